@@ -1,0 +1,1 @@
+//! What an image depends on: recording it and checking it.
