@@ -1,1 +1,12 @@
-//! What an image depends on: recording it and checking it.
+//! What an image depends on: facts about machine, environment and files, and how they are compared.
+//!
+//! The freezer records these facts, the command completes them, the launcher compares them. Everything here
+//! works without an operating system, so that all three use the same code.
+#![no_std]
+#![deny(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod environment;
+#[cfg(target_arch = "x86_64")]
+#[path = "cpu_x86_64.rs"]
+pub mod cpu;

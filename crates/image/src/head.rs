@@ -1,0 +1,168 @@
+//! The head: the first thing that is read of an image, and the original command for the fallback.
+//!
+//! The head lies at [`HEAD_OFFSET`] of the file, in a segment that the kernel loads with the launcher, so
+//! that the launcher can fall back even when everything behind the launcher was stripped or cut off.
+
+use crate::record::Record;
+use crate::{checksum, Error, PAGE, VERSION};
+
+/// Where the head starts in the file (bytes).
+pub const HEAD_OFFSET: usize = 4096;
+/// Bytes that the launcher reserves for the head and the command.
+pub const HEAD_ROOM: usize = 16 * 1024;
+/// Where the command's strings start, from the head (bytes).
+pub const COMMAND_OFFSET: usize = 256;
+
+/// The magic of a finished image. While an image is being written its first byte is zero.
+const MAGIC: [u8; 8] = *b"\x89SNAPBT\n";
+
+record! {
+    /// Says what the rest of the file is and where; [`Head::parse`] checks all of it.
+    pub struct Head {
+        /// `\x89SNAPBT\n`; the first byte is written last.
+        pub magic: [u8; 8],
+        /// [`VERSION`].
+        pub version: u32,
+        /// Number of strings of the command: the program to execute, then its argv.
+        pub command_count: u32,
+        /// Bytes of the command's strings, each with its NUL.
+        pub command_size: u64,
+        /// Checksum of these bytes.
+        pub command_sum: u64,
+        /// Size of the whole file in bytes.
+        pub file_size: u64,
+        /// File offset of the data pages, a multiple of the page size.
+        pub pages_offset: u64,
+        /// Bytes of data pages, a multiple of the page size.
+        pub pages_size: u64,
+        /// BLAKE3 digest of the data pages; checked by `snapboot verify`.
+        pub pages_digest: [u8; 32],
+        /// File offset of the tables, a multiple of the page size.
+        pub tables_offset: u64,
+        /// Bytes of the tables.
+        pub tables_size: u64,
+        /// Checksum of the tables.
+        pub tables_sum: u64,
+        /// Checksum of all fields before this one.
+        pub head_sum: u64,
+    }
+}
+
+impl Head {
+    /// Bytes of the head that `head_sum` covers.
+    const SUMMED: usize = Self::SIZE - 8;
+
+    /// Reads and checks a head.
+    ///
+    /// `room` holds the [`HEAD_ROOM`] bytes at [`HEAD_OFFSET`]; `file_size` is the size of the file as it
+    /// is now. Every field of the head that is returned lies within its bounds.
+    pub fn parse(room: &[u8], file_size: u64) -> Result<Head, Error> {
+        if room.len() < HEAD_ROOM {
+            return Err(Error::Truncated { what: "the head", expected: HEAD_ROOM as u64, found: room.len() as u64 });
+        }
+        let head = Head::decode(room);
+        if head.magic != MAGIC {
+            return Err(Error::NotAnImage);
+        }
+        if head.version != VERSION {
+            return Err(Error::Version { found: head.version });
+        }
+        if checksum(&room[..Self::SUMMED]) != head.head_sum {
+            return Err(Error::Damaged { what: "head" });
+        }
+        Command::parse(room, &head)?;
+        if head.file_size > file_size {
+            return Err(Error::Truncated { what: "the image", expected: head.file_size, found: file_size });
+        }
+        area("the data pages", head.pages_offset, head.pages_size, head.file_size)?;
+        area("the tables", head.tables_offset, head.tables_size, head.file_size)?;
+        if head.pages_size % PAGE != 0 {
+            return Err(Error::OutOfRange { what: "the size of the data pages", value: head.pages_size });
+        }
+        Ok(head)
+    }
+
+    /// Completes a head: magic, version, the command's fields and the checksum. Writes it and the command into
+    /// `room` ([`HEAD_ROOM`] bytes), ready to be stored at [`HEAD_OFFSET`].
+    ///
+    /// `command` is the program to execute followed by its argv.
+    pub fn write<'a>(mut self, command: impl Iterator<Item = &'a [u8]>, room: &mut [u8]) -> Result<(), Error> {
+        let mut end = COMMAND_OFFSET;
+        let mut needed = 0;
+        self.command_count = 0;
+        for string in command {
+            self.command_count += 1;
+            needed += string.len() + 1;
+            if COMMAND_OFFSET + needed <= HEAD_ROOM {
+                room[end..end + string.len()].copy_from_slice(string);
+                room[end + string.len()] = 0;
+                end += string.len() + 1;
+            }
+        }
+        if COMMAND_OFFSET + needed > HEAD_ROOM {
+            return Err(Error::CommandTooLong { length: needed });
+        }
+        self.magic = MAGIC;
+        self.version = VERSION;
+        self.command_size = needed as u64;
+        self.command_sum = checksum(&room[COMMAND_OFFSET..end]);
+        self.encode(room);
+        self.head_sum = checksum(&room[..Self::SUMMED]);
+        self.encode(room);
+        Ok(())
+    }
+}
+
+/// Checks that a page-aligned area lies inside the file.
+fn area(what: &'static str, offset: u64, size: u64, file_size: u64) -> Result<(), Error> {
+    let end = offset.checked_add(size).ok_or(Error::OutOfRange { what, value: size })?;
+    if offset % PAGE != 0 || offset < (HEAD_OFFSET + HEAD_ROOM) as u64 || end > file_size {
+        return Err(Error::OutOfRange { what, value: offset });
+    }
+    Ok(())
+}
+
+/// The original command: what the fallback executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command<'a> {
+    strings: &'a [u8],
+    count: usize,
+}
+
+impl<'a> Command<'a> {
+    /// Reads the command that belongs to `head`, which need not have been checked: the command has a
+    /// checksum of its own, so that a damaged head still leads to the fallback.
+    pub fn parse(room: &'a [u8], head: &Head) -> Result<Command<'a>, Error> {
+        let size = usize::try_from(head.command_size).unwrap_or(usize::MAX);
+        let strings = room
+            .get(COMMAND_OFFSET..)
+            .and_then(|rest| rest.get(..size))
+            .ok_or(Error::OutOfRange { what: "the length of the command", value: head.command_size })?;
+        if checksum(strings) != head.command_sum || strings.last() != Some(&0) {
+            return Err(Error::Damaged { what: "command" });
+        }
+        let count = strings.iter().filter(|&&byte| byte == 0).count();
+        if count != head.command_count as usize || count < 2 {
+            return Err(Error::OutOfRange {
+                what: "the number of strings of the command",
+                value: head.command_count.into(),
+            });
+        }
+        Ok(Command { strings, count })
+    }
+
+    /// The program to execute, with the NUL that ends it.
+    pub fn program(&self) -> &'a [u8] {
+        self.strings.split_inclusive(|&byte| byte == 0).next().unwrap_or(b"\0")
+    }
+
+    /// The argv of the command, each string with the NUL that ends it.
+    pub fn argv(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.strings.split_inclusive(|&byte| byte == 0).skip(1)
+    }
+
+    /// Number of argv entries.
+    pub fn argc(&self) -> usize {
+        self.count - 1
+    }
+}

@@ -1,0 +1,70 @@
+//! The image format: what a frozen process looks like as a file.
+//!
+//! An image is an executable: the launcher, a [`Head`] inside one of the launcher's loaded segments, the
+//! data pages of the frozen process, and the *tables* that say what goes where. Each kind of record is
+//! declared once (see [`record!`]); its reader, its writer and its row in `docs/image-format.md` come from
+//! that one declaration.
+//!
+//! Nothing read from a file is believed: every offset and length is checked here before anybody uses it,
+//! and every error says what was expected and what was there.
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+#[cfg(any(feature = "write", test))]
+extern crate alloc;
+
+#[macro_use]
+mod record;
+mod error;
+mod head;
+mod records;
+mod tables;
+pub mod x86_64;
+
+pub use error::Error;
+pub use head::{Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM};
+pub use record::{Field, Record, Text};
+pub use records::*;
+#[cfg(any(feature = "write", test))]
+pub use tables::TablesWriter;
+pub use tables::{Entry, Rows, Section, Tables, Trailer};
+
+/// The version of this format. A launcher thaws only images of its own version.
+pub const VERSION: u32 = 1;
+
+/// Memory and file offsets are multiples of this (bytes). Linux on x86-64 has no other base page size.
+pub const PAGE: u64 = 4096;
+
+/// Where the launcher lives: an address that neither the kernel nor a runtime chooses by itself
+/// (x86-64 Linux puts programs at 0x55.. and 0x40.., libraries and stacks at 0x7f..).
+pub const RESERVED_START: u64 = 0x1000_0000_0000;
+
+/// The end of the range that belongs to launcher and freezer. A process that has memory of its own here
+/// cannot be frozen.
+pub const RESERVED_END: u64 = RESERVED_START + 0x10_0000_0000;
+
+/// A 64-bit checksum against accidental damage (XXH3), used for head, command and tables.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}
+
+/// A 128-bit digest (XXH3) that stands for a value whose bytes are not kept, such as an environment variable's.
+pub fn digest(bytes: &[u8]) -> [u8; 16] {
+    xxhash_rust::xxh3::xxh3_128(bytes).to_le_bytes()
+}
+
+/// Places inside the reserved range.
+pub mod reserved {
+    use crate::RESERVED_START;
+    /// The launcher maps the tables here.
+    pub const TABLES: u64 = RESERVED_START + 0x0100_0000;
+    /// The vvar and vdso group waits here while memory is being laid out.
+    pub const VDSO: u64 = RESERVED_START + 0x0f00_0000;
+    /// End of what the launcher leaves behind; the new environment follows and stays.
+    pub const LEFTOVER_END: u64 = RESERVED_START + 0x1000_0000;
+    /// The new argv and environment.
+    pub const ENVIRONMENT: u64 = LEFTOVER_END;
+    /// The freezer's working memory, which never gets into an image.
+    pub const ARENA: u64 = RESERVED_START + 0x8_0000_0000;
+}

@@ -1,0 +1,248 @@
+//! The records that the tables hold. All addresses are virtual addresses of the frozen process; all sizes are bytes.
+
+use crate::record::Text;
+
+record! {
+    /// One range of memory, made in the order of the table.
+    pub struct Mapping {
+        /// First address, a multiple of the page size.
+        pub start: u64,
+        /// Address after the last byte, a multiple of the page size.
+        pub end: u64,
+        /// Offset in the image or in the mapped file; 0 for memory that starts as zeros.
+        pub offset: u64,
+        /// Protection: the kernel's PROT_ bits.
+        pub protection: u32,
+        /// One of [`mapping_kind`].
+        pub kind: u32,
+        /// Row in the files section for [`mapping_kind::FILE`] and, where it was known, for pages of a file that the
+        /// process had changed; otherwise [`NO_FILE`].
+        pub file: u32,
+        /// Sum of [`mapping_flag`].
+        pub flags: u32,
+    }
+}
+
+/// `Mapping::file` of memory that belongs to no file.
+pub const NO_FILE: u32 = u32::MAX;
+
+/// Where a mapping's bytes come from.
+pub mod mapping_kind {
+    /// Private pages of the image.
+    pub const IMAGE: u32 = 1;
+    /// Pages of a file of the files section.
+    pub const FILE: u32 = 2;
+    /// Zeros.
+    pub const ANONYMOUS: u32 = 3;
+    /// Bytes of the image copied into memory that an earlier row made (the stack: a file cannot be mapped there).
+    pub const COPY: u32 = 4;
+    /// A part of the kernel's vvar and vdso group, moved here from wherever the kernel put it. `offset` is the distance
+    /// from the group's first byte.
+    pub const VDSO: u32 = 5;
+    /// The main thread's stack: zeros, with room to grow to the limit.
+    pub const STACK: u32 = 6;
+}
+
+/// What holds for a mapping besides its protection.
+pub mod mapping_flag {
+    /// A shared mapping of a file, read-only.
+    pub const SHARED: u32 = 1;
+    /// MAP_NORESERVE.
+    pub const NORESERVE: u32 = 2;
+    /// MADV_DONTDUMP.
+    pub const DONTDUMP: u32 = 4;
+    /// MADV_HUGEPAGE.
+    pub const HUGEPAGE: u32 = 8;
+    /// MADV_NOHUGEPAGE.
+    pub const NOHUGEPAGE: u32 = 16;
+    /// MADV_WIPEONFORK.
+    pub const WIPEONFORK: u32 = 32;
+    /// MAP_DROPPABLE.
+    pub const DROPPABLE: u32 = 64;
+    /// MADV_MERGEABLE.
+    pub const MERGEABLE: u32 = 128;
+}
+
+record! {
+    /// A file that is mapped, and its identity when the process was frozen.
+    pub struct MappedFile {
+        /// Absolute path.
+        pub path: Text,
+        /// Size in bytes.
+        pub size: u64,
+        /// Time of the last change of its content (ns since 1970).
+        pub mtime: i64,
+        /// Time of the last change of its inode (ns since 1970).
+        pub ctime: i64,
+    }
+}
+
+record! {
+    /// An open descriptor that is made again.
+    pub struct Descriptor {
+        /// Its number.
+        pub number: u32,
+        /// One of [`descriptor_kind`].
+        pub kind: u32,
+        /// Open flags (O_CLOEXEC included).
+        pub flags: u32,
+        /// The other end's number for [`descriptor_kind::PIPE_READ`]; otherwise 0.
+        pub peer: u32,
+        /// File offset, or the count of an eventfd, or the capacity of a pipe.
+        pub value: u64,
+        /// Path of a file or device.
+        pub path: Text,
+    }
+}
+
+/// What a descriptor is.
+pub mod descriptor_kind {
+    /// A regular file or a plain device, opened again by path.
+    pub const FILE: u32 = 1;
+    /// An eventfd.
+    pub const EVENTFD: u32 = 2;
+    /// The reading end of an empty pipe, with `peer` the writing end; `flags` are the reading end's.
+    pub const PIPE_READ: u32 = 3;
+    /// The writing end of the pipe whose row comes before; nothing to make, only its flags.
+    pub const PIPE_WRITE: u32 = 4;
+    /// An epoll instance without registrations.
+    pub const EPOLL: u32 = 5;
+}
+
+record! {
+    /// What the process does on a signal, where that is not the default.
+    pub struct SignalAction {
+        /// Handler address, or 1 for SIG_IGN.
+        pub handler: u64,
+        /// SA_ flags.
+        pub flags: u64,
+        /// Restorer address.
+        pub restorer: u64,
+        /// Signals blocked while the handler runs.
+        pub mask: u64,
+        /// Signal number.
+        pub number: u32,
+        /// Always 0.
+        pub reserved: u32,
+    }
+}
+
+record! {
+    /// The kernel's view of the process besides its memory.
+    pub struct Process {
+        /// Where glibc keeps the thread id.
+        pub tid_address: u64,
+        /// Head of the robust list.
+        pub robust_list: u64,
+        /// Its registered length.
+        pub robust_length: u64,
+        /// The rseq area, or 0.
+        pub rseq_area: u64,
+        /// Its registered length.
+        pub rseq_length: u32,
+        /// Its signature.
+        pub rseq_signature: u32,
+        /// Alternate signal stack: lowest address.
+        pub altstack_start: u64,
+        /// Alternate signal stack: size.
+        pub altstack_size: u64,
+        /// Alternate signal stack: SS_ flags.
+        pub altstack_flags: u32,
+        /// Sum of [`process_flag`].
+        pub flags: u32,
+        /// Blocked signals.
+        pub signal_mask: u64,
+        /// mm: start of code.
+        pub start_code: u64,
+        /// mm: end of code.
+        pub end_code: u64,
+        /// mm: start of data.
+        pub start_data: u64,
+        /// mm: end of data.
+        pub end_data: u64,
+        /// mm: start of the heap that brk moves.
+        pub start_brk: u64,
+        /// mm: current end of that heap.
+        pub brk: u64,
+        /// mm: stack address that the kernel gave at start.
+        pub start_stack: u64,
+        /// Where argv strings start; new argv and environment go here.
+        pub arg_start: u64,
+        /// Where the environment strings end, padding included.
+        pub env_end: u64,
+        /// Where the main thread's stack mapping ended.
+        pub stack_end: u64,
+        /// Room for the stack (bytes): the limit when the process was frozen.
+        pub stack_limit: u64,
+        /// Name of the thread (comm), NUL-padded.
+        pub comm: [u8; 16],
+    }
+}
+
+/// What holds for the process as a whole.
+pub mod process_flag {
+    /// The runtime moved its environment out of the argv area (as those that set process titles do), so the new
+    /// environment must not lie there either.
+    pub const ENVIRONMENT_MOVED: u32 = 1;
+}
+
+record! {
+    /// What must be the same on the machine that thaws.
+    pub struct Platform {
+        /// Digest of the CPU's identity and features (CPUID leaves and XCR0).
+        pub cpu: [u8; 16],
+        /// Digest of the vdso's bytes.
+        pub vdso: [u8; 16],
+        /// Size of the vdso.
+        pub vdso_size: u64,
+    }
+}
+
+record! {
+    /// A file whose content the boot depended on.
+    pub struct Input {
+        /// Absolute path.
+        pub path: Text,
+        /// Size in bytes.
+        pub size: u64,
+        /// Time of the last change of its content (ns since 1970).
+        pub mtime: i64,
+        /// Time of the last change of its inode (ns since 1970).
+        pub ctime: i64,
+    }
+}
+
+record! {
+    /// An environment variable whose value the boot depended on.
+    pub struct Variable {
+        /// Its name; several names with `:` between stand for the first of them that is not empty.
+        pub name: Text,
+        /// Digest of its value.
+        pub value: [u8; 16],
+        /// 1 when it was set, 0 when it must not be.
+        pub present: u32,
+        /// Always 0.
+        pub reserved: u32,
+    }
+}
+
+record! {
+    /// A string of a list: an environment name pattern (a final `*` stands for anything) or a guard argument.
+    pub struct Item {
+        /// The string.
+        pub text: Text,
+    }
+}
+
+/// What the launcher tells the freezer's code in the thawed process; never stored. Its address is in the first argument register when
+/// the process goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Handover {
+    /// Address of the new environment: pointers, then a null pointer.
+    pub environ: u64,
+    /// First address of what the launcher leaves behind and the process should unmap.
+    pub leftover_start: u64,
+    /// Address after it.
+    pub leftover_end: u64,
+}

@@ -1,0 +1,334 @@
+//! The tables: a directory of sections, each an array of one kind of record or a run of bytes.
+//!
+//! Layout: a `u32` count and a `u32` zero, then one [`Entry`] a section, then the sections, each at a
+//! multiple of 8 from the start of the tables.
+
+use core::marker::PhantomData;
+
+#[cfg(any(feature = "write", test))]
+use alloc::vec::Vec;
+
+use crate::record::{Record, Text};
+use crate::{Error, Head, HEAD_OFFSET};
+
+/// The sections of the tables. The numbers are part of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Section {
+    /// Bytes: all strings, each followed by a NUL.
+    Strings = 1,
+    /// One [`crate::x86_64::Registers`].
+    Registers = 2,
+    /// One [`crate::Process`].
+    Process = 3,
+    /// One [`crate::Platform`].
+    Platform = 4,
+    /// [`crate::Mapping`] rows.
+    Mappings = 5,
+    /// [`crate::MappedFile`] rows.
+    Files = 6,
+    /// [`crate::Descriptor`] rows.
+    Descriptors = 7,
+    /// [`crate::SignalAction`] rows.
+    Signals = 8,
+    /// [`crate::Input`] rows.
+    Inputs = 9,
+    /// [`crate::Variable`] rows.
+    Variables = 10,
+    /// [`crate::Item`] rows: name patterns of variables that count as inputs whether or not they were set.
+    Patterns = 11,
+    /// [`crate::Item`] rows: guard arguments.
+    Guards = 12,
+    /// Bytes: JSON for `snapboot inspect`; nothing in it is needed to thaw.
+    Info = 13,
+    /// Bytes: the auxiliary vector of the frozen process, which debuggers read to find the program.
+    Auxv = 14,
+}
+
+impl Section {
+    /// All sections, in the order of their numbers.
+    pub const ALL: [Section; 14] = [
+        Section::Strings,
+        Section::Registers,
+        Section::Process,
+        Section::Platform,
+        Section::Mappings,
+        Section::Files,
+        Section::Descriptors,
+        Section::Signals,
+        Section::Inputs,
+        Section::Variables,
+        Section::Patterns,
+        Section::Guards,
+        Section::Info,
+        Section::Auxv,
+    ];
+
+    /// The section's name in messages and in `docs/image-format.md`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Section::Strings => "strings",
+            Section::Registers => "registers",
+            Section::Process => "process",
+            Section::Platform => "platform",
+            Section::Mappings => "mappings",
+            Section::Files => "files",
+            Section::Descriptors => "descriptors",
+            Section::Signals => "signals",
+            Section::Inputs => "inputs",
+            Section::Variables => "variables",
+            Section::Patterns => "patterns",
+            Section::Guards => "guards",
+            Section::Info => "info",
+            Section::Auxv => "auxv",
+        }
+    }
+}
+
+record! {
+    /// A directory entry: which section, and where in the tables.
+    pub struct Entry {
+        /// A [`Section`] number.
+        pub section: u32,
+        /// Size of one record, 1 for bytes.
+        pub record_size: u32,
+        /// Offset from the start of the tables, a multiple of 8.
+        pub offset: u64,
+        /// Size in bytes, a multiple of `record_size`.
+        pub size: u64,
+    }
+}
+
+const DIRECTORY_START: usize = 8;
+
+/// The tables of an image, checked: every section lies inside, every record is whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Tables<'a> {
+    bytes: &'a [u8],
+    sections: [(usize, usize, usize); Section::ALL.len() + 1],
+}
+
+impl<'a> Tables<'a> {
+    /// Checks `bytes` against the checksum and the sizes in `head` and reads the directory.
+    pub fn parse(bytes: &'a [u8], head: &Head) -> Result<Tables<'a>, Error> {
+        if bytes.len() as u64 != head.tables_size {
+            return Err(Error::Truncated {
+                what: "the tables",
+                expected: head.tables_size,
+                found: bytes.len() as u64,
+            });
+        }
+        if crate::checksum(bytes) != head.tables_sum {
+            return Err(Error::Damaged { what: "tables" });
+        }
+        Self::parse_unchecked_sum(bytes)
+    }
+
+    /// Like [`Tables::parse`], for tables that have no checksum yet: those that the freezer hands to the command.
+    pub fn parse_unchecked_sum(bytes: &'a [u8]) -> Result<Tables<'a>, Error> {
+        let truncated = |expected: usize| Error::Truncated {
+            what: "the directory of the tables",
+            expected: expected as u64,
+            found: bytes.len() as u64,
+        };
+        let mut count = [0; 4];
+        count.copy_from_slice(bytes.get(..4).ok_or(truncated(DIRECTORY_START))?);
+        let count = u32::from_le_bytes(count) as usize;
+        if count > Section::ALL.len() {
+            return Err(Error::OutOfRange { what: "the number of sections", value: count as u64 });
+        }
+        let directory_end = DIRECTORY_START + count * Entry::SIZE;
+        let directory = bytes.get(DIRECTORY_START..directory_end).ok_or(truncated(directory_end))?;
+        let mut tables = Tables { bytes, sections: [(0, 0, 0); Section::ALL.len() + 1] };
+        for entry in directory.chunks_exact(Entry::SIZE).map(Entry::decode) {
+            let slot = tables
+                .sections
+                .get_mut(entry.section as usize)
+                .filter(|_| entry.section != 0)
+                .ok_or(Error::OutOfRange { what: "a section number", value: entry.section.into() })?;
+            let end = entry.offset.checked_add(entry.size).unwrap_or(u64::MAX);
+            if entry.offset < directory_end as u64 || end > bytes.len() as u64 || entry.offset % 8 != 0 {
+                return Err(Error::OutOfRange { what: "the place of a section", value: entry.offset });
+            }
+            if entry.record_size == 0 || entry.size % u64::from(entry.record_size) != 0 || slot.2 != 0 {
+                return Err(Error::OutOfRange { what: "the size of a section", value: entry.size });
+            }
+            *slot = (entry.offset as usize, entry.size as usize, entry.record_size as usize);
+        }
+        Ok(tables)
+    }
+
+    /// The bytes of a section; empty when the image does not have it.
+    pub fn bytes(&self, section: Section) -> &'a [u8] {
+        let (offset, size, _) = self.sections[section as usize];
+        &self.bytes[offset..offset + size]
+    }
+
+    /// The rows of a section; fails when its records have another size than `R`'s.
+    pub fn rows<R: Record>(&self, section: Section) -> Result<Rows<'a, R>, Error> {
+        let (_, size, record_size) = self.sections[section as usize];
+        if size != 0 && record_size != R::SIZE {
+            return Err(Error::OutOfRange { what: "the record size of a section", value: record_size as u64 });
+        }
+        Ok(Rows { bytes: self.bytes(section), _record: PhantomData })
+    }
+
+    /// The single row of a section that every image has.
+    pub fn one<R: Record>(&self, section: Section) -> Result<R, Error> {
+        self.rows(section)?.next().ok_or(Error::Missing { what: section.name() })
+    }
+
+    /// A string, without its NUL. Fails when it lies outside the strings or no NUL follows it.
+    pub fn text(&self, text: Text) -> Result<&'a [u8], Error> {
+        let with_nul = self.text_with_nul(text)?;
+        Ok(&with_nul[..with_nul.len() - 1])
+    }
+
+    /// A string with the NUL that ends it, as the kernel wants it.
+    pub fn text_with_nul(&self, text: Text) -> Result<&'a [u8], Error> {
+        let (start, length) = (text.offset as usize, text.length as usize);
+        self.bytes(Section::Strings)
+            .get(start..)
+            .and_then(|rest| rest.get(..length + 1))
+            .filter(|string| string[length] == 0)
+            .ok_or(Error::OutOfRange { what: "the place of a string", value: text.offset.into() })
+    }
+}
+
+/// Iterates over the rows of a section.
+#[derive(Clone, Debug)]
+pub struct Rows<'a, R> {
+    bytes: &'a [u8],
+    _record: PhantomData<R>,
+}
+
+impl<R: Record> Iterator for Rows<'_, R> {
+    type Item = R;
+    fn next(&mut self) -> Option<R> {
+        let (row, rest) = self.bytes.split_at_checked(R::SIZE)?;
+        self.bytes = rest;
+        Some(R::decode(row))
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let count = self.bytes.len() / R::SIZE;
+        (count, Some(count))
+    }
+}
+
+impl<R: Record> ExactSizeIterator for Rows<'_, R> {}
+
+impl<R: Record> Rows<'_, R> {
+    /// Row `index`, or None past the end.
+    pub fn get(&self, index: usize) -> Option<R> {
+        let start = index.checked_mul(R::SIZE)?;
+        self.bytes.get(start..)?.get(..R::SIZE).map(R::decode)
+    }
+}
+
+/// Builds tables. What the freezer wrote is taken over with [`TablesWriter::extending`], and more is added.
+#[cfg(any(feature = "write", test))]
+#[derive(Debug, Default)]
+pub struct TablesWriter {
+    strings: Vec<u8>,
+    sections: Vec<(Section, usize, Vec<u8>)>,
+}
+
+#[cfg(any(feature = "write", test))]
+impl TablesWriter {
+    /// Empty tables.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts from tables that were read; [`Text`]s in their rows stay valid.
+    pub fn extending(tables: &Tables<'_>) -> Self {
+        let mut writer = TablesWriter { strings: tables.bytes(Section::Strings).to_vec(), sections: Vec::new() };
+        for section in Section::ALL.into_iter().skip(1) {
+            let (_, size, record_size) = tables.sections[section as usize];
+            if size != 0 {
+                writer.sections.push((section, record_size, tables.bytes(section).to_vec()));
+            }
+        }
+        writer
+    }
+
+    /// Adds a string (without a NUL inside) and returns where it is.
+    pub fn text(&mut self, string: &[u8]) -> Text {
+        let text = Text { offset: self.strings.len() as u32, length: string.len() as u32 };
+        self.strings.extend_from_slice(string);
+        self.strings.push(0);
+        text
+    }
+
+    /// Adds a row to a section.
+    pub fn push<R: Record>(&mut self, section: Section, row: &R) {
+        let bytes = self.section(section, R::SIZE);
+        let start = bytes.len();
+        bytes.resize(start + R::SIZE, 0);
+        row.encode(&mut bytes[start..]);
+    }
+
+    /// Sets the bytes of a section that has no rows.
+    pub fn set_bytes(&mut self, section: Section, content: &[u8]) {
+        let bytes = self.section(section, 1);
+        bytes.clear();
+        bytes.extend_from_slice(content);
+    }
+
+    fn section(&mut self, section: Section, record_size: usize) -> &mut Vec<u8> {
+        let index = self.sections.iter().position(|(existing, ..)| *existing == section).unwrap_or_else(|| {
+            self.sections.push((section, record_size, Vec::new()));
+            self.sections.len() - 1
+        });
+        &mut self.sections[index].2
+    }
+
+    /// The tables as bytes.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.sections.insert(0, (Section::Strings, 1, core::mem::take(&mut self.strings)));
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(&(self.sections.len() as u64).to_le_bytes());
+        let mut offset = (DIRECTORY_START + self.sections.len() * Entry::SIZE).next_multiple_of(8);
+        for (section, record_size, content) in &self.sections {
+            let entry = Entry {
+                section: *section as u32,
+                record_size: *record_size as u32,
+                offset: offset as u64,
+                size: content.len() as u64,
+            };
+            let start = bytes.len();
+            bytes.resize(start + Entry::SIZE, 0);
+            entry.encode(&mut bytes[start..]);
+            offset = (offset + content.len()).next_multiple_of(8);
+        }
+        for (.., content) in &self.sections {
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            bytes.extend_from_slice(content);
+        }
+        bytes
+    }
+}
+
+record! {
+    /// The last bytes of what the freezer writes: where its tables are. The command replaces tables and trailer when it
+    /// completes the image.
+    pub struct Trailer {
+        /// `SNAPDUMP`.
+        pub magic: [u8; 8],
+        /// File offset of the first data page.
+        pub pages_offset: u64,
+        /// Bytes of data pages.
+        pub pages_size: u64,
+        /// File offset of the tables.
+        pub tables_offset: u64,
+        /// Bytes of the tables.
+        pub tables_size: u64,
+    }
+}
+
+impl Trailer {
+    /// The magic of a trailer.
+    pub const MAGIC: [u8; 8] = *b"SNAPDUMP";
+}
+
+const _: () = assert!(HEAD_OFFSET % 8 == 0);
