@@ -1,0 +1,181 @@
+"""How one sample of each kind is taken, and what a series of them amounts to.
+
+A sample is one number. The kinds:
+
+    time      milliseconds from just before a process is made until it has been reaped (posix_spawn, CLOCK_MONOTONIC, wait4)
+    response  milliseconds from just before a server's process is made until its first answer over loopback HTTP
+    memory    megabytes (PSS) of PROCESSES processes of the same program that are alive at the same time
+    printed   the number that the program itself prints
+
+Every command runs with exactly the environment that it is given; standard input is /dev/null or an empty pipe.
+"""
+
+import gc
+import os
+import pathlib
+import signal
+import socket
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+
+PROCESSES = 10
+LIMIT_SECONDS = 120  # no measured command may take longer
+NULL_STREAMS = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1, 2)]
+
+
+class MeasureError(Exception):
+    """A command did not do what it was measured for; the text says which, what was expected and what it printed."""
+
+
+def check(argv: list[str], env: dict[str, str]) -> str:
+    """Run a command once, unmeasured, and return its standard output. Raises MeasureError unless it exits with 0."""
+    try:
+        done = subprocess.run(
+            argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MeasureError(f"`{shown(argv)}`: {error}") from None
+    if done.returncode != 0:
+        tail = "\n".join(done.stderr.strip().splitlines()[-5:])
+        raise MeasureError(f"`{shown(argv)}` exited with {done.returncode}, not 0:\n{tail}")
+    return done.stdout
+
+
+def shown(argv: list[str]) -> str:
+    """The command for a reader, without the directories."""
+    return " ".join(os.path.basename(word) if word.startswith("/") else word for word in argv)
+
+
+def time_once(argv: list[str], env: dict[str, str]) -> float:
+    """Milliseconds of one whole process. Raises MeasureError unless it exits with 0."""
+    began = time.monotonic_ns()
+    pid = os.posix_spawn(argv[0], argv, env, file_actions=NULL_STREAMS)
+    _, status, _ = os.wait4(pid, 0)
+    ended = time.monotonic_ns()
+    if status != 0:
+        raise MeasureError(f"`{shown(argv)}` ended with {os.waitstatus_to_exitcode(status)}, not 0")
+    return (ended - began) / 1e6
+
+
+def response_once(argv: list[str], env: dict[str, str]) -> float:
+    """Milliseconds until a server answers; the word {port} in `argv` is where. Raises MeasureError if it does not."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = [word.replace("{port}", str(port)) for word in argv]
+    began = time.monotonic_ns()
+    pid = os.posix_spawn(words[0], words, env, file_actions=NULL_STREAMS)
+    try:
+        while not answers(port):
+            waited = (time.monotonic_ns() - began) / 1e9
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                pid = 0
+                raise MeasureError(f"`{shown(words)}` ended with {os.waitstatus_to_exitcode(status)} before it answered")
+            if waited > LIMIT_SECONDS:
+                raise MeasureError(f"`{shown(words)}` did not answer on port {port} within {LIMIT_SECONDS} s")
+            time.sleep(0.0002)
+        return (time.monotonic_ns() - began) / 1e6
+    finally:
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def answers(port: int) -> bool:
+    """Ask for / once. Whether somebody listens there and answers with 200."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) as connection:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            return b" 200 " in connection.recv(64)
+    except OSError:
+        return False
+
+
+def memory_once(argv: list[str], env: dict[str, str]) -> float:
+    """Megabytes of PROCESSES processes; each must print a line when it is ready and end when its input does."""
+    processes = []
+    try:
+        for _ in range(PROCESSES):
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            processes.append(subprocess.Popen(argv, env=env, **pipes))
+        if not all(process.stdout.readline() for process in processes):
+            raise MeasureError(f"`{shown(argv)}` ended before it printed a line")
+        return sum(pss(process.pid) for process in processes)
+    finally:
+        for process in processes:
+            process.stdin.close()
+            process.stdout.close()
+        for process in processes:
+            process.wait(LIMIT_SECONDS)
+
+
+def pss(pid: int) -> float:
+    """The proportional set size of a process, in megabytes."""
+    for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise MeasureError(f"/proc/{pid}/smaps_rollup has no line Pss:")
+
+
+def printed_once(argv: list[str], env: dict[str, str]) -> float:
+    """The number that the program prints. Raises MeasureError when it prints something else."""
+    output = check(argv, env)
+    try:
+        return float(output)
+    except ValueError:
+        raise MeasureError(f"`{shown(argv)}` should print one number and printed {output[:80]!r}") from None
+
+
+KINDS: dict[str, Callable[[list[str], dict[str, str]], float]] = {
+    "time": time_once,
+    "response": response_once,
+    "memory": memory_once,
+    "printed": printed_once,
+}
+
+
+def evict(path: str) -> None:
+    """Drop a file's pages from the page cache. Raises MeasureError if they stay, for example because it is running."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        size = os.fstat(file.fileno()).st_size
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        # Reads that must not wait for the disk tell what is still cached. Dropping is exact but for pages in use.
+        cached = sum(is_cached(file.fileno(), offset) for offset in range(0, size, max(4096, size // 64)))
+    if cached > 6:
+        raise MeasureError(f"{os.path.basename(path)} stays in the page cache ({cached} of 64 places): who uses it?")
+
+
+def is_cached(descriptor: int, offset: int) -> bool:
+    """Whether the page at `offset` can be read without going to the disk. Asking does not bring it in."""
+    try:
+        return os.preadv(descriptor, [bytearray(1)], offset, os.RWF_NOWAIT) == 1
+    except BlockingIOError:
+        return False
+
+
+def interleaved(takers: dict[str, Callable[[], float]], rounds: int, warmup: int = 2) -> dict[str, list[float]]:
+    """Samples by name, taken A B A B so that whatever disturbs the machine disturbs all alike."""
+    samples: dict[str, list[float]] = {name: [] for name in takers}
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for done in range(-warmup, rounds):
+            for name, take in takers.items():
+                sample = take()
+                if done >= 0:
+                    samples[name].append(sample)
+    finally:
+        if collecting:
+            gc.enable()
+    return samples
+
+
+def summed_up(samples: list[float]) -> dict:
+    """Number, median, least, greatest and quartiles of the samples."""
+    quartiles = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else [samples[0]] * 3
+    figures = {"median": quartiles[1], "min": min(samples), "max": max(samples), "q1": quartiles[0], "q3": quartiles[2]}
+    return {"n": len(samples), **{name: round(figure, 4) for name, figure in figures.items()}}

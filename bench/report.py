@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Makes the README's tables from the newest results, between two markers, so that no figure is ever typed.
+
+    bench/report.py           print the tables
+    bench/report.py --write   put them into README.md
+
+Targets stand in scenarios.toml; each is marked as met, not met or not measured, whatever it may look like.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench/results"
+SCENARIOS = ROOT / "bench/scenarios.toml"
+README = ROOT / "README.md"
+BEGIN = "<!-- bench/report.py: begin -->"
+END = "<!-- bench/report.py: end -->"
+PAIR = ["ordinary", "thawed"]
+
+
+def newest_result(directory: pathlib.Path = RESULTS) -> dict | None:
+    """The stored result with the latest date inside, or None."""
+    results = [json.loads(path.read_text()) for path in directory.glob("*.json")]
+    return max(results, key=lambda result: result["date"], default=None)
+
+
+def median_of(entry: dict, case: str) -> float | None:
+    """The median of a case, or None if it was not measured."""
+    return entry.get("cases", {}).get(case, {}).get("median")
+
+
+def ratio_of(scenario: dict, entry: dict) -> float | None:
+    """Median of the last case by median of the first, or None if one of them is missing."""
+    cases = list(scenario["cases"])
+    first, last = median_of(entry, cases[0]), median_of(entry, cases[-1])
+    return last / first if first and last is not None else None
+
+
+def figure(value: float | None, unit: str) -> str:
+    """A figure with three significant digits, as a reader wants it."""
+    if value is None:
+        return "–"
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2
+    return f"{value:,.{digits}f}{'/s' if unit == '1/s' else ' ' + unit}"
+
+
+def ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
+
+
+def target(scenario: dict) -> str:
+    """What the ratio should be, in words; empty where nothing was promised."""
+    if "at_most" in scenario:
+        return f"≤ {scenario['at_most']:.2f}"
+    return f"≥ {scenario['at_least']:.2f}" if "at_least" in scenario else ""
+
+
+def verdict(scenario: dict, entry: dict) -> str:
+    """Met, not met or not measured; empty where nothing was promised."""
+    if not target(scenario):
+        return ""
+    value = ratio_of(scenario, entry)
+    if value is None:
+        return "**not measured**"
+    met = value <= scenario["at_most"] if "at_most" in scenario else value >= scenario["at_least"]
+    return "met" if met else "**not met**"
+
+
+def table(heading: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; all columns but the first are figures."""
+    rule = ["---"] + ["---:"] * (len(heading) - 1)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [heading, rule, *rows])
+
+
+def pairs_table(scenarios: dict, entries: dict) -> str:
+    """Ordinary against thawed, a row for each scenario of that form."""
+    rows = []
+    for name, scenario in scenarios.items():
+        if list(scenario["cases"]) != PAIR:
+            continue
+        entry, unit = entries.get(name, {}), scenario.get("unit", "ms")
+        medians = [figure(median_of(entry, case), unit) for case in PAIR]
+        value = ratio(ratio_of(scenario, entry))
+        rows.append([scenario["title"], *medians, value, target(scenario), verdict(scenario, entry)])
+    return table(["", "ordinary", "thawed", "thawed / ordinary", "target", ""], rows)
+
+
+def sizes_table(scenarios: dict, entries: dict) -> str:
+    """The cost by image size."""
+    sized = {name: scenario for name, scenario in scenarios.items() if name.startswith("heap-")}
+    sizes = list(next(iter(sized.values()))["cases"])
+    rows = []
+    for name, scenario in sized.items():
+        entry = entries.get(name, {})
+        medians = [figure(median_of(entry, case), "ms") for case in sizes]
+        value = ratio(ratio_of(scenario, entry))
+        rows.append([scenario["title"], *medians, value, target(scenario), verdict(scenario, entry)])
+    return table(["thawed around a heap of", *sizes, f"{sizes[-1]} / {sizes[0]}", "target", ""], rows)
+
+
+def floors_table(scenarios: dict, entries: dict) -> str:
+    """What starting any process costs on the same machine."""
+    entry = entries.get("floors", {})
+    rows = [[case, figure(median_of(entry, case), "ms")] for case in scenarios["floors"]["cases"]]
+    return table([scenarios["floors"]["title"], "whole process"], rows)
+
+
+def missing(scenarios: dict, entries: dict) -> list[str]:
+    """A line for each reason why something was not measured, with what it concerns."""
+    concerned: dict[str, list[str]] = {}
+    for name in scenarios:
+        entry = entries.get(name, {"skipped": "not part of this run"})
+        reasons = [entry.get("skipped"), *(case.get("skipped") for case in entry.get("cases", {}).values())]
+        for reason in filter(None, dict.fromkeys(reasons)):
+            concerned.setdefault(" ".join(reason.split()), []).append(name)
+    return [f"- Not measured: {', '.join(names)}: {reason}" for reason, names in concerned.items()]
+
+
+def sample_sizes(entries: dict) -> str:
+    """How many samples there are of each case: one number, or from the least to the most."""
+    numbers = {case["n"] for entry in entries.values() for case in entry.get("cases", {}).values() if "n" in case}
+    return "0" if not numbers else "–".join(str(number) for number in sorted({min(numbers), max(numbers)}))
+
+
+def report(result: dict | None, plan: dict) -> str:
+    """The Markdown that stands between the markers. `result` None: nothing was measured yet."""
+    if result is None:
+        return "No results are stored yet: `make bench` measures and fills in this table."
+    scenarios, entries, machine = plan["scenario"], result["scenarios"], result["machine"]
+    runtimes = f"CPython {machine['python']}" + (f", {machine['ruby'].split(' (')[0]}" if machine["ruby"] else "")
+    origin = (
+        f"Medians of n = {sample_sizes(entries)} interleaved runs (A B A B), whole processes unless said otherwise, "
+        f"{result['date'][:10]}, commit {result['commit']}. {machine['cpu']}, {machine['cores']} cores, "
+        f"Linux {machine['kernel']}, {machine['system']}, {machine['libc']}, {runtimes}."
+    )
+    parts = [
+        pairs_table(scenarios, entries),
+        sizes_table(scenarios, entries),
+        floors_table(scenarios, entries),
+        origin,
+        "\n".join(missing(scenarios, entries)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def filled_in(readme: str, text: str) -> str:
+    """The README with `text` between its markers. Raises ValueError if it does not have both."""
+    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+    if not pattern.search(readme):
+        raise ValueError(f"README.md should contain the lines {BEGIN} and {END}, in this order")
+    return pattern.sub(lambda _: f"{BEGIN}\n{text}\n{END}", readme)
+
+
+def current_report() -> str:
+    """What the README should say now."""
+    return report(newest_result(), tomllib.loads(SCENARIOS.read_text()))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="write into README.md instead of printing")
+    options = parser.parse_args()
+    if options.write:
+        README.write_text(filled_in(README.read_text(), current_report()))
+    else:
+        print(current_report())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

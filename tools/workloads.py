@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""The real programs that tests, benchmarks and the demo run, made ready under .work/.
+
+Each workload is a row of WORKLOADS: the Debian packages, the Python packages and the build step it needs. Making one
+ready is idempotent (a stamp tells that it is done and from which recipe), safe in parallel (one lock per workload) and
+quick the second time.
+
+    tools/workloads.py web django           make these ready; print what each offers as JSON
+    tools/workloads.py web --python PYTHON  for another CPython
+    tools/workloads.py --list
+
+From Python: `workloads.prepare("web")` returns the same values as a dict, or raises `Unavailable`, whose text says what
+is missing and how to get it.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import inspect
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORK = ROOT / ".work"
+SETUP_SECONDS = 900  # no single set-up command may take longer
+
+# Variables that would make two machines, or two shells, measure or test different things.
+INHERITED = ("PATH", "HOME", "USER", "TMPDIR")
+# What package managers need besides: proxies, certificates, mirrors, as this machine has them.
+FOR_PACKAGE_MANAGERS = ("PIP_", "SSL_CERT", "REQUESTS_CA", "CURL_CA", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+                        "http_proxy", "https_proxy", "no_proxy")
+
+
+class Unavailable(Exception):
+    """A workload cannot be had on this machine; the text says why and what would help."""
+
+
+def clean_environment(**extra: str) -> dict[str, str]:
+    """The environment that every measured or tested program gets: a few inherited variables, UTF-8, and `extra`."""
+    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return {**kept, "LANG": "C.UTF-8", **extra}
+
+
+def run(argv: list, cwd: pathlib.Path | None = None) -> None:
+    """Run one set-up command quietly. Raises Unavailable with the end of its output when it fails."""
+    packaging = {k: v for k, v in os.environ.items() if k.startswith(FOR_PACKAGE_MANAGERS)}
+    environment = clean_environment(**packaging, DEBIAN_FRONTEND="noninteractive")
+    words = [str(word) for word in argv]
+    try:
+        done = subprocess.run(words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=SETUP_SECONDS)
+    except FileNotFoundError:
+        raise Unavailable(f"{words[0]} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"`{' '.join(words)}` took longer than {SETUP_SECONDS} s") from None
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.strip().splitlines()[-5:])
+        raise Unavailable(f"`{' '.join(words)}` failed with status {done.returncode}:\n{tail}")
+
+
+@contextlib.contextmanager
+def locked(name: str):
+    """Hold the lock of that name, so that parallel runs make each thing once."""
+    locks = WORK / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with open(locks / name, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def install_debian_packages(packages: tuple[str, ...]) -> None:
+    """Install what is missing of `packages`. Raises Unavailable where that is not possible or not allowed."""
+    missing = [package for package in packages if not debian_package_installed(package)]
+    if not missing:
+        return
+    remedy = f"apt-get install {' '.join(missing)}"
+    if not shutil.which("apt-get"):
+        raise Unavailable(f"missing here: {', '.join(missing)} (on Debian: {remedy})")
+    privilege = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    if privilege and (not shutil.which("sudo") or subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode):
+        raise Unavailable(f"missing here: {', '.join(missing)}; as root: {remedy}")
+    apt = [*privilege, "apt-get", "-o", "DPkg::Lock::Timeout=300", "-y", "-q"]
+    with locked("apt"):
+        try:
+            run([*apt, "install", "--no-install-recommends", *missing])
+        except Unavailable:  # most often: no package lists, or old ones
+            run([*apt, "update"])
+            run([*apt, "install", "--no-install-recommends", *missing])
+
+
+def debian_package_installed(package: str) -> bool:
+    """Whether dpkg has it installed; a command of that name from elsewhere will do as well."""
+    query = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
+    with contextlib.suppress(FileNotFoundError):
+        if subprocess.run(query, capture_output=True, text=True).stdout == "installed":
+            return True
+    return shutil.which(package) is not None
+
+
+# ---- build steps: each takes the workload's directory and the values it offers so far, and adds to them ----
+
+
+def build_nothing(directory: pathlib.Path, values: dict) -> None:
+    pass
+
+
+def build_django(directory: pathlib.Path, values: dict) -> None:
+    run([values["python"], "-m", "django", "startproject", "skel", directory])
+
+
+def build_heaps(directory: pathlib.Path, values: dict) -> None:
+    """Programs that differ only in how much they hold: preload heap_30, heap_100 or heap_1024, then run main."""
+    for source in ("heap.py", "heap.rb", "main.py", "main.rb"):
+        shutil.copy(ROOT / "bench/programs/heap" / source, directory)
+    for megabytes in (30, 100, 1024):
+        (directory / f"heap_{megabytes}.py").write_text(f"from heap import build\n\nDATA = build({megabytes})\n")
+        (directory / f"heap_{megabytes}.rb").write_text(
+            f"require_relative 'heap'\n\nHEAP_DATA = build_heap({megabytes})\n"
+        )
+
+
+def build_floors(directory: pathlib.Path, values: dict) -> None:
+    floors = ROOT / "bench/floors"
+    compile_c = ["gcc", "-O2", "-Wall", "-o"]
+    freestanding = ["-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector"]
+    run([*compile_c, directory / "no-libc", *freestanding, floors / "no_libc.c"])
+    run([*compile_c, directory / "static", "-static", floors / "empty.c"])
+    run([*compile_c, directory / "dynamic", floors / "empty.c"])
+    run([*compile_c, directory / "fork-client", "-static", floors / "fork_client.c"])
+
+
+def build_rails(directory: pathlib.Path, values: dict) -> None:
+    """A new Rails 6.1 application in production mode, with one page to ask for."""
+    skel = directory / "skel"
+    skipped = ["bundle", "javascript", "webpack-install", "spring", "git", "system-test", "bootsnap"]
+    run(["rails", "new", "skel", *(f"--skip-{part}" for part in skipped), "--database=sqlite3", "-q"], cwd=directory)
+    gemfile = (skel / "Gemfile").read_text()
+    (skel / "Gemfile").write_text(gemfile[: gemfile.index("group :development")])
+    edit(skel / "config/environments/production.rb", "config.eager_load = true", "config.eager_load = ENV['EL'] != '0'")
+    edit(skel / "config/routes.rb", "routes.draw do", "routes.draw do\n  root 'home#show'")
+    (skel / "app/controllers/home_controller.rb").write_text(
+        "class HomeController < ApplicationController\n  layout false # the layout asks for compiled assets\n\n  def show\n    @words = %w[frozen thawed]\n  end\nend\n"
+    )
+    (skel / "app/views/home").mkdir()
+    (skel / "app/views/home/show.html.erb").write_text("<ul><% @words.each do |w| %><li><%= w %></li><% end %></ul>\n")
+    run(["bundle", "install", "--local"], cwd=skel)
+    values["dir"] = str(skel)
+
+
+def edit(path: pathlib.Path, old: str, new: str) -> None:
+    """Replace `old` with `new` in a generated file. Raises Unavailable where the generator wrote something else."""
+    text = path.read_text()
+    if old not in text:
+        raise Unavailable(f"{path.name} was expected to contain {old!r}; another version of its generator?")
+    path.write_text(text.replace(old, new))
+
+
+# ---- the workloads ----
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """What one workload needs. `python` None: no Python at all; otherwise the packages of its virtual environment."""
+
+    about: str
+    python: tuple[str, ...] | None = None
+    debian: tuple[str, ...] = ()
+    build: Callable[[pathlib.Path, dict], None] = build_nothing
+    sources: str | None = None  # a directory of the repository whose content the build step copies or compiles
+
+
+RAILS_PACKAGES = tuple(
+    "ruby ruby-dev ruby-rails ruby-sqlite3 puma ruby-bundler bundler ruby-sass-rails ruby-turbolinks "
+    "ruby-jbuilder ruby-listen ruby-jquery-rails".split()
+)
+
+WORKLOADS = {
+    "bare": Workload("an empty virtual environment", python=()),
+    "tools": Workload("what checks the project itself: pytest and ruff", python=("pytest", "pytest-timeout", "ruff")),
+    "web": Workload("the web trio", python=("flask", "requests", "pymongo")),
+    "django": Workload("a new Django project", python=("django",), build=build_django),
+    "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
+    "boto3": Workload("boto3, the AWS client", python=("boto3",)),
+    "black": Workload("black, a command-line tool", python=("black",)),
+    "python-cli": Workload("the libraries of examples/python-cli", python=("click", "pydantic", "rich")),
+    "ruby": Workload("Ruby and its standard library", debian=("ruby",)),
+    "rack": Workload("Rack", debian=("ruby", "ruby-rack")),
+    "rubocop": Workload("what checks the project's Ruby", debian=("ruby", "rubocop")),
+    "rails": Workload("a new Rails 6.1 application, production mode", debian=RAILS_PACKAGES, build=build_rails),
+    "heap": Workload("heaps of 30 MB, 100 MB and 1 GB", python=(), build=build_heaps, sources="bench/programs/heap"),
+    "perl": Workload("perl", debian=("perl",)),
+    "floors": Workload("the floors of starting any process", debian=("gcc", "libc6-dev"), build=build_floors,
+                       sources="bench/floors"),
+}
+
+
+def prepare(name: str, python: str = sys.executable) -> dict[str, str]:
+    """Make workload `name` ready, for the CPython `python` where it has a Python part.
+
+    Returns what it offers: `dir`; `python` and `bin` of its virtual environment; `ruby` or `perl` where it needs that.
+    Raises Unavailable when it cannot be had, and KeyError for an unknown name.
+    """
+    workload = WORKLOADS[name]
+    version = None if workload.python is None else python_version(python)
+    directory = WORK / "workloads" / (name if version is None else f"{name}-{version}")
+    stamp = directory / "ready.json"
+    recipe = recipe_digest(workload, python)
+    with locked(directory.name):
+        if stamp.exists():
+            ready = json.loads(stamp.read_text())
+            if ready["recipe"] == recipe:
+                return ready["values"]
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        print(f"setting up {directory.name}: {workload.about}", file=sys.stderr, flush=True)
+        values = {"dir": str(directory)}
+        install_debian_packages(workload.debian)
+        if workload.python is not None:
+            build_venv(directory, values, python, workload.python)
+        for runtime in ("ruby", "perl"):
+            if runtime in workload.debian:
+                values[runtime] = shutil.which(runtime)
+        workload.build(directory, values)
+        stamp.write_text(json.dumps({"recipe": recipe, "values": values}, indent=1))
+        return values
+
+
+def recipe_digest(workload: Workload, python: str) -> str:
+    """A digest of everything that a set-up was made from: another one means that it must be made again."""
+    parts = [repr((workload.python, workload.debian)), inspect.getsource(workload.build)]
+    if workload.python is not None:
+        parts.append(os.path.realpath(python))
+    if workload.sources:
+        parts += [path.read_text() for path in sorted((ROOT / workload.sources).iterdir()) if path.is_file()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def build_venv(directory: pathlib.Path, values: dict, python: str, packages: tuple[str, ...]) -> None:
+    """Make `directory`/venv for `python` and install `packages` into it."""
+    has_ensurepip = subprocess.run([python, "-c", "import ensurepip"], capture_output=True).returncode == 0
+    if packages and not has_ensurepip:
+        install_debian_packages(("python3-venv",))
+    venv = directory / "venv"
+    run([python, "-m", "venv", *([] if packages else ["--without-pip"]), venv])
+    values["bin"] = str(venv / "bin")
+    values["python"] = str(venv / "bin/python")
+    if packages:
+        run([values["python"], "-m", "pip", "install", "-q", *packages])
+
+
+def python_version(python: str) -> str:
+    """For example 3.11.7, or 3.13.0t for a free-threaded build. Raises Unavailable when `python` does not run."""
+    code = "import sys; print('%d.%d.%d' % sys.version_info[:3] + sys.abiflags)"
+    try:
+        return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Unavailable(f"{python} is not a Python that runs: {error}") from None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="workloads to make ready")
+    parser.add_argument("--python", default=sys.executable, help="the CPython to make them for")
+    parser.add_argument("--list", action="store_true", help="name all workloads")
+    options = parser.parse_args()
+    if options.list:
+        for name, workload in WORKLOADS.items():
+            print(f"{name:12} {workload.about}")
+        return 0
+    unknown = [name for name in options.names if name not in WORKLOADS]
+    if unknown or not options.names:
+        parser.error(f"{'unknown: ' + ', '.join(unknown) if unknown else 'no NAME'}; --list names all workloads")
+    offered, status = {}, 0
+    for name in options.names:
+        try:
+            offered[name] = prepare(name, options.python)
+        except Unavailable as reason:
+            print(f"{name} skipped: {reason}", file=sys.stderr)
+            status = 1
+    print(json.dumps(offered, indent=1))
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
