@@ -2,7 +2,7 @@
 
 A sample is one number. The kinds:
 
-    time      milliseconds from just before a process is made until it has been reaped (posix_spawn, CLOCK_MONOTONIC, wait4)
+    time      milliseconds from just before a process is made until it was reaped (posix_spawn, CLOCK_MONOTONIC, wait4)
     response  milliseconds from just before a server's process is made until its first answer over loopback HTTP
     memory    megabytes (PSS) of PROCESSES processes of the same program that are alive at the same time
     printed   the number that the program itself prints
@@ -73,7 +73,9 @@ def response_once(argv: list[str], env: dict[str, str]) -> float:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 pid = 0
-                raise MeasureError(f"`{shown(words)}` ended with {os.waitstatus_to_exitcode(status)} before it answered")
+                raise MeasureError(
+                    f"`{shown(words)}` ended with {os.waitstatus_to_exitcode(status)} before it answered"
+                )
             if waited > LIMIT_SECONDS:
                 raise MeasureError(f"`{shown(words)}` did not answer on port {port} within {LIMIT_SECONDS} s")
             time.sleep(0.0002)

@@ -115,7 +115,7 @@ class Bench:
                 try:
                     commands[case] = self.words(template, socket=socket)
                 except (Unfrozen, workloads.Unavailable) as reason:
-                    entry["cases"][case] = {"skipped": str(reason)}
+                    entry["cases"][case] = {"skipped": told(reason)}
             evicted = {case: self.words(scenario.get("evict", {}).get(case, [])) for case in commands}
             helper = self.words(scenario.get("background", []), socket=socket)
             os.chdir(cwd)
@@ -129,7 +129,7 @@ class Bench:
                 samples = measure.interleaved(takers, rounds)
             entry["cases"] |= {case: measure.summed_up(series) for case, series in samples.items()}
         except (measure.MeasureError, Unfrozen, workloads.Unavailable) as reason:
-            entry["skipped"] = str(reason)
+            entry["skipped"] = told(reason)
         finally:
             os.chdir(ROOT)
             pathlib.Path(socket).unlink(missing_ok=True)
@@ -156,6 +156,11 @@ class Background:
             self.process.stdin.close()
             self.process.stdout.close()
             self.process.wait(measure.LIMIT_SECONDS)
+
+
+def told(reason: Exception) -> str:
+    """The text of an exception without the place where this repository happens to lie."""
+    return str(reason).replace(f"{ROOT}/", "")
 
 
 def take(kind, argv: list[str], env: dict[str, str], evicted: list[str]) -> float:

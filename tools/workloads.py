@@ -34,8 +34,18 @@ SETUP_SECONDS = 900  # no single set-up command may take longer
 # Variables that would make two machines, or two shells, measure or test different things.
 INHERITED = ("PATH", "HOME", "USER", "TMPDIR")
 # What package managers need besides: proxies, certificates, mirrors, as this machine has them.
-FOR_PACKAGE_MANAGERS = ("PIP_", "SSL_CERT", "REQUESTS_CA", "CURL_CA", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
-                        "http_proxy", "https_proxy", "no_proxy")
+FOR_PACKAGE_MANAGERS = (
+    "PIP_",
+    "SSL_CERT",
+    "REQUESTS_CA",
+    "CURL_CA",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
 
 
 class Unavailable(Exception):
@@ -54,8 +64,17 @@ def run(argv: list, cwd: pathlib.Path | None = None) -> None:
     environment = clean_environment(**packaging, DEBIAN_FRONTEND="noninteractive")
     words = [str(word) for word in argv]
     try:
-        done = subprocess.run(words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=SETUP_SECONDS)
+        done = subprocess.run(
+            words,
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=SETUP_SECONDS,
+        )
     except FileNotFoundError:
         raise Unavailable(f"{words[0]} is not installed") from None
     except subprocess.TimeoutExpired:
@@ -84,7 +103,9 @@ def install_debian_packages(packages: tuple[str, ...]) -> None:
     if not shutil.which("apt-get"):
         raise Unavailable(f"missing here: {', '.join(missing)} (on Debian: {remedy})")
     privilege = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    if privilege and (not shutil.which("sudo") or subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode):
+    if privilege and (
+        not shutil.which("sudo") or subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode
+    ):
         raise Unavailable(f"missing here: {', '.join(missing)}; as root: {remedy}")
     apt = [*privilege, "apt-get", "-o", "DPkg::Lock::Timeout=300", "-y", "-q"]
     with locked("apt"):
@@ -145,11 +166,10 @@ def build_rails(directory: pathlib.Path, values: dict) -> None:
     (skel / "Gemfile").write_text(gemfile[: gemfile.index("group :development")])
     edit(skel / "config/environments/production.rb", "config.eager_load = true", "config.eager_load = ENV['EL'] != '0'")
     edit(skel / "config/routes.rb", "routes.draw do", "routes.draw do\n  root 'home#show'")
-    (skel / "app/controllers/home_controller.rb").write_text(
-        "class HomeController < ApplicationController\n  layout false # the layout asks for compiled assets\n\n  def show\n    @words = %w[frozen thawed]\n  end\nend\n"
-    )
+    page = ROOT / "bench/programs/rails"
+    shutil.copy(page / "home_controller.rb", skel / "app/controllers")
     (skel / "app/views/home").mkdir()
-    (skel / "app/views/home/show.html.erb").write_text("<ul><% @words.each do |w| %><li><%= w %></li><% end %></ul>\n")
+    shutil.copy(page / "show.html.erb", skel / "app/views/home")
     run(["bundle", "install", "--local"], cwd=skel)
     values["dir"] = str(skel)
 
@@ -176,9 +196,9 @@ class Workload:
     sources: str | None = None  # a directory of the repository whose content the build step copies or compiles
 
 
-RAILS_PACKAGES = tuple(
-    "ruby ruby-dev ruby-rails ruby-sqlite3 puma ruby-bundler bundler ruby-sass-rails ruby-turbolinks "
-    "ruby-jbuilder ruby-listen ruby-jquery-rails".split()
+RAILS_PACKAGES = (
+    *("ruby", "ruby-dev", "ruby-rails", "ruby-sqlite3", "puma", "ruby-bundler", "bundler"),
+    *("ruby-sass-rails", "ruby-turbolinks", "ruby-jbuilder", "ruby-listen", "ruby-jquery-rails"),
 )
 
 WORKLOADS = {
@@ -193,11 +213,17 @@ WORKLOADS = {
     "ruby": Workload("Ruby and its standard library", debian=("ruby",)),
     "rack": Workload("Rack", debian=("ruby", "ruby-rack")),
     "rubocop": Workload("what checks the project's Ruby", debian=("ruby", "rubocop")),
-    "rails": Workload("a new Rails 6.1 application, production mode", debian=RAILS_PACKAGES, build=build_rails),
+    "rails": Workload(
+        "a new Rails 6.1 application, production mode",
+        debian=RAILS_PACKAGES,
+        build=build_rails,
+        sources="bench/programs/rails",
+    ),
     "heap": Workload("heaps of 30 MB, 100 MB and 1 GB", python=(), build=build_heaps, sources="bench/programs/heap"),
     "perl": Workload("perl", debian=("perl",)),
-    "floors": Workload("the floors of starting any process", debian=("gcc", "libc6-dev"), build=build_floors,
-                       sources="bench/floors"),
+    "floors": Workload(
+        "the floors of starting any process", debian=("gcc", "libc6-dev"), build=build_floors, sources="bench/floors"
+    ),
 }
 
 

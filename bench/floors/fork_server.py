@@ -1,7 +1,7 @@
 """A warm fork server: the web trio is imported once, and each request is answered by a forked child.
 
 The fastest of its kind, to compare with fairly: one fork per request, the client's standard streams handed over, no
-clean-up at exit. Usage: fork_server.py SOCKET. It prints a line when it is ready, and ends when its standard input does.
+clean-up at exit. Usage: fork_server.py SOCKET. It prints a line when it is ready and ends when its standard input does.
 """
 
 import os

@@ -1,7 +1,7 @@
 """A reading list on the web: a page, a search and a JSON interface.
 
-    flask --app app run                                                          the ordinary way
-    snapboot freeze -o shelf.img --preload app -- python -m flask --app app run  frozen, then: ./shelf.img --port 8000
+flask --app app run                                                          the ordinary way
+snapboot freeze -o shelf.img --preload app -- python -m flask --app app run  frozen, then: ./shelf.img --port 8000
 """
 
 import json

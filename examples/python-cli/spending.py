@@ -1,7 +1,7 @@
 """Sums up a CSV file of expenses by category, in a table.
 
-    python spending.py expenses.csv                                            the ordinary way
-    snapboot freeze -o spending.img --preload expenses -- python spending.py   frozen, then: ./spending.img expenses.csv
+python spending.py expenses.csv                                            the ordinary way
+snapboot freeze -o spending.img --preload expenses -- python spending.py   frozen, then: ./spending.img expenses.csv
 """
 
 import click

@@ -1,0 +1,53 @@
+# Builds, tests, measures and installs Snapboot. Each target does its own set-up, under target/ and .work/ only; what has
+# to come from Debian's packages is installed where that is allowed, and named where it is not.
+#
+#   make            the release build                 make demo     four programs, ordinary against thawed
+#   make test       every test suite                  make bench    all scenarios, and the README's tables from them
+#   make lint       the style checks                  make fuzz     the fuzz targets, SECONDS=60 each
+#   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
+
+PYTHON ?= python3
+CARGO ?= cargo
+PREFIX ?= /usr/local
+SECONDS ?= 60
+N ?= 20
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.PHONY: build test demo bench lint fuzz install clean toolchain
+
+build: toolchain
+	$(CARGO) build --release --workspace
+
+toolchain:
+	@tools/toolchain.sh $(CARGO) $(PYTHON)
+
+test: build
+	$(PYTHON) tools/run_tests.py
+
+demo: build
+	@$(PYTHON) tools/demo.py
+
+bench: build
+	$(PYTHON) bench/run.py -n $(N)
+	$(PYTHON) bench/report.py --write
+
+lint: toolchain
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(PYTHON) tools/lint.py
+
+fuzz: toolchain
+	tools/fuzz.sh $(SECONDS)
+
+library := $(abspath $(DESTDIR)$(PREFIX))/lib/snapboot
+
+install: build
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/snapboot
+	install -D -m 755 -t $(library) target/release/snapboot-launcher target/release/libsnapboot_freezer.so
+	cd python && find snapboot -name '*.py' -exec install -D -m 644 {} $(library)/python/{} \;
+	cd ruby && find lib -name '*.rb' -exec install -D -m 644 {} $(library)/ruby/{} \;
+
+clean:
+	rm -rf target .work

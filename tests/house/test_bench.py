@@ -1,0 +1,129 @@
+"""The README's tables say what the newest stored results say, and the harness says the truth about what it measures."""
+
+import os
+import pathlib
+import sys
+import tomllib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tools")]
+
+import measure  # noqa: E402
+import report  # noqa: E402
+import run as harness  # noqa: E402
+import workloads  # noqa: E402
+
+PLANS = {path: tomllib.loads((ROOT / path).read_text()) for path in ("bench/scenarios.toml", "examples/demo.toml")}
+ENVIRONMENT = {"PATH": os.defpath}
+
+
+def result(**cases: float) -> dict:
+    """A stored result of one scenario, `some`, with these medians."""
+    entry = {"cases": {name: {"n": 20, "median": median} for name, median in cases.items()}}
+    machine = {
+        "cpu": "a CPU",
+        "cores": 2,
+        "kernel": "6",
+        "system": "Linux",
+        "libc": "glibc",
+        "python": "3",
+        "ruby": None,
+    }
+    return {"date": "2025-01-01T00:00:00+00:00", "commit": "0", "machine": machine, "scenarios": {"some": entry}}
+
+
+def test_readme_tables_are_what_the_newest_results_generate():
+    readme = report.README.read_text()
+    assert readme == report.filled_in(readme, report.current_report()), "run: bench/report.py --write"
+
+
+@pytest.mark.parametrize("path", PLANS)
+def test_scenarios_refer_only_to_what_exists(path):
+    plan = PLANS[path]
+    for name, table in [*plan["image"].items(), *plan["scenario"].items()]:
+        for owner, value in harness.PLACEHOLDER.findall(str(table)):
+            known = plan["image"] if owner == "image" else workloads.WORKLOADS
+            assert (value if owner == "image" else owner) in known, f"{name} refers to {{{owner}.{value}}}"
+        assert table.get("kind", "time") in measure.KINDS
+        assert set(table.get("evict", {})) <= set(table.get("cases", {}))
+
+
+def test_every_image_is_used():
+    for path, plan in PLANS.items():
+        used = {value for owner, value in harness.PLACEHOLDER.findall(str(plan["scenario"])) if owner == "image"}
+        assert used == set(plan["image"]), path
+
+
+@pytest.mark.parametrize(
+    "scenario, thawed, verdict",
+    [
+        ({"at_most": 0.2}, 20.0, "met"),
+        ({"at_most": 0.2}, 20.1, "**not met**"),
+        ({"at_least": 0.98}, 98.0, "met"),
+        ({"at_least": 0.98}, 97.9, "**not met**"),
+        ({}, 20.0, ""),
+    ],
+)
+def test_verdict_follows_the_target(scenario, thawed, verdict):
+    scenario = {"cases": {"ordinary": [], "thawed": []}, **scenario}
+    entry = result(ordinary=100.0, thawed=thawed)["scenarios"]["some"]
+    assert report.verdict(scenario, entry) == verdict
+
+
+def test_what_was_not_measured_is_said_with_its_reason():
+    scenario = {"title": "some", "cases": {"ordinary": [], "thawed": []}, "at_most": 0.2}
+    entry = result(ordinary=100.0)["scenarios"]["some"]
+    entry["cases"]["thawed"] = {"skipped": "it is raining"}
+    assert report.verdict(scenario, entry) == "**not measured**"
+    assert report.missing({"some": scenario}, {"some": entry}) == ["- Not measured: some: it is raining"]
+    assert "not part of this run" in report.missing({"some": scenario}, {})[0]
+
+
+def test_newest_result_is_the_one_with_the_latest_date_inside(tmp_path):
+    (tmp_path / "z.json").write_text('{"date": "2025-01-01T00:00:00+00:00"}')
+    (tmp_path / "a.json").write_text('{"date": "2025-02-01T00:00:00+00:00"}')
+    assert report.newest_result(tmp_path)["date"].startswith("2025-02")
+    assert report.newest_result(tmp_path / "none") is None
+
+
+def test_cases_are_taken_in_turns():
+    order = []
+    takers = {name: (lambda name=name: order.append(name) or 1.0) for name in "ab"}
+    samples = measure.interleaved(takers, rounds=2, warmup=1)
+    assert order == ["a", "b"] * 3
+    assert samples == {"a": [1.0, 1.0], "b": [1.0, 1.0]}
+
+
+def test_time_covers_the_whole_process():
+    assert 50 <= measure.time_once(["/bin/sleep", "0.05"], ENVIRONMENT) < 5000
+
+
+@pytest.mark.parametrize("kind", measure.KINDS)
+def test_a_command_that_fails_is_no_sample(kind):
+    with pytest.raises(measure.MeasureError, match="sh"):
+        measure.KINDS[kind](["/bin/sh", "-c", "exit 3"], ENVIRONMENT)
+
+
+def test_memory_counts_all_processes():
+    one = ["/bin/sh", "-c", "echo ready; read line"]
+    assert 0.1 * measure.PROCESSES < measure.memory_once(one, ENVIRONMENT) < 50 * measure.PROCESSES
+
+
+def test_cases_that_print_different_things_are_not_compared():
+    with pytest.raises(measure.MeasureError, match="should print the same"):
+        harness.same_output({"ordinary": ["/bin/echo", "1"], "thawed": ["/bin/echo", "2"]}, ENVIRONMENT)
+
+
+def test_evicting_drops_a_file_from_the_page_cache(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 1_000_000)
+    with open(path, "rb") as file:
+        try:
+            if not measure.is_cached(file.fileno(), 0):
+                pytest.skip("this file system does not keep what was just written")
+        except OSError as error:
+            pytest.skip(f"this file system cannot be asked: {error}")
+        measure.evict(str(path))
+        assert not measure.is_cached(file.fileno(), 500_000)

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""The style checks of everything that is not Rust: ruff for Python, RuboCop for Ruby.
+
+Where RuboCop cannot be had, Ruby itself checks syntax and warnings (`ruby -wc`), and the output says so.
+"""
+
+import subprocess
+import sys
+
+import workloads
+from workloads import ROOT, Unavailable
+
+DIRECTORIES = [name for name in ("bench", "examples", "python", "ruby", "tests", "tools") if (ROOT / name).is_dir()]
+
+
+def files(suffix: str) -> list[str]:
+    """The source files with that suffix, relative to the repository."""
+    found = [path for name in DIRECTORIES for path in (ROOT / name).rglob(f"*{suffix}")]
+    return sorted(str(path.relative_to(ROOT)) for path in found if path.is_file())
+
+
+def passes(argv: list[str]) -> bool:
+    """Run one check, showing what it says. Whether it was content."""
+    print("$", argv[0].rpartition("/")[2], *argv[1:4], "..." if len(argv) > 4 else "", flush=True)
+    return subprocess.run(argv, cwd=ROOT).returncode == 0
+
+
+def lint_python() -> bool:
+    ruff = workloads.prepare("tools")["bin"] + "/ruff"
+    return passes([ruff, "check", "--cache-dir", str(workloads.WORK / "ruff"), *DIRECTORIES])
+
+
+def lint_ruby() -> bool:
+    sources = files(".rb")
+    try:
+        workloads.prepare("rubocop")
+        return passes(["rubocop", "--cache", "false", *sources])
+    except Unavailable as reason:
+        print(f"rubocop skipped: {reason}")
+    try:
+        ruby = workloads.prepare("ruby")["ruby"]
+    except Unavailable as reason:
+        print(f"ruby -wc skipped: {reason}")
+        return True
+    return all([passes([ruby, "-wc", source]) for source in sources])
+
+
+def main() -> int:
+    content = [lint_python(), lint_ruby()]
+    return 0 if all(content) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
