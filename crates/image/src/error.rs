@@ -63,10 +63,9 @@ impl fmt::Display for Error {
                 "{what} should take the file to {expected} bytes, but it ends at {found}: \
                  the image was cut off while it was copied or stored; copy it again or freeze again"
             ),
-            Error::Damaged { what } => write!(
-                f,
-                "the checksum of the {what} does not match: the image was damaged or edited; freeze again"
-            ),
+            Error::Damaged { what } => {
+                write!(f, "the checksum of the {what} does not match: the image was damaged or edited; freeze again")
+            }
             Error::OutOfRange { what, value } => write!(
                 f,
                 "{what} is {value:#x}, which is outside of what an image may hold: \

@@ -20,6 +20,7 @@ mod error;
 mod head;
 mod records;
 mod tables;
+pub mod validate;
 pub mod x86_64;
 
 pub use error::Error;
@@ -57,6 +58,8 @@ pub fn digest(bytes: &[u8]) -> [u8; 16] {
 /// Places inside the reserved range.
 pub mod reserved {
     use crate::RESERVED_START;
+    /// A launcher that got its image as an argument maps the image's head here.
+    pub const HEAD: u64 = RESERVED_START + 0x00f0_0000;
     /// The launcher maps the tables here.
     pub const TABLES: u64 = RESERVED_START + 0x0100_0000;
     /// The vvar and vdso group waits here while memory is being laid out.

@@ -112,11 +112,7 @@ impl<'a> Tables<'a> {
     /// Checks `bytes` against the checksum and the sizes in `head` and reads the directory.
     pub fn parse(bytes: &'a [u8], head: &Head) -> Result<Tables<'a>, Error> {
         if bytes.len() as u64 != head.tables_size {
-            return Err(Error::Truncated {
-                what: "the tables",
-                expected: head.tables_size,
-                found: bytes.len() as u64,
-            });
+            return Err(Error::Truncated { what: "the tables", expected: head.tables_size, found: bytes.len() as u64 });
         }
         if crate::checksum(bytes) != head.tables_sum {
             return Err(Error::Damaged { what: "tables" });

@@ -6,7 +6,7 @@
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 
-pub mod environment;
 #[cfg(target_arch = "x86_64")]
 #[path = "cpu_x86_64.rs"]
 pub mod cpu;
+pub mod environment;

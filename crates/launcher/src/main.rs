@@ -1,1 +1,69 @@
-fn main() {}
+//! The launcher: turns an image back into the process that was frozen.
+//!
+//! It is the program at the front of every image, and runs where nothing may be taken for granted: no libc, no heap,
+//! its own stack in its own range of addresses, because everything else is about to be replaced. In order:
+//!
+//! 1. [`start`]: find arguments, environment and the head; open the image ([`opened`]).
+//! 2. [`check`]: everything that decides whether the image may be used.
+//! 3. [`block`]: copy arguments and environment to where they stay.
+//! 4. [`memory`]: drop the old address space and lay out the frozen one.
+//! 5. [`restore`]: kernel state, then the jump, which is the point of no return.
+//!
+//! Until the jump anything unexpected ends in [`fallback`]: the original command is executed as if there were no image.
+//! No panic can happen on purpose here; if one does it traps.
+#![no_std]
+#![no_main]
+#![deny(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+#[path = "arch_x86_64.rs"]
+mod arch;
+mod block;
+mod check;
+mod fallback;
+mod memory;
+mod opened;
+mod restore;
+mod start;
+mod sys;
+
+use block::Block;
+use fallback::Reason;
+use opened::Opened;
+use start::Start;
+
+/// Called by the entry code on the launcher's own stack, with what the kernel left on the stack of the new process.
+fn launch(start: &Start) -> ! {
+    if start.secure {
+        fallback::fail(format_args!(
+            "refusing to run with raised privileges (set-uid or file capabilities): an image is code of its owner"
+        ));
+    }
+    let opened = match Opened::open(start) {
+        Ok(opened) => opened,
+        Err(reason) => fallback::fail(format_args!("{reason}; and there is no original command to fall back to")),
+    };
+    let mut block = match Block::build(start, &opened) {
+        Ok(block) => block,
+        Err(errno) => fallback::fail(format_args!("no memory for arguments and environment (errno {})", errno.0)),
+    };
+    let reason = match thaw(start, &opened, &mut block) {
+        Ok(never) => match never {},
+        Err(reason) => reason,
+    };
+    fallback::run(&opened, &block, &reason)
+}
+
+/// What a successful thaw returns: nothing, because the frozen process goes on.
+enum Never {}
+
+fn thaw(start: &Start, opened: &Opened, block: &mut Block) -> Result<Never, Reason> {
+    let frozen = check::all(start, opened, block)?;
+    memory::lay_out(&frozen)?;
+    restore::go_on(&frozen, block)
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    arch::trap()
+}

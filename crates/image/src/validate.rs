@@ -1,0 +1,74 @@
+//! Checks of rows that were read: after them, a row's addresses, offsets and indices may be used.
+
+use crate::{
+    mapping_kind, Descriptor, Error, Head, Mapping, Process, Record, Section, SignalAction, Tables, NO_FILE, PAGE,
+    RESERVED_END, RESERVED_START,
+};
+
+/// End of the addresses that a process has on x86-64 with four-level page tables.
+pub const ADDRESS_END: u64 = 0x7fff_ffff_f000;
+
+/// Checks every mapping, descriptor and signal row, and the process row.
+pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
+    let files = tables.bytes(Section::Files).len() / crate::MappedFile::SIZE;
+    for mapping in tables.rows::<Mapping>(Section::Mappings)? {
+        check_mapping(&mapping, head, files)?;
+    }
+    for descriptor in tables.rows::<Descriptor>(Section::Descriptors)? {
+        at_most("a descriptor number", descriptor.number.into(), 1 << 20)?;
+        at_most("a descriptor number", descriptor.peer.into(), 1 << 20)?;
+        tables.text(descriptor.path)?;
+    }
+    for action in tables.rows::<SignalAction>(Section::Signals)? {
+        at_most("a signal number", action.number.into(), 64)?;
+    }
+    let process: Process = tables.one(Section::Process)?;
+    range("the argv area", process.arg_start, process.env_end)?;
+    range("the heap", process.start_brk, process.brk)?;
+    for address in [process.tid_address, process.robust_list, process.stack_end] {
+        at_most("an address of the process", address, ADDRESS_END)?;
+    }
+    Ok(())
+}
+
+fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Error> {
+    let size = mapping.end.wrapping_sub(mapping.start);
+    if mapping.start % PAGE != 0 || mapping.end % PAGE != 0 || mapping.offset % PAGE != 0 || mapping.start >= mapping.end
+    {
+        return Err(Error::OutOfRange { what: "the start or end of a mapping", value: mapping.start });
+    }
+    at_most("the end of a mapping", mapping.end, ADDRESS_END)?;
+    if mapping.start < RESERVED_END && mapping.end > RESERVED_START {
+        return Err(Error::OutOfRange { what: "the start of a mapping", value: mapping.start });
+    }
+    at_most("the protection of a mapping", mapping.protection.into(), 7)?;
+    match mapping.kind {
+        mapping_kind::IMAGE | mapping_kind::COPY => {
+            let end = mapping.offset.checked_add(size).unwrap_or(u64::MAX);
+            if mapping.offset < head.pages_offset || end > head.pages_offset + head.pages_size {
+                return Err(Error::OutOfRange { what: "the offset of a mapping", value: mapping.offset });
+            }
+        }
+        mapping_kind::FILE => at_most("the file of a mapping", mapping.file.into(), (files as u64).wrapping_sub(1))?,
+        mapping_kind::ANONYMOUS | mapping_kind::STACK | mapping_kind::VDSO => {}
+        kind => return Err(Error::OutOfRange { what: "the kind of a mapping", value: kind.into() }),
+    }
+    if mapping.file != NO_FILE {
+        at_most("the file of a mapping", mapping.file.into(), (files as u64).wrapping_sub(1))?;
+    }
+    Ok(())
+}
+
+fn at_most(what: &'static str, value: u64, limit: u64) -> Result<(), Error> {
+    if value > limit {
+        return Err(Error::OutOfRange { what, value });
+    }
+    Ok(())
+}
+
+fn range(what: &'static str, start: u64, end: u64) -> Result<(), Error> {
+    if start > end || end > ADDRESS_END || (start < RESERVED_END && end > RESERVED_START) {
+        return Err(Error::OutOfRange { what, value: start });
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Entry, system calls, the jump and the memory functions that the compiler calls, for x86-64.
+#![allow(unsafe_code)]
+
+use core::arch::{asm, global_asm};
+
+use crate::start::Start;
+
+/// Size of the launcher's own stack (bytes).
+const STACK_SIZE: usize = 64 * 1024;
+
+// The kernel's stack is about to be unmapped, so the first thing is to leave it. rdi keeps where argc, argv, envp and auxv are.
+global_asm!(
+    ".section .bss.snapboot_stack,\"aw\",@nobits",
+    ".balign 16",
+    "snapboot_stack:",
+    ".skip {size}",
+    "snapboot_stack_end:",
+    ".section .text._start,\"ax\",@progbits",
+    ".globl _start",
+    "_start:",
+    "xor ebp, ebp",
+    "mov rdi, rsp",
+    "lea rsp, [rip + snapboot_stack_end]",
+    "call {entry}",
+    "ud2",
+    size = const STACK_SIZE,
+    entry = sym entry,
+);
+
+extern "C" fn entry(stack: *const usize) -> ! {
+    // SAFETY: `stack` is what the kernel passed in rsp to a new process: argc, argv, envp and auxv as the System V ABI lays them out.
+    let start = unsafe { Start::from_stack(stack) };
+    crate::launch(&start)
+}
+
+/// A system call with up to six arguments; returns what the kernel returns, negative on error.
+///
+/// # Safety
+/// The call must be sound for these arguments.
+pub unsafe fn syscall(number: u32, arguments: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the kernel preserves everything but rax, rcx and r11; the caller answers for the call itself.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as usize => result,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
+            out("rcx") _,
+            out("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// Goes on in the frozen thread: its stack, its next instruction, `handover` as the value that its call returns.
+///
+/// # Safety
+/// Memory and kernel state are those of the frozen process.
+pub unsafe fn jump(rsp: u64, rip: u64, handover: u64) -> ! {
+    // SAFETY: see above; nothing of the launcher is used afterwards.
+    unsafe {
+        asm!(
+            "mov rsp, {rsp}",
+            "xor ebp, ebp",
+            "jmp {rip}",
+            rsp = in(reg) rsp,
+            rip = in(reg) rip,
+            in("rax") handover,
+            options(noreturn),
+        );
+    }
+}
+
+/// Ends the process with SIGILL.
+pub fn trap() -> ! {
+    // SAFETY: ud2 only raises the signal.
+    unsafe { asm!("ud2", options(noreturn)) }
+}
+
+// The compiler calls these by name. `rep movsb` and `rep stosb` are fast on every x86-64 CPU of the last decade and, being
+// assembly, cannot be turned into calls to themselves.
+global_asm!(
+    ".section .text.memory,\"ax\",@progbits",
+    ".globl memcpy",
+    "memcpy:",
+    "mov rax, rdi",
+    "mov rcx, rdx",
+    "rep movsb",
+    "ret",
+    ".globl memmove",
+    "memmove:",
+    "mov rax, rdi",
+    "mov rcx, rdx",
+    "cmp rdi, rsi",
+    "ja 2f",
+    "rep movsb",
+    "ret",
+    "2:",
+    "lea rdi, [rdi + rdx - 1]",
+    "lea rsi, [rsi + rdx - 1]",
+    "std",
+    "rep movsb",
+    "cld",
+    "ret",
+    ".globl memset",
+    "memset:",
+    "mov r8, rdi",
+    "mov eax, esi",
+    "mov rcx, rdx",
+    "rep stosb",
+    "mov rax, r8",
+    "ret",
+    ".globl memcmp",
+    ".globl bcmp",
+    "memcmp:",
+    "bcmp:",
+    "xor ecx, ecx",
+    "2:",
+    "cmp rcx, rdx",
+    "je 3f",
+    "movzx eax, byte ptr [rdi + rcx]",
+    "movzx r8d, byte ptr [rsi + rcx]",
+    "inc rcx",
+    "sub eax, r8d",
+    "je 2b",
+    "ret",
+    "3:",
+    "xor eax, eax",
+    "ret",
+    ".globl strlen",
+    "strlen:",
+    "xor eax, eax",
+    "2:",
+    "cmp byte ptr [rdi + rax], 0",
+    "je 3f",
+    "inc rax",
+    "jmp 2b",
+    "3:",
+    "ret",
+);

@@ -1,0 +1,180 @@
+//! The block: a copy of the arguments and the environment at a place that stays.
+//!
+//! The kernel's stack, where they come from, is dropped before the frozen memory is laid out. The block serves the fallback
+//! until the jump, and afterwards the thawed process as its environment.
+#![allow(unsafe_code)]
+
+use core::ops::Range;
+use core::slice;
+
+use image::{reserved, Handover, PAGE};
+use linux_raw_sys::general::{PROT_READ, PROT_WRITE};
+
+use crate::opened::Opened;
+use crate::start::{without_nul, Start};
+use crate::sys::{self, Errno, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+
+/// Room in front of the environment strings for a note to the front end, see [`Block::write_note`].
+const NOTE_ROOM: usize = 256;
+
+/// A null-terminated list of pointers to strings that lie one after the other, each with its NUL.
+struct List {
+    pointers: *mut *const u8,
+    count: usize,
+    strings: Range<u64>,
+}
+
+impl List {
+    /// Copies strings to `strings_at` and writes their addresses to `pointers_at`.
+    ///
+    /// # Safety
+    /// Both places have the room.
+    unsafe fn write<'a>(pointers_at: usize, strings_at: usize, strings: impl Iterator<Item = &'a [u8]>) -> List {
+        let pointers = pointers_at as *mut *const u8;
+        let (mut count, mut place) = (0, strings_at);
+        for string in strings {
+            // SAFETY: the caller has measured the same strings.
+            unsafe {
+                (place as *mut u8).copy_from_nonoverlapping(string.as_ptr(), string.len());
+                pointers.add(count).write(place as *const u8);
+            }
+            place += string.len();
+            count += 1;
+        }
+        // The null pointer at the end is there already: the memory is fresh.
+        List { pointers, count, strings: strings_at as u64..place as u64 }
+    }
+
+    /// The strings without their NULs.
+    fn iter(&self) -> impl Iterator<Item = &'static [u8]> + Clone {
+        // SAFETY: `write` filled this range, and the block stays mapped for the life of the launcher.
+        let bytes = unsafe {
+            slice::from_raw_parts(self.strings.start as *const u8, (self.strings.end - self.strings.start) as usize)
+        };
+        bytes.split_inclusive(|&byte| byte == 0).map(without_nul)
+    }
+}
+
+/// Arguments and environment of the new process. In memory: [`Handover`], argv pointers, environment pointers, argv
+/// strings, room for a note, environment strings.
+pub struct Block {
+    argv: List,
+    environment: List,
+    command_argc: usize,
+    note_size: u64,
+}
+
+impl Block {
+    /// Copies the command's argv followed by the arguments that the image was given, and the environment.
+    pub fn build(start: &Start, opened: &Opened) -> Result<Block, Errno> {
+        let arguments = || opened.command.argv().chain(start.arguments().skip(opened.own_arguments));
+        let measure = |sizes: (usize, usize), string: &[u8]| (sizes.0 + 1, sizes.1 + string.len());
+        let (argc, argv_size) = arguments().fold((0, 0), measure);
+        let (envc, environment_size) = start.environment().fold((0, 0), measure);
+
+        let argv_pointers = reserved::ENVIRONMENT as usize + size_of::<Handover>();
+        let environment_pointers = argv_pointers + (argc + 1) * size_of::<*const u8>();
+        let argv_strings = environment_pointers + (envc + 1) * size_of::<*const u8>();
+        let environment_strings = argv_strings + argv_size + NOTE_ROOM;
+        let end = (environment_strings + environment_size) as u64;
+
+        let size = (end - reserved::ENVIRONMENT).next_multiple_of(PAGE);
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+        // SAFETY: the place is reserved for the block, and each list has the room that was measured for it.
+        unsafe {
+            sys::map(reserved::ENVIRONMENT, size, PROT_READ | PROT_WRITE, flags, None, 0)?;
+            Ok(Block {
+                argv: List::write(argv_pointers, argv_strings, arguments()),
+                environment: List::write(environment_pointers, environment_strings, start.environment()),
+                command_argc: opened.command.argc(),
+                note_size: 0,
+            })
+        }
+    }
+
+    /// The arguments that the image was given, without those of the command.
+    pub fn arguments(&self) -> impl Iterator<Item = &'static [u8]> {
+        self.argv.iter().skip(self.command_argc)
+    }
+
+    /// The environment entries.
+    pub fn environment(&self) -> impl Iterator<Item = &'static [u8]> + Clone {
+        self.environment.iter()
+    }
+
+    /// The argv list for executing the original command.
+    pub fn argv_pointers(&self) -> *const *const u8 {
+        self.argv.pointers
+    }
+
+    /// The environment list for executing the original command.
+    pub fn environment_pointers(&self) -> *const *const u8 {
+        self.environment.pointers
+    }
+
+    /// Puts an entry in front of the environment strings, where only readers of /proc/self/environ see it: the front end, which
+    /// drops it. The entry is written from `parts`; what does not fit is left out.
+    pub fn write_note(&mut self, parts: &[&[u8]]) {
+        let size = parts.iter().map(|part| part.len()).sum::<usize>() + 1;
+        if size > NOTE_ROOM {
+            return;
+        }
+        let mut place = self.environment.strings.start - size as u64;
+        for part in parts {
+            // SAFETY: the place lies in the room for the note.
+            unsafe { (place as *mut u8).copy_from_nonoverlapping(part.as_ptr(), part.len()) };
+            place += part.len() as u64;
+        }
+        self.note_size = size as u64;
+    }
+
+    /// Where the strings of argv and of the environment (with the note) are.
+    pub fn strings(&self) -> (Range<u64>, Range<u64>) {
+        let environment = self.environment.strings.clone();
+        (self.argv.strings.clone(), environment.start - self.note_size..environment.end)
+    }
+
+    /// Copies all strings to the frozen process' argv area, one after the other, when they fit. Returns where they are then;
+    /// otherwise they stay in the block.
+    ///
+    /// # Safety
+    /// The area is writable memory of the frozen process.
+    pub unsafe fn copy_strings_to(&self, area: Range<u64>) -> (Range<u64>, Range<u64>) {
+        let (argv, environment) = self.strings();
+        let (argv_size, environment_size) = (argv.end - argv.start, environment.end - environment.start);
+        if area.end - area.start < argv_size + environment_size {
+            return (argv, environment);
+        }
+        let middle = area.start + argv_size;
+        // SAFETY: the caller answers for the area; the sizes were just compared.
+        unsafe {
+            (area.start as *mut u8).copy_from_nonoverlapping(argv.start as *const u8, argv_size as usize);
+            (middle as *mut u8).copy_from_nonoverlapping(environment.start as *const u8, environment_size as usize);
+        }
+        (area.start..middle, middle..middle + environment_size)
+    }
+
+    /// Makes the environment pointers lead to the copy of the strings that ends at `end`. No fallback is possible afterwards.
+    pub fn point_environment_to(&mut self, end: u64) {
+        let distance = end.wrapping_sub(self.environment.strings.end);
+        for index in 0..self.environment.count {
+            // SAFETY: the list has `count` entries.
+            unsafe {
+                let entry = self.environment.pointers.add(index);
+                entry.write((entry.read() as u64).wrapping_add(distance) as *const u8);
+            }
+        }
+    }
+
+    /// Writes what the thawed process needs to know and returns where it is.
+    pub fn hand_over(&self, leftover: Range<u64>) -> u64 {
+        let handover = Handover {
+            environ: self.environment.pointers as u64,
+            leftover_start: leftover.start,
+            leftover_end: leftover.end,
+        };
+        // SAFETY: the block starts with room for it.
+        unsafe { (reserved::ENVIRONMENT as *mut Handover).write(handover) };
+        reserved::ENVIRONMENT
+    }
+}

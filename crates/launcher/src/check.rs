@@ -1,0 +1,199 @@
+//! Everything that decides whether the image may be used, before anything is changed.
+#![allow(unsafe_code)]
+
+use core::slice;
+
+use image::x86_64::Registers;
+use image::{
+    mapping_kind, reserved, Descriptor, Head, Input, Item, Mapping, Platform, Process, Rows, Section, SignalAction,
+    Tables,
+};
+use inputs::environment::{self, Difference};
+use linux_raw_sys::general::{PROT_READ, RLIMIT_STACK};
+
+use crate::block::Block;
+use crate::fallback::Reason;
+use crate::opened::Opened;
+use crate::start::Start;
+use crate::sys::{self, Fd, Status, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+
+/// A frozen process whose image was found good.
+pub struct Frozen {
+    /// The image.
+    pub file: Fd,
+    /// Its tables, with all rows checked.
+    pub tables: Tables<'static>,
+    /// Registers.
+    pub registers: Registers,
+    /// Kernel state.
+    pub process: Process,
+    /// First address of the vvar and vdso group as the kernel placed it now.
+    pub vdso_group: u64,
+    /// Its size.
+    pub vdso_group_size: u64,
+}
+
+impl Frozen {
+    /// The rows of a section; an image that got here has only well-formed ones.
+    pub fn rows<R: image::Record>(&self, section: Section) -> Result<Rows<'static, R>, Reason> {
+        self.tables.rows(section).map_err(Reason::image)
+    }
+
+    /// A string with its NUL.
+    pub fn text(&self, text: image::Text) -> Result<&'static [u8], Reason> {
+        self.tables.text_with_nul(text).map_err(Reason::image)
+    }
+}
+
+/// Checks the file, the machine, the process, the environment, the arguments and the inputs, cheapest first.
+pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<Frozen, Reason> {
+    let file = opened.file?;
+    let tables = tables(opened, file)?;
+    let mut frozen = Frozen {
+        file,
+        registers: tables.one(Section::Registers).map_err(Reason::image)?,
+        process: tables.one(Section::Process).map_err(Reason::image)?,
+        tables,
+        vdso_group: 0,
+        vdso_group_size: 0,
+    };
+    guards(&frozen, block)?;
+    environment(&frozen, block)?;
+    process(&mut frozen)?;
+    platform(start, &mut frozen)?;
+    inputs(&frozen)?;
+    Ok(frozen)
+}
+
+/// Whether a file is as it was: same size, same times.
+pub fn unchanged(now: &Status, size: u64, mtime: i64, ctime: i64) -> bool {
+    now.size == size && now.mtime == mtime && now.ctime == ctime
+}
+
+fn tables(opened: &Opened, file: Fd) -> Result<Tables<'static>, Reason> {
+    let status = sys::fstat(file).map_err(|errno| Reason::new("cannot stat the image").errno(errno))?;
+    if status.owner != 0 && status.owner != sys::euid() {
+        return Err(Reason::new("the image belongs to another user, whose code it would run"));
+    }
+    if status.mode & 0o022 != 0 {
+        return Err(Reason::new("the image can be written by group or others; remove that permission (chmod go-w)"));
+    }
+    let head = Head::parse(opened.room, status.size).map_err(Reason::image)?;
+    // SAFETY: the place is reserved for the tables, and the file has these bytes.
+    let bytes = unsafe {
+        let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
+        sys::map(reserved::TABLES, head.tables_size, PROT_READ, flags, Some(file), head.tables_offset)
+            .map_err(|errno| Reason::new("cannot map the tables").errno(errno))?;
+        slice::from_raw_parts(reserved::TABLES as *const u8, head.tables_size as usize)
+    };
+    let tables = Tables::parse(bytes, &head).map_err(Reason::image)?;
+    image::validate::rows(&tables, &head).map_err(Reason::image)?;
+    Ok(tables)
+}
+
+fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
+    for guard in frozen.rows::<Item>(Section::Guards)? {
+        let guard = frozen.tables.text(guard.text).map_err(Reason::image)?;
+        if block.arguments().any(|argument| environment::matches(guard, argument)) {
+            return Err(Reason::new("a guard argument was given").subject(guard));
+        }
+    }
+    Ok(())
+}
+
+fn environment(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
+    match environment::compare(&frozen.tables, block.environment()).map_err(Reason::image)? {
+        None => Ok(()),
+        Some(Difference::Changed(name)) => {
+            Err(Reason::new("stale: this environment variable has another value than when the image was made").subject(name))
+        }
+        Some(Difference::Appeared(name)) => {
+            Err(Reason::new("stale: this environment variable was not set when the image was made").subject(name))
+        }
+    }
+}
+
+/// What the new process inherited and the frozen one cannot cope with.
+fn process(frozen: &mut Frozen) -> Result<(), Reason> {
+    if sys::blocked_signals() != Ok(0) {
+        return Err(Reason::new("the process was started with blocked signals"));
+    }
+    let limit = sys::soft_limit(RLIMIT_STACK).map_err(|errno| Reason::new("cannot read the limits").errno(errno))?;
+    if limit > frozen.process.stack_limit {
+        return Err(Reason::new("stale: the stack limit is larger than when the image was made"));
+    }
+    for descriptor in frozen.rows::<Descriptor>(Section::Descriptors)? {
+        if frozen.file.0 == descriptor.number {
+            frozen.file = sys::duplicate_above(frozen.file, descriptor.number)
+                .map_err(|errno| Reason::new("no descriptor is free").errno(errno))?;
+        } else if sys::is_open(descriptor.number) {
+            return Err(Reason::new("a descriptor that the frozen process needs is in use by the caller"));
+        }
+    }
+    for action in frozen.rows::<SignalAction>(Section::Signals)? {
+        sys::action(action.number).map_err(|errno| Reason::new("cannot read a signal's action").errno(errno))?;
+    }
+    Ok(())
+}
+
+fn platform(start: &Start, frozen: &mut Frozen) -> Result<(), Reason> {
+    let recorded: Platform = frozen.tables.one(Section::Platform).map_err(Reason::image)?;
+    if inputs::cpu::digest() != recorded.cpu {
+        return Err(Reason::new("stale: the image was made on another kind of CPU"));
+    }
+    let mut rows = frozen.rows::<Mapping>(Section::Mappings)?.filter(|row| row.kind == mapping_kind::VDSO);
+    let Some(last) = rows.by_ref().last() else {
+        return if start.vdso == 0 { Ok(()) } else { Err(Reason::new("stale: the image was made without a vdso")) };
+    };
+    // The vdso is the last part of the group.
+    let vdso_size = last.end - last.start;
+    let another = Reason::new("stale: the image was made under another kernel (its vdso differs)");
+    if start.vdso == 0 || vdso_size != recorded.vdso_size || start.vdso < last.offset {
+        return Err(another);
+    }
+    // SAFETY: the kernel maps the vdso here, and its own headers say that it has at least this size.
+    let bytes = unsafe {
+        if vdso_image_size(start.vdso).next_multiple_of(image::PAGE) < vdso_size {
+            return Err(another);
+        }
+        slice::from_raw_parts(start.vdso as *const u8, vdso_size as usize)
+    };
+    if image::digest(bytes) != recorded.vdso {
+        return Err(another);
+    }
+    frozen.vdso_group = start.vdso - last.offset;
+    frozen.vdso_group_size = last.offset + vdso_size;
+    Ok(())
+}
+
+/// Size of the vdso according to its ELF header: its section headers are the last thing in it.
+///
+/// # Safety
+/// `vdso` is where the kernel mapped it.
+unsafe fn vdso_image_size(vdso: u64) -> u64 {
+    /// Offsets of e_shoff, e_shentsize and e_shnum in a 64-bit ELF header.
+    const SHOFF: u64 = 40;
+    const SHENTSIZE: u64 = 58;
+    const SHNUM: u64 = 60;
+    // SAFETY: a mapped ELF file has its header.
+    unsafe {
+        let table = ((vdso + SHOFF) as *const u64).read_unaligned();
+        let entry = u64::from(((vdso + SHENTSIZE) as *const u16).read_unaligned());
+        table.saturating_add(entry * u64::from(((vdso + SHNUM) as *const u16).read_unaligned()))
+    }
+}
+
+fn inputs(frozen: &Frozen) -> Result<(), Reason> {
+    for input in frozen.rows::<Input>(Section::Inputs)? {
+        let path = frozen.text(input.path)?;
+        match sys::stat(path) {
+            Ok(now) if unchanged(&now, input.size, input.mtime, input.ctime) => {}
+            Ok(_) => return Err(Reason::new("stale: this file has changed").subject(crate::start::without_nul(path))),
+            Err(errno) => {
+                let reason = Reason::new("stale: this file cannot be found any more");
+                return Err(reason.subject(crate::start::without_nul(path)).errno(errno));
+            }
+        }
+    }
+    Ok(())
+}

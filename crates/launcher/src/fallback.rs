@@ -1,0 +1,115 @@
+//! The fallback: run the original command the ordinary way.
+//!
+//! Nothing is said unless `SNAPBOOT_LOG` asks for it. When the fallback is impossible too, the message says why, and the exit
+//! status is 125 (the launcher's own failure), 126 (the command cannot be executed) or 127 (it is not there).
+#![allow(unsafe_code)]
+
+use core::fmt::{self, Write};
+
+use linux_raw_sys::errno::ENOENT;
+
+use crate::block::Block;
+use crate::opened::Opened;
+use crate::start::without_nul;
+use crate::sys::{self, Errno};
+
+/// Exit status when the launcher itself fails.
+pub const OWN_FAILURE: u32 = 125;
+
+/// Why the image is not used.
+#[derive(Clone, Copy)]
+pub struct Reason {
+    text: &'static str,
+    subject: &'static [u8],
+    errno: Option<Errno>,
+    image: Option<image::Error>,
+}
+
+impl Reason {
+    /// A reason in words.
+    pub const fn new(text: &'static str) -> Reason {
+        Reason { text, subject: b"", errno: None, image: None }
+    }
+
+    /// The image itself is not as it should be.
+    pub fn image(error: image::Error) -> Reason {
+        Reason { image: Some(error), ..Reason::new("") }
+    }
+
+    /// Names what it is about.
+    pub fn subject(mut self, subject: &'static [u8]) -> Reason {
+        self.subject = subject;
+        self
+    }
+
+    /// Adds the kernel's error number.
+    pub fn errno(mut self, errno: Errno) -> Reason {
+        self.errno = Some(errno);
+        self
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.image {
+            Some(error) => write!(f, "{error}")?,
+            None => f.write_str(self.text)?,
+        }
+        if !self.subject.is_empty() {
+            f.write_str(": ")?;
+            for chunk in self.subject.utf8_chunks() {
+                f.write_str(chunk.valid())?;
+            }
+        }
+        match self.errno {
+            Some(Errno(number)) => write!(f, " (errno {number})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Executes the original command with the arguments and the environment that the image was given.
+pub fn run(opened: &Opened, block: &Block, reason: &Reason) -> ! {
+    if wants_log(block) {
+        log(format_args!("{reason}; starting the ordinary way"));
+    }
+    let program = opened.command.program();
+    // SAFETY: the block holds null-terminated lists of NUL-terminated strings; the program ends with a NUL.
+    let errno = unsafe { sys::execute(program.as_ptr(), block.argv_pointers(), block.environment_pointers()) };
+    let program = core::str::from_utf8(without_nul(program)).unwrap_or("the original command");
+    log(format_args!("cannot use the image: {reason}; and cannot execute {program} instead (errno {})", errno.0));
+    sys::exit(if errno == Errno(ENOENT) { 127 } else { 126 })
+}
+
+fn wants_log(block: &Block) -> bool {
+    inputs::environment::value_of(b"SNAPBOOT_LOG", block.environment())
+        .is_some_and(|value| !value.is_empty() && value != b"0")
+}
+
+/// Ends the process with a message: neither thaw nor fallback is possible.
+pub fn fail(message: fmt::Arguments<'_>) -> ! {
+    log(message);
+    sys::exit(OWN_FAILURE)
+}
+
+fn log(message: fmt::Arguments<'_>) {
+    let mut line = Line { bytes: [0; 1024], length: 0 };
+    // A message that does not fit is cut.
+    let _ = writeln!(line, "snapboot: {message}");
+    sys::write_stderr(&line.bytes[..line.length]);
+}
+
+struct Line {
+    bytes: [u8; 1024],
+    length: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.bytes.len() - self.length;
+        let taken = text.len().min(room);
+        self.bytes[self.length..self.length + taken].copy_from_slice(&text.as_bytes()[..taken]);
+        self.length += taken;
+        Ok(())
+    }
+}

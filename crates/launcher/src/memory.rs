@@ -1,0 +1,142 @@
+//! The address space: dropping the one that the kernel made, laying out the frozen one.
+#![allow(unsafe_code)]
+
+use image::validate::ADDRESS_END;
+use image::{mapping_flag, mapping_kind, reserved, MappedFile, Mapping, Rows, Section, RESERVED_END, RESERVED_START};
+use linux_raw_sys::general::{
+    MADV_DONTDUMP, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_WIPEONFORK, O_CLOEXEC, O_RDONLY, PROT_EXEC, PROT_READ,
+    PROT_WRITE,
+};
+
+use crate::check::{unchanged, Frozen};
+use crate::fallback::Reason;
+use crate::start::without_nul;
+use crate::sys::{
+    self, Errno, Fd, MAP_ANONYMOUS, MAP_FIXED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK,
+};
+
+/// MAP_DROPPABLE of linux/mman.h (Linux 6.11), which replaces MAP_PRIVATE.
+const MAP_DROPPABLE: u32 = 0x08;
+
+/// Replaces everything outside of the launcher's own range by the frozen process' memory.
+pub fn lay_out(frozen: &Frozen) -> Result<(), Reason> {
+    drop_old(frozen)?;
+    let mut library = Library { index: image::NO_FILE, file: Fd(0) };
+    let files = frozen.rows::<MappedFile>(Section::Files)?;
+    for mapping in frozen.rows::<Mapping>(Section::Mappings)? {
+        make(frozen, &mapping, &files, &mut library)?;
+    }
+    library.close();
+    Ok(())
+}
+
+/// Puts the vvar and vdso group aside and unmaps the rest of what the kernel made.
+fn drop_old(frozen: &Frozen) -> Result<(), Reason> {
+    let failed = |errno| Reason::new("cannot drop the memory that the process started with").errno(errno);
+    for part in frozen.rows::<Mapping>(Section::Mappings)?.filter(|row| row.kind == mapping_kind::VDSO) {
+        let (now, size) = (frozen.vdso_group + part.offset, part.end - part.start);
+        // SAFETY: nothing uses the vdso before the jump, and the place is reserved for it.
+        unsafe { sys::move_to(now, size, reserved::VDSO + part.offset) }
+            .map_err(|errno| Reason::new("this kernel does not let the vdso move").errno(errno))?;
+    }
+    // SAFETY: code, data and stack of the launcher, the tables and the block are in the reserved range; arguments and
+    // environment were copied there.
+    unsafe {
+        sys::unmap(0, RESERVED_START).map_err(failed)?;
+        sys::unmap(RESERVED_END, ADDRESS_END - RESERVED_END).map_err(failed)
+    }
+}
+
+/// The file that the last file mapping came from: mappings of one file follow each other.
+struct Library {
+    index: u32,
+    file: Fd,
+}
+
+impl Library {
+    fn open(&mut self, frozen: &Frozen, files: &Rows<'static, MappedFile>, index: u32) -> Result<Fd, Reason> {
+        if self.index == index {
+            return Ok(self.file);
+        }
+        self.close();
+        let file = files.get(index as usize).ok_or(Reason::new("the image is damaged: no such file"))?;
+        let path = frozen.text(file.path)?;
+        let gone = Reason::new("stale: this library cannot be opened any more").subject(without_nul(path));
+        self.file = sys::open(path, O_RDONLY | O_CLOEXEC).map_err(|errno| gone.errno(errno))?;
+        self.index = index;
+        let now = sys::fstat(self.file).map_err(|errno| gone.errno(errno))?;
+        if !unchanged(&now, file.size, file.mtime, file.ctime) {
+            return Err(Reason::new("stale: this library has changed").subject(without_nul(path)));
+        }
+        Ok(self.file)
+    }
+
+    fn close(&mut self) {
+        if self.index != image::NO_FILE {
+            sys::close(self.file);
+            self.index = image::NO_FILE;
+        }
+    }
+}
+
+fn make(
+    frozen: &Frozen,
+    mapping: &Mapping,
+    files: &Rows<'static, MappedFile>,
+    library: &mut Library,
+) -> Result<(), Reason> {
+    let failed = |errno| Reason::new("cannot map the frozen process' memory").errno(errno);
+    let size = mapping.end - mapping.start;
+    let flag = |flag: u32, value: u32| if mapping.flags & flag != 0 { value } else { 0 };
+    let private = MAP_PRIVATE | MAP_FIXED | flag(mapping_flag::NORESERVE, MAP_NORESERVE);
+    // SAFETY: the address space was emptied; rows lie outside of the reserved range (checked), so only memory of the
+    // frozen process is made or replaced.
+    unsafe {
+        let map = |protection, flags, file, offset| sys::map(mapping.start, size, protection, flags, file, offset);
+        match mapping.kind {
+            mapping_kind::IMAGE => match map(mapping.protection, private, Some(frozen.file), mapping.offset) {
+                // A file system mounted noexec: executable pages are copied instead.
+                Err(Errno(linux_raw_sys::errno::EPERM)) if mapping.protection & PROT_EXEC != 0 => {
+                    map(PROT_READ | PROT_WRITE, private | MAP_ANONYMOUS, None, 0).map_err(failed)?;
+                    sys::read_into(frozen.file, mapping.start, size, mapping.offset).map_err(failed)?;
+                    sys::protect(mapping.start, size, mapping.protection).map_err(failed)?;
+                }
+                result => result.map_err(failed)?,
+            },
+            mapping_kind::FILE => {
+                let file = library.open(frozen, files, mapping.file)?;
+                let flags = if mapping.flags & mapping_flag::SHARED != 0 { MAP_SHARED | MAP_FIXED } else { private };
+                map(mapping.protection, flags, Some(file), mapping.offset).map_err(failed)?;
+            }
+            mapping_kind::ANONYMOUS if mapping.flags & mapping_flag::DROPPABLE != 0 => {
+                map(mapping.protection, MAP_DROPPABLE | MAP_ANONYMOUS | MAP_FIXED, None, 0).map_err(failed)?;
+            }
+            mapping_kind::ANONYMOUS => {
+                map(mapping.protection, private | MAP_ANONYMOUS, None, 0).map_err(failed)?;
+            }
+            mapping_kind::STACK => {
+                let flags = private | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_STACK | MAP_NORESERVE;
+                map(mapping.protection, flags, None, 0).map_err(failed)?;
+            }
+            mapping_kind::COPY => {
+                sys::read_into(frozen.file, mapping.start, size, mapping.offset).map_err(failed)?;
+            }
+            _ => sys::move_to(reserved::VDSO + mapping.offset, size, mapping.start).map_err(failed)?,
+        }
+        for (flag, advice) in ADVICE {
+            if mapping.flags & flag != 0 {
+                sys::advise(mapping.start, size, advice).map_err(failed)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What `madvise` is told for each flag of a mapping.
+const ADVICE: [(u32, u32); 5] = [
+    (mapping_flag::DONTDUMP, MADV_DONTDUMP),
+    (mapping_flag::HUGEPAGE, MADV_HUGEPAGE),
+    (mapping_flag::NOHUGEPAGE, MADV_NOHUGEPAGE),
+    (mapping_flag::WIPEONFORK, MADV_WIPEONFORK),
+    (mapping_flag::MERGEABLE, MADV_MERGEABLE),
+];

@@ -1,0 +1,65 @@
+//! The image that is to be thawed: the head that was loaded with the launcher, and the file.
+#![allow(unsafe_code)]
+
+use image::{reserved, Command, Head, Record, HEAD_OFFSET, HEAD_ROOM};
+use linux_raw_sys::general::{O_CLOEXEC, O_RDONLY, PROT_READ};
+
+use crate::fallback::Reason;
+use crate::start::Start;
+use crate::sys::{self, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+
+/// `snapboot freeze` writes head and command over these bytes; in the launcher as it was built they are zero.
+#[link_section = ".snapboot.head"]
+#[used]
+static HEAD: [u8; HEAD_ROOM] = [0; HEAD_ROOM];
+
+/// The image, with nothing checked yet but the command's own checksum.
+pub struct Opened {
+    /// Head and command as bytes.
+    pub room: &'static [u8],
+    /// The original command.
+    pub command: Command<'static>,
+    /// Arguments before those of the program: 1, or 2 when the launcher got the image as an argument.
+    pub own_arguments: usize,
+    /// The image file, once it could be opened.
+    pub file: Result<Fd, Reason>,
+}
+
+impl Opened {
+    /// Opens the file that is being executed or, when the launcher has no head of its own, the one named by its first
+    /// argument. Fails when there is no original command that could be executed instead.
+    pub fn open(start: &Start) -> Result<Opened, Reason> {
+        // SAFETY: the static is initialised; a volatile read keeps the compiler from believing its zeros.
+        let filled_in = unsafe { core::ptr::read_volatile(&raw const HEAD) }.iter().any(|&byte| byte != 0);
+        let (room, own_arguments, file): (&'static [u8], usize, _) = if filled_in {
+            let file = sys::open(b"/proc/self/exe\0", O_RDONLY | O_CLOEXEC)
+                .map_err(|errno| Reason::new("cannot open the image through /proc/self/exe").errno(errno));
+            (core::hint::black_box(&HEAD), 1, file)
+        } else {
+            let path = start.arguments().nth(1).ok_or(Reason::new(
+                "expected an image: run the image itself, or give the launcher an image as its first argument",
+            ))?;
+            let file = sys::open(path, O_RDONLY | O_CLOEXEC)
+                .map_err(|errno| Reason::new("cannot open the image").errno(errno))?;
+            (head_of(file)?, 2, Ok(file))
+        };
+        let command = Command::parse(room, &Head::decode(room)).map_err(Reason::image)?;
+        Ok(Opened { room, command, own_arguments, file })
+    }
+}
+
+/// Maps the head of an image that is not the running program.
+fn head_of(file: Fd) -> Result<&'static [u8], Reason> {
+    let unreadable = |errno| Reason::new("cannot read the head of the image").errno(errno);
+    let size = sys::fstat(file).map_err(unreadable)?.size;
+    if size < (HEAD_OFFSET + HEAD_ROOM) as u64 {
+        return Err(Reason::new("expected an image, found a file that is too short to be one"));
+    }
+    let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
+    // SAFETY: the place is reserved for this, and the file has these bytes.
+    unsafe {
+        sys::map(reserved::HEAD, HEAD_ROOM as u64, PROT_READ, flags, Some(file), HEAD_OFFSET as u64)
+            .map_err(unreadable)?;
+        Ok(core::slice::from_raw_parts(reserved::HEAD as *const u8, HEAD_ROOM))
+    }
+}

@@ -1,0 +1,170 @@
+//! The kernel's side of the frozen process, and the jump.
+#![allow(unsafe_code)]
+
+use image::{
+    descriptor_kind, process_flag, reserved, Descriptor, Process, Section, SignalAction, RESERVED_START,
+};
+use linux_raw_sys::general::{O_APPEND, O_CLOEXEC, O_DIRECT, O_NONBLOCK};
+use linux_raw_sys::prctl::{prctl_mm_map, PR_SET_MM, PR_SET_MM_MAP, PR_SET_NAME};
+
+use crate::arch;
+use crate::block::Block;
+use crate::check::Frozen;
+use crate::fallback::Reason;
+use crate::sys::{self, Action};
+use crate::Never;
+
+/// SIG_IGN of the kernel.
+const IGNORE: u64 = 1;
+
+/// Restores everything but memory, and jumps into the frozen process.
+pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
+    let process = &frozen.process;
+    let inherited = note_ignored_signals(frozen, block)?;
+    descriptors(frozen)?;
+    // SAFETY: the frozen process' memory is in place; its argv area is writable memory of its stack.
+    let (argv, environment) = unsafe { block.copy_strings_to(process.arg_start..process.env_end) };
+    let in_arguments = argv.start == process.arg_start;
+    set_memory_map(frozen, &argv, &environment)?;
+    // SAFETY: the addresses are those that the frozen process had registered.
+    unsafe {
+        let registers = &frozen.registers;
+        let tid = sys::adopt_thread(process, registers.fs_base, registers.gs_base)
+            .map_err(|errno| Reason::new("cannot register the thread").errno(errno))?;
+        (process.tid_address as *mut u32).write(tid);
+        sys::prctl(&[PR_SET_NAME as usize, process.comm.as_ptr() as usize])
+            .map_err(|errno| Reason::new("cannot set the process' name").errno(errno))?;
+        for action in frozen.rows::<SignalAction>(Section::Signals)? {
+            let wanted =
+                Action { handler: action.handler, flags: action.flags, restorer: action.restorer, mask: action.mask };
+            if inherited & bit(action.number) == 0 {
+                sys::set_action(action.number, &wanted)
+                    .map_err(|errno| Reason::new("cannot set a signal's action").errno(errno))?;
+            }
+        }
+        sys::block_signals(process.signal_mask).map_err(|errno| Reason::new("cannot set the signal mask").errno(errno))?;
+        sys::close(frozen.file);
+        if in_arguments && process.flags & process_flag::ENVIRONMENT_MOVED == 0 {
+            block.point_environment_to(environment.end);
+        }
+        let handover = block.hand_over(RESERVED_START..reserved::LEFTOVER_END);
+        // The point of no return.
+        arch::jump(registers.rsp, registers.rip, handover)
+    }
+}
+
+fn bit(signal: u32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Signals that the frozen process handles but this process was told to ignore (nohup, a shell's background job) stay ignored,
+/// as in an ordinary start; a note in the environment tells the front end. Returns them as a mask.
+fn note_ignored_signals(frozen: &Frozen, block: &mut Block) -> Result<u64, Reason> {
+    let mut mask = 0;
+    let mut list = [0u8; 192];
+    let mut length = 0;
+    for action in frozen.rows::<SignalAction>(Section::Signals)? {
+        let now = sys::action(action.number).map_err(|errno| Reason::new("cannot read a signal's action").errno(errno))?;
+        if now.handler != IGNORE || action.handler == IGNORE {
+            continue;
+        }
+        mask |= bit(action.number);
+        if length > 0 {
+            list[length] = b',';
+            length += 1;
+        }
+        if action.number >= 10 {
+            list[length] = b'0' + (action.number / 10) as u8;
+            length += 1;
+        }
+        list[length] = b'0' + (action.number % 10) as u8;
+        length += 1;
+    }
+    if mask != 0 {
+        block.write_note(&[b"SNAPBOOT_IGNORED=", &list[..length]]);
+    }
+    Ok(mask)
+}
+
+/// Tells the kernel where heap, stack, arguments and environment are. This is what /proc shows and what `brk` goes by.
+fn set_memory_map(frozen: &Frozen, argv: &core::ops::Range<u64>, environment: &core::ops::Range<u64>) -> Result<(), Reason> {
+    let Process { start_code, end_code, start_data, end_data, start_brk, brk, start_stack, .. } = frozen.process;
+    let auxv = frozen.tables.bytes(Section::Auxv);
+    let map = prctl_mm_map {
+        start_code,
+        end_code,
+        start_data,
+        end_data,
+        start_brk,
+        brk,
+        start_stack,
+        arg_start: argv.start,
+        arg_end: argv.end,
+        env_start: environment.start,
+        env_end: environment.end,
+        auxv: auxv.as_ptr() as *mut u64,
+        auxv_size: auxv.len() as u32,
+        exe_fd: u32::MAX,
+    };
+    // SAFETY: the kernel reads the structure and the vector and checks every address.
+    unsafe {
+        let place = &raw const map as usize;
+        sys::prctl(&[PR_SET_MM as usize, PR_SET_MM_MAP as usize, place, size_of::<prctl_mm_map>(), 0])
+    }
+    .map(drop)
+    .map_err(|errno| Reason::new("this kernel does not let a process set its memory map").errno(errno))
+}
+
+/// Makes the descriptors again. All get O_CLOEXEC first, so that a fallback after a failure does not pass them on.
+fn descriptors(frozen: &Frozen) -> Result<(), Reason> {
+    let rows = frozen.rows::<Descriptor>(Section::Descriptors)?;
+    for descriptor in rows {
+        let number = descriptor.number;
+        let failed = |errno| Reason::new("cannot make a descriptor of the frozen process again").errno(errno);
+        let made = match descriptor.kind {
+            descriptor_kind::EVENTFD => sys::eventfd(descriptor.value as u32, descriptor.flags & (O_NONBLOCK | O_CLOEXEC)),
+            descriptor_kind::EPOLL => sys::epoll(descriptor.flags),
+            descriptor_kind::PIPE_WRITE => continue,
+            descriptor_kind::PIPE_READ => {
+                pipe(frozen, &descriptor)?;
+                continue;
+            }
+            _ => {
+                let path = frozen.text(descriptor.path)?;
+                let gone = Reason::new("a file that the frozen process holds open cannot be opened")
+                    .subject(crate::start::without_nul(path));
+                let file = sys::open(path, descriptor.flags).map_err(|errno| gone.errno(errno))?;
+                if descriptor.value != 0 && descriptor.flags & O_APPEND == 0 {
+                    sys::seek(file, descriptor.value).map_err(|errno| gone.errno(errno))?;
+                }
+                Ok(file)
+            }
+        };
+        sys::renumber(made.map_err(failed)?, number, descriptor.flags).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn pipe(frozen: &Frozen, read: &Descriptor) -> Result<(), Reason> {
+    let failed = |errno| Reason::new("cannot make a pipe of the frozen process again").errno(errno);
+    let write = frozen
+        .rows::<Descriptor>(Section::Descriptors)?
+        .find(|row| row.kind == descriptor_kind::PIPE_WRITE && row.number == read.peer)
+        .ok_or(Reason::new("the image is damaged: a pipe without a writing end"))?;
+    let (read_end, write_end) = sys::pipe(O_CLOEXEC).map_err(failed)?;
+    // The kernel may have given the writing end the number that the reading end needs.
+    let write_end = if write_end.0 == read.number {
+        sys::duplicate_above(write_end, read.number.max(write.number)).map_err(failed)?
+    } else {
+        write_end
+    };
+    sys::renumber(read_end, read.number, read.flags).map_err(failed)?;
+    sys::renumber(write_end, write.number, write.flags).map_err(failed)?;
+    let status = |flags: u32| flags & (O_NONBLOCK | O_DIRECT);
+    sys::set_status_flags(read.number, status(read.flags)).map_err(failed)?;
+    sys::set_status_flags(write.number, status(write.flags)).map_err(failed)?;
+    if read.value != 0 {
+        sys::set_pipe_capacity(read.number, read.value);
+    }
+    Ok(())
+}

@@ -1,0 +1,352 @@
+//! The system calls that the launcher makes, each behind a function whose contract Rust can check as far as it can be checked.
+#![allow(unsafe_code)]
+
+use linux_raw_sys::general as raw;
+
+use crate::arch::syscall;
+
+/// An error number of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub u32);
+
+/// An open descriptor; the launcher closes what it opened itself before it jumps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fd(pub u32);
+
+pub type Result<T> = core::result::Result<T, Errno>;
+
+fn result(value: isize) -> Result<usize> {
+    if (-4095..0).contains(&value) {
+        Err(Errno(-value as u32))
+    } else {
+        Ok(value as usize)
+    }
+}
+
+/// A call that reads and writes no memory of the launcher but what the arguments say.
+///
+/// # Safety
+/// The call must be sound for these arguments.
+unsafe fn call(number: u32, arguments: &[usize]) -> Result<usize> {
+    let mut all = [0; 6];
+    all[..arguments.len()].copy_from_slice(arguments);
+    // SAFETY: passed on to the caller.
+    result(unsafe { syscall(number, all) })
+}
+
+/// Opens a file. `path` ends with a NUL.
+pub fn open(path: &[u8], flags: u32) -> Result<Fd> {
+    debug_assert!(path.last() == Some(&0));
+    let cwd = raw::AT_FDCWD as isize as usize;
+    // SAFETY: `path` is NUL-terminated and the kernel only reads it.
+    unsafe { call(raw::__NR_openat, &[cwd, path.as_ptr() as usize, flags as usize, 0]) }
+        .map(|fd| Fd(fd as u32))
+}
+
+/// Closes a descriptor of the launcher's own.
+pub fn close(fd: Fd) {
+    // SAFETY: no memory is involved.
+    let _ = unsafe { call(raw::__NR_close, &[fd.0 as usize]) };
+}
+
+/// Size, times, owner and mode of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    pub size: u64,
+    /// ns since 1970.
+    pub mtime: i64,
+    /// ns since 1970.
+    pub ctime: i64,
+    pub owner: u32,
+    pub mode: u32,
+}
+
+fn status(number: u32, arguments: [usize; 4], place: usize) -> Result<Status> {
+    let mut stat = core::mem::MaybeUninit::<raw::stat>::zeroed();
+    let mut arguments = arguments;
+    arguments[place] = stat.as_mut_ptr() as usize;
+    // SAFETY: the kernel fills in the structure; a path among the arguments is NUL-terminated (see callers).
+    unsafe { call(number, &arguments)? };
+    // SAFETY: all-zero and kernel-written bytes are both valid for this structure of integers.
+    let stat = unsafe { stat.assume_init() };
+    let ns = |seconds: u64, nanoseconds: u64| (seconds as i64).wrapping_mul(1_000_000_000).wrapping_add(nanoseconds as i64);
+    Ok(Status {
+        size: stat.st_size as u64,
+        mtime: ns(stat.st_mtime as u64, stat.st_mtime_nsec as u64),
+        ctime: ns(stat.st_ctime as u64, stat.st_ctime_nsec as u64),
+        owner: stat.st_uid,
+        mode: stat.st_mode,
+    })
+}
+
+/// Status of an open file.
+pub fn fstat(fd: Fd) -> Result<Status> {
+    status(raw::__NR_fstat, [fd.0 as usize, 0, 0, 0], 1)
+}
+
+/// Status of a file by path, links followed. `path` ends with a NUL.
+pub fn stat(path: &[u8]) -> Result<Status> {
+    debug_assert!(path.last() == Some(&0));
+    status(raw::__NR_newfstatat, [raw::AT_FDCWD as isize as usize, path.as_ptr() as usize, 0, 0], 2)
+}
+
+/// Whether a descriptor is open.
+pub fn is_open(number: u32) -> bool {
+    // SAFETY: F_GETFD involves no memory.
+    unsafe { call(raw::__NR_fcntl, &[number as usize, raw::F_GETFD as usize]) }.is_ok()
+}
+
+/// Moves the open descriptor `fd` to the first free number above `number`.
+pub fn duplicate_above(fd: Fd, number: u32) -> Result<Fd> {
+    let arguments = [fd.0 as usize, raw::F_DUPFD_CLOEXEC as usize, number as usize + 1];
+    // SAFETY: no memory is involved.
+    let moved = unsafe { call(raw::__NR_fcntl, &arguments)? };
+    close(fd);
+    Ok(Fd(moved as u32))
+}
+
+/// Gives the open descriptor `fd` the number `number`, with only `O_CLOEXEC` of `flags` looked at, and closes `fd`.
+pub fn renumber(fd: Fd, number: u32, flags: u32) -> Result<()> {
+    if fd.0 == number {
+        return Ok(());
+    }
+    let cloexec = flags & raw::O_CLOEXEC;
+    // SAFETY: no memory is involved.
+    unsafe { call(raw::__NR_dup3, &[fd.0 as usize, number as usize, cloexec as usize])? };
+    close(fd);
+    Ok(())
+}
+
+/// Moves a file's offset.
+pub fn seek(fd: Fd, offset: u64) -> Result<()> {
+    // SAFETY: no memory is involved.
+    unsafe { call(raw::__NR_lseek, &[fd.0 as usize, offset as usize, raw::SEEK_SET as usize]) }.map(drop)
+}
+
+/// Makes an eventfd with this count.
+pub fn eventfd(count: u32, flags: u32) -> Result<Fd> {
+    // SAFETY: no memory is involved.
+    unsafe { call(raw::__NR_eventfd2, &[count as usize, flags as usize]) }.map(|fd| Fd(fd as u32))
+}
+
+/// Makes an epoll instance.
+pub fn epoll(flags: u32) -> Result<Fd> {
+    // SAFETY: no memory is involved.
+    unsafe { call(raw::__NR_epoll_create1, &[(flags & raw::O_CLOEXEC) as usize]) }.map(|fd| Fd(fd as u32))
+}
+
+/// Makes a pipe: reading end, writing end.
+pub fn pipe(flags: u32) -> Result<(Fd, Fd)> {
+    let mut ends = [0u32; 2];
+    // SAFETY: the kernel writes two descriptors.
+    unsafe { call(raw::__NR_pipe2, &[ends.as_mut_ptr() as usize, flags as usize])? };
+    Ok((Fd(ends[0]), Fd(ends[1])))
+}
+
+/// Sets the capacity of a pipe; a smaller limit of the system is not an error.
+pub fn set_pipe_capacity(number: u32, capacity: u64) {
+    // SAFETY: no memory is involved.
+    let _ = unsafe { call(raw::__NR_fcntl, &[number as usize, raw::F_SETPIPE_SZ as usize, capacity as usize]) };
+}
+
+/// Sets the status flags of a descriptor.
+pub fn set_status_flags(number: u32, flags: u32) -> Result<()> {
+    // SAFETY: no memory is involved.
+    unsafe { call(raw::__NR_fcntl, &[number as usize, raw::F_SETFL as usize, flags as usize]) }.map(drop)
+}
+
+/// Effective user.
+pub fn euid() -> u32 {
+    // SAFETY: cannot fail, no memory.
+    unsafe { syscall(raw::__NR_geteuid, [0; 6]) as u32 }
+}
+
+/// The soft limit of a resource.
+pub fn soft_limit(resource: u32) -> Result<u64> {
+    let mut limit = [0u64; 2];
+    // SAFETY: the kernel writes two 64-bit numbers.
+    unsafe { call(raw::__NR_prlimit64, &[0, resource as usize, 0, limit.as_mut_ptr() as usize])? };
+    Ok(limit[0])
+}
+
+/// The signals that are blocked.
+pub fn blocked_signals() -> Result<u64> {
+    let mut mask = 0u64;
+    let place = &raw mut mask as usize;
+    // SAFETY: the kernel writes 8 bytes.
+    unsafe { call(raw::__NR_rt_sigprocmask, &[0, 0, place, 8])? };
+    Ok(mask)
+}
+
+/// Sets the blocked signals.
+pub fn block_signals(mask: u64) -> Result<()> {
+    let place = &raw const mask as usize;
+    // SAFETY: the kernel reads 8 bytes.
+    unsafe { call(raw::__NR_rt_sigprocmask, &[raw::SIG_SETMASK as usize, place, 0, 8]) }.map(drop)
+}
+
+/// The kernel's sigaction structure.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Action {
+    pub handler: u64,
+    pub flags: u64,
+    pub restorer: u64,
+    pub mask: u64,
+}
+
+/// What a signal does.
+pub fn action(signal: u32) -> Result<Action> {
+    let mut old = Action::default();
+    let place = &raw mut old as usize;
+    // SAFETY: the kernel writes the structure.
+    unsafe { call(raw::__NR_rt_sigaction, &[signal as usize, 0, place, 8])? };
+    Ok(old)
+}
+
+/// Sets what a signal does.
+///
+/// # Safety
+/// A handler address must be that of a handler in the memory that is now in place.
+pub unsafe fn set_action(signal: u32, new: &Action) -> Result<()> {
+    // SAFETY: the kernel reads the structure; the handler is the caller's.
+    unsafe { call(raw::__NR_rt_sigaction, &[signal as usize, core::ptr::from_ref(new) as usize, 0, 8]) }.map(drop)
+}
+
+/// Memory protections and flags for [`map`], as the kernel defines them.
+pub use raw::{MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK};
+
+/// Maps memory; `fd` None is anonymous.
+///
+/// # Safety
+/// The range must not hold anything that is still used.
+pub unsafe fn map(start: u64, size: u64, protection: u32, flags: u32, fd: Option<Fd>, offset: u64) -> Result<()> {
+    let fd = fd.map_or(usize::MAX, |fd| fd.0 as usize);
+    let (start, size) = (start as usize, size as usize);
+    // SAFETY: the caller answers for the range.
+    unsafe { call(raw::__NR_mmap, &[start, size, protection as usize, flags as usize, fd, offset as usize]) }.map(drop)
+}
+
+/// Unmaps memory.
+///
+/// # Safety
+/// The range must not hold anything that is still used.
+pub unsafe fn unmap(start: u64, size: u64) -> Result<()> {
+    // SAFETY: the caller answers for the range.
+    unsafe { call(raw::__NR_munmap, &[start as usize, size as usize]) }.map(drop)
+}
+
+/// Moves memory to an exact place.
+///
+/// # Safety
+/// Nothing that is still used lies at either place.
+pub unsafe fn move_to(from: u64, size: u64, to: u64) -> Result<()> {
+    let flags = raw::MREMAP_MAYMOVE | raw::MREMAP_FIXED;
+    let size = size as usize;
+    // SAFETY: the caller answers for both ranges.
+    unsafe { call(raw::__NR_mremap, &[from as usize, size, size, flags as usize, to as usize]) }.map(drop)
+}
+
+/// Changes the protection of memory.
+///
+/// # Safety
+/// The range belongs to the frozen process.
+pub unsafe fn protect(start: u64, size: u64, protection: u32) -> Result<()> {
+    // SAFETY: the caller answers for the range.
+    unsafe { call(raw::__NR_mprotect, &[start as usize, size as usize, protection as usize]) }.map(drop)
+}
+
+/// Gives advice on memory.
+///
+/// # Safety
+/// The range belongs to the frozen process, and the advice keeps what it holds.
+pub unsafe fn advise(start: u64, size: u64, advice: u32) -> Result<()> {
+    // SAFETY: the caller answers for range and advice.
+    unsafe { call(raw::__NR_madvise, &[start as usize, size as usize, advice as usize]) }.map(drop)
+}
+
+/// Reads from a file into memory that was just mapped there, until `size` bytes are read.
+///
+/// # Safety
+/// The range is writable memory of the frozen process.
+pub unsafe fn read_into(fd: Fd, start: u64, size: u64, offset: u64) -> Result<()> {
+    let mut done = 0;
+    while done < size {
+        let (place, rest, from) = ((start + done) as usize, (size - done) as usize, (offset + done) as usize);
+        // SAFETY: the caller answers for the range.
+        match unsafe { call(raw::__NR_pread64, &[fd.0 as usize, place, rest, from]) } {
+            Ok(0) => return Err(Errno(linux_raw_sys::errno::EIO)),
+            Ok(count) => done += count as u64,
+            Err(Errno(linux_raw_sys::errno::EINTR)) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// One `prctl`.
+///
+/// # Safety
+/// The call must be sound for these arguments.
+pub unsafe fn prctl(arguments: &[usize]) -> Result<usize> {
+    // SAFETY: passed on to the caller.
+    unsafe { call(raw::__NR_prctl, arguments) }
+}
+
+/// Registers what glibc keeps with the kernel for the thread: thread id address, robust list, rseq area, alternate
+/// stack, FS and GS base. Returns the thread id.
+///
+/// # Safety
+/// All addresses belong to the frozen process and mean the same there; afterwards thread-local memory is that process's.
+pub unsafe fn adopt_thread(process: &image::Process, fs_base: u64, gs_base: u64) -> Result<u32> {
+    /// ARCH_SET_GS and ARCH_SET_FS of asm/prctl.h.
+    const SET_GS: usize = 0x1001;
+    const SET_FS: usize = 0x1002;
+    let altstack = raw::stack_t {
+        ss_sp: process.altstack_start as *mut _,
+        ss_flags: process.altstack_flags as i32,
+        ss_size: process.altstack_size as _,
+    };
+    // SAFETY: the caller vouches for the addresses; the kernel reads `altstack`.
+    unsafe {
+        let tid = call(raw::__NR_set_tid_address, &[process.tid_address as usize])?;
+        call(raw::__NR_set_robust_list, &[process.robust_list as usize, process.robust_length as usize])?;
+        if process.altstack_size != 0 {
+            call(raw::__NR_sigaltstack, &[&raw const altstack as usize, 0])?;
+        }
+        if process.rseq_area != 0 {
+            let (area, length) = (process.rseq_area as usize, process.rseq_length as usize);
+            call(raw::__NR_rseq, &[area, length, 0, process.rseq_signature as usize])?;
+        }
+        if gs_base != 0 {
+            call(raw::__NR_arch_prctl, &[SET_GS, gs_base as usize])?;
+        }
+        call(raw::__NR_arch_prctl, &[SET_FS, fs_base as usize])?;
+        Ok(tid as u32)
+    }
+}
+
+/// Executes a program; returns only on failure. `program` and all strings end with a NUL, both lists with a null pointer.
+///
+/// # Safety
+/// The pointers lead to such strings.
+pub unsafe fn execute(program: *const u8, argv: *const *const u8, envp: *const *const u8) -> Errno {
+    // SAFETY: the caller vouches for the pointers.
+    match unsafe { call(raw::__NR_execve, &[program as usize, argv as usize, envp as usize]) } {
+        Err(errno) => errno,
+        Ok(_) => Errno(0),
+    }
+}
+
+/// Writes a message to standard error, as far as that is possible.
+pub fn write_stderr(text: &[u8]) {
+    // SAFETY: the kernel only reads `text`.
+    let _ = unsafe { call(raw::__NR_write, &[2, text.as_ptr() as usize, text.len()]) };
+}
+
+/// Ends the process.
+pub fn exit(status: u32) -> ! {
+    // SAFETY: never returns.
+    unsafe { syscall(raw::__NR_exit_group, [status as usize, 0, 0, 0, 0, 0]) };
+    crate::arch::trap()
+}
