@@ -1,0 +1,14 @@
+# frozen_string_literal: true
+
+# Entry of the Ruby front end. `snapboot freeze` starts `ruby -r THIS_FILE SCRIPT`.
+#
+# The front end lives in an anonymous module: its files are evaluated, not required, so the frozen program sees neither
+# constants nor features of it. It may use nothing but core classes, because a library it required would be one that
+# the program finds loaded although it never asked for it.
+front_end = Module.new
+%w[plan report command_line main_script stdio environment randomness context exit
+   origins inputs preload recipes freeze_run].each do |name|
+  file = "#{__dir__}/front_end/#{name}.rb"
+  front_end.module_eval(File.read(file, encoding: Encoding::UTF_8), file)
+end
+front_end.module_eval { self::FreezeRun.new(__FILE__).start }

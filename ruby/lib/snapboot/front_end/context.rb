@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+# What a process learns when it starts: read once while freezing, read again after the thaw.
+class Context
+  # The command line of this process; set by #refresh.
+  attr_reader :words
+
+  # To be made right before the freeze.
+  def initialize(plan, environment)
+    @plan = plan
+    @command_line_file = plan.command_line_file
+    @environment = environment
+    @environment.record
+    @stdio = Stdio.new
+    @randomness = Randomness.new
+    @interpreter = File.readlink("/proc/self/exe")
+    @encoding = Encoding.find("locale")
+  end
+
+  # Reads the new command line. Runs the ordinary command instead when a standard stream is closed: Ruby fills such
+  # holes when it starts.
+  def read_command_line
+    text = File.open(@command_line_file, "rb") do |file|
+      @hole = file.fileno < 3
+      file.read
+    end
+    @words = text.force_encoding(@encoding).split("\0", -1)
+    @words.pop
+    fall_back if @hole
+  end
+
+  # Brings signals, environment, streams and generators in line with the new process.
+  def refresh
+    ignored = ENV.delete("SNAPBOOT_IGNORED") if ENV.key?("SNAPBOOT_IGNORED")
+    ignored&.split(",")&.each { |signal| leave_ignored(signal.to_i) }
+    @environment.refresh
+    @stdio.refresh
+    @randomness.refresh
+  end
+
+  # The command line after the interpreter's options.
+  def main_words
+    @words[@plan.main_index..]
+  end
+
+  # Gives ARGV its new content.
+  def refresh_arguments(arguments)
+    ARGV.replace(arguments.each(&:freeze))
+  end
+
+  # Runs the original command the ordinary way. Does not return.
+  def fall_back
+    ENV.delete("SNAPBOOT_IGNORED")
+    exec([@interpreter, @words[0]], *@words[1..])
+  end
+
+  private
+
+  # A handler that the program has set while freezing would have replaced the inherited disposition; Ruby's own do not.
+  def leave_ignored(signal)
+    handler = trap(signal, "IGNORE")
+    trap(signal, handler) if handler.is_a?(Proc)
+  rescue ArgumentError
+    nil # reserved by Ruby
+  end
+end

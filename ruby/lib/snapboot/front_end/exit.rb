@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+# Leaves a thawed process without tearing the frozen heap down, which would cost more than the thaw did.
+#
+# The handler is registered first, so it runs last, when all that is left for Ruby to do is to flush and to free. Where there
+# is, or might be, anything else to do it does nothing, and Ruby goes on as always.
+class Exit
+  DESCRIPTORS = "/proc/self/fd"
+
+  # What gem_prelude loads: it registers no exit handlers.
+  ORDINARY_FEATURES = %r{/rubygems|/did_you_mean|/error_highlight|/syntax_suggest|/bundled_gems|/monitor\.|/rbconfig\.rb|/enc/}.freeze
+
+  # To be called first of all. +own_feature+ is the front end's entry.
+  def initialize(own_feature)
+    # Handlers of libraries loaded before would run after this one.
+    @possible = $LOADED_FEATURES.all? do |feature|
+      !feature.start_with?("/") || feature == own_feature || feature.match?(ORDINARY_FEATURES)
+    end
+    @quick = false
+  end
+
+  # To be called right before the freeze; +stream+ is the main script, which Ruby closes.
+  def prepare(stream)
+    return unless @possible
+
+    @descriptors = open_descriptors
+    @descriptors.delete(stream.fileno.to_s) unless stream.closed?
+    @writers = ObjectSpace.each_object(IO).select { |io| !io.closed? && !io.equal?(STDIN) && io != stream }
+    watch_finalizers
+    @quick = true
+  end
+
+  # To be called at the very end. Returns when the ordinary end is needed.
+  def leave
+    return unless @quick
+
+    error = $!
+    return unless error.nil? || error.is_a?(SystemExit)
+    return if Thread.list.size > 1 || Ractor.count > 1 || descriptors_opened?
+
+    @writers.each { |io| io.flush unless io.closed? }
+    exit!(error ? error.status : 0)
+  rescue IOError, SystemCallError
+    nil # a stream that cannot be flushed is Ruby's to deal with
+  end
+
+  private
+
+  # Names of the open descriptors; the one used for listing them is gone when it returns.
+  def open_descriptors
+    Dir.children(DESCRIPTORS).select { |name| File.symlink?("#{DESCRIPTORS}/#{name}") }
+  end
+
+  # The listing holds one more: its own.
+  def descriptors_opened?
+    (Dir.children(DESCRIPTORS) - @descriptors).size > 1
+  end
+
+  # Finalizers run at the end of a process; there is no list of them to look at.
+  def watch_finalizers
+    original = ObjectSpace.method(:define_finalizer)
+    watcher = self
+    ObjectSpace.define_singleton_method(:define_finalizer) do |*arguments, &block|
+      watcher.instance_variable_set(:@quick, false)
+      original.call(*arguments, &block)
+    end
+  end
+end

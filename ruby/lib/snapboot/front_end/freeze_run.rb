@@ -1,0 +1,203 @@
+# frozen_string_literal: true
+
+# One freeze, from the start of Ruby to the main part of the thawed program.
+class FreezeRun
+  SUPPORTED = /\A3\.[01]\./.freeze
+  # An object is old, and left alone by the short garbage collections, after surviving this many.
+  COLLECTIONS = 4
+
+  # Which process this is, for Snapboot.state.
+  attr_reader :state
+
+  # +feature+: the path of the file that Ruby was told to require.
+  def initialize(feature)
+    @feature = feature
+    @directory = File.dirname(feature)
+    @state = :freezing
+  end
+
+  # Sets the freeze up; it happens when Ruby is about to parse the main script.
+  def start
+    @plan = Plan.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
+    @report = Report.new(@plan.directory)
+    check_runtime
+    Environment.clean
+    @environment = Environment.new
+    @exit = Exit.new(@feature)
+    Process.instance_variable_set(:@__snapboot__, self)
+    at_exit { at_end }
+    take_main_script
+  end
+
+  # Freezes here, when the program waits for it. Returns nil, in the thawed process.
+  def freeze_point
+    return unless @waiting
+
+    @waiting = false
+    freeze
+    @context.refresh_arguments(CommandLine.new(@context.main_words).arguments)
+    after_thaw
+  end
+
+  private
+
+  def check_runtime
+    return if RUBY_ENGINE == "ruby" && RUBY_VERSION.match?(SUPPORTED)
+
+    @report.user_mistake("#{RUBY_DESCRIPTION} cannot be frozen yet. Expected: CRuby 3.0 or 3.1.")
+  end
+
+  def take_main_script
+    @script = MainScript.new
+    @script.prepare_exchange unless @plan.main == :script
+    @script.before_parse { default_freeze_point }
+  rescue MainScript::NotFound => e
+    @report.user_mistake("cannot take over the main script: #{e.message}. " \
+                         "Expected: CRuby 3.0 or 3.1 as its authors or Debian build it; this is #{RUBY_DESCRIPTION}.")
+  end
+
+  def default_freeze_point
+    boot
+    return if @waiting
+
+    freeze
+    run_main
+  end
+
+  # Everything that the frozen process shall have done.
+  def boot
+    # The -r libraries are loaded: from now on nothing of the front end is to be seen.
+    $LOADED_FEATURES.delete(@feature)
+    inputs = Inputs.new(@directory)
+    inputs.watch
+    origins = Origins.new(@directory) if @plan.value("origins") == "1"
+    origins&.watch
+    Preload.new(@plan.list("preload"), @report, @directory).run
+    Recipes.applicable.each { |recipe| recipe.load_main(@plan.value("script").to_s) }
+    @inputs = inputs
+    @origins = origins
+    @waiting = mentions_freeze_point?
+  end
+
+  def mentions_freeze_point?
+    case @plan.main
+    when :script then File.binread(@plan.value("script")).include?("freeze_point")
+    else false
+    end
+  end
+
+  # Returns in the thawed process. The freezing one ends in here.
+  def freeze
+    prepare_program
+    @context = Context.new(@plan, @environment)
+    @exit.prepare(@script.stream)
+    ENV["SNAPBOOT_ARM"] = @plan.directory
+    child = Process.fork
+    end_freezing(child) if child
+
+    ENV.delete("SNAPBOOT_ARM") if @plan.simulated?
+    @state = :thawed
+    @context.read_command_line
+  end
+
+  def prepare_program
+    run_hooks(:before_freeze)
+    Recipes.applicable.each do |recipe|
+      recipe.before_freeze
+      recipe.guards.each { |guard| @report.add("guard", guard) }
+    end
+    @inputs.report_to(@report, @plan.value("script"))
+    @origins&.report_to(@report)
+    @inputs = @origins = nil
+    require "thread" # a feature that is always there: makes Ruby index the changed list of features now
+    COLLECTIONS.times { GC.start }
+  rescue StandardError, ScriptError => e
+    @report.program_failed(e, @directory)
+  end
+
+  def end_freezing(child)
+    ENV.delete("SNAPBOOT_ARM")
+    _, status = Process.wait2(child)
+    end_simulation(status) if @plan.simulated?
+    case status.exitstatus
+    when 0 then @report.finish(Report::WRITTEN)
+    when 3 then @report.finish(Report::REFUSED)
+    else
+      @report.add("error", "the freezer failed (#{status})") unless status.exitstatus == 4
+      @report.finish(Report::REFUSED)
+    end
+  end
+
+  # Without an image the child is the program: end as it did.
+  def end_simulation(status)
+    @report.finish(status.exitstatus) unless status.signaled?
+
+    trap(status.termsig, "SYSTEM_DEFAULT") unless status.termsig == Signal.list["KILL"]
+    Process.kill(status.termsig, Process.pid)
+    sleep
+  end
+
+  # After the thaw: lets Ruby run what the new command line says.
+  def run_main
+    if @plan.main == :script
+      @context.refresh_arguments(@context.main_words.drop(1))
+      return after_thaw
+    end
+
+    command = CommandLine.new(@context.main_words)
+    @context.fall_back unless command.honoured? && !(command.changes_preload? && preloaded?) && take(command)
+    @context.refresh_arguments(command.arguments)
+    after_thaw
+    apply_options(command)
+  end
+
+  def preloaded?
+    !@plan.list("preload").empty?
+  end
+
+  def take(command)
+    case command.kind
+    when :code then @script.run_code(command.code)
+    when :script then @script.run_file(command.name)
+    when :stdin then @script.run_stdin
+    end
+  end
+
+  def apply_options(command)
+    $LOAD_PATH.unshift(*command.directories.map { |name| File.expand_path(name) }) unless command.directories.empty?
+    unless command.verbose == :unchanged
+      $VERBOSE = command.verbose
+      Warning[:deprecated] = command.verbose == true
+    end
+    command.features.each { |feature| require feature }
+  rescue StandardError, ScriptError => e
+    e.set_backtrace(e.backtrace.reject { |frame| frame.start_with?(@directory) })
+    raise
+  end
+
+  def after_thaw
+    @context.refresh
+    run_hooks(:after_thaw)
+    nil
+  end
+
+  def run_hooks(kind)
+    Snapboot.__send__(:run_hooks, kind) if Object.const_defined?(:Snapboot)
+  end
+
+  # The last exit handler of all.
+  def at_end
+    return @exit.leave if @state == :thawed
+
+    error = $!
+    return if error && !error.is_a?(SystemExit) # Ruby shows it
+
+    @report.user_mistake(
+      if @waiting
+        "the main script mentions freeze_point, but ended without reaching Snapboot.freeze_point."
+      else
+        "the main script was never parsed: is it empty?"
+      end
+    )
+  end
+end

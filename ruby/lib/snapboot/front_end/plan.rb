@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+# What `snapboot freeze` asks for: DIR/plan, NUL-terminated key=value entries, a repeated key makes a list.
+class Plan
+  attr_reader :directory
+
+  # Reads the plan in +directory+. Raises SystemCallError when it cannot be read.
+  def initialize(directory)
+    @directory = directory
+    @entries = {}
+    File.binread("#{directory}/plan").split("\0").each do |entry|
+      key, value = entry.split("=", 2)
+      (@entries[key] ||= []) << value.to_s.force_encoding(Encoding.find("locale"))
+    end
+  end
+
+  # The values of +key+, in order; none is an empty list.
+  def list(key)
+    @entries.fetch(key, [])
+  end
+
+  # The last value of +key+, or nil.
+  def value(key)
+    list(key).last
+  end
+
+  # What the main part is: :bare, :script or :code.
+  def main
+    value("main").to_sym
+  end
+
+  # Index in the command line of the first element after the interpreter's options.
+  def main_index
+    value("main_index").to_i
+  end
+
+  # Where the arguments of this process are read after a thaw. Tests without an image name a file of their own.
+  def command_line_file
+    value("test_command_line") || "/proc/self/cmdline"
+  end
+
+  # True in tests without an image, where the child of the fork simply goes on.
+  def simulated?
+    @entries.key?("test_command_line")
+  end
+end

@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+# What the front end tells `snapboot freeze`: DIR/report, entries as in the plan.
+class Report
+  # Exit statuses of the freezing process.
+  WRITTEN = 0
+  PROGRAM_FAILED = 1
+  USER_MISTAKE = 2
+  REFUSED = 3
+
+  def initialize(directory)
+    @path = "#{directory}/report"
+    @entries = []
+    add("runtime", "CRuby #{RUBY_VERSION}p#{RUBY_PATCHLEVEL}")
+  end
+
+  # Adds one entry.
+  def add(key, value)
+    @entries << "#{key}=#{value}\0".b
+  end
+
+  # Writes the report and leaves the process with +status+, running none of the program's exit handlers: those belong
+  # to the thawed processes.
+  def finish(status)
+    File.binwrite(@path, @entries.join)
+    flush
+    exit!(status)
+  end
+
+  # Reports a mistake of the user in full and leaves.
+  def user_mistake(message)
+    add("error", message)
+    finish(USER_MISTAKE)
+  end
+
+  # Shows that the program itself failed, with the front end's own frames taken out, and leaves.
+  def program_failed(error, front_end_directory)
+    trace = error.backtrace&.reject { |frame| frame.start_with?(front_end_directory) }
+    error.set_backtrace(trace) if trace
+    $stderr.write(error.full_message(highlight: $stderr.tty?, order: :top))
+    finish(PROGRAM_FAILED)
+  end
+
+  private
+
+  def flush
+    $stdout.flush
+    $stderr.flush
+  rescue IOError, SystemCallError
+    nil # nobody reads: the status tells
+  end
+end

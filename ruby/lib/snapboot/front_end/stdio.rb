@@ -1,0 +1,28 @@
+# frozen_string_literal: true
+
+# Brings STDIN, STDOUT and STDERR in line with what descriptors 0 to 2 are in the new process.
+#
+# Ruby looks at a standard stream once, when it starts, and keeps whether it is a terminal (which flushes line by line).
+# The objects must stay the same, so what differs is copied over from a fresh object for the same descriptor.
+class Stdio
+  STREAMS = [[STDIN, "r"], [STDOUT, "w"], [STDERR, "w"]].freeze
+
+  # Remembers what the streams are while freezing.
+  def initialize
+    @terminal = STREAMS.map { |stream, _| !stream.closed? && stream.tty? }
+    # A cached terminal of this session is not the new process' terminal.
+    IO.console(:close) if IO.respond_to?(:console)
+  end
+
+  # Adapts the streams after a thaw.
+  def refresh
+    STREAMS.each_with_index do |(stream, mode), index|
+      next if stream.closed? || stream.tty? == @terminal[index]
+
+      # Same descriptor: nothing is opened or duplicated, only the mode is copied; sync and encodings stay.
+      stream.reopen(IO.for_fd(stream.fileno, mode, autoclose: false))
+    rescue SystemCallError
+      next # opened for the other direction: Ruby will say so on the first use
+    end
+  end
+end

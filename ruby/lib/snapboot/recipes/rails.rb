@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+# A Rails application booted by --preload ./config/environment.
+module RailsRecipe
+  # What `bin/rails` loads for every command, and for the runner.
+  MAIN_FEATURES = %w[rails/command rails/commands/runner/runner_command].freeze
+  # Commands that choose the Rails environment themselves, or are not about this application.
+  COMMANDS = %w[new plugin test t test:all test:db test:system test:models test:controllers test:helpers test:mailers
+                test:jobs test:channels test:functionals test:units test:integration test:generators].freeze
+
+  class << self
+    # True when an application has been initialized.
+    def applies?
+      Object.const_defined?(:Rails) && Rails.respond_to?(:application) && !Rails.application.nil?
+    end
+
+    # Loads what the main part surely needs.
+    def load_main(script)
+      MAIN_FEATURES.each { |feature| require feature } if File.basename(script) == "rails"
+    rescue LoadError
+      nil # another version of Rails: it loads them after the thaw
+    end
+
+    # Arguments that would have decided otherwise what the boot has decided.
+    def guards
+      others = Dir.glob("#{Rails.root}/config/environments/*.rb").map { |file| File.basename(file, ".rb") }
+      others.delete(Rails.env.to_s)
+      COMMANDS + %w[-e --environment] + others.flat_map { |name| ["-e#{name}", "--environment=#{name}"] }
+    end
+
+    # Connections do not survive a freeze; Rails opens them again on demand.
+    def before_freeze
+      return unless Object.const_defined?(:ActiveRecord) && ActiveRecord.const_defined?(:Base)
+
+      handler = ActiveRecord::Base.connection_handler
+      close = handler.method(:clear_all_connections!)
+      close.arity.zero? ? close.call : close.call(:all)
+    end
+  end
+end
+
+Recipes.register(RailsRecipe)
