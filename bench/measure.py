@@ -17,30 +17,56 @@ import signal
 import socket
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 
 PROCESSES = 10
 LIMIT_SECONDS = 120  # no measured command may take longer
-NULL_STREAMS = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1, 2)]
+LOGGED = {"SNAPBOOT_LOG": "1"}  # lets an image say why it starts the ordinary way
+FALLBACK = "starting the ordinary way"
 
 
 class MeasureError(Exception):
     """A command did not do what it was measured for; the text says which, what was expected and what it printed."""
 
 
+def streams(stderr: str = "/dev/null") -> list[tuple]:
+    """What posix_spawn does about the standard streams: nothing to read, and nobody who reads."""
+    opened = ((0, "/dev/null"), (1, "/dev/null"), (2, stderr))
+    return [(os.POSIX_SPAWN_OPEN, number, path, os.O_RDWR, 0) for number, path in opened]
+
+
 def check(argv: list[str], env: dict[str, str]) -> str:
-    """Run a command once, unmeasured, and return its standard output. Raises MeasureError unless it exits with 0."""
+    """Run a command once, unmeasured, and return its standard output.
+
+    Raises MeasureError unless it exits with 0, and when it is an image that was not used, which must not pass as thawed.
+    """
     try:
         done = subprocess.run(
-            argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_SECONDS
+            argv, env=env | LOGGED, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MeasureError(f"`{shown(argv)}`: {error}") from None
+    refuse_fallback(argv, done.stderr)
     if done.returncode != 0:
         tail = "\n".join(done.stderr.strip().splitlines()[-5:])
         raise MeasureError(f"`{shown(argv)}` exited with {done.returncode}, not 0:\n{tail}")
     return done.stdout
+
+
+def check_response(argv: list[str], env: dict[str, str]) -> None:
+    """The same for a server. Raises MeasureError unless it answers."""
+    with tempfile.NamedTemporaryFile("r") as stderr:
+        response_once(argv, env | LOGGED, stderr.name)
+        refuse_fallback(argv, stderr.read())
+
+
+def refuse_fallback(argv: list[str], stderr: str) -> None:
+    """Raises MeasureError when the launcher says in `stderr` that it did not use its image."""
+    for line in stderr.splitlines():
+        if FALLBACK in line:
+            raise MeasureError(f"`{shown(argv)}` was not thawed: {line}")
 
 
 def shown(argv: list[str]) -> str:
@@ -51,7 +77,7 @@ def shown(argv: list[str]) -> str:
 def time_once(argv: list[str], env: dict[str, str]) -> float:
     """Milliseconds of one whole process. Raises MeasureError unless it exits with 0."""
     began = time.monotonic_ns()
-    pid = os.posix_spawn(argv[0], argv, env, file_actions=NULL_STREAMS)
+    pid = os.posix_spawn(argv[0], argv, env, file_actions=streams())
     _, status, _ = os.wait4(pid, 0)
     ended = time.monotonic_ns()
     if status != 0:
@@ -59,14 +85,14 @@ def time_once(argv: list[str], env: dict[str, str]) -> float:
     return (ended - began) / 1e6
 
 
-def response_once(argv: list[str], env: dict[str, str]) -> float:
+def response_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
     """Milliseconds until a server answers; the word {port} in `argv` is where. Raises MeasureError if it does not."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     words = [word.replace("{port}", str(port)) for word in argv]
     began = time.monotonic_ns()
-    pid = os.posix_spawn(words[0], words, env, file_actions=NULL_STREAMS)
+    pid = os.posix_spawn(words[0], words, env, file_actions=streams(stderr))
     try:
         while not answers(port):
             waited = (time.monotonic_ns() - began) / 1e9

@@ -120,7 +120,10 @@ class Bench:
             helper = self.words(scenario.get("background", []), socket=socket)
             os.chdir(cwd)
             with Background(helper, env):
-                if kind == "time":
+                if kind == "response":
+                    for argv in commands.values():
+                        measure.check_response(argv, env)
+                elif kind != "printed":  # what is printed is checked each time
                     entry |= same_output(commands, env)
                 takers = {
                     case: functools.partial(take, measure.KINDS[kind], commands[case], env, evicted[case])

@@ -116,6 +116,13 @@ def test_cases_that_print_different_things_are_not_compared():
         harness.same_output({"ordinary": ["/bin/echo", "1"], "thawed": ["/bin/echo", "2"]}, ENVIRONMENT)
 
 
+def test_an_image_that_was_not_used_is_no_thawed_sample():
+    script = "echo 'snapboot: the kernel changed; starting the ordinary way' >&2; echo 1"
+    for kind in (measure.check, measure.printed_once):
+        with pytest.raises(measure.MeasureError, match="was not thawed: .*the kernel changed"):
+            kind(["/bin/sh", "-c", script], ENVIRONMENT)
+
+
 def test_evicting_drops_a_file_from_the_page_cache(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x" * 1_000_000)
