@@ -40,7 +40,7 @@ def streams(stderr: str = "/dev/null") -> list[tuple]:
 def check(argv: list[str], env: dict[str, str]) -> str:
     """Run a command once, unmeasured, and return its standard output.
 
-    Raises MeasureError unless it exits with 0, and when it is an image that was not used, which must not pass as thawed.
+    Raises MeasureError unless it exits with 0, and for an image that was not used, which must not pass as thawed.
     """
     try:
         done = subprocess.run(
