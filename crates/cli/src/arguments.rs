@@ -1,0 +1,154 @@
+//! The command line of `snapboot`, declared once: parsing, `--help` and error messages come from here.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser};
+
+/// Makes Python and Ruby programs start in milliseconds: freezes a booted program into an image, an executable file
+/// that continues where the boot ended.
+#[derive(Debug, Parser)]
+#[command(name = "snapboot", version, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub subcommand: Subcommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Subcommand {
+    Freeze(Freeze),
+    Run(Run),
+    Inspect(Inspect),
+    Verify(Verify),
+    Check(Check),
+    Time(Time),
+}
+
+/// Boot COMMAND and write it to an image.
+///
+/// COMMAND is what you would type to start the program: `python` or `ruby` with any arguments, or a script whose first
+/// line names one of them (bin/rails, flask, manage.py). It is booted once, with the modules or features that --preload
+/// names, and paused right before its main part. Running the image continues it there: `IMAGE ARGS` does what
+/// `COMMAND ARGS` would. When a source file, the interpreter, the CPU or a compared environment variable has changed,
+/// the image runs COMMAND in the ordinary way instead.
+///
+/// The boot sees a small set of environment variables (see --env), /dev/null as standard input, and your standard
+/// error for all output. The image file appears when it is complete; a failed freeze leaves what was there before.
+///
+/// Exit status: 0 when the image was written, 2 for a mistake in the arguments or a program that cannot be frozen,
+/// 1 when the program itself failed while booting.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  snapboot freeze -o fastpy --preload flask,requests -- python
+  ./fastpy -c 'import flask; print(flask.__name__)'
+
+  RAILS_ENV=production snapboot freeze -o rails.img --preload ./config/environment -- bin/rails
+  ./rails.img runner 'puts 1'")]
+pub struct Freeze {
+    /// Where to write the image. Default: NAME.img in the current directory, NAME being that of the script or the
+    /// interpreter.
+    #[arg(short, long, value_name = "IMAGE")]
+    pub output: Option<PathBuf>,
+
+    /// What to load before the image is written: Python modules (flask,django.http), or Ruby features and ./paths
+    /// (json,./config/environment). May be given more than once. Default: nothing besides what COMMAND needs.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub preload: Vec<String>,
+
+    /// Lets the boot see the environment variable NAME, and makes it an input: where NAME has another value, the image
+    /// runs COMMAND in the ordinary way. May be given more than once. Default: the documented runtime and framework
+    /// variables (PYTHON*, RUBY*, RAILS_*, DJANGO_*, ...).
+    #[arg(long = "env", value_name = "NAME")]
+    pub environment: Vec<String>,
+
+    /// An argument that the image must not handle: where ARG is among the arguments of the image, COMMAND runs in the
+    /// ordinary way (such as --guard=-e for a Rails image frozen in production). May be given more than once. Default:
+    /// none.
+    #[arg(long = "guard", value_name = "ARG", allow_hyphen_values = true)]
+    pub guards: Vec<OsString>,
+
+    /// The program to boot and its first arguments; those given to the image come after them.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Run an image.
+///
+/// The same as `IMAGE ARGS`, also on a file system mounted noexec, where the kernel refuses to execute the image
+/// itself.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The image to run.
+    pub image: PathBuf,
+
+    /// Arguments for the program.
+    #[arg(value_name = "ARG", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
+}
+
+/// Show what an image holds: the command, sizes by kind and by library, descriptors, inputs, the environment compared.
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// The image to look into.
+    pub image: PathBuf,
+
+    /// Print everything as JSON, every mapping and every input included. Default: a summary for people.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Check every byte of an image: head, tables, data pages.
+///
+/// Exit status: 0 when the image is whole, 1 when it is not (and what is wrong).
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// The image to check.
+    pub image: PathBuf,
+}
+
+/// Say what this machine supports, each line with its reason.
+///
+/// Exit status: 0 when images can be made and used here, 1 when not.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Print JSON. Default: a list for people.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Time how long a command takes from start to exit, alone or against another one.
+///
+/// Each command is started N times with its output going to /dev/null; with --vs the two take turns, so that both see
+/// the same machine. Shows median, fastest, spread, the ratio of the medians with a 95 % interval, and a histogram.
+///
+/// Exit status: 0; 1 when a command failed (unless --allow-failure); 2 when one cannot be started.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  snapboot time -- ./rails.img runner 1
+  snapboot time -n 50 -- ./fastpy -c pass --vs python -c 'import flask'")]
+pub struct Time {
+    /// How many times to start each command, besides two starts to warm up.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub runs: u32,
+
+    /// Print JSON, every single time included. Default: a table for people.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Go on when a command ends with a status other than 0. Default: stop and show what it wrote to its standard
+    /// error.
+    #[arg(long)]
+    pub allow_failure: bool,
+
+    /// The command to time, and after --vs the one to compare it with.
+    #[arg(
+        value_name = "COMMAND [ARG...] [--vs COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub commands: Vec<OsString>,
+}

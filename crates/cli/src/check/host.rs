@@ -1,0 +1,213 @@
+//! Facts about processor, kernel, C library and file systems.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{access, statvfs, Access, StatVfsMountFlags};
+use rustix::process::virtual_memory_map_config_struct_size;
+
+use super::{Line, State};
+
+/// The oldest kernel whose system calls are all there (pidfd_open).
+const OLDEST_KERNEL: (u32, u32) = (5, 3);
+/// Kernels on which the tests ran.
+const KERNELS_TRIED: &[(u32, u32)] = &[(6, 18)];
+/// glibc versions with which the tests ran.
+const GLIBCS_TRIED: &[&str] = &["2.36"];
+
+/// All of them, in the order in which they are shown.
+pub fn lines() -> Vec<Line> {
+    vec![
+        architecture(),
+        cpu(),
+        kernel(),
+        proc_mounted(),
+        memory_map(),
+        vdso(),
+        pagemap(),
+        libc(),
+        temporary_directory(),
+        store(),
+    ]
+}
+
+fn architecture() -> Line {
+    let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
+    let supported = cfg!(all(target_os = "linux", target_arch = "x86_64")) && machine == "x86_64";
+    Line::yes_if("architecture", supported, "Linux x86-64", format!("{machine}: not yet, only Linux x86-64"))
+}
+
+fn cpu() -> Line {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("unknown model", |(_, model)| model);
+    Line::new("CPU", State::Yes, format!("{model}, features {}; images run on equal features", cpu_digest()))
+}
+
+/// The start of the digest that images record.
+#[cfg(target_arch = "x86_64")]
+fn cpu_digest() -> String {
+    inputs::cpu::digest().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpu_digest() -> String {
+    "unknown".to_owned()
+}
+
+fn kernel() -> Line {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let tried = KERNELS_TRIED.iter().map(|(major, minor)| format!("{major}.{minor}")).collect::<Vec<_>>().join(", ");
+    match kernel_version(&release) {
+        Some(version) if version < OLDEST_KERNEL => {
+            Line::new("kernel", State::No, format!("{release}: needs {}.{} or newer", OLDEST_KERNEL.0, OLDEST_KERNEL.1))
+        }
+        Some(version) if KERNELS_TRIED.contains(&version) => Line::new("kernel", State::Yes, release),
+        _ => Line::new("kernel", State::Note, format!("{release}; tried with {tried}")),
+    }
+}
+
+/// `6.18.44-x` -> (6, 18).
+fn kernel_version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn proc_mounted() -> Line {
+    let mounted = fs::read("/proc/self/maps").is_ok_and(|maps| !maps.is_empty());
+    Line::yes_if("/proc", mounted, "mounted", "not mounted or not readable: memory cannot be listed; mount it")
+}
+
+fn memory_map() -> Line {
+    let answer = virtual_memory_map_config_struct_size();
+    Line::yes_if(
+        "PR_SET_MM_MAP",
+        answer.is_ok(),
+        "the kernel restores heap and argv areas (CONFIG_CHECKPOINT_RESTORE)",
+        "the kernel was built without CONFIG_CHECKPOINT_RESTORE: heap and argv areas cannot be restored",
+    )
+}
+
+fn vdso() -> Line {
+    let maps = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    match vdso_flags(&maps) {
+        None if maps.is_empty() => {
+            Line::new("vdso", State::Note, "/proc/self/smaps is not readable, so it is unknown whether it can move")
+        }
+        None => Line::new("vdso", State::Note, "there is none: images made here run here only"),
+        Some(flags) => Line::yes_if(
+            "vdso",
+            !flags.split_whitespace().any(|flag| flag == "sl"),
+            "can be moved to where an image had it",
+            "sealed by the kernel (CONFIG_MSEAL_SYSTEM_MAPPINGS), so it cannot be moved to where an image had it",
+        ),
+    }
+}
+
+/// The VmFlags of the vdso in the text of smaps.
+fn vdso_flags(smaps: &str) -> Option<&str> {
+    let (_, vdso) = smaps.split_once("[vdso]")?;
+    vdso.lines().find_map(|line| line.strip_prefix("VmFlags:"))
+}
+
+fn pagemap() -> Line {
+    // Any address of this process that was touched will do.
+    let touched = [1u8];
+    let offset = touched.as_ptr() as u64 / 4096 * 8;
+    let mut entry = [0; 8];
+    let read = File::open("/proc/self/pagemap").and_then(|file| file.read_exact_at(&mut entry, offset));
+    let present = read.is_ok() && u64::from_le_bytes(entry) >> 63 == 1;
+    Line::yes_if(
+        "pagemap",
+        present,
+        "readable: only pages that differ are written",
+        "/proc/self/pagemap does not tell which pages are present, so memory cannot be captured",
+    )
+}
+
+fn libc() -> Line {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let library = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).find(|path| path.contains("/libc"));
+    let Some(path) = library else {
+        return Line::new("libc", State::No, "not glibc (musl?): not yet, only glibc");
+    };
+    let version = fs::read(path).ok().and_then(|file| glibc_version(&file));
+    match version {
+        Some(version) if GLIBCS_TRIED.contains(&version.as_str()) => {
+            Line::new("libc", State::Yes, format!("glibc {version}"))
+        }
+        Some(version) => {
+            Line::new("libc", State::Note, format!("glibc {version}; tried with {}", GLIBCS_TRIED.join(", ")))
+        }
+        None => Line::new("libc", State::No, format!("{path} is not glibc (musl?): not yet, only glibc")),
+    }
+}
+
+/// The version in glibc's banner: `GNU C Library (Debian ...) stable release version 2.36.`.
+fn glibc_version(file: &[u8]) -> Option<String> {
+    let banner = file.split(|&byte| byte == 0 || byte == b'\n').find(|line| line.starts_with(b"GNU C Library "))?;
+    let banner = String::from_utf8_lossy(banner);
+    let (_, version) = banner.split_once("release version ")?;
+    Some(version.trim_end_matches('.').to_owned())
+}
+
+fn temporary_directory() -> Line {
+    let directory = std::env::temp_dir();
+    let shown = directory.display();
+    if is_noexec(&directory) {
+        return Line::new(
+            "noexec",
+            State::Note,
+            format!("{shown} is mounted noexec: use snapboot run for images there"),
+        );
+    }
+    Line::new("noexec", State::Yes, format!("images in {shown} can be executed"))
+}
+
+fn store() -> Line {
+    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|value| !value.is_empty()).map(PathBuf::from);
+    let Some(cache) = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache"))) else {
+        return Line::new("store", State::Note, "neither XDG_CACHE_HOME nor HOME is set: name every image with -o");
+    };
+    let store = cache.join("snapboot");
+    let existing = store.ancestors().find(|above| above.is_dir()).unwrap_or(Path::new("/"));
+    let shown = store.display();
+    if access(existing, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        return Line::new("store", State::Note, format!("{shown} cannot be written: name every image with -o"));
+    }
+    if is_noexec(existing) {
+        return Line::new(
+            "store",
+            State::Note,
+            format!("{shown} is on a file system mounted noexec: images there need snapboot run"),
+        );
+    }
+    Line::new("store", State::Yes, shown.to_string())
+}
+
+fn is_noexec(directory: &Path) -> bool {
+    statvfs(directory).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::NOEXEC))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_what_the_system_prints() {
+        assert_eq!(kernel_version("6.18.44-fc-v595"), Some((6, 18)));
+        assert_eq!(kernel_version("5.15.0-1051-azure"), Some((5, 15)));
+        assert_eq!(kernel_version("unknown"), None);
+        let file = b"\0x\0GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.\nCopyright\0";
+        assert_eq!(glibc_version(file), Some("2.36".to_owned()));
+        assert_eq!(glibc_version(b"musl libc"), None);
+    }
+
+    #[test]
+    fn a_sealed_vdso_is_seen() {
+        let smaps = "7f00-7f01 r-xp 0 00:00 0 [vdso]\nSize: 4 kB\nVmFlags: rd ex mr mw me de sl\n";
+        assert_eq!(vdso_flags(smaps).map(|flags| flags.contains(" sl")), Some(true));
+        assert_eq!(vdso_flags("7f00 [stack]\nVmFlags: rd\n"), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! `snapboot check`: what this machine supports, each line with its reason.
+
+mod host;
+mod interpreters;
+
+use serde::Serialize;
+
+use crate::arguments::Check;
+use crate::failure::{Failure, Result, FAILED};
+use crate::installation::Installation;
+
+/// What a line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// As it should be.
+    Yes,
+    /// Usable, with something to know.
+    Note,
+    /// Images cannot be made or used because of it.
+    No,
+}
+
+/// One fact about the machine.
+#[derive(Clone, Debug, Serialize)]
+struct Line {
+    name: &'static str,
+    state: State,
+    reason: String,
+}
+
+impl Line {
+    fn new(name: &'static str, state: State, reason: impl Into<String>) -> Self {
+        Line { name, state, reason: reason.into() }
+    }
+
+    /// Yes with one reason, or No with another.
+    fn yes_if(name: &'static str, holds: bool, yes: impl Into<String>, no: impl Into<String>) -> Self {
+        if holds {
+            Line::new(name, State::Yes, yes)
+        } else {
+            Line::new(name, State::No, no)
+        }
+    }
+}
+
+/// Runs the subcommand; returns the exit status.
+pub fn main(arguments: &Check) -> Result<u8> {
+    let mut lines = host::lines();
+    lines.push(installation());
+    lines.extend(interpreters::lines());
+    let usable = lines.iter().all(|line| line.state != State::No);
+    if arguments.json {
+        let json = serde_json::to_string_pretty(&serde_json::json!({ "usable": usable, "checks": lines }));
+        println!("{}", json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))?);
+    } else {
+        for line in &lines {
+            println!("{}", page_line(line));
+        }
+        println!(
+            "\n{}",
+            if usable {
+                "Images can be made and used here."
+            } else {
+                "Images cannot be made or used here: see the lines with ✗."
+            }
+        );
+    }
+    Ok(if usable { 0 } else { FAILED })
+}
+
+fn page_line(line: &Line) -> String {
+    let mark = match line.state {
+        State::Yes => '✓',
+        State::Note => '•',
+        State::No => '✗',
+    };
+    format!("{mark} {:<14} {}", line.name, line.reason)
+}
+
+/// Whether all parts of Snapboot are where they should be.
+fn installation() -> Line {
+    let found = Installation::find().and_then(|parts| {
+        parts.freezer()?;
+        parts.python_front_end()?;
+        parts.ruby_front_end()?;
+        parts.launcher()
+    });
+    match found {
+        Ok(launcher) => {
+            let directory = launcher.parent().unwrap_or(&launcher).display().to_string();
+            Line::new("installation", State::Yes, format!("launcher, freezer and front ends found ({directory})"))
+        }
+        Err(failure) => Line::new("installation", State::No, failure.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_a_mark_a_name_and_a_reason() {
+        let line = Line::yes_if("kernel", false, "good", "too old");
+        assert_eq!((line.state, page_line(&line).as_str()), (State::No, "✗ kernel         too old"));
+    }
+}

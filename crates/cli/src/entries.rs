@@ -1,0 +1,87 @@
+//! The files that command, front end and freezer exchange in the control directory: `key=value` entries, each ended by a
+//! NUL. A value may hold newlines and `=`; a key may come more than once.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// Entries in the order in which they stand in the file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Entries(Vec<(String, OsString)>);
+
+impl Entries {
+    /// Reads entries from bytes. What is no `key=value`, such as a last entry that was cut off, is left out.
+    pub fn parse(bytes: &[u8]) -> Self {
+        let entry = |bytes: &[u8]| {
+            let equals = bytes.iter().position(|&byte| byte == b'=')?;
+            let key = std::str::from_utf8(&bytes[..equals]).ok()?;
+            Some((key.to_owned(), OsString::from_vec(bytes[equals + 1..].to_vec())))
+        };
+        let mut pieces: Vec<&[u8]> = bytes.split(|&byte| byte == 0).collect();
+        // What stands behind the last NUL was never finished.
+        pieces.pop();
+        Entries(pieces.into_iter().filter_map(entry).collect())
+    }
+
+    /// Reads a file; one that does not exist has no entries.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        match std::fs::read(path) {
+            Ok(bytes) => Ok(Entries::parse(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Entries::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, key: &str, value: impl AsRef<OsStr>) {
+        self.0.push((key.to_owned(), value.as_ref().to_owned()));
+    }
+
+    /// All values of a key, in file order.
+    pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a OsStr> + 'a {
+        self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_os_str())
+    }
+
+    /// All values of a key as text, for messages.
+    pub fn texts<'a>(&'a self, key: &'a str) -> impl Iterator<Item = String> + 'a {
+        self.all(key).map(|value| value.to_string_lossy().into_owned())
+    }
+
+    /// Keys and values, in file order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &OsStr)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_os_str()))
+    }
+
+    /// The bytes of the file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (key, value) in &self.0 {
+            bytes.extend_from_slice(key.as_bytes());
+            bytes.push(b'=');
+            bytes.extend_from_slice(value.as_bytes());
+            bytes.push(0);
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_keep_newlines_and_equal_signs() {
+        let mut entries = Entries::default();
+        entries.push("argv", "-c");
+        entries.push("argv", "a=1\nprint(a)");
+        let read = Entries::parse(&entries.to_bytes());
+        assert_eq!(read, entries);
+        assert_eq!(read.all("argv").collect::<Vec<_>>(), ["-c", "a=1\nprint(a)"]);
+    }
+
+    #[test]
+    fn an_entry_without_its_nul_was_never_finished() {
+        assert_eq!(Entries::parse(b"text=whole\0text=ha").texts("text").collect::<Vec<_>>(), ["whole"]);
+    }
+}

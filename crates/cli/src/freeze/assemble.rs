@@ -1,0 +1,149 @@
+//! Completes what the freezer wrote: adds the command's own tables, writes the head, and gives the file its name.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use image::{Head, Item, MappedFile, Record, Section, Tables, TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM};
+
+use super::environment::Environment;
+use super::inputs::{Identity, Inputs};
+use crate::failure::{Failure, Result};
+use crate::fault::Point;
+use crate::info::Info;
+use crate::opened::digest_pages;
+
+/// What the command adds to the freezer's dump.
+pub struct Parts<'a> {
+    /// Program and argv for the fallback.
+    pub command: &'a [OsString],
+    /// Files that were loaded.
+    pub loaded: &'a [PathBuf],
+    /// When the freeze began (ns since 1970).
+    pub begun: i64,
+    /// What the boot saw.
+    pub environment: &'a Environment,
+    /// Arguments that force the fallback.
+    pub guards: &'a [OsString],
+    /// For `snapboot inspect`.
+    pub info: &'a Info,
+}
+
+/// Makes the dump at `image` an image named `output`; returns its size in bytes.
+///
+/// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the dump is not whole.
+pub fn assemble(image: &Path, output: &Path, parts: &Parts<'_>) -> Result<u64> {
+    let cannot = |error: io::Error| Failure::io("write", image, &error);
+    let file = OpenOptions::new().read(true).write(true).open(image).map_err(cannot)?;
+    let trailer = trailer(&file, image)?;
+    let dumped = read_at(&file, trailer.tables_offset, trailer.tables_size).map_err(cannot)?;
+    let dumped = Tables::parse_unchecked_sum(&dumped)?;
+    let inputs = Inputs::record(parts.loaded, mapped_files(&dumped)?, parts.begun)?;
+    let tables = complete(&dumped, &inputs, parts)?;
+
+    let mut head = Head {
+        pages_offset: trailer.pages_offset,
+        pages_size: trailer.pages_size,
+        tables_offset: (trailer.pages_offset + trailer.pages_size).next_multiple_of(image::PAGE),
+        tables_size: tables.len() as u64,
+        tables_sum: image::checksum(&tables),
+        ..Head::default()
+    };
+    head.file_size = head.tables_offset + head.tables_size;
+    file.set_len(head.tables_offset).map_err(cannot)?;
+    file.write_all_at(&tables, head.tables_offset).map_err(cannot)?;
+    head.pages_digest = digest_pages(&file, head.pages_offset, head.pages_size).map_err(cannot)?;
+    Point::BeforeHead.reached();
+    write_head(&file, &head_room(head, parts.command)?).map_err(cannot)?;
+
+    file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+    file.sync_all().map_err(cannot)?;
+    inputs.still_unchanged()?;
+    Point::BeforeRename.reached();
+    fs::rename(image, output).map_err(|error| Failure::io("write", output, &error))?;
+    let directory = output.parent().unwrap_or(Path::new("/"));
+    // The image is in place; that its name survives a crash of the machine is all that this could still fail to do.
+    let _ = File::open(directory).and_then(|directory| directory.sync_all());
+    Point::AfterRename.reached();
+    Ok(head.file_size)
+}
+
+/// Reads and checks the freezer's last bytes.
+fn trailer(file: &File, path: &Path) -> Result<Trailer> {
+    let cannot = |error: io::Error| Failure::io("read", path, &error);
+    let size = file.metadata().map_err(cannot)?.len();
+    let start = size.checked_sub(Trailer::SIZE as u64);
+    let trailer = match start {
+        Some(start) => Trailer::decode(&read_at(file, start, Trailer::SIZE as u64).map_err(cannot)?),
+        None => Trailer::default(),
+    };
+    let tables_end = trailer.tables_offset.checked_add(trailer.tables_size);
+    let pages_end = trailer.pages_offset.checked_add(trailer.pages_size);
+    let whole = trailer.magic == Trailer::MAGIC
+        && trailer.pages_offset >= (HEAD_OFFSET + HEAD_ROOM) as u64
+        && tables_end.is_some_and(|end| end <= start.unwrap_or(0))
+        && pages_end.is_some_and(|end| end <= trailer.tables_offset);
+    if whole {
+        return Ok(trailer);
+    }
+    Err(Failure::failed(
+        "the freezer ended without having written the whole process, though it reported no error. Most likely something killed \
+         it (the out-of-memory killer?): free some memory and freeze again.",
+    ))
+}
+
+/// The files that the freezer recorded as mapped.
+fn mapped_files(dumped: &Tables<'_>) -> Result<Vec<(PathBuf, Identity)>> {
+    let file = |row: MappedFile| {
+        let path = PathBuf::from(OsStr::from_bytes(dumped.text(row.path)?));
+        Ok((path, Identity { size: row.size, mtime: row.mtime, ctime: row.ctime }))
+    };
+    dumped.rows::<MappedFile>(Section::Files)?.map(file).collect()
+}
+
+/// The freezer's tables and the command's.
+fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<Vec<u8>> {
+    let mut tables = TablesWriter::extending(dumped);
+    inputs.write(&mut tables);
+    parts.environment.write(&mut tables);
+    for guard in parts.guards {
+        let text = tables.text(guard.as_bytes());
+        tables.push(Section::Guards, &Item { text });
+    }
+    let info = serde_json::to_vec(parts.info)
+        .map_err(|error| Failure::failed(format!("cannot describe the image: {error}.")))?;
+    tables.set_bytes(Section::Info, &info);
+    Ok(tables.finish())
+}
+
+/// The bytes of head and command.
+fn head_room(head: Head, command: &[OsString]) -> Result<Vec<u8>> {
+    let mut room = vec![0; HEAD_ROOM];
+    head.write(command.iter().map(|string| string.as_bytes()), &mut room)
+        .map_err(|error| Failure::refusal(format!("{error}.")))?;
+    Ok(room)
+}
+
+/// Writes head and command. The first byte of the magic comes last, behind everything else on the disk.
+fn write_head(file: &File, room: &[u8]) -> io::Result<()> {
+    file.write_all_at(&room[1..], HEAD_OFFSET as u64 + 1)?;
+    file.sync_data()?;
+    file.write_all_at(&room[..1], HEAD_OFFSET as u64)
+}
+
+/// Executable for whoever the umask lets, writable for the owner only: a launcher does not trust anything else.
+fn mode() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    let umask = umask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o077);
+    (0o755 & !umask) | 0o500
+}
+
+fn read_at(file: &File, offset: u64, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
+}

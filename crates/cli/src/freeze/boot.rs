@@ -1,0 +1,180 @@
+//! Starts the runtime with the freezer inside, and waits until the image is written or refused.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use command_fds::{CommandFdExt, FdMapping};
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+
+use super::control_dir::ControlDir;
+use super::environment::Environment;
+use super::interrupt::Interrupt;
+use super::progress::Progress;
+use crate::child::{kill_group, timespec};
+use crate::entries::Entries;
+use crate::failure::{Failure, Result};
+use crate::fault::Point;
+use crate::human;
+use crate::installation::Installation;
+use crate::runtime::{Language, Main, MainKind, Runtime};
+
+/// How often the size of the growing image is shown.
+const TICK: Duration = Duration::from_millis(100);
+/// Callers pass descriptors in this range; those that the runtime keeps for itself must get higher numbers.
+const FIRST_PASSED: i32 = 3;
+const LAST_PASSED: i32 = 9;
+
+/// What is booted, and what the plan says about it.
+pub struct Boot<'a> {
+    pub installation: &'a Installation,
+    pub runtime: &'a Runtime,
+    pub main: &'a Main,
+    pub preloads: &'a [String],
+    pub environment: &'a Environment,
+    pub interrupt: &'a Interrupt,
+    pub progress: &'a Progress,
+}
+
+/// How a boot ended.
+pub enum Ended {
+    /// The runtime ended by itself.
+    Exited(ExitStatus),
+    /// This signal came for the freeze.
+    Interrupted(i32),
+}
+
+impl Boot<'_> {
+    /// Boots the program once, with DIR/plan and the launcher's bytes in DIR/image. `origins` makes the front end record
+    /// where descriptors are opened.
+    pub fn run(&self, dir: &ControlDir, origins: bool) -> Result<Ended> {
+        for old in ["report", "findings", "image"] {
+            // A second boot starts from nothing; the first one has no such files yet.
+            let _ = fs::remove_file(dir.file(old));
+        }
+        let plan = dir.file("plan");
+        fs::write(&plan, self.plan(origins).to_bytes()).map_err(|error| Failure::io("write", &plan, &error))?;
+        let launcher_size = self.place_launcher(&dir.file("image"))?;
+        Point::AfterPlan.reached();
+        self.progress.phase(format!("booting {}", self.runtime.label));
+        let (stdout, stderr, output) = self.progress.output().map_err(|error| self.not_started(&error))?;
+        let mut command = self.command(dir)?;
+        let child = command.stdout(stdout).stderr(stderr).spawn();
+        // The command holds the writing end of the program's output.
+        drop(command);
+        let mut child = child.map_err(|error| self.not_started(&error))?;
+        let ended = self.wait(&mut child, &dir.file("image"), launcher_size);
+        if !matches!(ended, Ok(Ended::Exited(_))) {
+            kill_group(&mut child);
+        }
+        output.finish();
+        ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", self.runtime.label)))
+    }
+
+    fn not_started(&self, error: &io::Error) -> Failure {
+        Failure::io("start", &self.runtime.program, error)
+    }
+
+    /// What the front end is told.
+    fn plan(&self, origins: bool) -> Entries {
+        let mut plan = Entries::default();
+        plan.push("main", self.main.kind.word());
+        self.main.argv.iter().for_each(|argument| plan.push("argv", argument));
+        plan.push("main_index", self.main.index.to_string());
+        self.main.script.iter().for_each(|script| plan.push("script", script));
+        self.preloads.iter().for_each(|name| plan.push("preload", name));
+        if origins {
+            plan.push("origins", "1");
+        }
+        plan
+    }
+
+    /// Makes the file that the freezer appends to; returns its size.
+    fn place_launcher(&self, image: &Path) -> Result<u64> {
+        let launcher = self.installation.launcher()?;
+        let copy = || {
+            let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(image)?;
+            io::copy(&mut File::open(&launcher)?, &mut to)
+        };
+        copy().map_err(|error| Failure::io("write", image, &error))
+    }
+
+    /// The runtime's call: its options, the front end, and for Ruby the main part.
+    fn command(&self, dir: &ControlDir) -> Result<Command> {
+        let freezer = self.installation.freezer()?;
+        let mut command = Command::new(&self.runtime.program);
+        command.arg0(&self.main.argv[0]).args(self.main.options());
+        match self.runtime.language {
+            Language::Python => command.arg(self.installation.python_front_end()?),
+            Language::Ruby => {
+                command.arg("-r").arg(self.installation.ruby_front_end()?);
+                match self.main.kind {
+                    MainKind::Bare => command.args(["-e", "nil"]),
+                    _ => command.args(self.main.rest()),
+                }
+            }
+        };
+        command.env_clear().envs(self.environment.for_boot(freezer.as_os_str(), dir.path().as_os_str()));
+        command.stdin(Stdio::null()).process_group(0);
+        fill_descriptors(&mut command).map_err(|error| self.not_started(&error))?;
+        Ok(command)
+    }
+
+    /// Waits for the end of the runtime, or for a signal.
+    fn wait(&self, child: &mut std::process::Child, image: &Path, launcher_size: u64) -> io::Result<Ended> {
+        let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+        loop {
+            let mut events = [PollFd::new(&ended, PollFlags::IN), PollFd::new(self.interrupt.wake(), PollFlags::IN)];
+            match poll(&mut events, Some(&timespec(TICK))) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if let Some(signal) = self.interrupt.signal() {
+                return Ok(Ended::Interrupted(signal));
+            }
+            if let Some(status) = child.try_wait()? {
+                return Ok(Ended::Exited(status));
+            }
+            let size = image.metadata().map_or(0, |metadata| metadata.len());
+            if size > launcher_size {
+                self.progress.phase(format!("writing the image: {}", human::size(size)));
+            }
+        }
+    }
+}
+
+/// Puts /dev/null at the descriptors that callers of an image may pass, and keeps all others of this process to itself.
+fn fill_descriptors(command: &mut Command) -> io::Result<()> {
+    close_fds::set_fds_cloexec(FIRST_PASSED, &[]);
+    // The descriptor that reports a failed exec must lie above the range, or the fillers would take its place.
+    let mut fillers: Vec<OwnedFd> = Vec::new();
+    while fillers.last().is_none_or(|last| last.as_raw_fd() < LAST_PASSED) {
+        fillers.push(File::options().read(true).write(true).open("/dev/null")?.into());
+    }
+    let mappings = (FIRST_PASSED..=LAST_PASSED)
+        .map(|child_fd| Ok(FdMapping { parent_fd: fillers[0].try_clone()?, child_fd }))
+        .collect::<io::Result<_>>()?;
+    command.fd_mappings(mappings).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(())
+}
+
+/// The program and argv that the fallback executes.
+///
+/// CPython looks for its library from argv[0], and in PATH when that has no slash; PATH may be another one later. So the
+/// fallback gives it the path that was found now.
+pub fn fallback_command(runtime: &Runtime, main: &Main) -> Vec<OsString> {
+    let program = runtime.program.clone().into_os_string();
+    let has_slash = |name: &OsStr| name.as_encoded_bytes().contains(&b'/');
+    let first = match runtime.language {
+        Language::Python if !has_slash(&main.argv[0]) => program.clone(),
+        _ => main.argv[0].clone(),
+    };
+    [program, first].into_iter().chain(main.argv.iter().skip(1).cloned()).collect()
+}

@@ -1,0 +1,247 @@
+//! Which environment variables the boot sees, and which of them the image compares later: one table for both.
+//!
+//! What is not in the table is withheld from the boot and is whatever it is when the image runs. PWD, OLDPWD, SHLVL, `_`,
+//! TERM, SSH_* and the like are different in every session and are never inputs. Values that a program may keep from its
+//! boot on are compared; those that it reads again, or that the front ends renew after a thaw, are not.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use image::{Item, Section, TablesWriter, Variable};
+
+/// What the table says about a variable that the boot sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// The image compares its value when it runs, and whether it is set at all.
+    Compared,
+    /// The boot needs it, but nothing is decided by it for good.
+    Seen,
+}
+
+/// Name patterns (a final `*` stands for anything), the rule, and who reads them.
+const TABLE: &[(&str, Rule)] = {
+    use Rule::{Compared, Seen};
+    &[
+        // The user's session.
+        ("HOME", Compared),
+        ("PATH", Seen),
+        ("USER", Seen),
+        ("LOGNAME", Seen),
+        // The three names that Python's tempfile and Ruby's Dir.tmpdir keep.
+        ("TMPDIR", Compared),
+        ("TEMP", Compared),
+        ("TMP", Compared),
+        // Locale and time zone. LC_CTYPE is compared as the first of LC_ALL, LC_CTYPE and LANG that is not empty.
+        ("LANG", Seen),
+        ("LC_*", Seen),
+        ("LANGUAGE", Seen),
+        ("TZ", Seen),
+        ("TZDIR", Compared),
+        ("XDG_CACHE_HOME", Compared),
+        ("XDG_CONFIG_DIRS", Compared),
+        ("XDG_CONFIG_HOME", Compared),
+        ("XDG_DATA_DIRS", Compared),
+        ("XDG_DATA_HOME", Compared),
+        ("XDG_STATE_HOME", Compared),
+        // The loader and the C library.
+        ("LD_*", Compared),
+        ("GLIBC_TUNABLES", Compared),
+        ("LOCPATH", Compared),
+        ("GCONV_PATH", Compared),
+        // Allocators: glibc's, jemalloc's, mimalloc's, tcmalloc's.
+        ("MALLOC_*", Compared),
+        ("MIMALLOC_*", Compared),
+        ("TCMALLOC_*", Compared),
+        // OpenSSL.
+        ("OPENSSL_*", Compared),
+        ("SSL_CERT_*", Compared),
+        // Python.
+        ("PYTHON*", Compared),
+        ("VIRTUAL_ENV", Compared),
+        ("CONDA_PREFIX", Compared),
+        ("CONDA_DEFAULT_ENV", Seen),
+        ("DJANGO_*", Compared),
+        ("FLASK_APP", Compared),
+        ("FLASK_DEBUG", Compared),
+        ("FLASK_ENV", Compared),
+        ("FLASK_SKIP_DOTENV", Compared),
+        ("FLASK_*", Seen),
+        ("MPLBACKEND", Compared),
+        ("MPLCONFIGDIR", Compared),
+        // Numerical libraries read theirs when they are loaded.
+        ("BLIS_*", Compared),
+        ("GOMP_*", Compared),
+        ("GOTO_NUM_THREADS", Compared),
+        ("KMP_*", Compared),
+        ("MKL_*", Compared),
+        ("NPY_*", Compared),
+        ("NUMEXPR_*", Compared),
+        ("OMP_*", Compared),
+        ("OPENBLAS_*", Compared),
+        // Ruby.
+        ("RUBY*", Compared),
+        ("GEM_*", Compared),
+        ("BUNDLE_*", Compared),
+        ("BUNDLER_*", Compared),
+        ("BOOTSNAP_*", Compared),
+        ("RACK_ENV", Compared),
+        ("RAILS_*", Compared),
+    ]
+};
+
+/// The locale that text is read and written in: the first of these that is not empty.
+const LC_CTYPE: &str = "LC_ALL:LC_CTYPE:LANG";
+
+/// Room in the argv area for new arguments, a larger environment and process titles (bytes). Front ends drop the variable.
+const PAD: usize = 16 * 1024;
+
+/// The environment of a freeze.
+pub struct Environment {
+    /// Name and value of what the boot sees.
+    seen: Vec<(OsString, OsString)>,
+    /// Names from `--env`.
+    named: Vec<String>,
+}
+
+impl Environment {
+    /// Picks what the boot sees from `all`, with the names given by `--env`.
+    pub fn pick(all: impl Iterator<Item = (OsString, OsString)>, named: &[String]) -> Self {
+        let is_named = |name: &OsStr| named.iter().any(|wanted| name == wanted.as_str());
+        let mut seen: Vec<_> = all.filter(|(name, _)| is_named(name) || rule(name).is_some()).collect();
+        seen.sort();
+        Environment { seen, named: named.to_vec() }
+    }
+
+    /// What the boot sees.
+    pub fn seen(&self) -> &[(OsString, OsString)] {
+        &self.seen
+    }
+
+    /// The value of a variable that the boot sees.
+    pub fn value(&self, name: &str) -> Option<&OsStr> {
+        self.seen.iter().find(|(seen, _)| seen == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// The environment to start the runtime with: what the boot sees, with the freezer in front of LD_PRELOAD and room in
+    /// the argv area.
+    pub fn for_boot(&self, freezer: &OsStr, control_dir: &OsStr) -> Vec<(OsString, OsString)> {
+        let mut preload = freezer.to_owned();
+        if let Some(own) = self.value("LD_PRELOAD").filter(|own| !own.is_empty()) {
+            preload.push(":");
+            preload.push(own);
+        }
+        let mut all: Vec<_> = self.seen.iter().filter(|(name, _)| name != "LD_PRELOAD").cloned().collect();
+        all.push(("LD_PRELOAD".into(), preload));
+        all.push(("SNAPBOOT_FREEZE_DIR".into(), control_dir.to_owned()));
+        all.push(("SNAPBOOT_PAD".into(), "x".repeat(PAD).into()));
+        // The freezer has fault points of its own.
+        all.extend(std::env::var_os("SNAPBOOT_FAULT").map(|value| ("SNAPBOOT_FAULT".into(), value)));
+        all
+    }
+
+    /// Names of the variables that are set and compared, for people.
+    pub fn compared_names(&self) -> impl Iterator<Item = &OsStr> {
+        self.seen.iter().map(|(name, _)| name.as_os_str()).filter(|name| self.compares(name))
+    }
+
+    /// Name patterns of all that is compared, for people.
+    pub fn patterns(&self) -> impl Iterator<Item = &str> {
+        let table = TABLE.iter().filter(|(_, rule)| *rule == Rule::Compared).map(|(pattern, _)| *pattern);
+        table.chain(self.named.iter().map(String::as_str))
+    }
+
+    /// Writes what is compared: a digest of each value that is set, the locale, and the patterns.
+    pub fn write(&self, tables: &mut TablesWriter) {
+        for (name, value) in self.seen.iter().filter(|(name, _)| self.compares(name)) {
+            variable(tables, name.as_bytes(), Some(value.as_bytes()));
+        }
+        let locale = LC_CTYPE.split(':').find_map(|name| self.value(name).filter(|value| !value.is_empty()));
+        variable(tables, LC_CTYPE.as_bytes(), locale.map(OsStr::as_bytes));
+        for pattern in self.patterns() {
+            let text = tables.text(pattern.as_bytes());
+            tables.push(Section::Patterns, &Item { text });
+        }
+    }
+
+    fn compares(&self, name: &OsStr) -> bool {
+        self.named.iter().any(|named| name == named.as_str()) || rule(name) == Some(Rule::Compared)
+    }
+}
+
+fn variable(tables: &mut TablesWriter, name: &[u8], value: Option<&[u8]>) {
+    let name = tables.text(name);
+    let present = u32::from(value.is_some());
+    tables.push(
+        Section::Variables,
+        &Variable { name, value: value.map_or([0; 16], image::digest), present, reserved: 0 },
+    );
+}
+
+/// What the table says about a name: its first matching row.
+fn rule(name: &OsStr) -> Option<Rule> {
+    let row = TABLE.iter().find(|(pattern, _)| inputs::environment::matches(pattern.as_bytes(), name.as_bytes()));
+    row.map(|(_, rule)| *rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(all: &[(&str, &str)], named: &[&str]) -> Environment {
+        let all = all.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        Environment::pick(all, &named.iter().map(|name| name.to_string()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn only_the_table_and_named_variables_are_seen() {
+        let all = [("HOME", "/h"), ("PYTHONPATH", "/p"), ("SECRET", "x"), ("PWD", "/"), ("TERM", "vt"), ("EL", "1")];
+        let picked = environment(&all, &["EL"]);
+        let names: Vec<_> = picked.seen().iter().map(|(name, _)| name.to_str().unwrap()).collect();
+        assert_eq!(names, ["EL", "HOME", "PYTHONPATH"]);
+        assert_eq!(picked.compared_names().collect::<Vec<_>>(), ["EL", "HOME", "PYTHONPATH"]);
+        assert_eq!(picked.patterns().last(), Some("EL"));
+    }
+
+    #[test]
+    fn what_is_read_again_is_seen_but_not_compared() {
+        for name in ["PATH", "TZ", "LANG", "LC_TIME", "FLASK_RUN_PORT", "USER"] {
+            assert_eq!(rule(OsStr::new(name)), Some(Rule::Seen), "{name}");
+        }
+        for name in
+            ["RAILS_ENV", "RUBYOPT", "GEM_HOME", "LD_LIBRARY_PATH", "FLASK_APP", "VIRTUAL_ENV", "OMP_NUM_THREADS"]
+        {
+            assert_eq!(rule(OsStr::new(name)), Some(Rule::Compared), "{name}");
+        }
+        for name in ["SNAPBOOT_FREEZE_DIR", "SSH_TTY", "_", "SHLVL", "VIRTUAL_ENV_PROMPT", "AWS_SECRET_ACCESS_KEY"] {
+            assert_eq!(rule(OsStr::new(name)), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_freezer_comes_before_the_users_preloaded_libraries() {
+        let picked = environment(&[("LD_PRELOAD", "/lib/jemalloc.so")], &[]);
+        let all = picked.for_boot(OsStr::new("/f.so"), OsStr::new("/dir"));
+        let preload = all.iter().filter(|(name, _)| name == "LD_PRELOAD").map(|(_, value)| value).collect::<Vec<_>>();
+        assert_eq!(preload, ["/f.so:/lib/jemalloc.so"]);
+    }
+
+    #[test]
+    fn an_image_compares_equal_in_the_environment_it_was_made_in() {
+        let all = [("LANG", "C.UTF-8"), ("LC_ALL", ""), ("RAILS_ENV", "production"), ("TZ", "UTC")];
+        let mut writer = TablesWriter::new();
+        environment(&all, &["EL"]).write(&mut writer);
+        let bytes = writer.finish();
+        let tables = image::Tables::parse_unchecked_sum(&bytes).unwrap();
+        let compare = |entries: &[&[u8]]| {
+            let entries: Vec<&[u8]> = entries.to_vec();
+            inputs::environment::compare(&tables, entries.into_iter()).unwrap().is_none()
+        };
+        assert!(compare(&[b"LANG=C.UTF-8", b"LC_ALL=", b"RAILS_ENV=production", b"TZ=UTC"]));
+        assert!(compare(&[b"LC_ALL=C.UTF-8", b"RAILS_ENV=production", b"TERM=x"]), "the same locale by another name");
+        assert!(!compare(&[b"LANG=C", b"RAILS_ENV=production"]), "another locale");
+        assert!(!compare(&[b"LANG=C.UTF-8", b"RAILS_ENV=test"]), "another value");
+        assert!(!compare(&[b"LANG=C.UTF-8"]), "a variable is gone");
+        assert!(!compare(&[b"LANG=C.UTF-8", b"RAILS_ENV=production", b"RUBYOPT=-w"]), "a variable appeared");
+        assert!(!compare(&[b"LANG=C.UTF-8", b"RAILS_ENV=production", b"EL=0"]), "a named variable appeared");
+    }
+}

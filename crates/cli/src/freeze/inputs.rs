@@ -1,0 +1,140 @@
+//! The files that the boot depended on, and whether they stayed the same while it ran.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use image::{Input, Section, TablesWriter};
+
+use crate::failure::{Failure, Result};
+
+/// What of a file tells that it is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Size in bytes.
+    pub size: u64,
+    /// Last change of the content (ns since 1970).
+    pub mtime: i64,
+    /// Last change of the inode (ns since 1970).
+    pub ctime: i64,
+}
+
+impl Identity {
+    /// Looks at a file.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let metadata = path.metadata()?;
+        let nanoseconds = |seconds: i64, rest: i64| seconds * 1_000_000_000 + rest;
+        Ok(Identity {
+            size: metadata.len(),
+            mtime: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+            ctime: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+        })
+    }
+}
+
+/// Files and what they were when the image was written.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    /// Loaded files, sorted, each once.
+    loaded: Vec<(PathBuf, Identity)>,
+    /// Libraries and other files that the freezer recorded as mapped.
+    mapped: Vec<(PathBuf, Identity)>,
+}
+
+impl Inputs {
+    /// Records the loaded files, and the mapped ones with the identity that the freezer saw.
+    ///
+    /// `begun` is when the freeze began (ns since 1970). A file that was changed later may have been loaded in its old or
+    /// in its new form, so the freeze is void then: fails and names the file.
+    pub fn record(loaded: &[PathBuf], mapped: Vec<(PathBuf, Identity)>, begun: i64) -> Result<Self> {
+        let names: BTreeSet<&Path> = loaded.iter().filter_map(|path| existing(path)).collect();
+        let mut recorded = Inputs { loaded: Vec::with_capacity(names.len()), mapped };
+        for path in names {
+            recorded.loaded.push((path.to_owned(), Identity::of(path).map_err(|_| changed(path))?));
+        }
+        let young = |(_, identity): &&(PathBuf, Identity)| identity.mtime >= begun || identity.ctime >= begun;
+        if let Some((path, _)) = recorded.all().find(young) {
+            return Err(changed(path));
+        }
+        Ok(recorded)
+    }
+
+    /// Fails when one of the files is not what it was when it was recorded.
+    pub fn still_unchanged(&self) -> Result<()> {
+        match self.all().find(|(path, identity)| Identity::of(path).ok() != Some(*identity)) {
+            Some((path, _)) => Err(changed(path)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the loaded files; the freezer has written the mapped ones.
+    pub fn write(&self, tables: &mut TablesWriter) {
+        let mapped: BTreeSet<&Path> = self.mapped.iter().map(|(path, _)| path.as_path()).collect();
+        for (path, identity) in self.loaded.iter().filter(|(path, _)| !mapped.contains(path.as_path())) {
+            let path = tables.text(path.as_os_str().as_bytes());
+            let Identity { size, mtime, ctime } = *identity;
+            tables.push(Section::Inputs, &Input { path, size, mtime, ctime });
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &(PathBuf, Identity)> {
+        self.loaded.iter().chain(&self.mapped)
+    }
+}
+
+/// The file behind a loaded name: itself or, for a module inside a zip archive, the archive. None for names that are no
+/// absolute paths (built-in features); a path that does not exist is kept, and found missing later.
+fn existing(path: &Path) -> Option<&Path> {
+    if !path.is_absolute() {
+        return None;
+    }
+    path.ancestors().find(|above| above.is_file()).or(Some(path))
+}
+
+fn changed(path: &Path) -> Failure {
+    Failure::failed(format!(
+        "{} changed (or went away) while the program booted, so the image would be void and was not written. Freeze again when \
+         nothing edits or generates that file.",
+        path.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_younger_than_the_freeze_makes_it_void() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("lib.py");
+        std::fs::write(&file, "a").unwrap();
+        let identity = Identity::of(&file).unwrap();
+        let loaded = [file.clone(), PathBuf::from("enumerator.so")];
+        assert!(Inputs::record(&loaded, Vec::new(), identity.ctime + 1).is_ok());
+        let void = Inputs::record(&loaded, Vec::new(), identity.ctime).unwrap_err();
+        assert!(void.message.contains("lib.py changed"), "{}", void.message);
+        let void = Inputs::record(&[top.path().join("gone.py")], Vec::new(), i64::MAX).unwrap_err();
+        assert!(void.message.contains("gone.py"), "{}", void.message);
+    }
+
+    #[test]
+    fn an_edit_after_recording_is_noticed() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("lib.py");
+        std::fs::write(&file, "a").unwrap();
+        let inputs = Inputs::record(std::slice::from_ref(&file), Vec::new(), i64::MAX).unwrap();
+        inputs.still_unchanged().unwrap();
+        std::fs::write(&file, "longer").unwrap();
+        assert!(inputs.still_unchanged().is_err());
+    }
+
+    #[test]
+    fn a_module_in_an_archive_depends_on_the_archive() {
+        let top = tempfile::tempdir().unwrap();
+        let archive = top.path().join("lib.zip");
+        std::fs::write(&archive, "PK").unwrap();
+        assert_eq!(existing(&archive.join("pkg/mod.py")), Some(archive.as_path()));
+    }
+}

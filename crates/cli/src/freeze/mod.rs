@@ -1,0 +1,238 @@
+//! `snapboot freeze`: boots a program and writes its image.
+//!
+//! The rooms are the steps: [`output`] (where to), [`environment`] (what the boot sees), [`control_dir`] (where the image comes
+//! into being), [`boot`] (the runtime with the freezer inside), [`report`] (what came of it), [`inputs`] and [`assemble`] (the
+//! finished image).
+
+mod assemble;
+mod boot;
+mod control_dir;
+mod environment;
+mod inputs;
+mod interrupt;
+mod output;
+mod progress;
+mod report;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::arguments::Freeze;
+use crate::failure::{Failure, Result};
+use crate::fault::Point;
+use crate::human;
+use crate::info::Info;
+use crate::installation::Installation;
+use crate::runtime::{probe, resolve, Main, Resolved, Runtime};
+use assemble::{assemble, Parts};
+use boot::{fallback_command, Boot, Ended};
+use control_dir::ControlDir;
+use environment::Environment;
+use interrupt::{die_of, Interrupt};
+use progress::Progress;
+use report::{outcome, Outcome, Report};
+
+pub use environment::Environment as BootEnvironment;
+
+/// PATH when there is none, as shells have it.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The value of PATH.
+pub fn search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into())
+}
+
+/// Runs the subcommand; returns the exit status.
+pub fn main(arguments: &Freeze) -> Result<u8> {
+    let begun = Instant::now();
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Err(Failure::refusal(
+            "images can be made on Linux x86-64 only: not yet elsewhere. Programs run as before.",
+        ));
+    }
+    let search_path = search_path();
+    check_names(&arguments.environment)?;
+    let environment = Environment::pick(std::env::vars_os(), &arguments.environment);
+    let mut resolved = resolve(&arguments.command, &search_path)?;
+    let output = output::path(arguments.output.as_deref(), &resolved.named)?;
+    let progress = Progress::start();
+    progress.phase(format!("asking {}", resolved.program.display()));
+    let runtime = probe(&resolved.program, environment.seen())?;
+    if runtime.program != resolved.program {
+        resolved.notes.push(format!(
+            "{} is a shim: freezing {}",
+            resolved.program.display(),
+            runtime.program.display()
+        ));
+        resolved.argv[0] = runtime.program.clone().into_os_string();
+    }
+    for note in &resolved.notes {
+        progress.line(&format!("snapboot: {note}"));
+    }
+    let main = Main::split(runtime.language, std::mem::take(&mut resolved.argv), &search_path)?;
+    let sources = resolved.followed.iter().chain(&main.script);
+    output::check(&output, sources.map(|path| path.as_path()))?;
+    let freeze = Session {
+        arguments,
+        begun,
+        environment: &environment,
+        resolved: &resolved,
+        runtime: &runtime,
+        main: &main,
+        progress: &progress,
+    };
+    freeze.run(&output)
+}
+
+fn check_names(names: &[String]) -> Result<()> {
+    match names.iter().find(|name| name.is_empty() || name.contains(['=', '*', ':', '\0'])) {
+        Some(name) => Err(Failure::refusal(format!(
+            "--env takes the name of a variable, not \"{name}\". Set its value before the command: NAME=VALUE snapboot freeze \
+             --env NAME ..."
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// One freeze, with all that was found out before it starts.
+struct Session<'a> {
+    arguments: &'a Freeze,
+    begun: Instant,
+    environment: &'a Environment,
+    resolved: &'a Resolved,
+    runtime: &'a Runtime,
+    main: &'a Main,
+    progress: &'a Progress,
+}
+
+impl Session<'_> {
+    /// Boots, assembles and reports.
+    fn run(&self, output: &Path) -> Result<u8> {
+        let installation = Installation::find()?;
+        let interrupt =
+            Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
+        let preloads: Vec<String> =
+            self.arguments.preload.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+        let dir = ControlDir::create(output)?;
+        Point::AfterControlDir.reached();
+        let begun = dir.made_at()?;
+        let boot = Boot {
+            installation: &installation,
+            runtime: self.runtime,
+            main: self.main,
+            preloads: &preloads,
+            environment: self.environment,
+            interrupt: &interrupt,
+            progress: self.progress,
+        };
+        let report = match self.boot(&boot, &dir)? {
+            Ok(report) => report,
+            Err(signal) => {
+                self.progress.stop();
+                drop(dir);
+                return Ok(die_of(signal));
+            }
+        };
+        Point::AfterDump.reached();
+        self.progress.phase("checking the inputs, writing the tables");
+        let info = self.info(&report, &preloads);
+        let parts = Parts {
+            command: &fallback_command(self.runtime, self.main),
+            loaded: &report.loaded,
+            begun,
+            environment: self.environment,
+            guards: &self.arguments.guards,
+            info: &info,
+        };
+        let size = assemble(&dir.file("image"), output, &parts)?;
+        self.progress.stop();
+        for warning in &report.warnings {
+            eprintln!("snapboot: warning: {warning}");
+        }
+        println!("{}", summary(output, size, self.begun.elapsed(), &report));
+        Ok(0)
+    }
+
+    /// Boots once, and a second time to learn where descriptors come from when they are in the way. The inner error is the
+    /// signal that ended it.
+    fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<std::result::Result<Report, i32>> {
+        let status = match boot.run(dir, false)? {
+            Ended::Exited(status) => status,
+            Ended::Interrupted(signal) => return Ok(Err(signal)),
+        };
+        let outcome = outcome(dir, status, self.runtime);
+        let findings = match outcome {
+            Ok(Outcome::Written(report)) => return Ok(Ok(report)),
+            Ok(Outcome::Refused(findings)) => findings,
+            Err(failure) => {
+                self.progress.stop();
+                return Err(failure);
+            }
+        };
+        let mut origins = Vec::new();
+        if findings.iter().any(|finding| finding.kind == "descriptor") {
+            self.progress.phase("booting again to see where descriptors are opened");
+            match boot.run(dir, true) {
+                Ok(Ended::Interrupted(signal)) => return Ok(Err(signal)),
+                // Whatever came of the second boot, the findings of the first one stand.
+                _ => origins = report::origins(dir),
+            }
+        }
+        self.progress.stop();
+        Err(report::refusal(&findings, &origins))
+    }
+
+    fn info(&self, report: &Report, preloads: &[String]) -> Info {
+        let text = |string: &OsStr| string.to_string_lossy().into_owned();
+        let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Info {
+            snapboot: env!("CARGO_PKG_VERSION").to_owned(),
+            created: created.as_secs(),
+            runtime: report.runtime.clone().unwrap_or_else(|| self.runtime.label.clone()),
+            typed: self.arguments.command.iter().map(|word| text(word)).collect(),
+            main: self.main.kind.word().to_owned(),
+            preloads: preloads.to_vec(),
+            loaded: report.loaded.len(),
+            seconds: self.begun.elapsed().as_secs_f64(),
+            variables: self.environment.compared_names().map(text).collect(),
+            warnings: self.resolved.notes.iter().chain(&report.warnings).cloned().collect(),
+        }
+    }
+}
+
+/// `rails.img  113 MB  2.3 s  preloaded config/environment (1868 files)`.
+fn summary(output: &Path, size: u64, took: Duration, report: &Report) -> String {
+    let shown = std::env::current_dir().ok().and_then(|here| output.strip_prefix(here).ok().map(Path::to_owned));
+    let names: Vec<&str> = report.preloaded.iter().map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
+    let preloaded = if names.is_empty() { "loaded".to_owned() } else { format!("preloaded {}", names.join(", ")) };
+    format!(
+        "{}  {}  {}  {preloaded} ({})",
+        shown.as_deref().unwrap_or(output).display(),
+        human::size(size),
+        human::seconds(took),
+        human::count(report.loaded.len(), "file")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_is_one_line() {
+        let report = Report {
+            loaded: vec!["/a".into(), "/b".into()],
+            preloaded: vec!["./config/environment".into()],
+            ..Report::default()
+        };
+        let line = summary(Path::new("/x/rails.img"), 113_000_000, Duration::from_millis(2300), &report);
+        assert_eq!(line, "/x/rails.img  113 MB  2.3 s  preloaded config/environment (2 files)");
+    }
+
+    #[test]
+    fn env_takes_names() {
+        assert!(check_names(&["EL".to_owned()]).is_ok());
+        assert!(check_names(&["EL=1".to_owned()]).unwrap_err().message.contains("--env takes the name"));
+    }
+}

@@ -1,0 +1,85 @@
+//! What a person sees while a freeze runs: a spinner on a terminal, nothing elsewhere.
+
+use std::io::{IsTerminal, Read, Write};
+use std::process::Stdio;
+use std::sync::mpsc::{channel, Receiver};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How long output that a child's children still hold open is waited for.
+const LAST_OUTPUT: Duration = Duration::from_millis(200);
+
+/// The spinner, and the way of the program's output past it.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// A spinner when standard error is a terminal.
+    pub fn start() -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(100));
+            bar
+        });
+        Progress { bar }
+    }
+
+    /// Says what is being done.
+    pub fn phase(&self, text: impl Into<String>) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text.into());
+        }
+    }
+
+    /// Prints a line past the spinner, on standard error.
+    pub fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Removes the spinner.
+    pub fn stop(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Where the booted program's output goes: straight to standard error, or past the spinner when there is one.
+    pub fn output(&self) -> std::io::Result<(Stdio, Stdio, Output)> {
+        let Some(bar) = &self.bar else {
+            let stderr = std::io::stderr();
+            return Ok((stderr.into(), std::io::stderr().into(), Output(None)));
+        };
+        let (mut reader, writer) = std::io::pipe()?;
+        let (sender, receiver) = channel();
+        let bar = bar.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 8192];
+            while let Ok(length @ 1..) = reader.read(&mut buffer) {
+                // A terminal that is gone takes no output; the freeze goes on.
+                let _ = bar.suspend(|| std::io::stderr().write_all(&buffer[..length]));
+            }
+            let _ = sender.send(());
+        });
+        Ok((writer.try_clone()?.into(), writer.into(), Output(Some(receiver))))
+    }
+}
+
+/// The program's output on its way.
+pub struct Output(Option<Receiver<()>>);
+
+impl Output {
+    /// Waits until all of it was shown. Call this after the program ended and the command that started it was dropped.
+    pub fn finish(self) {
+        if let Some(receiver) = self.0 {
+            let _ = receiver.recv_timeout(LAST_OUTPUT);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Sizes and times as people read them.
+
+use std::time::Duration;
+
+/// A size with a unit, three digits at most: `113 MB`, `4.2 kB`, `812 B` (decimal units, as `ls -h --si` has them).
+pub fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 999.5 {
+            let decimals = usize::from(unit != "B" && value < 9.95);
+            return format!("{value:.decimals$} {unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
+
+/// A duration in seconds with one decimal: `2.3 s`.
+pub fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+/// Milliseconds with three digits that count: `2.71 ms`, `27.1 ms`, `271 ms`.
+pub fn milliseconds(milliseconds: f64) -> String {
+    let decimals = if milliseconds < 9.995 {
+        2
+    } else if milliseconds < 99.95 {
+        1
+    } else {
+        0
+    };
+    format!("{milliseconds:.decimals$} ms")
+}
+
+/// `1 file`, `2 files`.
+pub fn count(number: usize, singular: &str) -> String {
+    format!("{number} {singular}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_three_digits_at_most() {
+        let cases = [(0, "0 B"), (812, "812 B"), (1000, "1.0 kB"), (9_949, "9.9 kB"), (9_950, "10 kB")];
+        for (bytes, text) in cases {
+            assert_eq!(size(bytes), text);
+        }
+        assert_eq!(size(999_600), "1.0 MB");
+        assert_eq!(size(113_200_000), "113 MB");
+        assert_eq!(size(1_100_000_000), "1.1 GB");
+    }
+
+    #[test]
+    fn milliseconds_have_three_digits() {
+        assert_eq!(milliseconds(2.714), "2.71 ms");
+        assert_eq!(milliseconds(27.14), "27.1 ms");
+        assert_eq!(milliseconds(271.4), "271 ms");
+    }
+}

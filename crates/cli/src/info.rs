@@ -1,0 +1,29 @@
+//! What an image tells people about itself: the JSON of its info section. Nothing in it is needed to thaw.
+
+use serde::{Deserialize, Serialize};
+
+/// Written by `snapboot freeze`, shown by `snapboot inspect`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Info {
+    /// Version of the command that wrote the image.
+    pub snapboot: String,
+    /// When it was written (seconds since 1970).
+    pub created: u64,
+    /// Name and version of the runtime.
+    pub runtime: String,
+    /// The command as the user typed it.
+    pub typed: Vec<String>,
+    /// What kind of main part it has: `bare`, `script`, `module` or `code`.
+    pub main: String,
+    /// What was loaded before the freeze point, as the user named it.
+    pub preloads: Vec<String>,
+    /// Files that were loaded.
+    pub loaded: usize,
+    /// How long the freeze took (seconds).
+    pub seconds: f64,
+    /// Variables that were set and are compared; their values are kept only as digests.
+    pub variables: Vec<String>,
+    /// What the front end wanted the user to know.
+    pub warnings: Vec<String>,
+}

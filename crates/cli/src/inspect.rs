@@ -1,0 +1,308 @@
+//! `snapboot inspect`: what an image holds.
+
+use std::collections::BTreeMap;
+
+use comfy_table::{presets, CellAlignment, Table};
+use image::{
+    descriptor_kind, mapping_kind, Descriptor, Input, Item, MappedFile, Mapping, Section, SignalAction, Tables,
+    Variable, NO_FILE,
+};
+use serde::Serialize;
+
+use crate::arguments::Inspect;
+use crate::failure::{Failure, Result};
+use crate::human;
+use crate::info::Info;
+use crate::opened::Opened;
+
+/// How many libraries the summary lists.
+const LIBRARIES_SHOWN: usize = 12;
+
+/// All that is said about an image; `--json` prints it as it is.
+#[derive(Serialize)]
+struct Contents {
+    image: String,
+    format_version: u32,
+    size: u64,
+    pages: u64,
+    tables: u64,
+    /// The program that the fallback executes, then its argv.
+    command: Vec<String>,
+    #[serde(flatten)]
+    info: Info,
+    kinds: BTreeMap<&'static str, Share>,
+    libraries: Vec<Library>,
+    descriptors: Vec<DescriptorShown>,
+    signals: Vec<u32>,
+    guards: Vec<String>,
+    patterns: Vec<String>,
+    compared: Vec<String>,
+    inputs: Vec<FileShown>,
+    files: Vec<FileShown>,
+    mappings: Vec<MappingShown>,
+}
+
+/// What belongs together, in numbers.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Share {
+    mappings: usize,
+    /// Address space (bytes).
+    size: u64,
+    /// Of these, bytes kept in the image.
+    in_image: u64,
+}
+
+impl Share {
+    fn add(&mut self, mapping: &Mapping) {
+        let size = mapping.end - mapping.start;
+        self.mappings += 1;
+        // A copy fills memory that an earlier row made.
+        self.size += if mapping.kind == mapping_kind::COPY { 0 } else { size };
+        self.in_image += if matches!(mapping.kind, mapping_kind::IMAGE | mapping_kind::COPY) { size } else { 0 };
+    }
+}
+
+#[derive(Serialize)]
+struct Library {
+    path: String,
+    #[serde(flatten)]
+    share: Share,
+}
+
+#[derive(Serialize)]
+struct DescriptorShown {
+    number: u32,
+    kind: &'static str,
+    flags: String,
+    path: String,
+}
+
+#[derive(Serialize)]
+struct FileShown {
+    path: String,
+    size: u64,
+    mtime: i64,
+    ctime: i64,
+}
+
+#[derive(Serialize)]
+struct MappingShown {
+    start: String,
+    end: String,
+    protection: String,
+    kind: &'static str,
+    offset: u64,
+    file: Option<String>,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Inspect) -> Result<u8> {
+    let image = Opened::open(&arguments.image)?;
+    let contents = Contents::read(&image)?;
+    if arguments.json {
+        let json = serde_json::to_string_pretty(&contents);
+        println!("{}", json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))?);
+    } else {
+        print!("{}", contents.summary());
+    }
+    Ok(0)
+}
+
+impl Contents {
+    fn read(image: &Opened) -> Result<Self> {
+        let tables = image.tables();
+        let text = |text| -> Result<String> { Ok(String::from_utf8_lossy(tables.text(text)?).into_owned()) };
+        let texts =
+            |section| -> Result<Vec<String>> { tables.rows::<Item>(section)?.map(|item| text(item.text)).collect() };
+        let mut kinds: BTreeMap<&'static str, Share> = BTreeMap::new();
+        let mut mappings = Vec::new();
+        let files: Vec<MappedFile> = tables.rows(Section::Files)?.collect();
+        let mut by_file: BTreeMap<String, Share> = BTreeMap::new();
+        for mapping in tables.rows::<Mapping>(Section::Mappings)? {
+            let file = files.get(mapping.file as usize).filter(|_| mapping.file != NO_FILE);
+            let file = file.map(|file| text(file.path)).transpose()?;
+            kinds.entry(kind_name(mapping.kind)).or_default().add(&mapping);
+            if let Some(file) = &file {
+                by_file.entry(file.clone()).or_default().add(&mapping);
+            }
+            mappings.push(MappingShown {
+                start: format!("{:#x}", mapping.start),
+                end: format!("{:#x}", mapping.end),
+                protection: protection(mapping.protection),
+                kind: kind_name(mapping.kind),
+                offset: mapping.offset,
+                file,
+            });
+        }
+        let mut libraries: Vec<Library> = by_file.into_iter().map(|(path, share)| Library { path, share }).collect();
+        libraries.sort_by_key(|library| std::cmp::Reverse(library.share.in_image));
+        let file =
+            |path, size, mtime, ctime| -> Result<FileShown> { Ok(FileShown { path: text(path)?, size, mtime, ctime }) };
+        Ok(Contents {
+            image: image.path.to_string_lossy().into_owned(),
+            format_version: image.head.version,
+            size: image.size,
+            pages: image.head.pages_size,
+            tables: image.head.tables_size,
+            command: image.command()?,
+            info: info(&tables),
+            kinds,
+            libraries,
+            descriptors: descriptors(&tables)?,
+            signals: tables.rows::<SignalAction>(Section::Signals)?.map(|action| action.number).collect(),
+            guards: texts(Section::Guards)?,
+            patterns: texts(Section::Patterns)?,
+            compared: tables
+                .rows::<Variable>(Section::Variables)?
+                .map(|variable| text(variable.name))
+                .collect::<Result<_>>()?,
+            inputs: tables
+                .rows::<Input>(Section::Inputs)?
+                .map(|input| file(input.path, input.size, input.mtime, input.ctime))
+                .collect::<Result<_>>()?,
+            files: files.iter().map(|it| file(it.path, it.size, it.mtime, it.ctime)).collect::<Result<_>>()?,
+            mappings,
+        })
+    }
+
+    /// The page that people see.
+    fn summary(&self) -> String {
+        let info = &self.info;
+        let list = |words: &[String]| if words.is_empty() { "none".to_owned() } else { words.join(", ") };
+        let mut facts = Table::new();
+        facts.load_style(presets::NOTHING);
+        let command = self.command.iter().skip(1).map(|word| shown_word(word)).collect::<Vec<_>>().join(" ");
+        let rows = [
+            ("image", format!("{}  {}", self.image, human::size(self.size))),
+            ("format", format!("version {}, written by snapboot {}", self.format_version, info.snapboot)),
+            ("runtime", info.runtime.clone()),
+            ("command", command),
+            ("preloads", list(&info.preloads)),
+            ("inputs", format!("{} loaded, {} mapped", human::count(self.inputs.len(), "file"), self.files.len())),
+            ("compared", list(&self.compared)),
+            ("guards", list(&self.guards)),
+            ("descriptors", list(&self.descriptors.iter().map(DescriptorShown::line).collect::<Vec<_>>())),
+            ("warnings", list(&info.warnings)),
+        ];
+        for (name, value) in rows {
+            facts.add_row([name, &value]);
+        }
+        let mut kinds = sizes("kind");
+        for (kind, share) in &self.kinds {
+            kinds.add_row(share_row(kind, share));
+        }
+        let total = Share {
+            mappings: self.mappings.len(),
+            size: self.kinds.values().map(|share| share.size).sum(),
+            in_image: self.kinds.values().map(|share| share.in_image).sum(),
+        };
+        kinds.add_row(share_row("all", &total));
+        let mut libraries = sizes("library");
+        for library in self.libraries.iter().take(LIBRARIES_SHOWN) {
+            libraries.add_row(share_row(library.path.rsplit('/').next().unwrap_or(&library.path), &library.share));
+        }
+        let more = self.libraries.len().saturating_sub(LIBRARIES_SHOWN);
+        let more = if more > 0 { format!("and {more} more (--json lists all)\n") } else { String::new() };
+        format!("{facts}\n\n{kinds}\n\n{libraries}\n{more}")
+    }
+}
+
+impl DescriptorShown {
+    fn line(&self) -> String {
+        if self.path.is_empty() {
+            format!("{} {}", self.number, self.kind)
+        } else {
+            format!("{} {}", self.number, self.path)
+        }
+    }
+}
+
+/// An empty table of sizes.
+fn sizes(what: &str) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([what, "mappings", "size", "in the image"]);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn share_row(name: &str, share: &Share) -> [String; 4] {
+    [name.to_owned(), share.mappings.to_string(), human::size(share.size), human::size(share.in_image)]
+}
+
+/// A word as a shell would need it.
+fn shown_word(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The info section, or an empty one: an image can be used without it.
+fn info(tables: &Tables<'_>) -> Info {
+    serde_json::from_slice(tables.bytes(Section::Info)).unwrap_or_default()
+}
+
+fn descriptors(tables: &Tables<'_>) -> Result<Vec<DescriptorShown>> {
+    let shown = |row: Descriptor| {
+        let path = String::from_utf8_lossy(tables.text(row.path)?).into_owned();
+        Ok(DescriptorShown {
+            number: row.number,
+            kind: descriptor_name(row.kind),
+            flags: format!("{:#o}", row.flags),
+            path,
+        })
+    };
+    tables.rows::<Descriptor>(Section::Descriptors)?.map(shown).collect()
+}
+
+fn kind_name(kind: u32) -> &'static str {
+    match kind {
+        mapping_kind::IMAGE => "pages of the image",
+        mapping_kind::FILE => "pages of files",
+        mapping_kind::ANONYMOUS => "zeros",
+        mapping_kind::COPY => "copied pages",
+        mapping_kind::VDSO => "vdso",
+        mapping_kind::STACK => "stack",
+        _ => "unknown",
+    }
+}
+
+fn descriptor_name(kind: u32) -> &'static str {
+    match kind {
+        descriptor_kind::FILE => "file",
+        descriptor_kind::EVENTFD => "eventfd",
+        descriptor_kind::PIPE_READ => "pipe (reading end)",
+        descriptor_kind::PIPE_WRITE => "pipe (writing end)",
+        descriptor_kind::EPOLL => "epoll",
+        _ => "unknown",
+    }
+}
+
+/// `rwx` with dashes, as /proc/PID/maps has it.
+fn protection(bits: u32) -> String {
+    let letter = |bit, letter| if bits & bit != 0 { letter } else { '-' };
+    [letter(1, 'r'), letter(2, 'w'), letter(4, 'x')].iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_shown_so_that_a_shell_reads_them_again() {
+        assert_eq!(shown_word("-c"), "-c");
+        assert_eq!(shown_word("it's"), "'it'\\''s'");
+        assert_eq!(shown_word(""), "''");
+    }
+
+    #[test]
+    fn copied_pages_are_in_the_image_but_add_no_memory() {
+        let mut share = Share::default();
+        share.add(&Mapping { start: 0x1000, end: 0x9000, kind: mapping_kind::STACK, ..Mapping::default() });
+        share.add(&Mapping { start: 0x7000, end: 0x9000, kind: mapping_kind::COPY, ..Mapping::default() });
+        assert_eq!((share.mappings, share.size, share.in_image), (2, 0x8000, 0x2000));
+    }
+}

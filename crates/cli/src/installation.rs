@@ -1,0 +1,66 @@
+//! Where the other parts of Snapboot are: found from where this command is, never from a path built in.
+//!
+//! Two layouts are known: `PREFIX/bin/snapboot` with everything else in `PREFIX/lib/snapboot`, and a source tree with
+//! `target/PROFILE/snapboot` beside the launcher and the freezer, and the front ends at the top.
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Result};
+
+const LAUNCHER: &str = "snapboot-launcher";
+const FREEZER: &str = "libsnapboot_freezer.so";
+
+/// The directories in which the parts lie.
+pub struct Installation {
+    /// Holds the launcher and the freezer.
+    native: PathBuf,
+    /// Holds `python` and `ruby`.
+    front_ends: PathBuf,
+}
+
+impl Installation {
+    /// Finds the installation that the running command belongs to.
+    pub fn find() -> Result<Self> {
+        let command = std::env::current_exe().map_err(|error| {
+            Failure::failed(format!("cannot tell where snapboot itself lies: {error}. Mount /proc."))
+        })?;
+        let directory = command.parent().unwrap_or(Path::new("/"));
+        let installed = directory.parent().unwrap_or(directory).join("lib/snapboot");
+        if installed.join(LAUNCHER).exists() {
+            return Ok(Installation { native: installed.clone(), front_ends: installed });
+        }
+        let front_ends = directory.ancestors().find(|above| above.join("python/snapboot").is_dir());
+        Ok(Installation { native: directory.to_owned(), front_ends: front_ends.unwrap_or(&installed).to_owned() })
+    }
+
+    /// The launcher.
+    pub fn launcher(&self) -> Result<PathBuf> {
+        part(self.native.join(LAUNCHER), "launcher")
+    }
+
+    /// The freezer.
+    pub fn freezer(&self) -> Result<PathBuf> {
+        part(self.native.join(FREEZER), "freezer")
+    }
+
+    /// What CPython runs to be frozen.
+    pub fn python_front_end(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("python/snapboot/_freeze.py"), "Python front end")
+    }
+
+    /// What CRuby requires to be frozen.
+    pub fn ruby_front_end(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("ruby/lib/snapboot/freeze.rb"), "Ruby front end")
+    }
+}
+
+fn part(path: PathBuf, name: &str) -> Result<PathBuf> {
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(Failure::refusal(format!(
+        "the {name} should be at {}, but there is no such file: this installation is not whole. Install Snapboot again \
+         (make install PREFIX=...), or build all of it (make build) when you run it from its source tree.",
+        path.display()
+    )))
+}

@@ -1,0 +1,43 @@
+//! The `snapboot` command: one room for each subcommand.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod check;
+mod child;
+mod entries;
+mod failure;
+mod fault;
+mod freeze;
+mod human;
+mod info;
+mod inspect;
+mod installation;
+mod opened;
+mod run;
+mod runtime;
+mod time;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Subcommand};
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().subcommand {
+        Subcommand::Freeze(arguments) => freeze::main(&arguments),
+        Subcommand::Run(arguments) => run::main(&arguments),
+        Subcommand::Inspect(arguments) => inspect::main(&arguments),
+        Subcommand::Verify(arguments) => verify::main(&arguments),
+        Subcommand::Check(arguments) => check::main(&arguments),
+        Subcommand::Time(arguments) => time::main(&arguments),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            eprintln!("snapboot: {failure}");
+            ExitCode::from(failure.status)
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `snapboot run`: executes an image, also where the kernel would not.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::fs::{statvfs, StatVfsMountFlags};
+
+use crate::arguments::Run;
+use crate::failure::{reason, Failure, Result};
+use crate::installation::Installation;
+
+/// Becomes the program of the image; returns only when that fails.
+pub fn main(arguments: &Run) -> Result<u8> {
+    // Without a slash, execvp would look in PATH.
+    let image = std::path::absolute(&arguments.image).map_err(|error| Failure::io("run", &arguments.image, &error))?;
+    let metadata = image.metadata().map_err(|error| Failure::io("run", &arguments.image, &error))?;
+    if !metadata.is_file() {
+        return Err(Failure::refusal(format!(
+            "{} is no regular file, and an image is one.",
+            arguments.image.display()
+        )));
+    }
+    let mut command = if on_noexec_mount(&image) {
+        let mut launcher = Command::new(Installation::find()?.launcher()?);
+        launcher.arg(&image);
+        launcher
+    } else {
+        let mut command = Command::new(&image);
+        command.arg0(&arguments.image);
+        command
+    };
+    let error = command.args(&arguments.arguments).exec();
+    Err(Failure::refusal(format!(
+        "cannot execute {}: {}. It should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
+        arguments.image.display(),
+        reason(&error)
+    )))
+}
+
+fn on_noexec_mount(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::NOEXEC))
+}

@@ -1,0 +1,108 @@
+//! The few facts about an ELF executable that decide whether it can be frozen.
+
+/// What kind of executable a file is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Executable {
+    /// An x86-64 program that the given loader starts.
+    Dynamic {
+        /// Path of the loader, such as `/lib64/ld-linux-x86-64.so.2`.
+        loader: String,
+    },
+    /// An x86-64 program without a loader: nothing can be preloaded into it.
+    Static,
+    /// A program for another processor, by its number in the ELF header.
+    Other {
+        /// The `e_machine` field.
+        machine: u16,
+    },
+    /// No ELF file, or one that is cut off.
+    Unknown,
+}
+
+const X86_64: u16 = 62;
+const CLASS_64: u8 = 2;
+const LITTLE_ENDIAN: u8 = 1;
+const PT_INTERP: u32 = 3;
+
+impl Executable {
+    /// Looks at the bytes of a file.
+    pub fn parse(file: &[u8]) -> Self {
+        parse(file).unwrap_or(Executable::Unknown)
+    }
+}
+
+fn parse(file: &[u8]) -> Option<Executable> {
+    if !file.starts_with(b"\x7fELF") || *file.get(5)? != LITTLE_ENDIAN {
+        return None;
+    }
+    let machine = number(file, 18, 2)? as u16;
+    if machine != X86_64 || file[4] != CLASS_64 {
+        return Some(Executable::Other { machine });
+    }
+    let (offset, size, count) = (number(file, 32, 8)?, number(file, 54, 2)?, number(file, 56, 2)?);
+    for index in 0..count {
+        let header = usize::try_from(offset.checked_add(index * size)?).ok()?;
+        if number(file, header, 4)? as u32 == PT_INTERP {
+            let start = usize::try_from(number(file, header + 8, 8)?).ok()?;
+            let length = usize::try_from(number(file, header + 32, 8)?).ok()?;
+            let path = file.get(start..)?.get(..length)?.split(|&byte| byte == 0).next()?;
+            return Some(Executable::Dynamic { loader: String::from_utf8_lossy(path).into_owned() });
+        }
+    }
+    Some(Executable::Static)
+}
+
+/// A little-endian number of `size` bytes.
+fn number(file: &[u8], offset: usize, size: usize) -> Option<u64> {
+    let bytes = file.get(offset..)?.get(..size)?;
+    Some(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+}
+
+/// The usual name of a processor, for messages.
+pub fn machine_name(machine: u16) -> String {
+    match machine {
+        3 => "32-bit x86".to_owned(),
+        40 => "32-bit ARM".to_owned(),
+        62 => "x86-64 (32-bit pointers)".to_owned(),
+        183 => "aarch64".to_owned(),
+        243 => "RISC-V".to_owned(),
+        other => format!("ELF machine {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ELF header with one program header of the given type behind it, and a loader's path.
+    fn elf(machine: u16, kind: u32) -> Vec<u8> {
+        let path = b"/lib/ld.so\0";
+        let mut file = vec![0; 64 + 56];
+        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[18..20].copy_from_slice(&machine.to_le_bytes());
+        file[32..40].copy_from_slice(&64u64.to_le_bytes());
+        file[54..56].copy_from_slice(&56u16.to_le_bytes());
+        file[56..58].copy_from_slice(&1u16.to_le_bytes());
+        file[64..68].copy_from_slice(&kind.to_le_bytes());
+        file[72..80].copy_from_slice(&120u64.to_le_bytes());
+        file[96..104].copy_from_slice(&(path.len() as u64).to_le_bytes());
+        file.extend_from_slice(path);
+        file
+    }
+
+    #[test]
+    fn tells_dynamic_static_and_other() {
+        assert_eq!(Executable::parse(&elf(62, 3)), Executable::Dynamic { loader: "/lib/ld.so".to_owned() });
+        assert_eq!(Executable::parse(&elf(62, 1)), Executable::Static);
+        assert_eq!(Executable::parse(&elf(183, 3)), Executable::Other { machine: 183 });
+        assert_eq!(Executable::parse(b"#!/bin/sh\n"), Executable::Unknown);
+    }
+
+    #[test]
+    fn a_file_cut_off_anywhere_is_no_reason_to_panic() {
+        let whole = elf(62, 3);
+        for length in 0..whole.len() {
+            Executable::parse(&whole[..length]);
+        }
+    }
+}

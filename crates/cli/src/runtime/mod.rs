@@ -1,0 +1,89 @@
+//! From what a person types to a runtime, its options and the program's main part.
+
+mod elf;
+mod locate;
+mod options;
+mod probe;
+mod python;
+mod resolve;
+mod ruby;
+mod shebang;
+mod shell;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Result};
+pub use locate::locate;
+pub use probe::{looks_like_interpreter, probe, range, Language, Runtime, PYTHONS, RUBIES};
+pub use resolve::{resolve, Resolved};
+
+/// What kind of main part a command has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MainKind {
+    /// None: the interpreter alone, or `-` for a program on standard input.
+    Bare,
+    /// A file.
+    Script,
+    /// `-m NAME`.
+    Module,
+    /// `-c CODE` or `-e CODE`.
+    Code,
+}
+
+impl MainKind {
+    /// The word for it in the plan.
+    pub fn word(self) -> &'static str {
+        match self {
+            MainKind::Bare => "bare",
+            MainKind::Script => "script",
+            MainKind::Module => "module",
+            MainKind::Code => "code",
+        }
+    }
+}
+
+/// An argv, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Main {
+    /// What kind of main part there is.
+    pub kind: MainKind,
+    /// The whole argv. Equal to what the kernel would be given, but for combined flags such as `-Im`, which are separated.
+    pub argv: Vec<OsString>,
+    /// Index in `argv` of the first element after the interpreter's options.
+    pub index: usize,
+    /// Absolute path of the script, when that is the main part.
+    pub script: Option<PathBuf>,
+}
+
+impl Main {
+    /// Takes `argv` apart by the rules of the language's interpreter.
+    ///
+    /// Fails for options that cannot be honoured by an image, and for a script that cannot be read.
+    pub fn split(language: Language, argv: Vec<OsString>, search_path: &OsStr) -> Result<Main> {
+        match language {
+            Language::Python => python::split(argv),
+            Language::Ruby => ruby::split(argv, search_path),
+        }
+    }
+
+    /// The interpreter's options.
+    pub fn options(&self) -> &[OsString] {
+        &self.argv[1..self.index]
+    }
+
+    /// What follows the interpreter's options.
+    pub fn rest(&self) -> &[OsString] {
+        &self.argv[self.index..]
+    }
+}
+
+/// The absolute path of a script that can be read.
+fn readable_script(path: &OsStr) -> Result<PathBuf> {
+    let path = Path::new(path);
+    let metadata = path.metadata().map_err(|error| Failure::io("read the script", path, &error))?;
+    if metadata.is_file() {
+        std::fs::File::open(path).map_err(|error| Failure::io("read the script", path, &error))?;
+    }
+    std::path::absolute(path).map_err(|error| Failure::io("find the script", path, &error))
+}

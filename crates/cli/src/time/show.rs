@@ -1,0 +1,106 @@
+//! Times as a page for people, or as JSON.
+
+use std::fmt::Write;
+
+use comfy_table::{presets, CellAlignment, Table};
+use serde_json::json;
+
+use super::statistics::{Ratio, Summary};
+use super::{histogram, Subject};
+use crate::failure::{Failure, Result};
+use crate::human::milliseconds;
+
+/// What `--json` prints: every time, and what is made of them (ms).
+pub fn json(subjects: &[Subject]) -> Result<String> {
+    let commands: Vec<_> = subjects
+        .iter()
+        .map(|subject| {
+            let summary = Summary::of(&subject.wall);
+            json!({
+                "command": subject.command.shown(), "n": subject.wall.len(), "median_ms": summary.median, "min_ms": summary.min,
+                "mad_ms": summary.mad, "p95_ms": summary.p95, "max_ms": summary.max, "cpu_median_ms": Summary::of(&subject.cpu).median,
+                "wall_ms": subject.wall, "cpu_ms": subject.cpu, "failures": subject.failures,
+            })
+        })
+        .collect();
+    let ratio = ratio(subjects).map(|ratio| json!({ "value": ratio.value, "low": ratio.low, "high": ratio.high }));
+    serde_json::to_string_pretty(&json!({ "commands": commands, "ratio": ratio }))
+        .map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))
+}
+
+/// The page that people see.
+pub fn page(subjects: &[Subject]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["", "median", "min", "spread", "p95", "cpu", "command"]);
+    for column in table.column_iter_mut().skip(1).take(5) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for (letter, subject) in ["A", "B"].iter().zip(subjects) {
+        let summary = Summary::of(&subject.wall);
+        table.add_row([
+            (*letter).to_owned(),
+            milliseconds(summary.median),
+            milliseconds(summary.min),
+            format!("± {}", milliseconds(summary.mad)),
+            milliseconds(summary.p95),
+            milliseconds(Summary::of(&subject.cpu).median),
+            subject.command.shown(),
+        ]);
+    }
+    let mut page = format!("{table}\n\n");
+    // Writing to a string cannot fail.
+    for (letter, subject) in ["A", "B"].iter().zip(subjects) {
+        let summary = Summary::of(&subject.wall);
+        let bars = histogram::line(&subject.wall, summary.min, summary.p95.max(summary.min));
+        let _ = writeln!(page, " {letter} {} ▕{bars}▏ {}", milliseconds(summary.min), milliseconds(summary.p95));
+    }
+    let runs = subjects[0].wall.len();
+    if let Some(ratio) = ratio(subjects) {
+        let _ = writeln!(
+            page,
+            "\n A / B = {:.3}  (95 %: {:.3} to {:.3}, n = {runs} pairs{})",
+            ratio.value,
+            ratio.low,
+            ratio.high,
+            times(ratio.value)
+        );
+    } else {
+        let _ = writeln!(page, "\n n = {runs}");
+    }
+    for (letter, subject) in ["A", "B"].iter().zip(subjects) {
+        for (status, count) in &subject.failures {
+            let _ = writeln!(page, " {letter} ended with {status} in {count} of {runs} runs");
+        }
+    }
+    page
+}
+
+/// The ratio in words: `; A is 74 times as fast`.
+fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio <= 0.0 => String::new(),
+        ratio if ratio < 0.95 => format!("; A is {:.*} times as fast", usize::from(ratio > 0.1), 1.0 / ratio),
+        ratio if ratio > 1.05 => format!("; B is {:.*} times as fast", usize::from(ratio < 10.0), ratio),
+        _ => "; about the same".to_owned(),
+    }
+}
+
+fn ratio(subjects: &[Subject]) -> Option<Ratio> {
+    match subjects {
+        [first, second] => Some(Ratio::of(&first.wall, &second.wall)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_in_words() {
+        assert_eq!(times(0.0135), "; A is 74 times as fast");
+        assert_eq!(times(0.5), "; A is 2.0 times as fast");
+        assert_eq!(times(1.0), "; about the same");
+        assert_eq!(times(3.0), "; B is 3.0 times as fast");
+    }
+}

@@ -1,0 +1,75 @@
+//! `snapboot verify`: every byte of an image that is ever used.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use image::{Input, Item, MappedFile, Section, Variable};
+
+use crate::arguments::Verify;
+use crate::failure::{Failure, Result};
+use crate::human;
+use crate::opened::Opened;
+
+/// Runs the subcommand; fails with exit status 1 when something is wrong.
+pub fn main(arguments: &Verify) -> Result<u8> {
+    let image = Opened::open(&arguments.image)?;
+    let wrong = |what: String| Failure::failed(format!("{}: {what}", arguments.image.display()));
+    check_texts(&image).map_err(|error| wrong(format!("{error}.")))?;
+    if image.size != image.head.file_size {
+        return Err(wrong(format!(
+            "the head says {} bytes, and the file has {}: something was appended to it. Freeze again.",
+            image.head.file_size, image.size
+        )));
+    }
+    let digest = image.digest_pages().map_err(|error| Failure::io("read", &arguments.image, &error))?;
+    if digest != image.head.pages_digest {
+        let error = image::Error::Damaged { what: "data pages" };
+        return Err(wrong(format!("{error}.")));
+    }
+    check_owner(&image).map_err(wrong)?;
+    println!(
+        "{}: whole (head, tables {}, data pages {})",
+        arguments.image.display(),
+        human::size(image.head.tables_size),
+        human::size(image.head.pages_size)
+    );
+    Ok(0)
+}
+
+/// Follows every string of every row.
+fn check_texts(image: &Opened) -> std::result::Result<(), image::Error> {
+    let tables = image.tables();
+    for row in tables.rows::<MappedFile>(Section::Files)? {
+        tables.text(row.path)?;
+    }
+    for row in tables.rows::<Input>(Section::Inputs)? {
+        tables.text(row.path)?;
+    }
+    for row in tables.rows::<Variable>(Section::Variables)? {
+        tables.text(row.name)?;
+    }
+    for section in [Section::Patterns, Section::Guards] {
+        for row in tables.rows::<Item>(section)? {
+            tables.text(row.text)?;
+        }
+    }
+    Ok(())
+}
+
+/// An image is code of its owner: whoever else can write it can run code in the owner's name.
+fn check_owner(image: &Opened) -> std::result::Result<(), String> {
+    let metadata = image.file.metadata().map_err(|error| format!("cannot look at its mode: {error}."))?;
+    let mode = metadata.permissions().mode();
+    if mode & 0o022 != 0 {
+        return Err(format!(
+            "others than its owner may write it (mode {:04o}), so it is not trusted. Run chmod go-w on it, if nobody has changed it.",
+            mode & 0o7777
+        ));
+    }
+    let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    if owner != own && owner != 0 {
+        return Err(format!(
+            "it belongs to user {owner}, and you are user {own}: an image of somebody else is not trusted."
+        ));
+    }
+    Ok(())
+}
