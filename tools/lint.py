@@ -34,7 +34,7 @@ def lint_ruby() -> bool:
     sources = files(".rb")
     try:
         workloads.prepare("rubocop")
-        return passes(["rubocop", "--cache", "false", *sources])
+        return passes(["rubocop", "--cache", "false", "--config", "ruby/.rubocop.yml", *sources])
     except Unavailable as reason:
         print(f"rubocop skipped: {reason}")
     try:

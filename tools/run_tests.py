@@ -41,8 +41,9 @@ class Count:
 
 
 def environment() -> dict[str, str]:
-    """What the suites inherit: everything but what would act on the runtimes under test."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(REMOVED)}
+    """What the suites inherit: everything but what would act on the runtimes under test, and which snapboot to test."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(REMOVED)}
+    return {"SNAPBOOT": str(ROOT / "target/release/snapboot"), **inherited}
 
 
 def run(argv: list) -> tuple[str, int]:

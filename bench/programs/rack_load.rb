@@ -4,8 +4,8 @@
 #
 # `first`: milliseconds of the first request. `steady`: requests per second after a warm-up.
 
-require 'rack'
-require_relative 'rack_app'
+require "rack"
+require_relative "rack_app"
 
 SECONDS = 1.0
 
@@ -15,7 +15,7 @@ end
 
 # One request for the front page. Raises unless it is answered.
 def ask(application)
-  status, _headers, body = application.call(Rack::MockRequest.env_for('/words?count=20'))
+  status, _headers, body = application.call(Rack::MockRequest.env_for("/words?count=20"))
   size = 0
   body.each { |part| size += part.bytesize }
   body.close if body.respond_to?(:close)
@@ -25,7 +25,7 @@ end
 began = now
 ask(RACK_APP)
 first = now - began
-if ARGV.first == 'first'
+if ARGV.first == "first"
   puts first * 1000
 else
   200.times { ask(RACK_APP) }

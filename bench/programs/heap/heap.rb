@@ -3,7 +3,7 @@
 # A heap of a chosen size, made of what programs hold: records with a number, a name, some tags and a text.
 
 def resident_megabytes
-  Integer(File.read('/proc/self/statm').split[1]) * 4096 / 1e6
+  Integer(File.read("/proc/self/statm").split[1]) * 4096 / 1e6
 end
 
 # Records enough to let this process grow by so many megabytes.

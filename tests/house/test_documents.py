@@ -1,0 +1,60 @@
+"""What documents and sources promise about themselves: links lead somewhere, versions agree, files stay small."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LINK = re.compile(r"\[[^\]]*\]\((?!https?:|#)([^)#]+)[^)]*\)")
+MOST_LINES = 600
+SOURCES = (".rs", ".py", ".rb", ".c", ".h", ".sh")
+
+
+def tracked(*suffixes: str) -> list[pathlib.Path]:
+    """The repository's own files with these suffixes."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip("this is not a git work tree")
+    return [ROOT / name for name in done.stdout.splitlines() if name.endswith(suffixes) and (ROOT / name).is_file()]
+
+
+def test_links_lead_to_files():
+    lost = []
+    for document in tracked(".md"):
+        lost += [
+            f"{document.name} -> {to}"
+            for to in LINK.findall(document.read_text())
+            if not (document.parent / to).exists()
+        ]
+    assert not lost
+
+
+def test_one_version_everywhere():
+    versions = {
+        "Cargo.toml": r'^version = "(.*)"',
+        "python/pyproject.toml": r'^version = "(.*)"',
+        "ruby/lib/snapboot/version.rb": r"VERSION = '(.*)'",
+    }
+    found = {}
+    for path, pattern in versions.items():
+        match = re.search(pattern, (ROOT / path).read_text(), re.MULTILINE)
+        assert match, f"{path} names no version in the form {pattern}"
+        found[path] = match.group(1)
+    assert len(set(found.values())) == 1, found
+
+
+def test_files_stay_small():
+    long = {str(path.relative_to(ROOT)): path.read_bytes().count(b"\n") for path in tracked(*SOURCES)}
+    assert not {name: lines for name, lines in long.items() if lines > MOST_LINES}
+
+
+def test_sources_say_what_they_are():
+    silent = []
+    for path in tracked(*SOURCES):
+        text = re.sub(r"\A(#!.*\n|# frozen_string_literal.*\n|\s)+", "", path.read_text())
+        if text and not text.startswith(("//", "#", '"""', "/*", "'''", 'r"""')):
+            silent.append(str(path.relative_to(ROOT)))
+    assert not silent, "these start without a paragraph that says what they are"
