@@ -1,0 +1,55 @@
+//! The freezer: a library inside the process that is being frozen (by LD_PRELOAD), which writes the process to an image.
+//!
+//! Its constructor registers fork handlers. When the environment variable `SNAPBOOT_ARM` names a control directory, the next
+//! fork is the freeze: the *prepare* handler looks at what a fork would drop ([`prepare`]), the *child* handler captures the rest
+//! ([`capture`]) and ends the child. What the child handler was about to return to is what a thaw returns to: [`resume`] is the
+//! first code that runs in the thawed process, then the runtime's own code after fork.
+//!
+//! Nothing here uses the process' heap, stdio or locks; working memory is an arena of the freezer's own ([`sys::arena`]).
+//! Unsafe code lives in `sys` only.
+#![no_std]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+mod capture;
+mod descriptors;
+mod findings;
+mod kernel;
+mod maps;
+mod pages;
+mod plan;
+mod prepare;
+mod sys;
+
+use image::Handover;
+
+/// The variable that arms the freezer; its value is the control directory.
+const ARM: &[u8] = b"SNAPBOOT_ARM\0";
+
+/// Called before a fork, in the process that forks.
+fn before_fork() {
+    if sys::environment_variable(ARM).is_some() {
+        prepare::inspect();
+    }
+}
+
+/// Called after a fork, in the process that forked.
+fn after_fork_in_parent() {
+    findings::forget();
+    sys::arena::release();
+}
+
+/// Called after a fork, in the child: when armed, this is where the process is frozen and where it goes on after a thaw.
+fn after_fork_in_child() {
+    if sys::environment_variable(ARM).is_some() {
+        let handover = sys::arch::suspend(capture::run);
+        resume(&handover);
+    }
+}
+
+/// The first thing in a thawed process: takes over the new environment, drops what the launcher left and lets malloc map memory again.
+fn resume(handover: &Handover) {
+    sys::adopt_environment(handover);
+    sys::malloc::mmap_again();
+}

@@ -33,7 +33,10 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
 
 fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Error> {
     let size = mapping.end.wrapping_sub(mapping.start);
-    if mapping.start % PAGE != 0 || mapping.end % PAGE != 0 || mapping.offset % PAGE != 0 || mapping.start >= mapping.end
+    if mapping.start % PAGE != 0
+        || mapping.end % PAGE != 0
+        || mapping.offset % PAGE != 0
+        || mapping.start >= mapping.end
     {
         return Err(Error::OutOfRange { what: "the start or end of a mapping", value: mapping.start });
     }

@@ -105,7 +105,8 @@ fn environment(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
     match environment::compare(&frozen.tables, block.environment()).map_err(Reason::image)? {
         None => Ok(()),
         Some(Difference::Changed(name)) => {
-            Err(Reason::new("stale: this environment variable has another value than when the image was made").subject(name))
+            Err(Reason::new("stale: this environment variable has another value than when the image was made")
+                .subject(name))
         }
         Some(Difference::Appeared(name)) => {
             Err(Reason::new("stale: this environment variable was not set when the image was made").subject(name))

@@ -4,8 +4,8 @@
 use image::validate::ADDRESS_END;
 use image::{mapping_flag, mapping_kind, reserved, MappedFile, Mapping, Rows, Section, RESERVED_END, RESERVED_START};
 use linux_raw_sys::general::{
-    MADV_DONTDUMP, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_WIPEONFORK, O_CLOEXEC, O_RDONLY, PROT_EXEC, PROT_READ,
-    PROT_WRITE,
+    MADV_DONTDUMP, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_WIPEONFORK, O_CLOEXEC, O_RDONLY, PROT_EXEC,
+    PROT_READ, PROT_WRITE,
 };
 
 use crate::check::{unchanged, Frozen};

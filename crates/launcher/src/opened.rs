@@ -29,12 +29,12 @@ impl Opened {
     /// Opens the file that is being executed or, when the launcher has no head of its own, the one named by its first
     /// argument. Fails when there is no original command that could be executed instead.
     pub fn open(start: &Start) -> Result<Opened, Reason> {
-        // SAFETY: the static is initialised; a volatile read keeps the compiler from believing its zeros.
-        let filled_in = unsafe { core::ptr::read_volatile(&raw const HEAD) }.iter().any(|&byte| byte != 0);
-        let (room, own_arguments, file): (&'static [u8], usize, _) = if filled_in {
+        // The black box keeps the compiler from believing the zeros that it sees.
+        let own: &'static [u8] = core::hint::black_box(&HEAD);
+        let (room, own_arguments, file) = if own[..Head::SIZE].iter().any(|&byte| byte != 0) {
             let file = sys::open(b"/proc/self/exe\0", O_RDONLY | O_CLOEXEC)
                 .map_err(|errno| Reason::new("cannot open the image through /proc/self/exe").errno(errno));
-            (core::hint::black_box(&HEAD), 1, file)
+            (own, 1, file)
         } else {
             let path = start.arguments().nth(1).ok_or(Reason::new(
                 "expected an image: run the image itself, or give the launcher an image as its first argument",

@@ -1,9 +1,7 @@
 //! The kernel's side of the frozen process, and the jump.
 #![allow(unsafe_code)]
 
-use image::{
-    descriptor_kind, process_flag, reserved, Descriptor, Process, Section, SignalAction, RESERVED_START,
-};
+use image::{descriptor_kind, process_flag, reserved, Descriptor, Process, Section, SignalAction, RESERVED_START};
 use linux_raw_sys::general::{O_APPEND, O_CLOEXEC, O_DIRECT, O_NONBLOCK};
 use linux_raw_sys::prctl::{prctl_mm_map, PR_SET_MM, PR_SET_MM_MAP, PR_SET_NAME};
 
@@ -42,7 +40,8 @@ pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
                     .map_err(|errno| Reason::new("cannot set a signal's action").errno(errno))?;
             }
         }
-        sys::block_signals(process.signal_mask).map_err(|errno| Reason::new("cannot set the signal mask").errno(errno))?;
+        sys::block_signals(process.signal_mask)
+            .map_err(|errno| Reason::new("cannot set the signal mask").errno(errno))?;
         sys::close(frozen.file);
         if in_arguments && process.flags & process_flag::ENVIRONMENT_MOVED == 0 {
             block.point_environment_to(environment.end);
@@ -64,7 +63,8 @@ fn note_ignored_signals(frozen: &Frozen, block: &mut Block) -> Result<u64, Reaso
     let mut list = [0u8; 192];
     let mut length = 0;
     for action in frozen.rows::<SignalAction>(Section::Signals)? {
-        let now = sys::action(action.number).map_err(|errno| Reason::new("cannot read a signal's action").errno(errno))?;
+        let now =
+            sys::action(action.number).map_err(|errno| Reason::new("cannot read a signal's action").errno(errno))?;
         if now.handler != IGNORE || action.handler == IGNORE {
             continue;
         }
@@ -87,7 +87,11 @@ fn note_ignored_signals(frozen: &Frozen, block: &mut Block) -> Result<u64, Reaso
 }
 
 /// Tells the kernel where heap, stack, arguments and environment are. This is what /proc shows and what `brk` goes by.
-fn set_memory_map(frozen: &Frozen, argv: &core::ops::Range<u64>, environment: &core::ops::Range<u64>) -> Result<(), Reason> {
+fn set_memory_map(
+    frozen: &Frozen,
+    argv: &core::ops::Range<u64>,
+    environment: &core::ops::Range<u64>,
+) -> Result<(), Reason> {
     let Process { start_code, end_code, start_data, end_data, start_brk, brk, start_stack, .. } = frozen.process;
     let auxv = frozen.tables.bytes(Section::Auxv);
     let map = prctl_mm_map {
@@ -122,7 +126,9 @@ fn descriptors(frozen: &Frozen) -> Result<(), Reason> {
         let number = descriptor.number;
         let failed = |errno| Reason::new("cannot make a descriptor of the frozen process again").errno(errno);
         let made = match descriptor.kind {
-            descriptor_kind::EVENTFD => sys::eventfd(descriptor.value as u32, descriptor.flags & (O_NONBLOCK | O_CLOEXEC)),
+            descriptor_kind::EVENTFD => {
+                sys::eventfd(descriptor.value as u32, descriptor.flags & (O_NONBLOCK | O_CLOEXEC))
+            }
             descriptor_kind::EPOLL => sys::epoll(descriptor.flags),
             descriptor_kind::PIPE_WRITE => continue,
             descriptor_kind::PIPE_READ => {

@@ -39,8 +39,7 @@ pub fn open(path: &[u8], flags: u32) -> Result<Fd> {
     debug_assert!(path.last() == Some(&0));
     let cwd = raw::AT_FDCWD as isize as usize;
     // SAFETY: `path` is NUL-terminated and the kernel only reads it.
-    unsafe { call(raw::__NR_openat, &[cwd, path.as_ptr() as usize, flags as usize, 0]) }
-        .map(|fd| Fd(fd as u32))
+    unsafe { call(raw::__NR_openat, &[cwd, path.as_ptr() as usize, flags as usize, 0]) }.map(|fd| Fd(fd as u32))
 }
 
 /// Closes a descriptor of the launcher's own.
@@ -69,7 +68,8 @@ fn status(number: u32, arguments: [usize; 4], place: usize) -> Result<Status> {
     unsafe { call(number, &arguments)? };
     // SAFETY: all-zero and kernel-written bytes are both valid for this structure of integers.
     let stat = unsafe { stat.assume_init() };
-    let ns = |seconds: u64, nanoseconds: u64| (seconds as i64).wrapping_mul(1_000_000_000).wrapping_add(nanoseconds as i64);
+    let ns =
+        |seconds: u64, nanoseconds: u64| (seconds as i64).wrapping_mul(1_000_000_000).wrapping_add(nanoseconds as i64);
     Ok(Status {
         size: stat.st_size as u64,
         mtime: ns(stat.st_mtime as u64, stat.st_mtime_nsec as u64),
@@ -214,7 +214,9 @@ pub unsafe fn set_action(signal: u32, new: &Action) -> Result<()> {
 }
 
 /// Memory protections and flags for [`map`], as the kernel defines them.
-pub use raw::{MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK};
+pub use raw::{
+    MAP_ANONYMOUS, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK,
+};
 
 /// Maps memory; `fd` None is anonymous.
 ///

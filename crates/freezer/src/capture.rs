@@ -1,0 +1,85 @@
+//! The freeze itself: the child of the fork writes itself to `image` in the control directory, behind what is there already (the
+//! launcher), and ends.
+//!
+//! Data pages come first, page-aligned, then the tables, then a trailer that says where both are. `snapboot freeze` completes the
+//! image from that.
+
+use image::x86_64::Registers;
+use image::{mapping_kind, Record, Section, TablesWriter, Trailer, PAGE};
+
+use crate::findings::{decimal, Findings, Kind};
+use crate::pages::{PageMap, PageWriter};
+use crate::plan::Plan;
+use crate::sys::{self, File};
+use crate::{descriptors, kernel, maps, ARM};
+
+/// Exit statuses of the child, as `snapboot freeze` expects them.
+const WRITTEN: i32 = 0;
+const REFUSED: i32 = 3;
+const FAILED: i32 = 4;
+
+/// Freezes the process that goes on at `registers`. Never returns.
+pub fn run(registers: Registers) -> ! {
+    let directory = sys::environment_variable(ARM).unwrap_or(b".");
+    let mut findings = Findings::kept();
+    let status = match write(directory, &registers, &mut findings) {
+        Ok(()) if findings.refuse() => REFUSED,
+        Ok(()) => WRITTEN,
+        Err((what, errno)) => {
+            let number = decimal(errno.unsigned_abs().into());
+            findings.add(Kind::Internal, &[what, b" failed (errno ", &number, b")"]);
+            FAILED
+        }
+    };
+    if !findings.bytes().is_empty() {
+        let path = sys::c_path(&[directory, b"/findings"]);
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+        // Without the file the exit status still tells that there was something.
+        let _ = File::open(&path, flags).and_then(|file| file.write_at(findings.bytes(), 0));
+    }
+    sys::exit(status)
+}
+
+type Failure = (&'static [u8], i32);
+
+fn write(directory: &[u8], registers: &Registers, findings: &mut Findings) -> Result<(), Failure> {
+    let failed = |what: &'static [u8]| move |errno: i32| (what, errno);
+    let mut tables = TablesWriter::new();
+    descriptors::add(&mut tables, findings);
+
+    let image =
+        File::open(&sys::c_path(&[directory, b"/image"]), libc::O_RDWR).map_err(failed(b"opening the image"))?;
+    let page_map = PageMap::open().map_err(failed(b"opening /proc/self/pagemap"))?;
+    let pages_offset = image.status().map_err(failed(b"reading the image's size"))?.size.next_multiple_of(PAGE);
+
+    let areas = maps::read();
+    let stack_end = areas.iter().find(|area| area.name == b"[stack]").map_or(0, |area| area.end);
+    let mut plan = Plan::new(&page_map, &mut tables, findings, pages_offset, registers.rsp);
+    plan.add_all(&areas).map_err(failed(b"reading /proc/self/pagemap"))?;
+    let (rows, pages_size, vdso) = (plan.rows, plan.pages_size, plan.vdso);
+
+    kernel::add(&mut tables, findings, registers.fs_base, stack_end, vdso.map(|(_, range)| range));
+    if findings.refuse() {
+        return Ok(());
+    }
+    tables.push(Section::Registers, registers);
+    sys::interpose::remember(rows.iter().filter(|row| row.kind == mapping_kind::IMAGE).map(|row| row.start..row.end));
+
+    let mut writer = PageWriter::new(&image).map_err(failed(b"opening /proc/self/mem"))?;
+    for row in rows.iter().filter(|row| matches!(row.kind, mapping_kind::IMAGE | mapping_kind::COPY)) {
+        writer.write(row.start..row.end, row.offset).map_err(failed(b"writing memory to the image"))?;
+    }
+    for row in &rows {
+        tables.push(Section::Mappings, row);
+    }
+    let tables_offset = pages_offset + pages_size;
+    let tables = tables.finish();
+    let trailer =
+        Trailer { magic: Trailer::MAGIC, pages_offset, pages_size, tables_offset, tables_size: tables.len() as u64 };
+    let mut trailer_bytes = [0; Trailer::SIZE];
+    trailer.encode(&mut trailer_bytes);
+    let end = tables_offset + tables.len() as u64;
+    image.write_at(&tables, tables_offset).map_err(failed(b"writing the tables"))?;
+    image.write_at(&trailer_bytes, end).map_err(failed(b"writing the trailer"))?;
+    image.set_size(end + Trailer::SIZE as u64).map_err(failed(b"setting the image's size"))
+}

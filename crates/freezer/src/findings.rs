@@ -1,0 +1,128 @@
+//! What stands in the way of a freeze. All findings are collected; `snapboot freeze` makes one report of them.
+//!
+//! In the control directory they are a file of NUL-terminated entries: `kind=`, then `fd=` where it is about a
+//! descriptor, then `text=`.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+
+use crate::sys;
+
+/// What a finding is about. The names are part of the contract with `snapboot freeze`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An open descriptor.
+    Descriptor,
+    /// A range of memory.
+    Memory,
+    /// A timer that runs.
+    Timer,
+    /// A pending signal.
+    Signal,
+    /// A child process.
+    Child,
+    /// A file lock.
+    Lock,
+    /// A thread that does not survive a fork.
+    Thread,
+    /// Another thread, which fork drops: told, not refused.
+    Note,
+    /// A facility that the kernel lacks.
+    Kernel,
+    /// A failure of the freezer itself.
+    Internal,
+}
+
+impl Kind {
+    fn name(self) -> &'static [u8] {
+        match self {
+            Kind::Descriptor => b"descriptor",
+            Kind::Memory => b"memory",
+            Kind::Timer => b"timer",
+            Kind::Signal => b"signal",
+            Kind::Child => b"child",
+            Kind::Lock => b"lock",
+            Kind::Thread => b"thread",
+            Kind::Note => b"note",
+            Kind::Kernel => b"kernel",
+            Kind::Internal => b"internal",
+        }
+    }
+}
+
+/// Findings as they will be written.
+#[derive(Default)]
+pub struct Findings {
+    bytes: Vec<u8>,
+    refused: bool,
+}
+
+impl Findings {
+    /// Adds a finding.
+    pub fn add(&mut self, kind: Kind, text: &[&[u8]]) {
+        self.entry(b"kind=", &[kind.name()]);
+        self.entry(b"text=", text);
+        self.refused |= kind != Kind::Note;
+    }
+
+    /// Adds a finding about a descriptor.
+    pub fn add_descriptor(&mut self, number: u32, text: &[&[u8]]) {
+        self.entry(b"kind=", &[Kind::Descriptor.name()]);
+        self.entry(b"fd=", &[&decimal(number.into())]);
+        self.entry(b"text=", text);
+        self.refused = true;
+    }
+
+    fn entry(&mut self, key: &[u8], value: &[&[u8]]) {
+        self.bytes.extend_from_slice(key);
+        for part in value {
+            self.bytes.extend_from_slice(part);
+        }
+        self.bytes.push(0);
+    }
+
+    /// Whether any finding forbids the freeze.
+    pub fn refuse(&self) -> bool {
+        self.refused
+    }
+
+    /// The entries.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Keeps the findings of the prepare handler for the child handler, across the fork.
+    pub fn keep(self) {
+        let bytes = self.bytes.leak();
+        KEPT_REFUSED.store(self.refused, Relaxed);
+        KEPT_LENGTH.store(bytes.len(), Relaxed);
+        KEPT.store(bytes.as_mut_ptr(), Relaxed);
+    }
+
+    /// Takes what [`Findings::keep`] kept.
+    pub fn kept() -> Findings {
+        let bytes = sys::kept_bytes(KEPT.load(Relaxed), KEPT_LENGTH.load(Relaxed)).to_vec();
+        Findings { bytes, refused: KEPT_REFUSED.load(Relaxed) }
+    }
+}
+
+static KEPT: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+static KEPT_LENGTH: AtomicUsize = AtomicUsize::new(0);
+static KEPT_REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// Forgets kept findings; they lie in the arena, which is about to be released.
+pub fn forget() {
+    KEPT.store(core::ptr::null_mut(), Relaxed);
+    KEPT_LENGTH.store(0, Relaxed);
+    KEPT_REFUSED.store(false, Relaxed);
+}
+
+/// A number in decimal.
+pub fn decimal(number: u64) -> Vec<u8> {
+    alloc::format!("{number}").into_bytes()
+}
+
+/// A number in hexadecimal, as /proc writes addresses.
+pub fn hexadecimal(number: u64) -> Vec<u8> {
+    alloc::format!("{number:x}").into_bytes()
+}

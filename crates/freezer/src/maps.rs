@@ -1,0 +1,96 @@
+//! What /proc/self/smaps says of the process' memory.
+
+use alloc::vec::Vec;
+
+use crate::sys;
+
+/// One line of the list with its flags.
+pub struct Area {
+    /// First address.
+    pub start: u64,
+    /// Address after the last.
+    pub end: u64,
+    /// PROT_ bits.
+    pub protection: u32,
+    /// Whether it is shared.
+    pub shared: bool,
+    /// Offset in the file.
+    pub offset: u64,
+    /// Inode, 0 for memory without a file.
+    pub inode: u64,
+    /// Path, or a name in brackets, or nothing.
+    pub name: Vec<u8>,
+    /// The kernel's two-letter flags, one after the other with spaces (VmFlags).
+    pub flags: Vec<u8>,
+    /// Protection key.
+    pub key: u64,
+}
+
+impl Area {
+    /// Whether the kernel gives it this two-letter flag.
+    pub fn has(&self, flag: &[u8; 2]) -> bool {
+        self.flags.split(|&byte| byte == b' ').any(|word| word == flag)
+    }
+}
+
+/// Reads the list, lowest address first.
+pub fn read() -> Vec<Area> {
+    let text = sys::read_file(b"/proc/self/smaps\0");
+    let mut areas: Vec<Area> = Vec::new();
+    for line in text.split(|&byte| byte == b'\n') {
+        if let Some(area) = parse_first_line(line) {
+            areas.push(area);
+        } else if let Some(area) = areas.last_mut() {
+            if let Some(flags) = line.strip_prefix(b"VmFlags: ") {
+                area.flags = flags.to_vec();
+            } else if let Some(key) = line.strip_prefix(b"ProtectionKey:") {
+                area.key = decimal(key.trim_ascii());
+            }
+        }
+    }
+    areas
+}
+
+/// `start-end perms offset dev inode   name`.
+fn parse_first_line(line: &[u8]) -> Option<Area> {
+    let mut rest = line;
+    let mut word = || {
+        let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
+        let (word, tail) = rest.split_at(end);
+        rest = tail.strip_prefix(b" ").unwrap_or(tail);
+        word
+    };
+    let addresses = word();
+    let dash = addresses.iter().position(|&byte| byte == b'-')?;
+    let (start, end) = (hexadecimal(&addresses[..dash])?, hexadecimal(&addresses[dash + 1..])?);
+    let permissions = word();
+    if permissions.len() != 4 {
+        return None;
+    }
+    let offset = hexadecimal(word())?;
+    let _device = word();
+    let inode = decimal(word());
+    let bit = |index: usize, letter: u8, value: u32| if permissions[index] == letter { value } else { 0 };
+    let (read, write, execute) = (libc::PROT_READ as u32, libc::PROT_WRITE as u32, libc::PROT_EXEC as u32);
+    Some(Area {
+        start,
+        end,
+        protection: bit(0, b'r', read) | bit(1, b'w', write) | bit(2, b'x', execute),
+        shared: permissions[3] == b's',
+        offset,
+        inode,
+        name: rest.trim_ascii().to_vec(),
+        flags: Vec::new(),
+        key: 0,
+    })
+}
+
+/// A hexadecimal number; None when it is not one.
+pub fn hexadecimal(digits: &[u8]) -> Option<u64> {
+    u64::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// A decimal number; 0 when it is not one.
+pub fn decimal(digits: &[u8]) -> u64 {
+    core::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}

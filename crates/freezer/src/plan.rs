@@ -1,0 +1,305 @@
+//! The plan of an image: which rows of the mapping table rebuild the process' memory, and what forbids it.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use image::{
+    mapping_flag, mapping_kind, MappedFile, Mapping, Section, TablesWriter, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+};
+
+use crate::findings::{hexadecimal, Findings, Kind};
+use crate::maps::Area;
+use crate::pages::PageMap;
+use crate::sys::{self, File};
+
+/// Clean pages between written ones that are stored in the image too, to save mappings: bytes, in anonymous memory (as holes)
+/// and in files (as copies).
+const ANONYMOUS_GAP: u64 = 256 * 1024;
+const FILE_GAP: u64 = 32 * 1024;
+
+/// The most room that the main thread's stack gets when its limit is higher or absent.
+const STACK_ROOM: u64 = 128 << 20;
+
+/// Room kept free between the stack and the mapping below it.
+const STACK_DISTANCE: u64 = 1 << 20;
+
+/// The plan while it is being made.
+pub struct Plan<'a> {
+    /// The mapping table.
+    pub rows: Vec<Mapping>,
+    /// Bytes of data pages.
+    pub pages_size: u64,
+    /// Start of the vvar and vdso group, and the range of the vdso.
+    pub vdso: Option<(u64, Range<u64>)>,
+    pages_offset: u64,
+    page_map: &'a PageMap,
+    tables: &'a mut TablesWriter,
+    findings: &'a mut Findings,
+    paths: Vec<Vec<u8>>,
+    forced: Range<u64>,
+    stack_pointer: u64,
+}
+
+impl<'a> Plan<'a> {
+    /// Plans an image whose data pages start at `pages_offset`, for a thread that goes on at `stack_pointer`.
+    pub fn new(
+        page_map: &'a PageMap,
+        tables: &'a mut TablesWriter,
+        findings: &'a mut Findings,
+        pages_offset: u64,
+        stack_pointer: u64,
+    ) -> Self {
+        let (rows, paths, vdso, forced) = (Vec::new(), Vec::new(), None, sys::own_range());
+        Plan { rows, pages_size: 0, vdso, pages_offset, page_map, tables, findings, paths, forced, stack_pointer }
+    }
+
+    /// Adds all of the process' memory. Fails only when /proc cannot be read.
+    pub fn add_all(&mut self, areas: &[Area]) -> Result<(), i32> {
+        let mut below = 0;
+        for area in areas {
+            let name = area.name.as_slice();
+            if name == b"[vsyscall]" || (area.start >= RESERVED_START && area.end <= RESERVED_END) {
+                continue;
+            }
+            if let Some(problem) = problem(area) {
+                self.refuse(area, problem);
+            } else if name == b"[vdso]" || name.starts_with(b"[vvar") {
+                self.add_vdso(area);
+            } else if name == b"[stack]" {
+                self.add_stack(area, below)?;
+            } else if area.shared {
+                self.add_shared(area);
+            } else if area.inode != 0 && !self.forced.contains(&area.start) {
+                self.add_file(area)?;
+            } else {
+                self.add_anonymous(area)?;
+            }
+            below = area.end;
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, area: &Area, problem: &[u8]) {
+        let (start, end) = (hexadecimal(area.start), hexadecimal(area.end));
+        self.findings.add(Kind::Memory, &[b"memory ", &start, b"-", &end, b" ", &area.name, b" is ", problem]);
+    }
+
+    fn add_vdso(&mut self, area: &Area) {
+        let group = self.vdso.as_ref().map_or(area.start, |(group, _)| *group);
+        self.push(Mapping {
+            start: area.start,
+            end: area.end,
+            offset: area.start - group,
+            protection: area.protection,
+            kind: mapping_kind::VDSO,
+            file: NO_FILE,
+            flags: 0,
+        });
+        self.vdso = Some((group, area.start..area.end));
+    }
+
+    fn add_stack(&mut self, area: &Area, below: u64) -> Result<(), i32> {
+        let room = sys::stack_limit().min(STACK_ROOM) & !(PAGE - 1);
+        let start = area.end.saturating_sub(room).max(below + STACK_DISTANCE).min(area.start);
+        let stack = Mapping {
+            start,
+            end: area.end,
+            offset: 0,
+            protection: area.protection,
+            kind: mapping_kind::STACK,
+            file: NO_FILE,
+            flags: flags(area),
+        };
+        self.push(stack);
+        // Below the stack pointer nothing is alive but the red zone of the ABI.
+        let alive = if area.start < self.stack_pointer && self.stack_pointer < area.end {
+            (self.stack_pointer - 128) & !(PAGE - 1)
+        } else {
+            area.start
+        };
+        for run in self.page_map.written(alive..area.end, ANONYMOUS_GAP)? {
+            let offset = self.take_pages(run.end - run.start);
+            let (start, end) = (run.start, run.end);
+            self.push(Mapping { start, end, offset, kind: mapping_kind::COPY, flags: 0, ..stack });
+        }
+        Ok(())
+    }
+
+    fn add_shared(&mut self, area: &Area) {
+        if let Some(file) = self.file(area) {
+            let row = self.file_row(area, area.start..area.end, file);
+            self.push(Mapping { flags: row.flags | mapping_flag::SHARED, ..row });
+        }
+    }
+
+    fn add_file(&mut self, area: &Area) -> Result<(), i32> {
+        let Some(file) = self.file(area) else { return Ok(()) };
+        let mut next = area.start;
+        for run in self.page_map.written(area.start..area.end, FILE_GAP)? {
+            if run.start > next {
+                let row = self.file_row(area, next..run.start, file);
+                self.push(row);
+            }
+            next = run.end;
+            self.push_stored(area, run, file);
+        }
+        if next < area.end {
+            let row = self.file_row(area, next..area.end, file);
+            self.push(row);
+        }
+        Ok(())
+    }
+
+    fn add_anonymous(&mut self, area: &Area) -> Result<(), i32> {
+        if area.has(b"wf") || area.has(b"dp") {
+            // Such memory is made to vanish: a fork child and a thaw find zeros.
+            self.push(anonymous(area, area.start..area.end));
+            return Ok(());
+        }
+        let runs = if self.forced.start < area.end && area.start < self.forced.end {
+            // The freezer itself: complete, because it writes to its own data while it plans, and independent of
+            // where it was installed.
+            alloc::vec![area.start..area.end]
+        } else {
+            self.page_map.written(area.start..area.end, ANONYMOUS_GAP)?
+        };
+        // The zero-initialised data right behind a library's data is that library's.
+        let file =
+            self.rows.last().filter(|row| row.end == area.start && area.inode == 0).map_or(NO_FILE, |row| row.file);
+        let mut next = area.start;
+        for run in runs {
+            if run.start > next {
+                self.push(anonymous(area, next..run.start));
+            }
+            next = run.end;
+            self.push_stored(area, run, file);
+        }
+        if next < area.end {
+            self.push(anonymous(area, next..area.end));
+        }
+        Ok(())
+    }
+
+    fn push_stored(&mut self, area: &Area, run: Range<u64>, file: u32) {
+        let offset = self.take_pages(run.end - run.start);
+        self.push(Mapping {
+            start: run.start,
+            end: run.end,
+            offset,
+            protection: area.protection,
+            kind: mapping_kind::IMAGE,
+            file,
+            flags: flags(area),
+        });
+    }
+
+    fn file_row(&self, area: &Area, range: Range<u64>, file: u32) -> Mapping {
+        Mapping {
+            start: range.start,
+            end: range.end,
+            offset: area.offset + (range.start - area.start),
+            protection: area.protection,
+            kind: mapping_kind::FILE,
+            file,
+            flags: flags(area),
+        }
+    }
+
+    fn take_pages(&mut self, size: u64) -> u64 {
+        let offset = self.pages_offset + self.pages_size;
+        self.pages_size += size;
+        offset
+    }
+
+    /// Adds a row; what continues the last row becomes part of it.
+    fn push(&mut self, row: Mapping) {
+        if let Some(last) = self.rows.last_mut() {
+            let alike = (last.end, last.kind, last.protection, last.flags, last.file)
+                == (row.start, row.kind, row.protection, row.flags, row.file);
+            let continues = match row.kind {
+                mapping_kind::ANONYMOUS => true,
+                mapping_kind::IMAGE | mapping_kind::FILE => last.offset + (last.end - last.start) == row.offset,
+                _ => false,
+            };
+            if alike && continues {
+                last.end = row.end;
+                return;
+            }
+        }
+        self.rows.push(row);
+    }
+
+    /// The row of the area's file in the files section; None, with a finding, when the file is not there any more.
+    fn file(&mut self, area: &Area) -> Option<u32> {
+        if let Some(index) = self.paths.iter().position(|path| *path == area.name) {
+            return Some(index as u32);
+        }
+        let status = File::open(&sys::c_path(&[&area.name]), libc::O_RDONLY).and_then(|file| file.status());
+        let Some(status) = status.ok().filter(|status| status.inode == area.inode || area.inode == 0) else {
+            self.refuse(area, b"a mapping of a file that was replaced or deleted meanwhile; start the freeze again");
+            return None;
+        };
+        let path = self.tables.text(&area.name);
+        let row = MappedFile { path, size: status.size, mtime: status.mtime, ctime: status.ctime };
+        self.tables.push(Section::Files, &row);
+        self.paths.push(area.name.clone());
+        Some(self.paths.len() as u32 - 1)
+    }
+}
+
+fn anonymous(area: &Area, range: Range<u64>) -> Mapping {
+    Mapping {
+        start: range.start,
+        end: range.end,
+        offset: 0,
+        protection: area.protection,
+        kind: mapping_kind::ANONYMOUS,
+        file: NO_FILE,
+        flags: flags(area),
+    }
+}
+
+/// The kernel's two-letter flags that a mapping keeps.
+fn flags(area: &Area) -> u32 {
+    [
+        (b"nr", mapping_flag::NORESERVE),
+        (b"dd", mapping_flag::DONTDUMP),
+        (b"hg", mapping_flag::HUGEPAGE),
+        (b"nh", mapping_flag::NOHUGEPAGE),
+        (b"wf", mapping_flag::WIPEONFORK),
+        (b"dp", mapping_flag::DROPPABLE),
+        (b"mg", mapping_flag::MERGEABLE),
+    ]
+    .into_iter()
+    .filter(|(name, _)| area.has(name))
+    .fold(0, |sum, (_, flag)| sum | flag)
+}
+
+/// Why this memory cannot be frozen.
+fn problem(area: &Area) -> Option<&'static [u8]> {
+    let name = area.name.as_slice();
+    let writable = area.protection & libc::PROT_WRITE as u32 != 0;
+    if area.start < RESERVED_END && area.end > RESERVED_START {
+        Some(b"in the range that the launcher needs")
+    } else if name.starts_with(b"/memfd:") || name.starts_with(b"/SYSV") || name.starts_with(b"/dev/zero") {
+        Some(b"shared memory, which another process may change (memfd, SysV or anonymous shared mapping); release it in a before_freeze hook")
+    } else if name.starts_with(b"/[aio]") || name.starts_with(b"anon_inode:") {
+        Some(b"memory of a kernel facility (AIO, io_uring, perf, userfaultfd) whose state cannot be made again; close it in a before_freeze hook")
+    } else if area.has(b"ht") {
+        Some(b"in huge pages of hugetlbfs; allocate it after the freeze point")
+    } else if area.has(b"um") || area.has(b"uw") || area.has(b"ui") {
+        Some(b"watched by a userfaultfd; close it in a before_freeze hook")
+    } else if area.has(b"io") || area.has(b"pf") || name.starts_with(b"/dev/") {
+        Some(b"a mapping of a device; close the device in a before_freeze hook")
+    } else if area.has(b"ss") {
+        Some(b"a shadow stack; start the runtime without it (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)")
+    } else if area.key != 0 {
+        Some(b"under a protection key; release it in a before_freeze hook")
+    } else if area.shared && writable {
+        Some(b"a shared mapping that can be written, so other processes may see or change it; close it in a before_freeze hook")
+    } else if area.inode != 0 && name.ends_with(b" (deleted)") {
+        Some(b"a mapping of a file that was deleted or replaced while the program booted; start the freeze again")
+    } else {
+        None
+    }
+}

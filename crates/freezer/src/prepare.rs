@@ -1,0 +1,153 @@
+//! Before the fork: what a fork drops without a word. The child could not see it any more.
+
+use alloc::vec::Vec;
+
+use crate::findings::{decimal, Findings, Kind};
+use crate::maps::hexadecimal;
+use crate::sys::{self, File};
+
+/// How long other threads get to fall asleep (ms), and how often they are looked at.
+const PATIENCE: u32 = 500;
+const STEP: u32 = 5;
+
+/// Collects findings and keeps them for the child.
+pub fn inspect() {
+    let mut findings = Findings::default();
+    threads(&mut findings);
+    timers(&mut findings);
+    locks(&mut findings);
+    let (_, pending) = sys::signal_masks();
+    for number in (1..=64u32).filter(|number| pending & (1 << (number - 1)) != 0) {
+        findings.add(
+            Kind::Signal,
+            &[
+                b"signal ",
+                &decimal(number.into()),
+                b" is pending, and a fork drops it; unblock or wait for it before the freeze",
+            ],
+        );
+    }
+    if sys::has_children() {
+        findings.add(
+            Kind::Child,
+            &[b"the program has started a child process that it has not waited for; end it in a before_freeze hook, or start it after the freeze point"],
+        );
+    }
+    findings.keep();
+}
+
+/// Threads are dropped by a fork, which is the contract; they are named, and those that no library brings back are refused.
+fn threads(findings: &mut Findings) {
+    let own = decimal(sys::pid() as u64);
+    let Ok(tasks) = File::open(b"/proc/self/task\0", libc::O_RDONLY | libc::O_DIRECTORY) else { return };
+    let others: Vec<Vec<u8>> = tasks.names().into_iter().filter(|name| *name != own).collect();
+    if others.is_empty() {
+        return;
+    }
+    let mut waited = 0;
+    while waited < PATIENCE && others.iter().any(|thread| state(thread) == Some(b'R')) {
+        sys::sleep_ms(STEP);
+        waited += STEP;
+    }
+    let libgomp = mapped_code(b"libgomp");
+    for thread in &others {
+        let name = task_file(thread, b"comm");
+        let name = name.trim_ascii_end();
+        if libgomp.iter().any(|range| range.contains(&instruction_pointer(thread))) {
+            findings.add(
+                Kind::Thread,
+                &[b"thread '", name, b"' belongs to an OpenMP pool (libgomp), which hangs in a forked process; freeze with OMP_NUM_THREADS=1, or use it only after the freeze point"],
+            );
+            continue;
+        }
+        let running: &[u8] = if state(thread) == Some(b'R') { b" (still running)" } else { b"" };
+        findings.add(
+            Kind::Note,
+            &[
+                b"thread '",
+                name,
+                b"'",
+                running,
+                b" is not in the image: a thaw has the main thread only, as a forked process has",
+            ],
+        );
+    }
+}
+
+fn task_file(thread: &[u8], name: &[u8]) -> Vec<u8> {
+    sys::read_file(&sys::c_path(&[b"/proc/self/task/", thread, b"/", name]))
+}
+
+/// The letter of the thread's state.
+fn state(thread: &[u8]) -> Option<u8> {
+    let stat = task_file(thread, b"stat");
+    let after_name = stat.iter().rposition(|&byte| byte == b')')?;
+    stat.get(after_name + 2).copied()
+}
+
+/// Where a sleeping thread is (the last word of its `syscall` file); 0 when that cannot be told.
+fn instruction_pointer(thread: &[u8]) -> u64 {
+    let text = task_file(thread, b"syscall");
+    let last = text.trim_ascii_end().rsplit(|&byte| byte == b' ').next().unwrap_or(b"");
+    last.strip_prefix(b"0x").and_then(hexadecimal).unwrap_or(0)
+}
+
+/// The executable ranges of a library.
+fn mapped_code(library: &[u8]) -> Vec<core::ops::Range<u64>> {
+    let execute = libc::PROT_EXEC as u32;
+    let named = |name: &[u8]| name.windows(library.len()).any(|part| part == library);
+    let areas = crate::maps::read();
+    areas
+        .iter()
+        .filter(|area| area.protection & execute != 0 && named(&area.name))
+        .map(|area| area.start..area.end)
+        .collect()
+}
+
+fn timers(findings: &mut Findings) {
+    for (which, name) in [
+        (libc::ITIMER_REAL, &b"the real-time interval timer (alarm, setitimer)"[..]),
+        (libc::ITIMER_VIRTUAL, b"the virtual interval timer"),
+        (libc::ITIMER_PROF, b"the profiling interval timer"),
+    ] {
+        if sys::interval_timer(which as i32) {
+            findings.add(
+                Kind::Timer,
+                &[name, b" is running, and a fork drops it; stop it in a before_freeze hook and start it in an after_thaw hook"],
+            );
+        }
+    }
+    for line in sys::read_file(b"/proc/self/timers\0").split(|&byte| byte == b'\n') {
+        if let Some(number) = line.strip_prefix(b"ID: ") {
+            findings.add(
+                Kind::Timer,
+                &[b"POSIX timer ", number, b" exists, and a fork drops it; delete it in a before_freeze hook"],
+            );
+        }
+    }
+}
+
+/// Lines of /proc/locks are `1: POSIX  ADVISORY  WRITE 4711 fe:00:123 0 EOF`.
+fn locks(findings: &mut Findings) {
+    let own = decimal(sys::pid() as u64);
+    for line in sys::read_file(b"/proc/locks\0").split(|&byte| byte == b'\n') {
+        let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).skip(1);
+        let (Some(kind), Some(_), Some(_), Some(pid), Some(file)) =
+            (words.next(), words.next(), words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        if pid == own.as_slice() {
+            findings.add(
+                Kind::Lock,
+                &[
+                    b"the program holds a ",
+                    kind,
+                    b" file lock (device and inode ",
+                    file,
+                    b"); a thaw would not hold it: release it in a before_freeze hook",
+                ],
+            );
+        }
+    }
+}

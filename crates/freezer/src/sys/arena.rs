@@ -1,0 +1,71 @@
+//! The freezer's working memory: a range of its own that never gets into an image.
+//!
+//! Allocation only goes up; everything is released at once after the fork in the parent, and vanishes with the child.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Address space for the arena (bytes); only what is touched takes memory.
+const SIZE: usize = 64 << 30;
+
+struct Arena {
+    next: AtomicUsize,
+}
+
+#[global_allocator]
+static ARENA: Arena = Arena { next: AtomicUsize::new(0) };
+
+// SAFETY: `alloc` hands out disjoint ranges of one mapping; handlers run in one thread, and the atomic keeps even others disjoint.
+unsafe impl GlobalAlloc for Arena {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let base = image::reserved::ARENA as usize;
+        if self.next.load(Relaxed) == 0 {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: the range is reserved for this.
+            let got = unsafe { libc::mmap(base as *mut _, SIZE, protection, flags, -1, 0) };
+            if got as usize != base {
+                return ptr::null_mut();
+            }
+            self.next.store(base, Relaxed);
+        }
+        let mut start = 0;
+        let _ = self.next.fetch_update(Relaxed, Relaxed, |next| {
+            start = next.next_multiple_of(layout.align());
+            Some(start + layout.size())
+        });
+        if start + layout.size() > base + SIZE {
+            return ptr::null_mut();
+        }
+        start as *mut u8
+    }
+
+    unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // The last allocation grows in place: that is what a growing vector mostly is.
+        let end = old as usize + layout.size();
+        if new_size >= layout.size()
+            && self.next.compare_exchange(end, old as usize + new_size, Relaxed, Relaxed).is_ok()
+        {
+            return old;
+        }
+        // SAFETY: as the trait's contract says.
+        unsafe {
+            let new = self.alloc(Layout::from_size_align_unchecked(new_size, layout.align()));
+            if !new.is_null() {
+                ptr::copy_nonoverlapping(old, new, layout.size().min(new_size));
+            }
+            new
+        }
+    }
+}
+
+/// Gives all of it back; nothing allocated may be used any more.
+pub fn release() {
+    if ARENA.next.swap(0, Relaxed) != 0 {
+        // SAFETY: the range is the arena's own.
+        unsafe { libc::munmap(image::reserved::ARENA as *mut _, SIZE) };
+    }
+}

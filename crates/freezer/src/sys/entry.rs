@@ -1,0 +1,62 @@
+//! The library's entry points: its constructor and the fork handlers.
+
+use core::ffi::{c_char, c_int, CStr};
+
+use super::malloc;
+
+/// The loader calls this before the program starts.
+#[used]
+#[link_section = ".init_array"]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+
+extern "C" fn constructor() {
+    take_out_of_preload();
+    malloc::keep_off_mmap();
+    // SAFETY: the handlers are functions of this library, which is never unloaded.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+extern "C" fn prepare() {
+    crate::before_fork();
+}
+
+extern "C" fn parent() {
+    crate::after_fork_in_parent();
+}
+
+extern "C" fn child() {
+    crate::after_fork_in_child();
+}
+
+/// Takes this library, which comes first, out of LD_PRELOAD, so that programs started by this one do not get it.
+fn take_out_of_preload() {
+    let name = c"LD_PRELOAD";
+    // SAFETY: the loader runs constructors in one thread, before anybody holds pointers into the environment.
+    unsafe {
+        let value = libc::getenv(name.as_ptr());
+        if value.is_null() {
+            return;
+        }
+        let separator = |byte: &u8| *byte == b':' || *byte == b' ';
+        let rest = CStr::from_ptr(value).to_bytes().iter().position(|byte| separator(byte));
+        match rest {
+            Some(position) => {
+                let rest: *const c_char = value.add(position + 1);
+                // setenv copies the string before it replaces the old one.
+                libc::setenv(name.as_ptr(), rest, 1);
+            }
+            None => {
+                libc::unsetenv(name.as_ptr());
+            }
+        }
+    }
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // Only the child of a freeze gets here; its parent reports the status.
+    super::exit(EXIT_INTERNAL)
+}
+
+/// Exit status of the child when the freezer failed (see docs/how-it-works.md).
+const EXIT_INTERNAL: c_int = 4;

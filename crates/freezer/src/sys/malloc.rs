@@ -1,0 +1,88 @@
+//! Keeps glibc's malloc from mapping large blocks one by one while a process is being prepared for its freeze.
+//!
+//! A block that malloc mapped by itself grows with mremap inside glibc, where nobody can intervene, and after a thaw it
+//! would grow into other bytes of the image. In the heap it cannot. `mallopt(M_MMAP_MAX, 0)` does that, but it also
+//! switches malloc's adaptive threshold off for good, which makes a program that handles large blocks slower. So the two numbers that
+//! the call changes are found by comparing glibc's data before and after it, and both are put back after a thaw.
+
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+
+/// glibc's default for the number of mapped blocks (malloc.c, DEFAULT_MMAP_MAX).
+const DEFAULT_MMAP_MAX: u32 = 65536;
+
+/// How far the switch for the threshold lies behind the number at the most (bytes).
+const NEAR: usize = 32;
+
+static MMAP_MAX: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
+static THRESHOLD_IS_FIXED: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Makes malloc take large blocks from the heap.
+pub fn keep_off_mmap() {
+    let data = glibc_data();
+    // SAFETY: plain calls; the first makes malloc initialise itself, so that mallopt changes nothing else.
+    unsafe { libc::free(libc::malloc(1)) };
+    const MOST: usize = 64 * 1024;
+    let words = data.len().min(MOST) / 4;
+    let mut before = [0u32; MOST / 4];
+    for (saved, word) in before.iter_mut().zip(&data[..words]) {
+        *saved = word.load(Relaxed);
+    }
+    // SAFETY: a plain call.
+    unsafe { libc::mallopt(libc::M_MMAP_MAX, 0) };
+    let changed = |index: usize, from: u32, to: u32| before[index] == from && data[index].load(Relaxed) == to;
+    let Some(max) = (0..words).find(|&index| changed(index, DEFAULT_MMAP_MAX, 0)) else { return };
+    let fixed = (max + 1..words.min(max + NEAR / 4)).find(|&index| changed(index, 0, 1));
+    MMAP_MAX.store((&raw const data[max]).cast_mut(), Relaxed);
+    if let Some(fixed) = fixed {
+        THRESHOLD_IS_FIXED.store((&raw const data[fixed]).cast_mut(), Relaxed);
+    }
+}
+
+/// Undoes [`keep_off_mmap`], in the thawed process.
+pub fn mmap_again() {
+    let max = MMAP_MAX.load(Relaxed);
+    if max.is_null() {
+        // SAFETY: a plain call.
+        unsafe { libc::mallopt(libc::M_MMAP_MAX, DEFAULT_MMAP_MAX as i32) };
+        return;
+    }
+    // SAFETY: `keep_off_mmap` found both in glibc's data, which stays where it is; there is one thread.
+    unsafe {
+        (*max).store(DEFAULT_MMAP_MAX, Relaxed);
+        if let Some(fixed) = THRESHOLD_IS_FIXED.load(Relaxed).as_ref() {
+            fixed.store(0, Relaxed);
+        }
+    }
+}
+
+/// The writable data of the C library as words; empty when it cannot be found.
+fn glibc_data() -> &'static [AtomicU32] {
+    let mut found: &'static [AtomicU32] = &[];
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        found: *mut core::ffi::c_void,
+    ) -> core::ffi::c_int {
+        // SAFETY: the loader passes a valid description; `found` is the variable below.
+        unsafe {
+            let info = &*info;
+            let name = core::ffi::CStr::from_ptr(info.dlpi_name).to_bytes();
+            if !name.ends_with(b"/libc.so.6") {
+                return 0;
+            }
+            let headers = core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
+            for header in
+                headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0)
+            {
+                let start = (info.dlpi_addr + header.p_vaddr).next_multiple_of(4);
+                // Only what comes from the file: malloc's parameters are initialised data.
+                let words = header.p_filesz as usize / 4 - 1;
+                *found.cast::<&[AtomicU32]>() = core::slice::from_raw_parts(start as *const AtomicU32, words);
+            }
+            1
+        }
+    }
+    // SAFETY: the callback keeps to its contract.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found
+}

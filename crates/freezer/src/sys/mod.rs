@@ -1,0 +1,416 @@
+//! Everything in the freezer that needs unsafe code: calls into the C library and the kernel, entry points, memory.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+#[path = "arch_x86_64.rs"]
+pub mod arch;
+pub mod arena;
+mod entry;
+pub mod interpose;
+pub mod malloc;
+
+use alloc::vec::Vec;
+use core::ffi::{c_char, c_int, c_long, c_void, CStr};
+use core::ops::Range;
+
+use image::Handover;
+
+extern "C" {
+    static mut environ: *mut *mut c_char;
+}
+
+/// An open file of the freezer's own; closed when dropped.
+pub struct File(c_int);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this value's own.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// The C library's errno after a failed call.
+pub fn errno() -> i32 {
+    // SAFETY: always valid in a thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// A path with the NUL that the C library wants.
+pub fn c_path(parts: &[&[u8]]) -> Vec<u8> {
+    let mut path = parts.concat();
+    path.push(0);
+    path
+}
+
+impl File {
+    /// Opens a file; `path` ends with a NUL; `flags` are O_ flags, and O_CLOEXEC is added. New files get mode 0600.
+    pub fn open(path: &[u8], flags: c_int) -> Result<File, i32> {
+        debug_assert!(path.last() == Some(&0));
+        // SAFETY: `path` is NUL-terminated.
+        let fd = unsafe { libc::open(path.as_ptr().cast(), flags | libc::O_CLOEXEC, 0o600 as libc::c_uint) };
+        if fd < 0 {
+            Err(errno())
+        } else {
+            Ok(File(fd))
+        }
+    }
+
+    /// Reads at an offset; returns how many bytes were read.
+    pub fn read_at(&self, into: &mut [u8], offset: u64) -> Result<usize, i32> {
+        // SAFETY: the buffer is as long as said.
+        let count = unsafe { libc::pread(self.0, into.as_mut_ptr().cast(), into.len(), offset as libc::off_t) };
+        usize::try_from(count).map_err(|_| errno())
+    }
+
+    /// Writes all bytes at an offset.
+    pub fn write_at(&self, mut bytes: &[u8], mut offset: u64) -> Result<(), i32> {
+        while !bytes.is_empty() {
+            // SAFETY: the buffer is as long as said.
+            let count = unsafe { libc::pwrite(self.0, bytes.as_ptr().cast(), bytes.len(), offset as libc::off_t) };
+            match usize::try_from(count) {
+                Ok(0) => return Err(libc::ENOSPC),
+                Ok(count) => {
+                    bytes = &bytes[count..];
+                    offset += count as u64;
+                }
+                Err(_) if errno() == libc::EINTR => {}
+                Err(_) => return Err(errno()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the size of the file.
+    pub fn set_size(&self, size: u64) -> Result<(), i32> {
+        // SAFETY: no memory is involved.
+        match unsafe { libc::ftruncate(self.0, size as libc::off_t) } {
+            0 => Ok(()),
+            _ => Err(errno()),
+        }
+    }
+
+    /// Status of the file.
+    pub fn status(&self) -> Result<Status, i32> {
+        status_of(self.0)
+    }
+
+    /// The names in a directory, without `.` and `..`.
+    pub fn names(&self) -> Vec<Vec<u8>> {
+        /// Offsets in the kernel's linux_dirent64: d_reclen and d_name.
+        const RECORD_LENGTH: usize = 16;
+        const NAME: usize = 19;
+        let mut names = Vec::new();
+        let mut buffer = [0u8; 4096];
+        loop {
+            // SAFETY: the buffer is as long as said.
+            let count = unsafe { libc::syscall(libc::SYS_getdents64, self.0, buffer.as_mut_ptr(), buffer.len()) };
+            let Some(mut entries) =
+                usize::try_from(count).ok().filter(|&count| count > 0).map(|count| &buffer[..count])
+            else {
+                return names;
+            };
+            while entries.len() > NAME {
+                let length = usize::from(u16::from_le_bytes([entries[RECORD_LENGTH], entries[RECORD_LENGTH + 1]]));
+                let name = entries[NAME..length].split(|&byte| byte == 0).next().unwrap_or(b"");
+                if name != b"." && name != b".." {
+                    names.push(name.to_vec());
+                }
+                entries = &entries[length..];
+            }
+        }
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// Kind, size and times of a file.
+#[derive(Clone, Copy)]
+pub struct Status {
+    /// st_mode.
+    pub mode: u32,
+    /// st_nlink.
+    pub links: u64,
+    /// st_ino.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// ns since 1970.
+    pub mtime: i64,
+    /// ns since 1970.
+    pub ctime: i64,
+}
+
+impl Status {
+    fn new(stat: &libc::stat) -> Status {
+        Status {
+            mode: stat.st_mode,
+            links: stat.st_nlink,
+            inode: stat.st_ino,
+            size: stat.st_size as u64,
+            mtime: stat.st_mtime * 1_000_000_000 + stat.st_mtime_nsec,
+            ctime: stat.st_ctime * 1_000_000_000 + stat.st_ctime_nsec,
+        }
+    }
+
+    /// The S_IF part of the mode.
+    pub fn kind(&self) -> u32 {
+        self.mode & libc::S_IFMT
+    }
+}
+
+fn status_of(number: c_int) -> Result<Status, i32> {
+    let mut stat = core::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the kernel fills in the structure, for which zeros are valid too.
+    unsafe {
+        match libc::fstat(number, stat.as_mut_ptr()) {
+            0 => Ok(Status::new(&stat.assume_init())),
+            _ => Err(errno()),
+        }
+    }
+}
+
+/// Status of a descriptor of the process.
+pub fn descriptor_status(number: u32) -> Result<Status, i32> {
+    status_of(number as c_int)
+}
+
+/// One of the fcntl calls without a pointer argument (F_GETFD, F_GETFL, F_GETPIPE_SZ).
+pub fn descriptor_fact(number: u32, command: c_int) -> i32 {
+    // SAFETY: these commands involve no memory.
+    unsafe { libc::fcntl(number as c_int, command) }
+}
+
+/// Bytes that wait in a pipe.
+pub fn bytes_waiting(number: u32) -> i32 {
+    let mut count: c_int = 0;
+    // SAFETY: the kernel writes an int.
+    match unsafe { libc::ioctl(number as c_int, libc::FIONREAD, &raw mut count) } {
+        0 => count,
+        _ => -1,
+    }
+}
+
+/// Address family and type of a socket, and both of its names as the kernel gives them.
+pub fn socket_names(number: u32) -> (c_int, Option<Vec<u8>>, Option<Vec<u8>>) {
+    let name = |get: unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int| {
+        let mut bytes = [0u8; 128];
+        let mut length = bytes.len() as libc::socklen_t;
+        // SAFETY: the buffer is as long as said.
+        let status = unsafe { get(number as c_int, bytes.as_mut_ptr().cast(), &raw mut length) };
+        (status == 0).then(|| bytes[..(length as usize).min(bytes.len())].to_vec())
+    };
+    let mut kind: c_int = 0;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes an int.
+    unsafe {
+        let place = (&raw mut kind).cast::<c_void>();
+        libc::getsockopt(number as c_int, libc::SOL_SOCKET, libc::SO_TYPE, place, &raw mut length);
+    }
+    (kind, name(libc::getsockname), name(libc::getpeername))
+}
+
+/// The content of a file of /proc (any file that is read to its end); empty when it cannot be read.
+pub fn read_file(path: &[u8]) -> Vec<u8> {
+    let Ok(file) = File::open(path, libc::O_RDONLY) else { return Vec::new() };
+    let mut content = Vec::new();
+    content.resize(64 * 1024, 0);
+    let mut length = 0;
+    loop {
+        if content.len() - length < 32 * 1024 {
+            content.resize(content.len() * 2, 0);
+        }
+        match file.read_at(&mut content[length..], length as u64) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => length += count,
+        }
+    }
+    content.truncate(length);
+    content
+}
+
+/// Where a symbolic link of /proc leads.
+pub fn read_link(path: &[u8]) -> Vec<u8> {
+    let mut target = [0u8; 4096];
+    // SAFETY: `path` is NUL-terminated (see `c_path`), the buffer as long as said.
+    let count = unsafe { libc::readlink(path.as_ptr().cast(), target.as_mut_ptr().cast(), target.len()) };
+    target[..usize::try_from(count).unwrap_or(0)].to_vec()
+}
+
+/// The value of an environment variable; `name` ends with a NUL.
+pub fn environment_variable(name: &[u8]) -> Option<&'static [u8]> {
+    // SAFETY: `name` is NUL-terminated; nobody changes the environment while a fork handler or constructor runs.
+    unsafe {
+        let value = libc::getenv(name.as_ptr().cast());
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
+    }
+}
+
+/// Whether the strings of the environment lie in this range.
+pub fn environment_lies_in(range: Range<u64>) -> bool {
+    // SAFETY: `environ` is a null-terminated list, or null.
+    unsafe {
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            if range.contains(&(*entry as u64)) {
+                return true;
+            }
+            entry = entry.add(1);
+        }
+    }
+    false
+}
+
+/// Makes the new process' environment the C library's and unmaps what the launcher left.
+pub fn adopt_environment(handover: &Handover) {
+    // SAFETY: the launcher built the list, and nothing of it lies in what is unmapped; there is one thread.
+    unsafe {
+        environ = handover.environ as *mut *mut c_char;
+        let size = (handover.leftover_end - handover.leftover_start) as usize;
+        libc::munmap(handover.leftover_start as *mut c_void, size);
+    }
+}
+
+/// `prctl(PR_GET_TID_ADDRESS)`: where the C library keeps the thread id.
+pub fn tid_address() -> Result<u64, i32> {
+    let mut address: u64 = 0;
+    // SAFETY: the kernel writes a pointer.
+    match unsafe { libc::prctl(libc::PR_GET_TID_ADDRESS, &raw mut address) } {
+        0 => Ok(address),
+        _ => Err(errno()),
+    }
+}
+
+/// Head and length of the robust list.
+pub fn robust_list() -> (u64, u64) {
+    let (mut head, mut length) = (0u64, 0u64);
+    // SAFETY: the kernel writes two words.
+    unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut length) };
+    (head, length)
+}
+
+/// The rseq area that the C library registered: address and length, (0, 0) without one.
+pub fn rseq_area(thread_pointer: u64) -> (u64, u32) {
+    // SAFETY: when the C library has these symbols they are a ptrdiff_t and an unsigned int (sys/rseq.h).
+    unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
+        if offset.is_null() || size.is_null() || *size == 0 {
+            return (0, 0);
+        }
+        // Areas are registered with at least 32 bytes, however few of them are in use.
+        (thread_pointer.wrapping_add_signed(*offset as i64), (*size).max(32))
+    }
+}
+
+/// The alternate signal stack: address, size, flags.
+pub fn alternate_stack() -> (u64, u64, u32) {
+    let mut stack = core::mem::MaybeUninit::<libc::stack_t>::zeroed();
+    // SAFETY: the kernel fills in the structure, for which zeros are valid too.
+    let stack = unsafe {
+        libc::sigaltstack(core::ptr::null(), stack.as_mut_ptr());
+        stack.assume_init()
+    };
+    if stack.ss_flags & libc::SS_DISABLE != 0 {
+        return (0, 0, 0);
+    }
+    (stack.ss_sp as u64, stack.ss_size as u64, stack.ss_flags as u32)
+}
+
+/// The kernel's action for a signal: handler, flags, restorer, mask.
+pub fn signal_action(number: u32) -> Option<[u64; 4]> {
+    let mut action = [0u64; 4];
+    // SAFETY: the kernel writes its own sigaction, four words on x86-64.
+    let status = unsafe { libc::syscall(libc::SYS_rt_sigaction, number, 0, action.as_mut_ptr(), 8) };
+    (status == 0).then_some(action)
+}
+
+/// Blocked and pending signals.
+pub fn signal_masks() -> (u64, u64) {
+    let (mut blocked, mut pending) = (0u64, 0u64);
+    // SAFETY: the kernel writes 8 bytes each.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_BLOCK, 0, &raw mut blocked, 8);
+        libc::syscall(libc::SYS_rt_sigpending, &raw mut pending, 8);
+    }
+    (blocked, pending)
+}
+
+/// Whether one of the three interval timers runs.
+pub fn interval_timer(which: c_int) -> bool {
+    let mut timer = core::mem::MaybeUninit::<libc::itimerval>::zeroed();
+    // SAFETY: the kernel fills in the structure, for which zeros are valid too.
+    unsafe {
+        libc::syscall(libc::SYS_getitimer, which as c_long, timer.as_mut_ptr());
+        let timer = timer.assume_init();
+        timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0
+    }
+}
+
+/// Whether there are child processes, running or not waited for.
+pub fn has_children() -> bool {
+    let mut info = core::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the kernel fills in the structure.
+    let status =
+        unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) };
+    status == 0
+}
+
+/// The current end of the heap.
+pub fn heap_end() -> u64 {
+    // SAFETY: brk(0) changes nothing.
+    unsafe { libc::syscall(libc::SYS_brk, 0) as u64 }
+}
+
+/// The soft limit of the stack's size.
+pub fn stack_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills in the structure.
+    unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
+    limit.rlim_cur
+}
+
+/// Bytes of the process' own memory that are known to be readable: the vdso.
+pub fn readable_memory(range: Range<u64>) -> &'static [u8] {
+    // SAFETY: callers pass the vdso, which is mapped readable for the life of the process.
+    unsafe { core::slice::from_raw_parts(range.start as *const u8, (range.end - range.start) as usize) }
+}
+
+/// Waits.
+pub fn sleep_ms(milliseconds: u32) {
+    // SAFETY: no memory is involved.
+    unsafe { libc::usleep(milliseconds * 1000) };
+}
+
+/// Process id.
+pub fn pid() -> i32 {
+    // SAFETY: cannot fail.
+    unsafe { libc::getpid() }
+}
+
+/// Ends the process at once.
+pub fn exit(status: c_int) -> ! {
+    // SAFETY: never returns.
+    unsafe { libc::_exit(status) }
+}
+
+/// Where this library lies in memory, its zero-initialised data included.
+pub fn own_range() -> Range<u64> {
+    extern "C" {
+        static __ehdr_start: u8;
+        static _end: u8;
+    }
+    // The linker defines both; only their addresses are used.
+    (&raw const __ehdr_start) as u64..((&raw const _end) as u64).next_multiple_of(image::PAGE)
+}
+
+/// Bytes that were leaked from the arena and kept as pointer and length; empty for a null pointer.
+pub fn kept_bytes(start: *const u8, length: usize) -> &'static [u8] {
+    if start.is_null() {
+        return b"";
+    }
+    // SAFETY: `Findings::keep` stored both, and the arena is only released together with them.
+    unsafe { core::slice::from_raw_parts(start, length) }
+}
