@@ -1,0 +1,137 @@
+"""Everything that a thawed process has to learn about itself, and forget about the process that was frozen."""
+
+import _signal
+import posix
+import sys
+
+from . import _arguments, _entropy, _environment, _main, _plan, _process, _search_path, _streams
+
+
+class Context:
+    """Prepared while freezing, so that little is left to do after the thaw."""
+
+    def __init__(self):
+        """To be made first of all, before the program can change anything."""
+        self.environment = _environment.Environment()
+        self.streams = _streams.Streams()
+        # An image must not pass on that it was frozen in the background, where SIGINT is ignored.
+        if _signal.getsignal(_signal.SIGINT) == _signal.SIG_IGN:
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+
+    def begin(self, plan):
+        """Makes the interpreter look as it would in `plan`'s command, with its fixed arguments and nothing more."""
+        self.plan = plan
+        self.executable = plan.argv[0] if plan.argv[0].startswith("/") else sys.executable
+        main = _arguments.parse(plan.argv[plan.main_index :])
+        folder = __file__.rpartition("/")[0]
+        if not _search_path.is_safe():
+            del sys.path[0]  # that folder, resolved
+        for path in [path for path in sys.path_importer_cache if path.startswith(folder)]:
+            del sys.path_importer_cache[path]
+        self.module = _main.new_main_module()
+        self.prepared = None
+        self.path_entry = _search_path.first_entry(main)
+        if plan.main == "script":
+            self.prepared = _main.Prepared(main.value, plan.script)
+            if self.prepared.is_package:
+                self.path_entry = self.prepared.filename
+        if self.path_entry is not None:
+            sys.path.insert(0, self.path_entry)
+        self._set_arguments(main, plan.argv)
+        return main
+
+    def settle(self):
+        """Notes how the program has left things. To be called right before the freeze."""
+        self.environment.settle()
+        self.streams.settle()
+        self.entropy = _entropy.Entropy()
+        self.user_site = _user_site()
+        self.logging = sys.modules.get("logging")
+
+    def renew(self):
+        """Adapts everything to the new process. Returns its _arguments.Main. Raises Fallback."""
+        arguments = [argument.decode(_plan.ENCODING, _plan.ERRORS) for argument in _process.arguments()]
+        self.arguments = arguments
+        main = _arguments.parse(arguments[self.plan.main_index :])
+        if main is None:
+            raise _main.Fallback
+        for number in self.environment.renew(_process.environment()):
+            _signal.signal(number, _signal.SIG_IGN)
+        self._renew_user_site()
+        self._renew_path(main)
+        self._set_arguments(main, arguments)
+        try:
+            self.streams.renew()
+        except IsADirectoryError:
+            raise _main.Fallback from None
+        self.entropy.renew()
+        if self.logging is not None:
+            now = sys.modules["time"]
+            self.logging._startTime = now.time_ns() if LOGGING_COUNTS_NANOSECONDS else now.time()
+        return main
+
+    def fall_back(self):
+        """Runs the command the ordinary way, in this process. Never returns."""
+        for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # which the interpreter ignores, and an exec passes on
+            _signal.signal(number, _signal.SIG_DFL)
+        try:
+            posix.execv(self.executable, [_plan.encode(argument) for argument in self.arguments])
+        except OSError as error:
+            posix.write(2, b"snapboot: cannot run %s: %s\n" % (_plan.encode(self.executable), str(error).encode()))
+        posix._exit(127)
+
+    def _set_arguments(self, main, arguments):
+        # In place, since modules may have taken hold of the lists.
+        sys.argv[:] = main.argv
+        if KEEPS_ORIGINAL:
+            sys.orig_argv[:] = arguments
+
+    def _renew_path(self, main):
+        """Puts the entry for the new main part in the place of the one that was there while freezing."""
+        if self.prepared is not None:
+            return  # the script is the same
+        entry = _search_path.first_entry(main)
+        if main.kind == "script":
+            name = _main.script_name(main.value, None)
+            if _search_path.importer_of(name) is not None:
+                entry = name
+        old = self.path_entry
+        if entry == old:
+            return
+        path = sys.path
+        for index, present in enumerate(path):
+            if present is old:
+                path[index : index + 1] = [] if entry is None else [entry]
+                return
+        if old is None:
+            path.insert(0, entry)
+
+    def _renew_user_site(self):
+        """The per-user site-packages follow HOME, which may be another one now."""
+        if self.user_site is None:
+            return
+        home = self.environment.data.get(b"HOME")
+        site, folder = self.user_site
+        if home is None or _plan.encode(site.USER_BASE) == home + b"/.local":
+            return
+        base = _plan.decode(home) + "/.local"
+        new = base + site.USER_SITE[len(site.USER_BASE) :]
+        try:
+            posix.stat(new)
+        except OSError:
+            if site.USER_SITE not in sys.path:
+                site.USER_BASE, site.USER_SITE = base, new
+                return
+        raise _main.Fallback
+
+
+def _user_site():
+    """The module `site` and its per-user folder, when that is in use and depends on HOME."""
+    site = sys.modules.get("site")
+    if site is None or not site.ENABLE_USER_SITE or posix.environ.get(b"PYTHONUSERBASE"):
+        return None
+    return site, site.USER_SITE
+
+
+KEEPS_ORIGINAL = hasattr(sys, "orig_argv")
+LOGGING_COUNTS_NANOSECONDS = sys.version_info >= (3, 13)

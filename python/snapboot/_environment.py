@@ -1,0 +1,64 @@
+"""`os.environ`: that of the new process, with what the program changed in it while it was booted."""
+
+import posix
+import sys
+
+OWN_PREFIX = b"SNAPBOOT_"
+IGNORED = b"SNAPBOOT_IGNORED"
+
+
+class Environment:
+    """The environment as the interpreter knows it: `posix.environ`, and `os.environ` when `os` is loaded."""
+
+    def __init__(self):
+        """To be made first of all. Forgets Snapboot's own variables, which the program must not see."""
+        self.own = {}
+        for name in [name for name in posix.environ if name.startswith(OWN_PREFIX)]:
+            self.own[name] = posix.environ.pop(name)
+            posix.unsetenv(name)
+            if "os" in sys.modules:
+                sys.modules["os"].environ._data.pop(name, None)
+        self._booted_with = dict(posix.environ)
+
+    def settle(self):
+        """Notes what the program has changed. To be called right before the freeze."""
+        before = self._booted_with
+        loaded = sys.modules.get("os")
+        self._data = now = posix.environ if loaded is None else loaded.environ._data
+        self._set = {name: value for name, value in now.items() if before.get(name) != value}
+        self._removed = [name for name in before if name not in now]
+        self._zone = now.get(b"TZ")
+
+    def renew(self, entries):
+        """Takes over the new process' environment; returns the signals that are to stay ignored.
+
+        entries: a list of `NAME=VALUE` bytes.
+        """
+        fresh = {}
+        for entry in reversed(entries):
+            # Of a name that occurs twice, the first counts; a line without a value is no variable.
+            name, equals, value = entry.partition(b"=")
+            if equals:
+                fresh[name] = value
+        ignored = fresh.pop(IGNORED, None)
+        if len(fresh) > 1:
+            fresh = {name: fresh[name] for name in reversed(fresh)}
+        posix.environ.clear()
+        posix.environ.update(fresh)
+        data = self._data
+        if data is not posix.environ:
+            data.clear()
+            data.update(fresh)
+        for name, value in self._set.items():
+            data[name] = value
+            posix.putenv(name, value)
+        for name in self._removed:
+            if data.pop(name, None) is not None:
+                posix.unsetenv(name)
+        if data.get(b"TZ") != self._zone:
+            sys.modules["time"].tzset()
+        self.data = data
+        if ignored is None:
+            return ()
+        posix.unsetenv(IGNORED)
+        return [int(number) for number in ignored.split(b",") if number]

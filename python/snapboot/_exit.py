@@ -1,0 +1,286 @@
+"""The end of a thawed process: nothing observable is lost, but the frozen heap is not torn down.
+
+Follows Py_RunMain and Py_FinalizeEx step by step, up to where they free everything: of that, only what came after the thaw is
+released, since releasing it may run the program's code. `gc.freeze` at the freeze point keeps that cheap.
+"""
+
+import _signal
+import _weakref
+import _io
+import gc
+import posix
+import sys
+
+from . import _trampoline
+
+FLUSH_FAILED = 120
+
+# What sys forgets first when the interpreter ends, so that nothing of the program hangs on to it.
+SYS_ATTRIBUTES = (
+    "path", "argv", "ps1", "ps2", "last_exc", "last_type", "last_value", "last_traceback",
+    "path_hooks", "path_importer_cache", "meta_path", "__interactivehook__",
+)  # fmt: skip
+
+
+class Exit:
+    """How this process will end. Made before the program can change anything."""
+
+    def __init__(self):
+        self._unraisable = _unraisable_arguments_type()
+        self._last_module = None
+        self._finalizable = []
+        self._files = []
+        self._old_collections = 0
+
+    def settle(self):
+        """Notes what is in the frozen heap that has something to do at the end. To be called right before gc.freeze."""
+        self._last_module = next(reversed(sys.modules))
+        standard = {id(sys.__stdin__), id(sys.__stdout__), id(sys.__stderr__)}
+        for thing in gc.get_objects():
+            kind = type(thing)
+            if kind in WRITERS:
+                if id(thing) not in standard and not thing.closed:
+                    self._files.append(thing)
+            elif kind not in UNINTERESTING and _finalizer(kind) is not None and not isinstance(thing, _io._IOBase):
+                try:
+                    self._finalizable.append(_weakref.ref(thing))
+                except TypeError:
+                    pass
+        self._old_collections = gc.get_stats()[1]["collections"]
+
+    def leave(self, holder):
+        """Ends the process as the interpreter does after the main part.
+
+        holder: a list with the exception that the main part ended with, or None; it is emptied, so that nobody
+        hangs on to the exception. Never returns.
+        """
+        error = holder.pop()
+        status = 0
+        interrupted = False
+        if error is not None:
+            interrupted = type(error) is KeyboardInterrupt
+            status = self._report(error)
+            del error
+        if not self._finalize():
+            status = FLUSH_FAILED
+        if interrupted:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+            posix.kill(posix.getpid(), _signal.SIGINT)
+            status = 128 + _signal.SIGINT
+        posix._exit(status)
+
+    def _report(self, error):
+        """Shows an exception as PyErr_Print does; returns the exit status."""
+        if isinstance(error, SystemExit):
+            return _status_of(error)
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename.startswith(FOLDER):
+            trace = trace.tb_next
+        error.__traceback__ = trace
+        kind = type(error)
+        if LAST_EXC:
+            sys.last_exc = error
+        sys.last_type = kind
+        sys.last_value = error
+        sys.last_traceback = trace
+        try:
+            hook = sys.excepthook
+        except AttributeError:
+            _write_stderr("sys.excepthook is missing\n")
+            sys.__excepthook__(kind, error, trace)
+            return 1
+        sys.audit("sys.excepthook", hook, kind, error, trace)
+        try:
+            hook(kind, error, trace)
+        except SystemExit as exit:
+            return _status_of(exit)
+        except BaseException as second:
+            second.__traceback__ = second.__traceback__.tb_next
+            _write_stderr("Error in sys.excepthook:\n")
+            sys.__excepthook__(type(second), second, second.__traceback__)
+            _write_stderr("\nOriginal exception was:\n")
+            sys.__excepthook__(kind, error, trace)
+        return 1
+
+    def _finalize(self):
+        """Py_FinalizeEx, up to where it frees everything. Returns False when output was lost."""
+        modules = sys.modules
+        threading = modules.get("threading")
+        if threading is not None:
+            try:
+                threading._shutdown()
+            except BaseException as error:
+                self._ignore(error, threading, THREADING_SHUTDOWN)
+        atexit = modules.get("atexit")
+        if atexit is not None:
+            try:
+                atexit._run_exitfuncs()
+            except BaseException:
+                pass  # shown by then
+        kept = self._flush(sys.__dict__.get("stdout"), True)
+        kept = self._flush(sys.__dict__.get("stderr"), False) and kept
+        self._release()
+        self._flush(sys.__stdout__, False)
+        self._flush(sys.__stderr__, False)
+        return kept
+
+    def _flush(self, stream, tell):
+        if stream is None or _is_closed(stream):
+            return True
+        try:
+            stream.flush()
+        except BaseException as error:
+            if tell:
+                self._ignore(error, stream, None)
+            return False
+        return True
+
+    def _ignore(self, error, culprit, message):
+        """PyErr_WriteUnraisable."""
+        trace = error.__traceback__
+        trace = None if trace is None else trace.tb_next
+        try:
+            sys.unraisablehook(self._unraisable((type(error), error, trace, message, culprit)))
+        except BaseException:
+            pass
+
+    def _release(self):
+        """Lets go of what came after the thaw: `__main__`, modules imported since, and what only they hold."""
+        names = sys.__dict__
+        modules = sys.modules
+        if gc.isenabled():
+            self._collect()
+        for name in SYS_ATTRIBUTES:
+            if name in names:
+                names[name] = None
+        for name in ("stdin", "stdout", "stderr"):
+            names[name] = names["__" + name + "__"]
+        sys.modules["builtins"].__dict__["_"] = None
+        new = ["__main__"]
+        for name in reversed(modules):
+            if name == self._last_module:
+                break
+            new.append(name)
+        new[1:] = reversed(new[1:])
+        alive = []
+        for name in new:
+            module = modules.get(name)
+            if isinstance(module, MODULE):
+                alive.append(_weakref.ref(module))
+            if module is not None:
+                modules[name] = None
+            del module
+        self._collect()
+        for reference in reversed(alive):
+            module = reference()
+            if module is not None:
+                _clear(module.__dict__)
+            del module
+        self._finish_rest()
+
+    def _collect(self):
+        # A full collection empties free lists too, and so writes to frozen pages: only if there is something for it.
+        gc.collect(2 if gc.get_stats()[1]["collections"] != self._old_collections else 1)
+
+    def _finish_rest(self):
+        """Finalises what is still held, mostly by modules from before the thaw, and flushes files."""
+        standard = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
+        rest = gc.get_objects()
+        with_finalizer = {kind for kind in {type(thing) for thing in rest} if _finalizer(kind) is not None}
+        with_finalizer.discard(_trampoline.Then)  # that is what is running here
+        if with_finalizer:
+            for thing in reversed(rest):
+                if type(thing) in with_finalizer and not any(thing is stream for stream in standard):
+                    self._finish(thing)
+        for reference in self._finalizable:
+            thing = reference()
+            if thing is not None:
+                self._finish(thing)
+        for stream in reversed(self._files):
+            try:
+                stream.flush()
+            except BaseException:
+                pass
+
+    def _finish(self, thing):
+        kind = type(thing)
+        try:
+            if kind is GENERATOR:
+                thing.close()
+            else:
+                kind.__del__(thing)
+        except BaseException as error:
+            self._ignore(error, _finalizer(kind), None)
+
+
+def _clear(names):
+    """_PyModule_ClearDict: first the names with one underscore, then all but the builtins."""
+    for name in list(names):
+        if type(name) is str and name[:1] == "_" and name[1:2] != "_" and names[name] is not None:
+            names[name] = None
+    for name in list(names):
+        if type(name) is str and name != "__builtins__" and not (name[:1] == "_" and name[1:2] != "_"):
+            if names[name] is not None:
+                names[name] = None
+
+
+def _finalizer(kind):
+    return GENERATOR if kind is GENERATOR else getattr(kind, "__del__", None)
+
+
+def _status_of(exit):
+    """The status that a SystemExit asks for; a text is written to stderr."""
+    code = exit.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return int(code) & 0xFF if -(2**63) <= code < 2**63 else 0xFF
+    try:
+        text = str(code)
+    except BaseException:
+        text = ""
+    _write_stderr(text)
+    _write_stderr("\n")
+    return 1
+
+
+def _write_stderr(text):
+    stream = sys.__dict__.get("stderr")
+    try:
+        if stream is None:
+            posix.write(2, text.encode("utf-8", "backslashreplace"))
+        else:
+            stream.write(text)
+    except BaseException:
+        pass
+
+
+def _is_closed(stream):
+    try:
+        return bool(stream.closed)
+    except BaseException:
+        return False
+
+
+def _unraisable_arguments_type():
+    """The type of what sys.unraisablehook takes. It has no name, but can be caught in the act."""
+
+    class Raising:
+        def __del__(self):
+            raise Exception
+
+    seen = []
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda arguments: seen.append(type(arguments))
+    Raising()
+    sys.unraisablehook = hook
+    return seen[0]
+
+
+FOLDER = __file__.rpartition("/")[0] + "/_"
+LAST_EXC = sys.version_info >= (3, 12)
+THREADING_SHUTDOWN = "Exception ignored on threading shutdown" if sys.version_info >= (3, 13) else None
+MODULE = type(sys)
+GENERATOR = type(0 for _ in ())
+WRITERS = (_io.BufferedWriter, _io.BufferedRandom, _io.TextIOWrapper)
+UNINTERESTING = (dict, tuple, list, set, type, GENERATOR, type(_is_closed), type(_is_closed.__code__))

@@ -1,0 +1,49 @@
+"""The fork that is the freeze: in the child the freezer writes the image, and there the thawed process continues."""
+
+import posix
+import sys
+
+# How the freezer's child ends.
+WRITTEN = 0
+REFUSED = 3
+
+# Statuses of the front end.
+OK = 0
+PROGRAM_RAISED = 1
+USER_MISTAKE = 2
+FREEZER_REFUSED = 3
+
+
+def fork():
+    """`os.fork` without the warning about other threads: dropping them is understood here. Raises OSError."""
+    filters = sys.modules["_warnings"].filters
+    filters.insert(0, ("ignore", None, Warning, None, 0))
+    try:
+        return posix.fork()
+    finally:
+        del filters[0]
+
+
+def freeze(folder):
+    """Has the freezer write the image into the control directory.
+
+    Returns None in the thawed process, and in the freezing one the wait status of the child that wrote. Raises OSError.
+    """
+    posix.putenv(b"SNAPBOOT_ARM", folder)
+    child = fork()
+    if not child:
+        return None
+    posix.unsetenv(b"SNAPBOOT_ARM")
+    return posix.waitpid(child, 0)[1]
+
+
+def outcome(status):
+    """Turns the wait status of the writing child into (status of the front end, error text or None)."""
+    if posix.WIFEXITED(status):
+        code = posix.WEXITSTATUS(status)
+        if code == WRITTEN:
+            return OK, None
+        if code == REFUSED:
+            return FREEZER_REFUSED, None
+        return FREEZER_REFUSED, "the freezer ended with status %d instead of writing the image" % code
+    return FREEZER_REFUSED, "the freezer was killed by signal %d while it wrote the image" % posix.WTERMSIG(status)

@@ -1,0 +1,76 @@
+"""The hooks that the program registered, and the state that it sees. The module `snapboot` is the program's view of this."""
+
+import _codecs
+import sys
+
+# What AWS's package for the same purpose calls the lists of (function, args, kwargs) that it keeps.
+SNAPSHOT_MODULE = "snapshot_restore_py"
+
+
+class HookError(Exception):
+    """An exception in a hook. Its cause is what the hook raised; its text names the hook."""
+
+
+class FrontEnd:
+    """The object that `import snapboot` finds in a frozen program."""
+
+    def __init__(self, freeze_here):
+        """freeze_here: called without arguments to freeze at the caller; returns in the thawed process."""
+        self.state = "freezing"
+        self._freeze_here = freeze_here
+        self._before = []
+        self._after = []
+
+    def __call__(self, error):
+        """Present only because the registry of error handlers takes nothing but callables."""
+        raise error
+
+    def before_freeze(self, function):
+        """Registers a hook."""
+        self._before.append(function)
+
+    def after_thaw(self, function):
+        """Registers a hook."""
+        self._after.append(function)
+
+    def freeze_point(self):
+        """Freezes where the program asks for it. Raises RuntimeError outside the main thread."""
+        self._freeze_here()
+
+    def run_before(self):
+        """Runs the hooks that come before the image is written, last registered first. Raises HookError."""
+        while self._before:
+            _call(self._before.pop(), "before_freeze")
+        for function, args, kwargs in reversed(_snapshot_hooks("get_before_snapshot")):
+            _call(function, "register_before_snapshot", args, kwargs)
+
+    def run_after(self):
+        """Runs the hooks that come after a thaw, first registered first. Raises HookError."""
+        for function, args, kwargs in _snapshot_hooks("get_after_restore"):
+            _call(function, "register_after_restore", args, kwargs)
+        for function in self._after:
+            _call(function, "after_thaw")
+
+
+def install(front_end):
+    """Makes `front_end` what a later `import snapboot` finds (see there)."""
+    _codecs.register_error("snapboot.front_end", front_end)
+
+
+def _snapshot_hooks(getter):
+    get = getattr(sys.modules.get(SNAPSHOT_MODULE), getter, None)
+    return [] if get is None else list(get())
+
+
+def _call(function, kind, args=(), kwargs=None):
+    try:
+        function(*args, **(kwargs or {}))
+    except Exception as error:
+        raise HookError("in the %s hook %s" % (kind, _describe(function))) from error
+
+
+def _describe(function):
+    name = getattr(function, "__qualname__", None) or repr(function)
+    code = getattr(function, "__code__", None)
+    place = "" if code is None else " (%s:%d)" % (code.co_filename, code.co_firstlineno)
+    return "%s.%s%s" % (getattr(function, "__module__", "?"), name, place)

@@ -1,0 +1,83 @@
+"""Which modules a main part surely imports: those named by the imports that stand before anything else happens in it."""
+
+ONLY_AST = 0x400  # ast.PyCF_ONLY_AST, without importing ast
+
+
+class Import:
+    """One import statement, as the arguments that `__import__` takes for it.
+
+    guarded: whether the program is prepared for its failure.
+    """
+
+    def __init__(self, name, names, level):
+        self.name = name
+        self.names = names
+        self.level = level
+        self.guarded = False
+
+    def run(self, package):
+        """Does what the statement does, but for binding names. Raises whatever the import raises."""
+        __import__(self.name, {"__name__": "__main__", "__package__": package}, None, self.names, self.level)
+
+
+def leading_imports(source):
+    """The imports at the head of `source` (str or bytes), as a list of Import; none when it cannot be parsed.
+
+    Definitions, docstrings and assignments of plain constants do nothing and are passed over; so is a `try` around nothing but
+    imports. The first statement of any other kind ends the list, since it may decide what a later import finds.
+    """
+    try:
+        tree = compile(source, "<main>", "exec", ONLY_AST, True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found = []
+    for statement in tree.body:
+        imports = _imports_of(statement)
+        if imports is None:
+            break
+        found += imports
+    return found
+
+
+def _imports_of(statement):
+    """The imports of a statement that has no other effects; None if it has."""
+    kind = type(statement).__name__
+    if kind == "Import":
+        return [Import(alias.name, (), 0) for alias in statement.names]
+    if kind == "ImportFrom":
+        if statement.module == "__future__":
+            return []
+        return [Import(statement.module or "", tuple(alias.name for alias in statement.names), statement.level)]
+    if kind == "Try" and all(type(inner).__name__ in ("Import", "ImportFrom") for inner in statement.body):
+        guarded = [one for inner in statement.body for one in _imports_of(inner)]
+        for one in guarded:
+            one.guarded = True
+        return guarded
+    if kind in ("FunctionDef", "AsyncFunctionDef"):
+        return [] if _is_inert_definition(statement) else None
+    if kind == "Expr" and _is_constant(statement.value):
+        return []
+    if kind == "Assign" and _is_constant(statement.value):
+        return [] if all(type(target).__name__ == "Name" for target in statement.targets) else None
+    if kind == "Pass":
+        return []
+    return None
+
+
+def _is_inert_definition(function):
+    arguments = function.args
+    computed = function.decorator_list + arguments.defaults + [one for one in arguments.kw_defaults if one is not None]
+    return all(_is_constant(one) for one in computed) and function.returns is None and not _annotated(arguments)
+
+
+def _annotated(arguments):
+    every = getattr(arguments, "posonlyargs", []) + arguments.args + arguments.kwonlyargs
+    every += [one for one in (arguments.vararg, arguments.kwarg) if one is not None]
+    return any(one.annotation is not None for one in every)
+
+
+def _is_constant(node):
+    kind = type(node).__name__
+    if kind in ("Tuple", "List"):
+        return all(_is_constant(element) for element in node.elts)
+    return kind == "Constant"

@@ -1,0 +1,60 @@
+"""Which files the boot of this interpreter depended on."""
+
+import posix
+import sys
+
+
+def loaded_files(script):
+    """The absolute paths of all sources, extension modules and settings that were loaded, without repetition.
+
+    script: the path of the main script, or None.
+    """
+    files = dict.fromkeys([] if script is None else [script])
+    for module in list(sys.modules.values()):
+        for path in _files_of(module):
+            files[path] = None
+    for path in _settings():
+        files[path] = None
+    return [path for path in files if path.startswith("/") and _is_file(path)]
+
+
+def _files_of(module):
+    names = getattr(module, "__dict__", None)
+    if type(names) is not dict:
+        return
+    spec = names.get("__spec__")
+    candidates = [names.get("__file__")]
+    if spec is not None and getattr(spec, "has_location", False):
+        candidates.append(getattr(spec, "origin", None))
+        # A module from a zip archive has no file of its own.
+        candidates.append(getattr(getattr(spec, "loader", None), "archive", None))
+    for path in candidates:
+        if type(path) is str:
+            yield path if path.startswith("/") else posix.getcwd() + "/" + path
+
+
+def _settings():
+    """pyvenv.cfg, and the .pth files that `site` has read."""
+    if sys.prefix != sys.base_prefix:
+        yield sys.prefix + "/pyvenv.cfg"
+    site = sys.modules.get("site")
+    if site is None or sys.flags.no_site:
+        return
+    folders = site.getsitepackages()
+    if site.ENABLE_USER_SITE:
+        folders.append(site.USER_SITE)
+    for folder in folders:
+        try:
+            names = posix.listdir(folder)
+        except OSError:
+            continue
+        for name in sorted(names):
+            if name.endswith(".pth"):
+                yield folder + "/" + name
+
+
+def _is_file(path):
+    try:
+        return posix.stat(path).st_mode & 0o170000 == 0o100000
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,159 @@
+"""Readies `__main__` and the program's main part, so that it can be called as CPython would call it."""
+
+import posix
+import sys
+
+from . import _plan
+from ._search_path import absolute, importer_of
+
+IGNORE_COOKIE = 0x10  # PyCF_IGNORE_COOKIE: what -c is given is text, not a file
+
+function = type(lambda: None)
+
+
+class Fallback(Exception):
+    """Only an ordinary start can do this."""
+
+
+def new_main_module():
+    """Puts an empty `__main__` in place of the front end's own, as the interpreter makes it at its start."""
+    module = type(sys)("__main__")
+    names = module.__dict__
+    names["__loader__"] = sys.modules["_frozen_importlib"].BuiltinImporter
+    names["__annotations__"] = {}
+    names["__builtins__"] = sys.modules["builtins"]
+    sys.modules["__main__"] = module
+    return module
+
+
+def script_name(given, script):
+    """What `__file__` and tracebacks say for a script: its absolute path, and as it was given up to CPython 3.8.
+
+    given: as in argv. script: its absolute path where the image knows it, else None.
+    """
+    if script is None:
+        script = absolute(given)
+    if ABSOLUTE_SCRIPT or absolute(given) != script:
+        return script
+    return given
+
+
+class Prepared:
+    """A script that was read and compiled before the freeze. filename and code, and whether it is a folder or archive."""
+
+    def __init__(self, given, script):
+        self.filename = script_name(given, script)
+        self.is_package = importer_of(script) is not None
+        self.source = None if self.is_package else _plan.read_file(_plan.encode(script))
+        self.code = None if self.is_package else self._compile()
+
+    def _compile(self):
+        # A warning must show at each start, so what warns is compiled at each start.
+        filters = sys.modules["_warnings"].filters
+        filters.insert(0, ("error", None, Warning, None, 0))
+        try:
+            return compile_script(self.source, self.filename)
+        except Exception:
+            return None
+        finally:
+            del filters[0]
+
+
+def compile_script(source, filename):
+    """Compiles a script. Raises SyntaxError, or Fallback for what is not Python source."""
+    if b"\0" in source or filename.endswith(".pyc") or source[:2] == PYC_MAGIC:
+        raise Fallback
+    return compile(source, filename, "exec", 0, True)
+
+
+def call_of(main, module, prepared=None):
+    """Returns a function without arguments that runs the main part: a function with the main part's own code, so that
+    no other frame comes in.
+
+    main: an _arguments.Main. module: the `__main__`. prepared: the script as it was when freezing, if this is it. Raises Fallback.
+    """
+    kind = main.kind
+    names = module.__dict__
+    if kind == "module":
+        return _runpy(main.value, True)
+    if kind == "code":
+        return function(_compile_code(main.value), names)
+    if kind == "stdin":
+        code, error = _compile_stdin()
+        if error is not None:
+            return function(_raise.__code__, globals(), "<module>", (error,))
+        return function(code, _as_file(names, "<stdin>", None))
+    if prepared is not None:
+        filename = prepared.filename
+        if prepared.is_package:
+            return _runpy("__main__", False)
+        code = prepared.code
+    else:
+        filename = script_name(main.value, None)
+        if importer_of(filename) is not None:
+            return _runpy("__main__", False)
+        code = None
+    if code is None:
+        try:
+            code = compile_script(_plan.read_file(_plan.encode(filename)), filename)
+        except (OSError, SyntaxError, ValueError, OverflowError):
+            raise Fallback from None
+    return function(code, _as_file(names, filename, SourceFileLoader("__main__", filename)))
+
+
+def _as_file(names, filename, loader):
+    names["__file__"] = filename
+    names["__cached__"] = None
+    if loader is not None:
+        names["__loader__"] = loader
+    return names
+
+
+def _compile_code(text):
+    text += "\n"
+    try:
+        text.encode()
+        code = compile(text, "<string>", "exec", IGNORE_COOKIE, True)
+    except (SyntaxError, ValueError, OverflowError):
+        raise Fallback from None
+    if CODE_IN_LINECACHE:
+        import linecache
+
+        linecache._register_code("<string>", text, "<string>")
+    return code
+
+
+def _compile_stdin():
+    try:
+        start = posix.lseek(0, 0, 1)
+    except OSError:
+        start = None
+    try:
+        if posix.isatty(0):
+            raise Fallback  # an interactive session
+        return compile_script(_plan.read_all(0), "<stdin>"), None
+    except (Fallback, OSError, SyntaxError, ValueError) as error:
+        if start is not None:
+            posix.lseek(0, start, 0)
+        elif isinstance(error, SyntaxError):
+            # The input cannot be read a second time: the error is the program's end.
+            return None, error.with_traceback(None)
+        raise Fallback from None
+
+
+def _raise(error):
+    raise error
+
+
+def _runpy(name, as_module):
+    import runpy
+
+    run = runpy._run_module_as_main
+    return function(run.__code__, run.__globals__, run.__name__, (name, as_module))
+
+
+# CPython makes the script's path absolute since 3.9, and keeps the source of -c for tracebacks since 3.13.
+ABSOLUTE_SCRIPT = sys.version_info >= (3, 9)
+CODE_IN_LINECACHE = sys.version_info >= (3, 13)
+SourceFileLoader = sys.modules["_frozen_importlib_external"].SourceFileLoader
+PYC_MAGIC = sys.modules["_frozen_importlib_external"].MAGIC_NUMBER[:2]

@@ -1,0 +1,93 @@
+"""The plan that the `snapboot` command hands over, and the report that it gets back.
+
+Both are files of NUL-terminated `key=value` entries; a repeated key makes a list; values are raw bytes.
+"""
+
+import posix
+import sys
+
+
+class Plan:
+    """What to freeze.
+
+    folder: the control directory (bytes). main: "bare", "script", "module" or "code". argv: the command as the kernel starts
+    it. main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of
+    modules. origins: whether to record where descriptors are opened.
+    """
+
+    def __init__(self, folder, entries):
+        fields = {}
+        for entry in entries:
+            key, _, value = entry.partition(b"=")
+            fields.setdefault(key.decode(), []).append(decode(value))
+        self.folder = folder
+        self.main = fields["main"][0]
+        self.argv = fields["argv"]
+        self.main_index = int(fields["main_index"][0])
+        self.script = fields.get("script", [None])[0]
+        self.preload = fields.get("preload", [])
+        self.origins = fields.get("origins") == ["1"]
+
+
+class Report:
+    """What came of it: an ordered list of (key, value); value is str or bytes."""
+
+    def __init__(self):
+        self.entries = []
+
+    def add(self, key, value):
+        """Adds one entry."""
+        self.entries.append((key, value))
+
+    def write(self, folder):
+        """Writes `report` into the control directory. Raises OSError."""
+        lines = [key.encode() + b"=" + encode(value).replace(b"\0", b"") + b"\0" for key, value in self.entries]
+        write_file(folder + b"/report", b"".join(lines))
+
+
+def read_plan(folder):
+    """Reads `plan` in the control directory (bytes). Raises OSError, or KeyError for a plan without a needed key."""
+    return Plan(folder, read_file(folder + b"/plan").split(b"\0")[:-1])
+
+
+def read_file(path):
+    """The whole of a file. Raises OSError."""
+    descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    try:
+        return read_all(descriptor)
+    finally:
+        posix.close(descriptor)
+
+
+def read_all(descriptor):
+    """Reads a descriptor up to its end. Raises OSError."""
+    parts = []
+    while True:
+        part = posix.read(descriptor, 65536)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+
+
+def write_file(path, data):
+    """Writes a new file. Raises OSError."""
+    descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+    try:
+        while data:
+            data = data[posix.write(descriptor, data) :]
+    finally:
+        posix.close(descriptor)
+
+
+def encode(text):
+    """Text to bytes, as `os.fsencode` does."""
+    return text if isinstance(text, bytes) else text.encode(ENCODING, ERRORS)
+
+
+def decode(data):
+    """Bytes to text, as `os.fsdecode` does."""
+    return data.decode(ENCODING, ERRORS)
+
+
+ENCODING = sys.getfilesystemencoding()
+ERRORS = sys.getfilesystemencodeerrors()

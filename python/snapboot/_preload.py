@@ -1,0 +1,110 @@
+"""Loads what the program needs, so that it is in the image."""
+
+import posix
+import sys
+
+from ._fork import fork
+
+
+class UnknownPreload(Exception):
+    """A name in --preload that there is no module for. Its text says what was looked for, where, and what to do."""
+
+
+def load_preloads(names):
+    """Imports the modules that the user asked for. Raises UnknownPreload, or whatever a module raises."""
+    for name in names:
+        try:
+            __import__(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (name + ".").startswith(error.name + "."):
+                raise
+            raise UnknownPreload(_explain(name, error.name)) from None
+
+
+def _explain(name, missing):
+    asked = "--preload %s: there is no module %r" % (name, missing)
+    if not all(part.isidentifier() for part in name.split(".")):
+        return asked + ". Expected the name of a module, as `import` takes it, such as flask or django.core.management."
+    places = ", ".join(entry or "the current directory" for entry in sys.path)
+    return "%s in %s (searched by %s). Check its spelling, install it there, or leave it out of --preload." % (
+        asked,
+        places,
+        sys.executable or "this interpreter",
+    )
+
+
+def load_imports(imports, package, folder):
+    """Imports what the main part imports first, as far as that goes unnoticed.
+
+    imports: a list of Import. package: what relative ones are relative to. folder: the control directory (bytes).
+
+    The rest is left to the program's own run from the first one on that fails, writes something or ends the process: that
+    must happen at each start. Which one that is, a child finds out, so that this process stays clean.
+    """
+    if imports:
+        for one, good in zip(imports, _rehearse(imports, package, folder)):
+            if good:
+                one.run(package)
+
+
+def _rehearse(imports, package, folder):
+    """Has a child run the imports. Returns, for those it got through without a word, whether they succeeded."""
+    passed, tell = posix.pipe()
+    child = fork()
+    if not child:
+        try:
+            _rehearse_in_child(imports, package, folder, tell)
+        finally:
+            posix._exit(0)
+    posix.close(tell)
+    posix.waitpid(child, 0)
+    # A process that an import started may hold the other end for ever: take what is there.
+    posix.set_blocking(passed, False)
+    try:
+        marks = posix.read(passed, 65536)
+    except BlockingIOError:
+        marks = b""
+    posix.close(passed)
+    return [mark == GOOD[0] for mark in marks]
+
+
+def _rehearse_in_child(imports, package, folder, tell):
+    heard = posix.open(folder + b"/rehearsal", posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+    nothing = posix.open("/dev/null", posix.O_RDONLY)
+    posix.dup2(nothing, 0)
+    posix.close(nothing)
+    posix.dup2(heard, 1)
+    posix.dup2(heard, 2)
+    for one in imports:
+        mark = GOOD
+        try:
+            one.run(package)
+        except ImportError:
+            if not one.guarded:
+                raise
+            mark = GUARDED
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        if posix.fstat(heard).st_size:
+            return
+        posix.write(tell, mark)
+
+
+# What the child says of an import: it succeeded; it failed, and the program is prepared for that.
+GOOD = b"+"
+GUARDED = b"-"
+
+
+def module_source(name):
+    """The source of what `python -m name` runs, and the package it is in; imports its parents, as that does.
+
+    Returns (None, None) when there is no such module or no source: the thawed program will say so.
+    """
+    import runpy
+
+    try:
+        found, spec, _ = runpy._get_module_details(name) if name != "__main__" else runpy._get_main_module_details()
+        return spec.loader.get_source(found), spec.parent
+    except Exception:
+        return None, None

@@ -1,0 +1,72 @@
+"""The first entry of `sys.path`, as CPython computes it from the command line."""
+
+import posix
+import sys
+
+
+def is_safe():
+    """Whether the interpreter runs with -I or -P, which leave that entry out."""
+    flags = sys.flags
+    return bool(flags.isolated or getattr(flags, "safe_path", False))
+
+
+def absolute(path):
+    """A path made absolute as CPython does for scripts: nothing is resolved."""
+    return path if path.startswith("/") else posix.getcwd() + "/" + path
+
+
+def first_entry(main):
+    """The entry for a main part that is neither a folder nor an archive; None if there is to be none.
+
+    main: an _arguments.Main.
+    """
+    if is_safe():
+        return None
+    if main.kind == "code":
+        return ""
+    if main.kind == "module":
+        try:
+            return posix.getcwd()
+        except OSError:
+            return None
+    return _folder_of(main.argv[0])
+
+
+def importer_of(path):
+    """What imports from `path` when that is a folder or an archive; None otherwise. Remembered as CPython remembers it."""
+    cache = sys.path_importer_cache
+    if path not in cache:
+        importer = None
+        for hook in sys.path_hooks:
+            try:
+                importer = hook(path)
+                break
+            except ImportError:
+                pass
+        cache[path] = importer
+    return cache[path]
+
+
+def _folder_of(path):
+    """The folder of a script, with the script's own symbolic link followed once and then the whole path resolved."""
+    try:
+        link = posix.readlink(path)
+    except OSError:
+        pass
+    else:
+        if link.startswith("/") or "/" not in link:
+            path = link if link.startswith("/") else path
+        else:
+            path = path[: path.rfind("/") + 1] + link
+    head, slash, _ = _resolve(path).rpartition("/")
+    return head or slash
+
+
+def _resolve(path):
+    try:
+        posix.stat(path)
+    except (OSError, ValueError):
+        return path
+    import posixpath
+
+    return posixpath.realpath(path)

@@ -1,0 +1,149 @@
+"""From the interpreter's start to the program's main part, stage by stage."""
+
+import posix
+import sys
+import gc
+
+from . import _context, _exit, _fork, _hooks, _imports, _inputs, _main, _origins, _plan, _preload, _trampoline
+
+
+def run():
+    """Boots the program that the plan names and freezes it. Returns in the thawed process, ready for its main part."""
+    Freeze().run()
+
+
+class Freeze:
+    """One freeze, from the plan to the report, and what comes after the thaw."""
+
+    def __init__(self):
+        self.context = _context.Context()
+        self.exit = _exit.Exit()
+        self.report = _plan.Report()
+        self.folder = self.context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
+        self.plan = _plan.read_plan(self.folder)
+        self.origins = _origins.Origins() if self.plan.origins else None
+        self.front_end = _hooks.FrontEnd(self._freeze_point)
+        self.running = False
+
+    def run(self):
+        """See the function."""
+        _hooks.install(self.front_end)
+        main = self.context.begin(self.plan)
+        try:
+            _preload.load_preloads(self.plan.preload)
+            source, package = self._source_of(main)
+            if source is not None:
+                _preload.load_imports(_imports.leading_imports(source), package, self.folder)
+        except _preload.UnknownPreload as error:
+            self._end(_fork.USER_MISTAKE, str(error))
+        except BaseException as error:
+            self._raised(error)
+        if source is not None and b"freeze_point" in _plan.encode(source):
+            self.running = True
+            self._start(main, self._never_reached)
+        else:
+            self._freeze()
+            self._start(self._thawed(), self.exit.leave)
+
+    def _source_of(self, main):
+        """The source of the main part and the package that it is in, as far as they are known before the thaw."""
+        if main.kind == "code":
+            return main.value, None
+        prepared = self.context.prepared
+        if prepared is not None:
+            if not prepared.is_package:
+                return prepared.source, None
+            return _preload.module_source("__main__")
+        if main.kind == "module":
+            return _preload.module_source(main.value)
+        return None, None
+
+    def _freeze_point(self):
+        """Freezes deep in the program's own call stack."""
+        if sys.modules["_thread"].get_ident() != self.thread:
+            raise RuntimeError("snapboot.freeze_point() must be called in the main thread")
+        self._freeze()
+        self._thawed()
+
+    thread = sys.modules["_thread"].get_ident()
+
+    def _freeze(self):
+        """Returns in the thawed process only."""
+        try:
+            self.front_end.run_before()
+        except BaseException as error:
+            self._raised(error)
+        self.context.settle()
+        self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
+        for name in self.plan.preload:
+            self.report.add("preloaded", name)
+        for path in _inputs.loaded_files(self.plan.script):
+            self.report.add("loaded", path)
+        if self.origins is not None:
+            for origin in self.origins.found():
+                self.report.add("fd_origin", origin)
+        for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+            if stream is not None:
+                stream.flush()
+        gc.collect()
+        self.exit.settle()
+        gc.collect()
+        gc.freeze()
+        status = _fork.freeze(self.folder)
+        if status is not None:
+            self._end(*_fork.outcome(status))
+        self.front_end.state = "thawed"
+
+    def _thawed(self):
+        """Makes the thawed process the new one. Returns its main part."""
+        try:
+            main = self.context.renew()
+        except _main.Fallback:
+            self.context.fall_back()
+        try:
+            self.front_end.run_after()
+        except BaseException as error:
+            self.exit.leave([error])
+        return main
+
+    def _start(self, main, leave):
+        try:
+            call = _main.call_of(main, self.context.module, self.context.prepared)
+        except _main.Fallback:
+            if self.running:
+                self._end(_fork.USER_MISTAKE, "the script cannot be compiled; run it the ordinary way to see why")
+            self.context.fall_back()
+        self.trampoline = _trampoline.Trampoline(call, leave)
+
+    def _never_reached(self, holder):
+        """The main part ended. In the thawed process, as it should; while freezing, before it came to its freeze point."""
+        if self.front_end.state == "thawed":
+            self.exit.leave(holder)
+        error = holder.pop()
+        if error is not None:
+            self._raised(error, "the program ended before it came to snapboot.freeze_point()")
+        self._end(
+            _fork.USER_MISTAKE,
+            "the program ended without calling snapboot.freeze_point(), which its main part mentions. Expected that call on "
+            "the way that the given arguments lead; move it there, or take it out to freeze before the main part",
+        )
+
+    def _raised(self, error, text=None):
+        """The program's own code raised while it was booted: shows that as Python does, and ends."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_exit.FOLDER):
+            trace = trace.tb_next
+        sys.__excepthook__(type(error), error.with_traceback(trace), trace)
+        self._end(_fork.PROGRAM_RAISED, text)
+
+    def _end(self, status, error=None):
+        """Ends the freezing process without running the program's exit handlers: what they undo is in the image."""
+        if error is not None:
+            self.report.add("error", error)
+        self.report.write(self.folder)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:
+                pass
+        posix._exit(status)

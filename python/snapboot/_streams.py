@@ -1,0 +1,121 @@
+"""The standard streams: made anew for what descriptors 0, 1 and 2 are after the thaw, as CPython's start makes them.
+
+The three objects of each stream (text, buffer, raw file) keep their identity, since modules may have taken hold of any of them
+when they were imported (`logging.StreamHandler(sys.stderr)`, `click`): their `__init__` is called again, which
+the C implementation of `io` allows and which replaces their whole state.
+"""
+
+import _io
+import posix
+import sys
+
+DEFAULT_BUFFER_SIZE = _io.DEFAULT_BUFFER_SIZE
+
+
+class Stream:
+    """One standard stream of the frozen process."""
+
+    def __init__(self, name, descriptor):
+        self.name = name
+        self.descriptor = descriptor
+        self.text = text = sys.__dict__["__" + name + "__"]
+        if text is None:
+            return
+        self.buffer = text.buffer
+        # Python's option -u leaves out the buffer of the writing ones.
+        self.raw = getattr(self.buffer, "raw", self.buffer)
+        self.buffered = self.raw is not self.buffer
+        self.interactive = self.raw.isatty()
+        self.line_buffering = text.line_buffering
+        self.views = []
+
+    def settle(self):
+        """Notes how the program has set the stream up. To be called right before the freeze."""
+        if self.text is None:
+            return
+        for text in (self.text, sys.__dict__.get(self.name)):
+            if type(text) is not _io.TextIOWrapper or any(text is view[0] for view in self.views):
+                continue
+            try:
+                if text.buffer is not self.buffer:
+                    continue
+            except ValueError:  # detached: the program has made something else of the buffer
+                continue
+            kept = None if text.line_buffering == self.line_buffering else text.line_buffering
+            self.views.append((text, text.encoding, text.errors, kept, text.write_through))
+
+    def renew(self):
+        """Makes the stream right for its descriptor as that is now.
+
+        Returns False when it is closed. Raises IsADirectoryError, as an ordinary start would end with.
+        """
+        raw = self.raw
+        descriptor = self.descriptor
+        try:
+            raw.__init__(descriptor, "wb" if descriptor else "rb", False)
+        except IsADirectoryError:
+            raise
+        except OSError:
+            return False
+        raw.name = "<" + self.name + ">"
+        interactive = raw.isatty()
+        if self.buffered:
+            size = DEFAULT_BUFFER_SIZE
+            if not interactive and raw._blksize > 1:
+                size = raw._blksize
+            self.buffer.__init__(raw, size)
+        by_line = self.by_line_allowed and (interactive or (descriptor == 2 and STDERR_BY_LINE))
+        for text, encoding, errors, kept, write_through in self.views:
+            text.__init__(self.buffer, encoding, errors, "\n", by_line if kept is None else kept, write_through)
+        return True
+
+
+class Streams:
+    """All three of them."""
+
+    def __init__(self):
+        """To be made before the program can change anything."""
+        self.all = [Stream("stdin", 0), Stream("stdout", 1), Stream("stderr", 2)]
+        unbuffered = any(stream.text is not None and not stream.buffered for stream in self.all)
+        for stream in self.all:
+            stream.by_line_allowed = not unbuffered
+
+    def settle(self):
+        """See Stream.settle."""
+        for stream in self.all:
+            stream.settle()
+
+    def renew(self):
+        """Makes all three anew. Raises IsADirectoryError (see Stream.renew)."""
+        for stream in self.all:
+            if stream.text is None:
+                self._create(stream)
+            elif not stream.renew():
+                names = sys.__dict__
+                dunder = "__" + stream.name + "__"
+                if names[stream.name] is names[dunder]:
+                    names[stream.name] = None
+                names[dunder] = None
+
+    def _create(self, stream):
+        """Makes a stream that was closed while freezing, and is not now."""
+        try:
+            posix.fstat(stream.descriptor)
+        except OSError:
+            return
+        model = next((view for other in self.all for view in getattr(other, "views", ())), None)
+        encoding = model[1] if model else sys.getfilesystemencoding()
+        errors = "backslashreplace" if stream.descriptor == 2 else "strict"
+        text = _io.open(stream.descriptor, "w" if stream.descriptor else "r", -1, encoding, errors, "\n", False)
+        text.buffer.raw.name = "<" + stream.name + ">"
+        text.mode = "w" if stream.descriptor else "r"
+        if stream.descriptor == 2:
+            text.reconfigure(line_buffering=True)
+        names = sys.__dict__
+        names["__" + stream.name + "__"] = text
+        if names[stream.name] is None:
+            names[stream.name] = text
+
+
+# CPython 3.9 made stderr line-buffered for all kinds of files.
+STDERR_BY_LINE = sys.version_info >= (3, 9)

@@ -1,0 +1,97 @@
+"""Runs a command the ordinary way and thawed, and gives both results in one form."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+FRONT_END = os.path.join(ROOT, "python", "snapboot")
+SNAPBOOT = os.path.join(ROOT, "target", "release", "snapboot")
+# What a test machine may have set, and a test must not depend on.
+UNWANTED = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONWARNINGS")
+
+
+class Result:
+    """How a process ended."""
+
+    def __init__(self, status, stdout, stderr):
+        self.status = status
+        self.stdout = stdout.decode("utf-8", "backslashreplace")
+        self.stderr = stderr.decode("utf-8", "backslashreplace")
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+    def __repr__(self):
+        return "status %r\n--- stdout\n%s--- stderr\n%s" % (self.status, self.stdout, self.stderr)
+
+
+def clean_environment(**extra):
+    """The environment for programs under test."""
+    environment = {name: value for name, value in os.environ.items() if name not in UNWANTED}
+    environment.update(extra)
+    return environment
+
+
+def ordinary(argv, input=b"", cwd=None, env=None, **streams):
+    """Runs a command as it is."""
+    return _run(argv, input, cwd, env or clean_environment(), **streams)
+
+
+def _run(argv, input, cwd, env, **streams):
+    done = subprocess.run(
+        argv, input=input, cwd=cwd, env=env, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **streams
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+class Simulated:
+    """An image that is none: each run boots the program, forks, and continues in the child (see simulate.py)."""
+
+    def __init__(self, command, main_index, kind, preload=(), script=None, cwd=None, env=None):
+        self.command = list(command)
+        self.main_index = main_index
+        self.kind = kind
+        self.preload = preload
+        self.script = script
+        self.cwd = cwd
+        self.env = env or clean_environment()
+        self.folder = tempfile.mkdtemp(prefix="simulated-")
+
+    def close(self):
+        """Removes the control directory."""
+        shutil.rmtree(self.folder)
+
+    def plan(self):
+        """Writes the plan."""
+        entries = [("main", self.kind), ("main_index", str(self.main_index))]
+        entries += [("argv", one) for one in self.command]
+        entries += [("preload", one) for one in self.preload]
+        if self.script is not None:
+            entries.append(("script", self.script))
+        self._write("plan", ["%s=%s" % entry for entry in entries])
+
+    def _write(self, name, strings):
+        with open(os.path.join(self.folder, name), "wb") as file:
+            file.write(b"".join(os.fsencode(one) + b"\0" for one in strings))
+
+    def report(self):
+        """The report of the last run, as a list of (key, value)."""
+        with open(os.path.join(self.folder, "report"), "rb") as file:
+            entries = file.read().split(b"\0")[:-1]
+        return [tuple(entry.decode().split("=", 1)) for entry in entries]
+
+    def run(self, arguments=(), input=b"", cwd=None, env=None):
+        """What running the image with `arguments` gives."""
+        self.plan()
+        env = env or self.env
+        self._write("arguments", self.command + list(arguments))
+        self._write("environment", ["%s=%s" % entry for entry in env.items()])
+        boot = dict(self.env, SNAPBOOT_FREEZE_DIR=self.folder, SNAPBOOT_FRONT_END=FRONT_END)
+        argv = self.command[: self.main_index] + [os.path.join(HERE, "simulate.py")]
+        # The shell gives the thawed process' descriptors their places, and the freezing one others.
+        script = 'exec 7<&0 8>&1 9>&2 </dev/null; cd "$1"; shift; exec "$@"'
+        return _run(["sh", "-c", script, "sh", self.cwd or os.getcwd()] + argv, input, cwd, boot)

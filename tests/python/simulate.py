@@ -1,0 +1,75 @@
+"""A thaw without freezer and launcher: the front end's fork simply goes on in its child, which is given the new process' descriptors.
+
+Started as `python [options] simulate.py` with SNAPBOOT_FREEZE_DIR set. Besides `plan`, the folder holds `arguments` and
+`environment`, NUL-terminated: what the kernel would say of the thawed process. Descriptors 7, 8 and 9 become its 0, 1 and 2; one that is
+not open stands for a closed stream. Ends as the thawed process ends.
+"""
+
+import posix
+import sys
+
+RESULT = 7
+
+
+def simulate(folder, front_end):
+    """Loads the front end, replaces what only a real thaw has, and starts it."""
+    known = set(sys.modules)
+    path = front_end + "/_freeze.py"
+    names = {"__name__": "front end"}
+    with open(path) as file:
+        exec(compile(file.read(), path, "exec"), names)
+    load = names["_loader"](front_end)
+    stages = load("_stages")
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+    process = load("_process")
+    fork = load("_fork")
+    process.arguments = lambda: strings(folder + b"/arguments")
+    process.environment = lambda: strings(folder + b"/environment")
+    really_freeze = fork.freeze
+
+    def freeze(folder):
+        status = really_freeze(folder)
+        if status is None:
+            become_new_process(folder)
+            return None
+        end_as(status)
+
+    fork.freeze = freeze
+    stages.run()
+
+
+def strings(path):
+    with open(path, "rb") as file:
+        return file.read().split(b"\0")[:-1]
+
+
+def become_new_process(folder):
+    """In the child: takes over the descriptors and the C library's environment."""
+    for number in range(3):
+        try:
+            posix.dup2(RESULT + number, number)
+            posix.close(RESULT + number)
+        except OSError:
+            posix.close(number)
+    new = dict(entry.split(b"=", 1) for entry in strings(folder + b"/environment"))
+    for name in set(posix.environ) | {b"SNAPBOOT_ARM"}:
+        posix.unsetenv(name)
+    for name, value in new.items():
+        posix.putenv(name, value)
+
+
+def end_as(status):
+    """In the parent: ends as the child ended."""
+    if posix.WIFSIGNALED(status):
+        import _signal
+
+        number = posix.WTERMSIG(status)
+        if number != _signal.SIGKILL:
+            _signal.signal(number, _signal.SIG_DFL)
+        posix.kill(posix.getpid(), number)
+    posix._exit(posix.WEXITSTATUS(status))
+
+
+if __name__ == "__main__":
+    simulate(posix.environ[b"SNAPBOOT_FREEZE_DIR"], posix.environ[b"SNAPBOOT_FRONT_END"].decode())
