@@ -61,10 +61,10 @@ impl<'a> Plan<'a> {
             if name == b"[vsyscall]" || (area.start >= RESERVED_START && area.end <= RESERVED_END) {
                 continue;
             }
-            if let Some(problem) = problem(area) {
-                self.refuse(area, problem);
-            } else if name == b"[vdso]" || name.starts_with(b"[vvar") {
+            if name == b"[vdso]" || name.starts_with(b"[vvar") {
                 self.add_vdso(area);
+            } else if let Some(problem) = problem(area) {
+                self.refuse(area, problem);
             } else if name == b"[stack]" {
                 self.add_stack(area, below)?;
             } else if area.shared {

@@ -43,7 +43,7 @@ pub const RESERVED_START: u64 = 0x1000_0000_0000;
 
 /// The end of the range that belongs to launcher and freezer. A process that has memory of its own here
 /// cannot be frozen.
-pub const RESERVED_END: u64 = RESERVED_START + 0x10_0000_0000;
+pub const RESERVED_END: u64 = RESERVED_START + 0x20_0000_0000;
 
 /// A 64-bit checksum against accidental damage (XXH3), used for head, command and tables.
 pub fn checksum(bytes: &[u8]) -> u64 {
