@@ -59,7 +59,7 @@ class CommandLine
   def add_code(text)
     return @honoured = false unless text
 
-    @code = "#{@code}#{text}\n"
+    (@code ||= String.new(encoding: text.encoding)) << text << "\n"
   end
 
   def add_directories(list)

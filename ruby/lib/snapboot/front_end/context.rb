@@ -24,8 +24,9 @@ class Context
       @hole = file.fileno < 3
       file.read
     end
-    @words = text.force_encoding(@encoding).split("\0", -1)
+    @words = text.split("\0", -1)
     @words.pop
+    @words.each { |word| word.force_encoding(@encoding) }
     fall_back if @hole
   end
 

@@ -8,7 +8,7 @@ class Exit
   DESCRIPTORS = "/proc/self/fd"
 
   # What gem_prelude loads: it registers no exit handlers.
-  ORDINARY_FEATURES = %r{/rubygems|/did_you_mean|/error_highlight|/syntax_suggest|/bundled_gems|/monitor\.|/rbconfig\.rb|/enc/}.freeze
+  ORDINARY_FEATURES = %r{/(?:rubygems|did_you_mean|error_highlight|monitor|rbconfig|enc)[./]}
 
   # To be called first of all. +own_feature+ is the front end's entry.
   def initialize(own_feature)
@@ -35,7 +35,8 @@ class Exit
     return unless @quick
 
     error = $!
-    return unless error.nil? || error.is_a?(SystemExit)
+    # With a cause it may have replaced an error that Ruby still has to show.
+    return unless error.nil? || (error.is_a?(SystemExit) && error.cause.nil?)
     return if Thread.list.size > 1 || Ractor.count > 1 || descriptors_opened?
 
     @writers.each { |io| io.flush unless io.closed? }

@@ -2,7 +2,7 @@
 
 # One freeze, from the start of Ruby to the main part of the thawed program.
 class FreezeRun
-  SUPPORTED = /\A3\.[01]\./.freeze
+  SUPPORTED = /\A3\.[01]\./
   # An object is old, and left alone by the short garbage collections, after surviving this many.
   COLLECTIONS = 4
 
@@ -109,7 +109,8 @@ class FreezeRun
     @inputs.report_to(@report, @plan.value("script"))
     @origins&.report_to(@report)
     @inputs = @origins = nil
-    require "thread" # a feature that is always there: makes Ruby index the changed list of features now
+    # A feature that is always there: makes Ruby index the changed list of features now.
+    require "thread" # rubocop:disable Lint/RedundantRequireStatement
     COLLECTIONS.times { GC.start }
   rescue StandardError, ScriptError => e
     @report.program_failed(e, @directory)

@@ -36,16 +36,10 @@ class MainScript
   # Calls the block when the script is about to be parsed.
   def before_parse(&block)
     script = self
-    parsing = false
-    @stream.define_singleton_method(:set_encoding) do |*encodings|
-      if parsing
-        script.parsed
-      else
-        parsing = true
-        block.call
-        encodings[0] = script.encoding || encodings[0]
-      end
-      super(*encodings)
+    on_set_encoding do |encodings|
+      script.stop_watching
+      block.call
+      encodings[0] = script.encoding || encodings[0]
     end
   end
 
@@ -63,14 +57,9 @@ class MainScript
 
   # Runs +code+ as `ruby -e` does. False when it cannot.
   def run_code(code)
-    return false unless supply(code)
+    return false unless same_in_utf8?(code) && supply(code)
 
-    @encoding = Encoding.find("locale")
-    # Where error messages find the code that they quote; Ruby keeps the text of an ordinary -e, but not of a script.
-    if RubyVM.respond_to?(:keep_script_lines) && !RubyVM.keep_script_lines
-      @forget_lines = true
-      RubyVM.keep_script_lines = true
-    end
+    keep_lines
     rename("-e", pathless: true)
   end
 
@@ -96,13 +85,40 @@ class MainScript
   # The encoding of the source, when it is not the one that Ruby takes for files.
   attr_reader :encoding
 
-  # Called when Ruby has parsed the script.
-  def parsed
-    RubyVM.keep_script_lines = false if @forget_lines
+  # Takes the hook out again.
+  def stop_watching
     @stream.singleton_class.__send__(:remove_method, :set_encoding)
   end
 
   private
+
+  # Calls the block with the arguments, which it may change, before Ruby sets the encoding of the stream.
+  def on_set_encoding
+    ordinary = IO.instance_method(:set_encoding)
+    @stream.define_singleton_method(:set_encoding) do |*encodings|
+      yield encodings
+      ordinary.bind_call(self, *encodings)
+    end
+  end
+
+  # Code in -e is in the encoding of the locale. But when its lines are kept, see below, the parser takes it for UTF-8.
+  # In other locales only code goes on whose result cannot depend on the encoding of its literals.
+  def same_in_utf8?(code)
+    Encoding.find("locale") == Encoding::UTF_8 ||
+       (code.ascii_only? && !code.match?(/\\|<<|%c|ncod|ENCOD|Marshal|concat|force|chr|pack/))
+  end
+
+  # Error messages quote the code they are about. Ruby keeps the text of an ordinary -e for them, but not of a script.
+  def keep_lines
+    return if !RubyVM.respond_to?(:keep_script_lines) || RubyVM.keep_script_lines
+
+    RubyVM.keep_script_lines = true
+    script = self
+    on_set_encoding do
+      script.stop_watching
+      RubyVM.keep_script_lines = false
+    end
+  end
 
   def supply(code)
     return false if code.bytesize > LARGEST_PIPE
@@ -140,6 +156,7 @@ class MainScript
   # Ruby has two references to the name: the string, and a C pointer to its first buffer, which it compares with "-" to see
   # whether there is a path at all. The copy takes over that buffer, and is kept so that the pointer stays valid.
   def rename(name, pathless:)
+    $0.replace(name) # -r libraries may look at it; Ruby sets it once more
     if pathless
       @name.setbyte(0, 45)
       @name.setbyte(1, 0)

@@ -2,7 +2,7 @@
 
 # Remembers where descriptors were opened. Used only in the second, diagnosing run after a refusal: it is slow.
 class Origins
-  OPENERS = /\A(new|initialize|open|sysopen|for_fd|popen|pipe|pair|socketpair|dup|accept|connect)|open/.freeze
+  OPENERS = /\A(new|initialize|open|sysopen|for_fd|popen|pipe|pair|socketpair|dup|accept|connect)|open/
 
   def initialize(front_end_directory)
     @front_end = front_end_directory

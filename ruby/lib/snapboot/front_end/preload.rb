@@ -45,15 +45,15 @@ class Preload
     found = candidates.find { |candidate| File.file?(candidate) }
     return File.realpath(found) if found
 
-    @report.user_mistake("unknown preload #{name}: there is no file #{candidates.join(', ')}. " \
+    @report.user_mistake("unknown preload #{name}: there is no file #{candidates.join(", ")}. " \
                          "A path is taken relative to the current directory, #{Dir.pwd}.")
   end
 
   def unknown(name)
     places = $LOAD_PATH.map(&:to_s)
-    gems = defined?(Gem.path) ? ", nor in a gem below #{Gem.path.join(', ')}" : ""
+    gems = defined?(Gem.path) ? ", nor in a gem below #{Gem.path.join(", ")}" : ""
     @report.user_mistake("unknown preload #{name}: `require #{name.inspect}` finds it in none of the #{places.size} load " \
-                         "path entries (#{places.join(', ')})#{gems}. Check the spelling; install the gem for this Ruby " \
+                         "path entries (#{places.join(", ")})#{gems}. Check the spelling; install the gem for this Ruby " \
                          "(#{RUBY_VERSION}), or add its directory with -I; a file of your own is named by its path, " \
                          "as in ./#{name}.")
   end

@@ -17,6 +17,6 @@ module Recipes
   end
 end
 
-Dir.glob("#{File.dirname(__dir__)}/recipes/*.rb").sort.each do |recipe|
+Dir.glob("#{File.dirname(__dir__)}/recipes/*.rb").each do |recipe|
   module_eval(File.read(recipe, encoding: Encoding::UTF_8), recipe)
 end

@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+require_relative "support/programs"
+
+# Preloads, hooks, freeze points and the report.
+class FreezeTest < SameResult
+  HOOKS = "require #{"#{ROOT}/ruby/lib/snapboot".inspect}\n"
+
+  def test_versions_are_equal
+    require "#{ROOT}/ruby/lib/snapboot/version"
+    assert_equal File.read("#{ROOT}/Cargo.toml")[/^version = "(.*)"/, 1], Snapboot::VERSION
+  end
+
+  def test_hooks_in_an_ordinary_start
+    file("hooks.rb", "#{HOOKS}p Snapboot.state\nSnapboot.before_freeze { p 1 }\nSnapboot.after_thaw { p 2 }\n" \
+                     "Snapboot.defer { p 3 }\nSnapboot.freeze_point\np Snapboot.freeze_point")
+    assert_equal ":ordinary\n3\nnil\n", Programs.new(["hooks.rb"], [], directory: @directory).ordinary.output
+  end
+
+  def test_hooks_of_a_preload
+    file("boot.rb", "#{HOOKS}p Snapboot.state\n2.times { |i| Snapboot.before_freeze { p [:before, i] } }\n" \
+                    "2.times { |i| Snapboot.after_thaw { p [:after, i] } }\nSnapboot.defer { p [:deferred, ENV['A']] }\n")
+    shown, report = thawed([], "-e", "p Snapboot.state; Snapboot.defer { p :now }", preload: ["./boot"],
+                                                                                environment: { "A" => "b" })
+    expected = "[:after, 0]\n[:after, 1]\n[:deferred, \"b\"]\n:thawed\n:now\n"
+    expected = ":freezing\n[:before, 1]\n[:before, 0]\n#{expected}" unless SNAPBOOT
+    assert_equal expected, shown.output
+    return if SNAPBOOT
+
+    assert_includes report, "preloaded=./boot"
+    assert_includes report, "loaded=#{@directory}/boot.rb"
+    assert_empty report.grep(/front_end|freeze\.rb/)
+  end
+
+  def test_failing_hooks_are_named
+    %w[before_freeze after_thaw].each do |kind|
+      file("boot.rb", "#{HOOKS}\nSnapboot.#{kind} { raise 'told' }\n")
+      shown, = thawed([], "-e", "p 1", preload: ["./boot"])
+      assert_match(/#{kind} hook .*boot\.rb:3 failed: told \(RuntimeError\)/, shown.errors)
+      assert_equal 1, shown.status
+    end
+  end
+
+  def test_freeze_point
+    file("points.rb", "#{HOOKS}p Snapboot.state, ARGV\nx = 5\nSnapboot.freeze_point\np Snapboot.state, ARGV, x, __FILE__, $0\n" \
+                      "at_exit { p :end }\nraise 'a' if ARGV == ['raise']\np DATA.read\n__END__\ndata\n")
+    shown, = thawed(["points.rb"], "given")
+    assert_equal "#{":freezing\n[]\n" unless SNAPBOOT}:thawed\n[\"given\"]\n5\n\"points.rb\"\n\"points.rb\"\n\"data\\n\"\n:end\n", shown.output
+    shown, = thawed(["points.rb"], "raise")
+    assert_equal "points.rb:7:in `<main>': a (RuntimeError)\n", shown.errors
+  end
+
+  def test_freeze_point_that_is_not_reached
+    file("never.rb", "# Snapboot.freeze_point\nat_exit { p 1 }\n")
+    shown, report = thawed(["never.rb"])
+    assert_equal 2, shown.status
+    assert_match(/ended without reaching Snapboot.freeze_point/, SNAPBOOT ? shown.errors : report.grep(/error/).join)
+  end
+
+  def test_unknown_preloads
+    { "no_such_feature" => /unknown preload no_such_feature.*load path.*Check the spelling/,
+      "./no/such" => %r{unknown preload ./no/such: there is no file .*/no/such\.rb} }.each do |name, message|
+      shown, report = thawed([], "-e", "p 1", preload: [name])
+      assert_equal 2, shown.status
+      assert_match message, SNAPBOOT ? shown.errors : report.grep(/^error=/).join
+      assert_empty shown.output
+    end
+  end
+
+  def test_preloads_that_fail
+    { "require 'missing_in_boot'" => /cannot load such file -- missing_in_boot \(LoadError\)/,
+      "raise 'told'" => /\A#{Regexp.escape(@directory)}.boot\.rb:1:in `<top \(required\)>': told \(RuntimeError\)$/,
+      "def a" => /syntax error/, "1.foo" => /undefined method/ }.each do |code, message|
+      file("boot.rb", code)
+      shown, = thawed([], "-e", "p 1", preload: ["./boot"])
+      assert_match message, shown.errors
+      refute_match(/front_end/, shown.errors)
+      assert_equal 1, shown.status
+    end
+  end
+
+  def test_exit_handlers_of_a_preload_run_in_the_thawed_process_only
+    file("boot.rb", "at_exit { puts 'handler' }")
+    shown, = thawed([], "-e", "puts 1", preload: ["./boot"])
+    assert_equal "1\nhandler\n", shown.output
+  end
+
+  def test_files_left_open_by_a_preload_are_flushed
+    file("boot.rb", "LOG = File.open('log', 'a'); LOG.write('booted ')")
+    thawed([], "-e", "LOG.write('ran')", preload: ["./boot"])
+    assert_equal "booted ran", File.read("#{@directory}/log")
+  end
+
+  def test_origins_of_descriptors
+    skip "the diagnosing run is started by the command" if SNAPBOOT
+    file("boot.rb", "\nA = File.open('boot.rb')\nB = IO.pipe\n")
+    programs = Programs.new([], ["-e", "1"], directory: @directory, preload: ["./boot"])
+    def programs.write_plan(place)
+      super
+      File.write("#{place}/plan", "origins=1\0", mode: "a")
+    end
+    programs.thawed
+    origins = programs.report.grep(/fd_origin/)
+    assert_equal [2, 3, 3], origins.map { |entry| entry[/boot\.rb:(\d+)\z/, 1].to_i }.sort
+  end
+
+  def test_nothing_of_the_front_end_is_loaded
+    code = "p Object.constants.sort, $LOADED_FEATURES.sort, $LOAD_PATH, ObjectSpace.method(:define_finalizer).arity, " \
+           "Process.singleton_methods.sort, Kernel.private_instance_methods.sort, global_variables.sort"
+    same_code code
+    same [file("script.rb", code)]
+    file("boot.rb", "require 'set'")
+    shown, = thawed([], "-e", "puts $LOADED_FEATURES.grep(/snapboot/)", preload: ["./boot"])
+    assert_equal "", shown.output
+  end
+end

@@ -1,0 +1,129 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "minitest/autorun"
+require "open3"
+require "rbconfig"
+require "tmpdir"
+
+ROOT = File.expand_path("../../..", __dir__)
+FRONT_END = "#{ROOT}/ruby/lib/snapboot"
+SNAPBOOT = ENV["SNAPBOOT"] && File.expand_path(ENV.fetch("SNAPBOOT"))
+
+# What a run showed.
+Shown = Struct.new(:output, :errors, :status, :signal) do
+  def self.of(output, errors, status)
+    new(output, errors.gsub(/0x\h{16}/, "0xADDRESS"), status.exitstatus, status.termsig)
+  end
+end
+
+# Runs one command the ordinary way, and frozen and thawed.
+class Programs
+  RUBY = RbConfig.ruby
+
+  # +command+: what follows the interpreter in COMMAND; +arguments+: what the image is given.
+  def initialize(command, arguments, directory:, preload: [], input: "", environment: {}, interpreter_options: [])
+    @options = interpreter_options
+    @command = command
+    @arguments = arguments
+    @directory = directory
+    @preload = preload
+    @input = input
+    @environment = environment
+  end
+
+  # COMMAND ARGS.
+  def ordinary
+    run(RUBY, *@options, *@command, *@arguments)
+  end
+
+  # IMAGE ARGS.
+  def thawed
+    SNAPBOOT ? from_image : simulated
+  end
+
+  # The report of a freeze alone.
+  attr_reader :report
+
+  private
+
+  def run(*words, environment: @environment, input: @input)
+    Shown.of(*Open3.capture3(environment, *words, stdin_data: input, chdir: @directory))
+  end
+
+  def from_image
+    Dir.mktmpdir do |place|
+      image = "#{place}/image"
+      preload = @preload.empty? ? [] : ["--preload", @preload.join(",")]
+      frozen = run(SNAPBOOT, "freeze", "-o", image, *preload, "--", RUBY, *@options, *@command, input: "")
+      return frozen unless frozen.status.zero?
+
+      run(image, *@arguments)
+    end
+  end
+
+  def main
+    return :bare if @command.empty?
+
+    @command.first.start_with?("-") ? :code : :script
+  end
+
+  def simulated
+    Dir.mktmpdir do |place|
+      write_plan(place)
+      script = main == :script ? @command.first(1) : ["#{FRONT_END}/main.rb"]
+      shown = run(RUBY, *@options, "-r", "#{FRONT_END}/freeze.rb", *script,
+                  environment: @environment.merge("SNAPBOOT_FREEZE_DIR" => place))
+      @report = File.exist?("#{place}/report") ? File.binread("#{place}/report").split("\0") : []
+      shown
+    end
+  end
+
+  def write_plan(place)
+    words = [RUBY, *@options, *@command]
+    entries = ["main=#{main}", "main_index=#{1 + @options.size}", "test_command_line=#{place}/cmdline"]
+    entries += words.map { |word| "argv=#{word}" } + @preload.map { |name| "preload=#{name}" }
+    entries << "script=#{File.expand_path(@command.first, @directory)}" if main == :script
+    File.binwrite("#{place}/plan", entries.map { |entry| "#{entry}\0" }.join)
+    File.binwrite("#{place}/cmdline", (words + @arguments).map { |word| "#{word}\0" }.join)
+  end
+end
+
+# A test whose cases are run both ways.
+class SameResult < Minitest::Test
+  def setup
+    @directory = File.realpath(Dir.mktmpdir)
+  end
+
+  def teardown
+    FileUtils.rm_rf(@directory)
+  end
+
+  # Writes a file next to the program.
+  def file(name, text, mode: 0o644)
+    path = "#{@directory}/#{name}"
+    FileUtils.mkdir_p(File.dirname(path))
+    File.write(path, text)
+    File.chmod(mode, path)
+    name
+  end
+
+  # Asserts that both ways show the same, and returns what was shown.
+  def same(command, *arguments, **how)
+    programs = Programs.new(command, arguments, directory: @directory, **how)
+    ordinary = programs.ordinary
+    assert_equal ordinary.to_h, programs.thawed.to_h
+    ordinary
+  end
+
+  # `ruby -e CODE ARGUMENTS` on an image of the bare interpreter.
+  def same_code(code, *arguments, **how)
+    same([], "-e", code, *arguments, **how)
+  end
+
+  # Freezes and thaws; returns what was shown and the report.
+  def thawed(command, *arguments, **how)
+    programs = Programs.new(command, arguments, directory: @directory, **how)
+    [programs.thawed, programs.report]
+  end
+end
