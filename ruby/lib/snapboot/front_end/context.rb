@@ -26,7 +26,7 @@ class Context
     end
     @words = text.split("\0", -1)
     @words.pop
-    @words.each { |word| word.force_encoding(@encoding) }
+    @words.each { |word| word.force_encoding(@encoding) unless binary?(word) }
     fall_back if @hole
   end
 
@@ -56,6 +56,11 @@ class Context
   end
 
   private
+
+  # What cannot be ASCII is no text to Ruby in an ASCII locale.
+  def binary?(word)
+    @encoding == Encoding::US_ASCII && !word.ascii_only?
+  end
 
   # A handler that the program has set while freezing would have replaced the inherited disposition; Ruby's own do not.
   def leave_ignored(signal)

@@ -105,7 +105,7 @@ class MainScript
   # In other locales only code goes on whose result cannot depend on the encoding of its literals.
   def same_in_utf8?(code)
     Encoding.find("locale") == Encoding::UTF_8 ||
-       (code.ascii_only? && !code.match?(/\\|<<|%c|ncod|ENCOD|Marshal|concat|force|chr|pack/))
+      (code.ascii_only? && !code.match?(/\\|<<|%c|ncod|ENCOD|Marshal|concat|force|chr|pack/))
   end
 
   # Error messages quote the code they are about. Ruby keeps the text of an ordinary -e for them, but not of a script.
