@@ -56,15 +56,15 @@ pub struct Freeze {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub preload: Vec<String>,
 
-    /// Lets the boot see the environment variable NAME, and makes it an input: where NAME has another value, the image
+    /// Let the boot see the environment variable NAME, and make it an input: where NAME has another value, the image
     /// runs COMMAND in the ordinary way. May be given more than once. Default: the documented runtime and framework
     /// variables (PYTHON*, RUBY*, RAILS_*, DJANGO_*, ...).
     #[arg(long = "env", value_name = "NAME")]
     pub environment: Vec<String>,
 
     /// An argument that the image must not handle: where ARG is among the arguments of the image, COMMAND runs in the
-    /// ordinary way (such as --guard=-e for a Rails image frozen in production). May be given more than once. Default:
-    /// none.
+    /// ordinary way (such as --guard=-e for a Rails image frozen in production). A final * stands for anything. May be
+    /// given more than once. Default: those that Snapboot's recipe for the framework names.
     #[arg(long = "guard", value_name = "ARG", allow_hyphen_values = true)]
     pub guards: Vec<OsString>,
 

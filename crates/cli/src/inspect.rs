@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{presets, CellAlignment, Table};
 use image::{
     descriptor_kind, mapping_kind, Descriptor, Input, Item, MappedFile, Mapping, Section, SignalAction, Tables,
     Variable, NO_FILE,
@@ -14,9 +13,13 @@ use crate::failure::{Failure, Result};
 use crate::human;
 use crate::info::Info;
 use crate::opened::Opened;
+use crate::page;
 
 /// How many libraries the summary lists.
 const LIBRARIES_SHOWN: usize = 12;
+
+/// Stands in the list of libraries for heap, stack and other memory that belongs to none.
+const NO_LIBRARY: &str = "(heap, stack, other)";
 
 /// All that is said about an image; `--json` prints it as it is.
 #[derive(Serialize)]
@@ -122,9 +125,7 @@ impl Contents {
             let file = files.get(mapping.file as usize).filter(|_| mapping.file != NO_FILE);
             let file = file.map(|file| text(file.path)).transpose()?;
             kinds.entry(kind_name(mapping.kind)).or_default().add(&mapping);
-            if let Some(file) = &file {
-                by_file.entry(file.clone()).or_default().add(&mapping);
-            }
+            by_file.entry(file.clone().unwrap_or_else(|| NO_LIBRARY.to_owned())).or_default().add(&mapping);
             mappings.push(MappingShown {
                 start: format!("{:#x}", mapping.start),
                 end: format!("{:#x}", mapping.end),
@@ -169,8 +170,6 @@ impl Contents {
     fn summary(&self) -> String {
         let info = &self.info;
         let list = |words: &[String]| if words.is_empty() { "none".to_owned() } else { words.join(", ") };
-        let mut facts = Table::new();
-        facts.load_style(presets::NOTHING);
         let command = self.command.iter().skip(1).map(|word| shown_word(word)).collect::<Vec<_>>().join(" ");
         let rows = [
             ("image", format!("{}  {}", self.image, human::size(self.size))),
@@ -184,26 +183,26 @@ impl Contents {
             ("descriptors", list(&self.descriptors.iter().map(DescriptorShown::line).collect::<Vec<_>>())),
             ("warnings", list(&info.warnings)),
         ];
-        for (name, value) in rows {
-            facts.add_row([name, &value]);
-        }
-        let mut kinds = sizes("kind");
-        for (kind, share) in &self.kinds {
-            kinds.add_row(share_row(kind, share));
-        }
         let total = Share {
             mappings: self.mappings.len(),
             size: self.kinds.values().map(|share| share.size).sum(),
             in_image: self.kinds.values().map(|share| share.in_image).sum(),
         };
-        kinds.add_row(share_row("all", &total));
-        let mut libraries = sizes("library");
-        for library in self.libraries.iter().take(LIBRARIES_SHOWN) {
-            libraries.add_row(share_row(library.path.rsplit('/').next().unwrap_or(&library.path), &library.share));
-        }
+        let mut kinds: Vec<_> = self.kinds.iter().collect();
+        kinds.sort_by_key(|(_, share)| std::cmp::Reverse((share.in_image, share.size)));
+        let kinds = kinds.into_iter().chain([(&"all", &total)]).map(|(kind, share)| share_row(kind, share));
+        let libraries = self.libraries.iter().take(LIBRARIES_SHOWN);
+        let libraries = libraries
+            .map(|library| share_row(library.path.rsplit('/').next().unwrap_or(&library.path), &library.share));
         let more = self.libraries.len().saturating_sub(LIBRARIES_SHOWN);
-        let more = if more > 0 { format!("and {more} more (--json lists all)\n") } else { String::new() };
-        format!("{facts}\n\n{kinds}\n\n{libraries}\n{more}")
+        let more = if more > 0 { format!(" and {more} more (--json lists all)\n") } else { String::new() };
+        let header = |what| [what, "mappings", "size", "in the image"];
+        format!(
+            "{}\n{}\n{}{more}",
+            page::facts(rows),
+            page::numbers(&header("kind"), 3, kinds),
+            page::numbers(&header("library"), 3, libraries)
+        )
     }
 }
 
@@ -217,18 +216,8 @@ impl DescriptorShown {
     }
 }
 
-/// An empty table of sizes.
-fn sizes(what: &str) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header([what, "mappings", "size", "in the image"]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
-fn share_row(name: &str, share: &Share) -> [String; 4] {
-    [name.to_owned(), share.mappings.to_string(), human::size(share.size), human::size(share.in_image)]
+fn share_row(name: &str, share: &Share) -> Vec<String> {
+    vec![name.to_owned(), share.mappings.to_string(), human::size(share.size), human::size(share.in_image)]
 }
 
 /// A word as a shell would need it.

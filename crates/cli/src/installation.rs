@@ -52,6 +52,11 @@ impl Installation {
     pub fn ruby_front_end(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/freeze.rb"), "Ruby front end")
     }
+
+    /// What stands for the main script in a Ruby that has none while it is frozen.
+    pub fn ruby_main_script(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("ruby/lib/snapboot/main.rb"), "Ruby front end")
+    }
 }
 
 fn part(path: PathBuf, name: &str) -> Result<PathBuf> {

@@ -13,6 +13,7 @@ mod info;
 mod inspect;
 mod installation;
 mod opened;
+mod page;
 mod run;
 mod runtime;
 mod time;

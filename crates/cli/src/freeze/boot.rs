@@ -106,7 +106,8 @@ impl Boot<'_> {
         copy().map_err(|error| Failure::io("write", image, &error))
     }
 
-    /// The runtime's call: its options, the front end, and for Ruby the main part.
+    /// The runtime's call: its options, the front end, and for Ruby a main script: the program's own, or one that stands for
+    /// whatever the arguments will be.
     fn command(&self, dir: &ControlDir) -> Result<Command> {
         let freezer = self.installation.freezer()?;
         let mut command = Command::new(&self.runtime.program);
@@ -116,8 +117,8 @@ impl Boot<'_> {
             Language::Ruby => {
                 command.arg("-r").arg(self.installation.ruby_front_end()?);
                 match self.main.kind {
-                    MainKind::Bare => command.args(["-e", "nil"]),
-                    _ => command.args(self.main.rest()),
+                    MainKind::Script => command.args(self.main.rest()),
+                    _ => command.arg(self.installation.ruby_main_script()?),
                 }
             }
         };

@@ -137,12 +137,13 @@ impl Session<'_> {
         Point::AfterDump.reached();
         self.progress.phase("checking the inputs, writing the tables");
         let info = self.info(&report, &preloads);
+        let guards: Vec<OsString> = self.arguments.guards.iter().chain(&report.guards).cloned().collect();
         let parts = Parts {
             command: &fallback_command(self.runtime, self.main),
             loaded: &report.loaded,
             begun,
             environment: self.environment,
-            guards: &self.arguments.guards,
+            guards: &guards,
             info: &info,
         };
         let size = assemble(&dir.file("image"), output, &parts)?;

@@ -1,5 +1,6 @@
 //! What front end and freezer said about a boot, and what that means for the user.
 
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ pub struct Report {
     pub preloaded: Vec<String>,
     /// Things to tell the user.
     pub warnings: Vec<String>,
+    /// Arguments that force the fallback, named by a framework's recipe.
+    pub guards: Vec<OsString>,
     /// Name and version of the runtime, in its own words.
     pub runtime: Option<String>,
 }
@@ -31,12 +34,19 @@ pub struct Report {
 /// One reason why a process cannot be frozen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about: `descriptor`, `memory`, `timer`, ...
+    /// What it is about: `descriptor`, `memory`, `timer`, ...; a `note` is no reason, but to be told.
     pub kind: String,
     /// Number of the descriptor, where it is about one.
     pub descriptor: Option<String>,
     /// The whole finding in words.
     pub text: String,
+}
+
+impl Finding {
+    /// Whether it only tells something, such as that other threads are dropped.
+    fn is_note(&self) -> bool {
+        self.kind == "note"
+    }
 }
 
 /// How a boot went.
@@ -51,14 +61,16 @@ pub enum Outcome {
 pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime) -> Result<Outcome> {
     let read =
         |name: &str| Entries::read(&dir.file(name)).map_err(|error| Failure::io("read", &dir.file(name), &error));
-    let (report, findings) = (read("report")?, findings(&read("findings")?));
+    let report = read("report")?;
+    let (notes, findings): (Vec<_>, Vec<_>) = findings(&read("findings")?).into_iter().partition(Finding::is_note);
     let errors: Vec<String> = report.texts("error").collect();
     match status.code() {
         _ if !findings.is_empty() => Ok(Outcome::Refused(findings)),
         Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Report {
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             preloaded: report.texts("preloaded").collect(),
-            warnings: report.texts("warning").collect(),
+            warnings: report.texts("warning").chain(notes.into_iter().map(|note| note.text)).collect(),
+            guards: report.all("guard").map(OsString::from).collect(),
             runtime: report.texts("runtime").next(),
         })),
         Some(WRITTEN) => Err(Failure::failed(format!(
@@ -67,7 +79,10 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime) -> Resul
             runtime.label
         ))),
         Some(USER_ERROR) if !errors.is_empty() => Err(Failure::refusal(errors.join("\nsnapboot: "))),
-        Some(REFUSED) => Err(Failure::failed("the freezer refused, but gave no reason. This is an error in Snapboot: report it.")),
+        Some(REFUSED) if errors.is_empty() => {
+            Err(Failure::failed("the freezer refused, but gave no reason. This is an error in Snapboot: report it."))
+        }
+        Some(REFUSED) => Err(Failure::failed(errors.join("\nsnapboot: "))),
         code => Err(failed(code, status, &errors)),
     }
 }
@@ -105,7 +120,7 @@ fn findings(entries: &Entries) -> Vec<Finding> {
         match (key, findings.last_mut()) {
             ("kind", _) => findings.push(Finding { kind: value, descriptor: None, text: String::new() }),
             ("text", Some(finding)) => finding.text = value,
-            ("fd" | "descriptor" | "number", Some(finding)) => finding.descriptor = Some(value),
+            ("fd", Some(finding)) => finding.descriptor = Some(value),
             _ => {}
         }
     }

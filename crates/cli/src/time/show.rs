@@ -2,13 +2,16 @@
 
 use std::fmt::Write;
 
-use comfy_table::{presets, CellAlignment, Table};
 use serde_json::json;
 
 use super::statistics::{Ratio, Summary};
 use super::{histogram, Subject};
 use crate::failure::{Failure, Result};
 use crate::human::milliseconds;
+use crate::page::numbers;
+
+/// How the two commands are called.
+const LETTERS: [&str; 2] = ["A", "B"];
 
 /// What `--json` prints: every time, and what is made of them (ms).
 pub fn json(subjects: &[Subject]) -> Result<String> {
@@ -30,14 +33,9 @@ pub fn json(subjects: &[Subject]) -> Result<String> {
 
 /// The page that people see.
 pub fn page(subjects: &[Subject]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["", "median", "min", "spread", "p95", "cpu", "command"]);
-    for column in table.column_iter_mut().skip(1).take(5) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for (letter, subject) in ["A", "B"].iter().zip(subjects) {
+    let rows = LETTERS.iter().zip(subjects).map(|(letter, subject)| {
         let summary = Summary::of(&subject.wall);
-        table.add_row([
+        vec![
             (*letter).to_owned(),
             milliseconds(summary.median),
             milliseconds(summary.min),
@@ -45,11 +43,11 @@ pub fn page(subjects: &[Subject]) -> String {
             milliseconds(summary.p95),
             milliseconds(Summary::of(&subject.cpu).median),
             subject.command.shown(),
-        ]);
-    }
-    let mut page = format!("{table}\n\n");
+        ]
+    });
+    let mut page = numbers(&["", "median", "min", "spread", "p95", "cpu", "command"], 5, rows) + "\n";
     // Writing to a string cannot fail.
-    for (letter, subject) in ["A", "B"].iter().zip(subjects) {
+    for (letter, subject) in LETTERS.iter().zip(subjects) {
         let summary = Summary::of(&subject.wall);
         let bars = histogram::line(&subject.wall, summary.min, summary.p95.max(summary.min));
         let _ = writeln!(page, " {letter} {} ▕{bars}▏ {}", milliseconds(summary.min), milliseconds(summary.p95));
@@ -67,7 +65,7 @@ pub fn page(subjects: &[Subject]) -> String {
     } else {
         let _ = writeln!(page, "\n n = {runs}");
     }
-    for (letter, subject) in ["A", "B"].iter().zip(subjects) {
+    for (letter, subject) in LETTERS.iter().zip(subjects) {
         for (status, count) in &subject.failures {
             let _ = writeln!(page, " {letter} ended with {status} in {count} of {runs} runs");
         }
