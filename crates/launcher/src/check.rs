@@ -116,7 +116,9 @@ fn environment(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
 
 /// What the new process inherited and the frozen one cannot cope with.
 fn process(frozen: &mut Frozen) -> Result<(), Reason> {
-    if sys::blocked_signals() != Ok(0) {
+    // A runtime that blocks signals around its fork (CRuby) puts the mask of its own past back afterwards; any other keeps
+    // the inherited one.
+    if sys::blocked_signals() != Ok(0) && frozen.process.signal_mask != 0 {
         return Err(Reason::new("the process was started with blocked signals"));
     }
     let limit = sys::soft_limit(RLIMIT_STACK).map_err(|errno| Reason::new("cannot read the limits").errno(errno))?;

@@ -40,8 +40,10 @@ pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
                     .map_err(|errno| Reason::new("cannot set a signal's action").errno(errno))?;
             }
         }
-        sys::block_signals(process.signal_mask)
-            .map_err(|errno| Reason::new("cannot set the signal mask").errno(errno))?;
+        if process.signal_mask != 0 {
+            sys::block_signals(process.signal_mask)
+                .map_err(|errno| Reason::new("cannot set the signal mask").errno(errno))?;
+        }
         sys::close(frozen.file);
         if in_arguments && process.flags & process_flag::ENVIRONMENT_MOVED == 0 {
             block.point_environment_to(environment.end);
