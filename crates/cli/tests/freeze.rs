@@ -1,0 +1,140 @@
+//! What the command starts, and what it makes of the answers.
+
+mod support;
+
+use serde_json::Value;
+use support::{stderr, stdout, Scene};
+
+/// The facts that the stand-in prints.
+fn facts(output: &std::process::Output) -> Value {
+    let said = stderr(output);
+    let line = said.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{said}"));
+    serde_json::from_str(line).unwrap()
+}
+
+#[test]
+fn an_image_appears_with_one_line_about_it() {
+    let scene = Scene::new();
+    scene.write("loaded.py", "", 0o644);
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let output = scene.freeze("written").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let line = stdout(&output);
+    assert!(line.starts_with("out.img  38 kB  ") && line.ends_with(" s  preloaded written (1 file)\n"), "{line}");
+    assert_eq!(stderr(&output), "");
+    assert_eq!(scene.listing(), ["loaded.py", "out.img"]);
+    use std::os::unix::fs::PermissionsExt;
+    let mode = scene.work().join("out.img").metadata().unwrap().permissions().mode() & 0o777;
+    assert!(mode & 0o700 == 0o700 && mode & 0o022 == 0, "{mode:o}");
+    // The same again, over the image of before.
+    assert!(scene.freeze("written").status().unwrap().success());
+}
+
+#[test]
+fn the_boot_sees_the_documented_environment_and_nothing_else() {
+    let scene = Scene::new();
+    let mut command =
+        scene.snapboot(&["freeze", "--env", "NAMED", "--preload", "facts", "--", "python3", "-Wignore", "-c", "a=1"]);
+    command.env("SECRET", "s").env("NAMED", "n").env("PYTHONHASHSEED", "0").env("TERM", "vt100").env("PWD", "/");
+    let output = command.output().unwrap();
+    let facts = facts(&output);
+    let mut names: Vec<&str> = facts["env"].as_object().unwrap().keys().map(String::as_str).collect();
+    names.sort();
+    names.retain(|name| *name != "LC_CTYPE"); // Python's own locale coercion
+    let own = ["LD_PRELOAD", "SNAPBOOT_FREEZE_DIR", "SNAPBOOT_PAD"];
+    assert_eq!(names, ["HOME", "LANG", own[0], "NAMED", "PATH", "PYTHONHASHSEED", own[1], own[2]]);
+    assert_eq!(facts["env"]["SNAPBOOT_PAD"].as_str().unwrap().len(), 16 * 1024);
+    let plan: Vec<(&str, &str)> =
+        facts["plan"].as_array().unwrap().iter().map(|it| (it[0].as_str().unwrap(), it[1].as_str().unwrap())).collect();
+    let expected = [
+        ("main", "code"),
+        ("argv", "python3"),
+        ("argv", "-Wignore"),
+        ("argv", "-c"),
+        ("argv", "a=1"),
+        ("main_index", "2"),
+        ("preload", "facts"),
+    ];
+    assert_eq!(plan, expected);
+    assert!(scene.work().join("python3.img").exists());
+}
+
+#[test]
+fn the_boot_starts_with_default_signals_and_descriptors_of_its_own() {
+    let scene = Scene::new();
+    // As a script that runs it in the background of nohup, with open descriptors of its own.
+    let script = "trap '' INT HUP QUIT USR1; exec 4</etc/passwd 20</etc/passwd; exec \"$0\" freeze -o out.img --preload facts -- python3";
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", script]).arg(scene.path("bin/snapboot")).current_dir(scene.work());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let facts = facts(&output);
+    // Python itself ignores SIGPIPE (13) and SIGXFSZ (25); 32 and 33 are the C library's own.
+    let ignored = facts["signals"]["SigIgn"].as_u64().unwrap();
+    assert_eq!(ignored & 0x7fff_ffff & !(1 << 12 | 1 << 24), 0, "{ignored:x}");
+    assert_eq!(facts["signals"]["SigBlk"], 0);
+    let descriptors = facts["fds"].as_object().unwrap();
+    for number in 3..=9 {
+        assert_eq!(descriptors[&number.to_string()], serde_json::json!(["/dev/null", true]), "{number}");
+    }
+    assert_eq!(descriptors["0"][0], "/dev/null");
+    assert!(!descriptors.contains_key("20"), "{descriptors:?}");
+}
+
+#[test]
+fn the_programs_own_failure_keeps_its_traceback() {
+    let scene = Scene::new();
+    for (word, said) in [
+        ("raise", "ValueError: boom"),
+        ("killed", "killed by SIGSEGV"),
+        ("early", "ended by itself before its freeze point"),
+        ("incomplete", "without having written the whole process"),
+    ] {
+        let output = scene.freeze(word).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{word}");
+        assert!(stderr(&output).contains(said), "{word}: {}", stderr(&output));
+        assert!(stderr(&output).contains("\nsnapboot: ") || stderr(&output).starts_with("snapboot: "), "{word}");
+        assert!(scene.listing().is_empty(), "{word}: {:?}", scene.listing());
+    }
+}
+
+#[test]
+fn a_mistake_that_the_front_end_found_is_the_users() {
+    let scene = Scene::new();
+    let output = scene.freeze("mistake").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stderr(&output), "snapboot: there is no module called nope. Check the spelling.\n");
+}
+
+#[test]
+fn a_refusal_lists_all_findings_and_where_descriptors_were_opened() {
+    let scene = Scene::new();
+    let output = scene.freeze("refused").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        stderr(&output),
+        "snapboot: cannot freeze: descriptor 7 is a socket, opened by redis/connection.py:559. Close it.\n\
+         snapboot: cannot freeze: a timer runs.\n"
+    );
+    assert!(scene.listing().is_empty());
+}
+
+#[test]
+fn an_edit_during_the_freeze_makes_it_void() {
+    let scene = Scene::new();
+    scene.write("loaded.py", "", 0o644);
+    scene.write("out.img", "", 0o755);
+    let output = scene.freeze("edited").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("loaded.py changed"), "{}", stderr(&output));
+    assert_eq!(scene.work().join("out.img").metadata().unwrap().len(), 0, "what was there before stays");
+    assert_eq!(scene.listing(), ["loaded.py", "out.img"]);
+}
+
+#[test]
+fn warnings_and_notes_are_shown_and_do_not_stop_a_freeze() {
+    let scene = Scene::new();
+    let output = scene.freeze("noted").output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stderr(&output), "snapboot: warning: watch out\nsnapboot: warning: thread timer is dropped\n");
+}

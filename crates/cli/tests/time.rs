@@ -1,0 +1,47 @@
+//! `snapboot time` from the outside.
+
+mod support;
+
+use serde_json::Value;
+use support::{stderr, stdout, Scene};
+
+#[test]
+fn commands_take_turns_and_are_summed_up() {
+    let scene = Scene::new();
+    let output =
+        scene.snapboot(&["time", "--json", "-n", "5", "--", "sleep", "0", "--vs", "sleep", "0.02"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let median = |index: usize| json["commands"][index]["median_ms"].as_f64().unwrap();
+    assert_eq!(json["commands"][0]["wall_ms"].as_array().unwrap().len(), 5);
+    assert!(median(1) >= 20.0 && median(0) < median(1), "{json}");
+    let ratio = &json["ratio"];
+    assert!(
+        ratio["low"].as_f64() <= ratio["value"].as_f64() && ratio["value"].as_f64() <= ratio["high"].as_f64(),
+        "{ratio}"
+    );
+}
+
+#[test]
+fn the_page_shows_ratio_and_histogram() {
+    let scene = Scene::new();
+    let output = scene.snapboot(&["time", "-n", "3", "true", "--vs", "true"]).output().unwrap();
+    let page = stdout(&output);
+    assert!(
+        page.contains("median") && page.contains("A / B = ") && page.contains('█') && page.contains("n = 3 pairs"),
+        "{page}"
+    );
+}
+
+#[test]
+fn failing_commands_are_reported() {
+    let scene = Scene::new();
+    let output = scene.snapboot(&["time", "-n", "2", "sh", "-c", "echo why >&2; exit 7"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("exit status: 7") && stderr(&output).contains("why"), "{}", stderr(&output));
+    let output = scene.snapboot(&["time", "-n", "2", "--allow-failure", "sh", "-c", "exit 7"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).contains("exit status: 7 in 2 of 2 runs"), "{}", stdout(&output));
+    let output = scene.snapboot(&["time", "true", "--vs", "no-such-command"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
