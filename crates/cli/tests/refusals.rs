@@ -96,7 +96,7 @@ fn a_missing_part_of_the_installation_is_named() {
 fn a_full_disk_leaves_what_was_there_before() {
     let scene = Scene::new();
     // Only who may mount can make a small disk.
-    let script = "mount -t tmpfs -o size=20k none . && cd "$PWD" && printf old > x && \
+    let script = "mount -t tmpfs -o size=20k none . && cd \"$PWD\" && printf old > x && \
                   \"$0\" freeze -o out.img --preload written -- python3; echo status $?; ls -A; cat x";
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script]).arg(scene.path("bin/snapboot")).current_dir(scene.work());
