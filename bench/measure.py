@@ -7,9 +7,11 @@ A sample is one number. The kinds:
     memory    megabytes (PSS) of PROCESSES processes of the same program that are alive at the same time
     printed   the number that the program itself prints
 
-Every command runs with exactly the environment that it is given; standard input is /dev/null or an empty pipe.
+Every command runs with exactly the environment that it is given and with the standard streams alone: input is /dev/null or
+an empty pipe, and what this process inherited from its own caller is closed.
 """
 
+import contextlib
 import gc
 import os
 import pathlib
@@ -17,13 +19,12 @@ import signal
 import socket
 import statistics
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 
 PROCESSES = 10
 LIMIT_SECONDS = 120  # no measured command may take longer
-LOGGED = {"SNAPBOOT_LOG": "1"}  # lets an image say why it starts the ordinary way
+LOGGED = {"SNAPBOOT_LOG": "1"}  # lets an image that is not used say why: such a start must not pass as thawed
 FALLBACK = "starting the ordinary way"
 
 
@@ -31,42 +32,49 @@ class MeasureError(Exception):
     """A command did not do what it was measured for; the text says which, what was expected and what it printed."""
 
 
-def streams(stderr: str = "/dev/null") -> list[tuple]:
+def keep_descriptors() -> None:
+    """Let no measured process inherit what this one happens to have open besides the standard streams."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):  # the one that listed the directory is gone
+                os.set_inheritable(int(name), False)
+
+
+def streams(stderr: str) -> list[tuple]:
     """What posix_spawn does about the standard streams: nothing to read, and nobody who reads."""
     opened = ((0, "/dev/null"), (1, "/dev/null"), (2, stderr))
-    return [(os.POSIX_SPAWN_OPEN, number, path, os.O_RDWR, 0) for number, path in opened]
+    return [(os.POSIX_SPAWN_OPEN, number, path, os.O_RDWR | os.O_APPEND, 0) for number, path in opened]
+
+
+def spawn(argv: list[str], env: dict[str, str], stderr: str) -> int:
+    """Start a process as a shell would, with the signals that Python ignores at their defaults. Returns its id."""
+    defaults = [signal.SIGPIPE, signal.SIGXFSZ]
+    return os.posix_spawn(argv[0], argv, env, file_actions=streams(stderr), setsigdef=defaults)
 
 
 def check(argv: list[str], env: dict[str, str]) -> str:
     """Run a command once, unmeasured, and return its standard output.
 
-    Raises MeasureError unless it exits with 0, and for an image that was not used, which must not pass as thawed.
+    Raises MeasureError unless it exits with 0, and for an image that was not used.
     """
     try:
         done = subprocess.run(
-            argv, env=env | LOGGED, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_SECONDS
+            argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MeasureError(f"`{shown(argv)}`: {error}") from None
-    refuse_fallback(argv, done.stderr)
+    refuse_fallback(done.stderr)
     if done.returncode != 0:
         tail = "\n".join(done.stderr.strip().splitlines()[-5:])
         raise MeasureError(f"`{shown(argv)}` exited with {done.returncode}, not 0:\n{tail}")
     return done.stdout
 
 
-def check_response(argv: list[str], env: dict[str, str]) -> None:
-    """The same for a server. Raises MeasureError unless it answers."""
-    with tempfile.NamedTemporaryFile("r") as stderr:
-        response_once(argv, env | LOGGED, stderr.name)
-        refuse_fallback(argv, stderr.read())
-
-
-def refuse_fallback(argv: list[str], stderr: str) -> None:
-    """Raises MeasureError when the launcher says in `stderr` that it did not use its image."""
-    for line in stderr.splitlines():
-        if FALLBACK in line:
-            raise MeasureError(f"`{shown(argv)}` was not thawed: {line}")
+def refuse_fallback(stderr: str) -> None:
+    """Raises MeasureError when a launcher says in `stderr` that it did not use its image."""
+    said = [line for line in stderr.splitlines() if FALLBACK in line]
+    if said:
+        raise MeasureError(f"an image was not used ({len(said)} times): {said[0]}")
 
 
 def shown(argv: list[str]) -> str:
@@ -74,10 +82,10 @@ def shown(argv: list[str]) -> str:
     return " ".join(os.path.basename(word) if word.startswith("/") else word for word in argv)
 
 
-def time_once(argv: list[str], env: dict[str, str]) -> float:
+def time_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
     """Milliseconds of one whole process. Raises MeasureError unless it exits with 0."""
     began = time.monotonic_ns()
-    pid = os.posix_spawn(argv[0], argv, env, file_actions=streams())
+    pid = spawn(argv, env, stderr)
     _, status, _ = os.wait4(pid, 0)
     ended = time.monotonic_ns()
     if status != 0:
@@ -92,7 +100,7 @@ def response_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null
         port = probe.getsockname()[1]
     words = [word.replace("{port}", str(port)) for word in argv]
     began = time.monotonic_ns()
-    pid = os.posix_spawn(words[0], words, env, file_actions=streams(stderr))
+    pid = spawn(words, env, stderr)
     try:
         while not answers(port):
             waited = (time.monotonic_ns() - began) / 1e9
@@ -122,13 +130,14 @@ def answers(port: int) -> bool:
         return False
 
 
-def memory_once(argv: list[str], env: dict[str, str]) -> float:
+def memory_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
     """Megabytes of PROCESSES processes; each must print a line when it is ready and end when its input does."""
     processes = []
     try:
-        for _ in range(PROCESSES):
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-            processes.append(subprocess.Popen(argv, env=env, **pipes))
+        with open(stderr, "ab") as log:
+            for _ in range(PROCESSES):
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
+                processes.append(subprocess.Popen(argv, env=env, **pipes))
         if not all(process.stdout.readline() for process in processes):
             raise MeasureError(f"`{shown(argv)}` ended before it printed a line")
         return sum(pss(process.pid) for process in processes)
@@ -148,8 +157,8 @@ def pss(pid: int) -> float:
     raise MeasureError(f"/proc/{pid}/smaps_rollup has no line Pss:")
 
 
-def printed_once(argv: list[str], env: dict[str, str]) -> float:
-    """The number that the program prints. Raises MeasureError when it prints something else."""
+def printed_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
+    """The number that the program prints. Raises MeasureError when it prints something else, or fell back."""
     output = check(argv, env)
     try:
         return float(output)
@@ -157,7 +166,7 @@ def printed_once(argv: list[str], env: dict[str, str]) -> float:
         raise MeasureError(f"`{shown(argv)}` should print one number and printed {output[:80]!r}") from None
 
 
-KINDS: dict[str, Callable[[list[str], dict[str, str]], float]] = {
+KINDS: dict[str, Callable[[list[str], dict[str, str], str], float]] = {
     "time": time_once,
     "response": response_once,
     "memory": memory_once,
@@ -187,6 +196,7 @@ def is_cached(descriptor: int, offset: int) -> bool:
 
 def interleaved(takers: dict[str, Callable[[], float]], rounds: int, warmup: int = 2) -> dict[str, list[float]]:
     """Samples by name, taken A B A B so that whatever disturbs the machine disturbs all alike."""
+    keep_descriptors()
     samples: dict[str, list[float]] = {name: [] for name in takers}
     collecting = gc.isenabled()
     gc.disable()

@@ -106,39 +106,43 @@ class Bench:
     def measure(self, scenario: dict, rounds: int) -> dict:
         """Run one scenario. Returns its entry in the results: figures by case, or why there are none."""
         kind = scenario.get("kind", "time")
-        socket = str(pathlib.Path(tempfile.mkdtemp(prefix="snapboot-")) / "socket")
         entry: dict = {"kind": kind, "cases": {}}
         try:
-            cwd, env = self.surroundings(scenario)
-            commands = {}
-            for case, template in scenario["cases"].items():
-                try:
-                    commands[case] = self.words(template, socket=socket)
-                except (Unfrozen, workloads.Unavailable) as reason:
-                    entry["cases"][case] = {"skipped": told(reason)}
-            evicted = {case: self.words(scenario.get("evict", {}).get(case, [])) for case in commands}
-            helper = self.words(scenario.get("background", []), socket=socket)
-            os.chdir(cwd)
-            with Background(helper, env):
-                if kind == "response":
-                    for argv in commands.values():
-                        measure.check_response(argv, env)
-                elif kind != "printed":  # what is printed is checked each time
-                    entry |= same_output(commands, env)
-                takers = {
-                    case: functools.partial(take, measure.KINDS[kind], commands[case], env, evicted[case])
-                    for case in commands
-                }
-                samples = measure.interleaved(takers, rounds)
-            entry["cases"] |= {case: measure.summed_up(series) for case, series in samples.items()}
+            with tempfile.TemporaryDirectory(prefix="snapboot-") as directory:
+                self.measure_cases(scenario, kind, rounds, pathlib.Path(directory), entry)
         except (measure.MeasureError, Unfrozen, workloads.Unavailable) as reason:
             entry["skipped"] = told(reason)
         finally:
             os.chdir(ROOT)
-            pathlib.Path(socket).unlink(missing_ok=True)
-            pathlib.Path(socket).parent.rmdir()
         entry["cases"] = {case: entry["cases"][case] for case in scenario["cases"] if case in entry["cases"]}
         return entry
+
+    def measure_cases(self, scenario: dict, kind: str, rounds: int, directory: pathlib.Path, entry: dict) -> None:
+        """Fill in the cases of `entry`. Raises MeasureError, Unfrozen or Unavailable when nothing can be measured."""
+        cwd, env = self.surroundings(scenario)
+        env |= measure.LOGGED
+        local = {"socket": str(directory / "socket")}
+        commands = {}
+        for case, template in scenario["cases"].items():
+            try:
+                commands[case] = self.words(template, **local)
+            except (Unfrozen, workloads.Unavailable) as reason:
+                entry["cases"][case] = {"skipped": told(reason)}
+        evicted = {case: self.words(scenario.get("evict", {}).get(case, [])) for case in commands}
+        helper = self.words(scenario.get("background", []), **local)
+        log = directory / "stderr"
+        log.touch()
+        os.chdir(cwd)
+        with Background(helper, env):
+            if kind in ("time", "memory"):
+                entry["prints"] = same_output(commands, env)
+            takers = {
+                case: functools.partial(take, measure.KINDS[kind], argv, env, str(log), evicted[case])
+                for case, argv in commands.items()
+            }
+            samples = measure.interleaved(takers, rounds)
+        measure.refuse_fallback(log.read_text(errors="replace"))
+        entry["cases"] |= {case: measure.summed_up(series) for case, series in samples.items()}
 
 
 class Background:
@@ -166,19 +170,20 @@ def told(reason: Exception) -> str:
     return str(reason).replace(f"{ROOT}/", "")
 
 
-def take(kind, argv: list[str], env: dict[str, str], evicted: list[str]) -> float:
+def take(kind, argv: list[str], env: dict[str, str], stderr: str, evicted: list[str]) -> float:
+    """One sample, after dropping files from the page cache."""
     for path in evicted:
         measure.evict(path)
-    return kind(argv, env)
+    return kind(argv, env, stderr)
 
 
-def same_output(commands: dict[str, list[str]], env: dict[str, str]) -> dict:
-    """Run each case once: measuring is only fair among programs that say the same. Raises MeasureError otherwise."""
+def same_output(commands: dict[str, list[str]], env: dict[str, str]) -> str:
+    """What all cases print: measuring is only fair among programs that say the same. Raises MeasureError otherwise."""
     outputs = {case: measure.check(argv, env) for case, argv in commands.items()}
     if len(set(outputs.values())) > 1:
         listed = "; ".join(f"{case} printed {output[:60]!r}" for case, output in outputs.items())
         raise measure.MeasureError(f"the cases should print the same: {listed}")
-    return {"prints": next(iter(outputs.values()), "")[:60]}
+    return next(iter(outputs.values()), "")[:60]
 
 
 def this_machine() -> dict:
