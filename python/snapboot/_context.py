@@ -28,7 +28,7 @@ class Context:
             del sys.path[0]  # that folder, resolved
         for path in [path for path in sys.path_importer_cache if path.startswith(folder)]:
             del sys.path_importer_cache[path]
-        self.module = _main.new_main_module()
+        _main.new_main_module()
         self.prepared = None
         self.path_entry = _search_path.first_entry(main)
         if plan.main == "script":
@@ -69,6 +69,14 @@ class Context:
             now = sys.modules["time"]
             self.logging._startTime = now.time_ns() if LOGGING_COUNTS_NANOSECONDS else now.time()
         return main
+
+    def main_module(self):
+        """The `__main__` for the main part to run in.
+
+        A new one, since the garbage collector leaves alone what was frozen; the one from before if somebody has it already.
+        """
+        module = sys.modules["__main__"]
+        return module if sys.getrefcount(module) > 3 else _main.new_main_module()
 
     def fall_back(self):
         """Runs the command the ordinary way, in this process. Never returns."""

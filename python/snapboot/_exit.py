@@ -31,10 +31,12 @@ class Exit:
         self._finalizable = []
         self._files = []
         self._old_collections = 0
+        self.from_file = False
 
     def settle(self):
         """Notes what is in the frozen heap that has something to do at the end. To be called right before gc.freeze."""
         self._last_module = next(reversed(sys.modules))
+        self._modules = {id(module) for module in sys.modules.values()} - {id(sys.modules["__main__"])}
         standard = {id(sys.__stdin__), id(sys.__stdout__), id(sys.__stderr__)}
         for thing in gc.get_objects():
             kind = type(thing)
@@ -55,19 +57,27 @@ class Exit:
         hangs on to the exception. Never returns.
         """
         error = holder.pop()
+        if self.from_file:
+            # After a script, and nothing else, the interpreter flushes before it looks at what came of it.
+            self._flush(sys.__dict__.get("stderr"), False)
+            self._flush(sys.__dict__.get("stdout"), False)
         status = 0
         interrupted = False
         if error is not None:
             interrupted = type(error) is KeyboardInterrupt
             status = self._report(error)
             del error
-        if not self._finalize():
-            status = FLUSH_FAILED
-        if interrupted:
-            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-            posix.kill(posix.getpid(), _signal.SIGINT)
-            status = 128 + _signal.SIGINT
-        posix._exit(status)
+        try:
+            if not self._finalize():
+                status = FLUSH_FAILED
+        except BaseException as error:
+            sys.__excepthook__(type(error), error, error.__traceback__)
+        finally:
+            if interrupted:
+                _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+                posix.kill(posix.getpid(), _signal.SIGINT)
+                status = 128 + _signal.SIGINT
+            posix._exit(status)
 
     def _report(self, error):
         """Shows an exception as PyErr_Print does; returns the exit status."""
@@ -110,7 +120,7 @@ class Exit:
             try:
                 threading._shutdown()
             except BaseException as error:
-                self._ignore(error, threading, THREADING_SHUTDOWN)
+                self._ignore(error, None if WORDED else threading, "threading shutdown")
         atexit = modules.get("atexit")
         if atexit is not None:
             try:
@@ -131,12 +141,13 @@ class Exit:
             stream.flush()
         except BaseException as error:
             if tell:
-                self._ignore(error, stream, None)
+                self._ignore(error, None if WORDED else stream, "flushing sys.stdout")
             return False
         return True
 
-    def _ignore(self, error, culprit, message):
-        """PyErr_WriteUnraisable."""
+    def _ignore(self, error, culprit, occasion=None):
+        """PyErr_WriteUnraisable, or PyErr_FormatUnraisable where that is used for the occasion."""
+        message = "Exception ignored on " + occasion if occasion and WORDED else None
         trace = error.__traceback__
         trace = None if trace is None else trace.tb_next
         try:
@@ -162,14 +173,20 @@ class Exit:
                 break
             new.append(name)
         new[1:] = reversed(new[1:])
+        self._io = modules.pop("io", None)  # so that tracebacks come without source lines from here on, as in CPython
         alive = []
+        last = []
         for name in new:
             module = modules.get(name)
-            if isinstance(module, MODULE):
+            if isinstance(module, MODULE) and id(module) not in self._modules:
                 alive.append(_weakref.ref(module))
             if module is not None:
                 modules[name] = None
+                last.append(module)
             del module
+        last.reverse()
+        for _ in range(len(last)):
+            _from_outside(last.pop)
         self._collect()
         for reference in reversed(alive):
             module = reference()
@@ -180,17 +197,20 @@ class Exit:
 
     def _collect(self):
         # A full collection empties free lists too, and so writes to frozen pages: only if there is something for it.
-        gc.collect(2 if gc.get_stats()[1]["collections"] != self._old_collections else 1)
+        _from_outside(gc.collect, 2 if gc.get_stats()[1]["collections"] != self._old_collections else 1)
 
     def _finish_rest(self):
         """Finalises what is still held, mostly by modules from before the thaw, and flushes files."""
-        standard = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
         rest = gc.get_objects()
-        with_finalizer = {kind for kind in {type(thing) for thing in rest} if _finalizer(kind) is not None}
-        with_finalizer.discard(_trampoline.Then)  # that is what is running here
-        if with_finalizer:
-            for thing in reversed(rest):
-                if type(thing) in with_finalizer and not any(thing is stream for stream in standard):
+        ranks = {kind: _rank(kind) for kind in {type(thing) for thing in rest} if _finalizer(kind) is not None}
+        ranks.pop(_trampoline.Then, None)  # that is what is running here
+        if ranks:
+            standard = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
+            last = [(ranks[type(thing)], thing) for thing in rest if type(thing) in ranks]
+            del rest
+            last.sort(key=_first)
+            for _, thing in last:
+                if not any(thing is stream for stream in standard):
                     self._finish(thing)
         for reference in self._finalizable:
             thing = reference()
@@ -210,7 +230,7 @@ class Exit:
             else:
                 kind.__del__(thing)
         except BaseException as error:
-            self._ignore(error, _finalizer(kind), None)
+            self._ignore(error, _finalizer(kind))
 
 
 def _clear(names):
@@ -224,8 +244,34 @@ def _clear(names):
                 names[name] = None
 
 
+def _first(pair):
+    return pair[0]
+
+
+def _rank(kind):
+    """In which order things end: whatever writes comes before what it writes to."""
+    if not issubclass(kind, _io._IOBase):
+        return 0
+    if issubclass(kind, _io.TextIOWrapper):
+        return 1
+    if issubclass(kind, _io._RawIOBase):
+        return 4
+    return 3 if kind in BUFFERS else 2
+
+
+def _from_outside(function, *arguments):
+    """Calls a function that is written in C. Warnings ascribe what it does to nobody, as when the interpreter ends."""
+    OUTSIDE["function"] = function
+    OUTSIDE["arguments"] = arguments
+    eval(CALL, OUTSIDE)
+
+
 def _finalizer(kind):
-    return GENERATOR if kind is GENERATOR else getattr(kind, "__del__", None)
+    try:
+        # As the interpreter looks: a metaclass is not asked.
+        return GENERATOR if kind is GENERATOR else type.__getattribute__(kind, "__del__")
+    except AttributeError:
+        return None
 
 
 def _status_of(exit):
@@ -279,8 +325,13 @@ def _unraisable_arguments_type():
 
 FOLDER = __file__.rpartition("/")[0] + "/_"
 LAST_EXC = sys.version_info >= (3, 12)
-THREADING_SHUTDOWN = "Exception ignored on threading shutdown" if sys.version_info >= (3, 13) else None
+WORDED = sys.version_info >= (3, 13)
 MODULE = type(sys)
 GENERATOR = type(0 for _ in ())
+BUFFERS = (_io.BufferedReader, _io.BufferedWriter, _io.BufferedRandom)
+OUTSIDE = {"__name__": "sys"}
+CALL = compile("function(*arguments)", "<sys>" if sys.version_info >= (3, 12) else "sys", "eval")
+if sys.version_info >= (3, 12):
+    CALL = CALL.replace(co_firstlineno=0)
 WRITERS = (_io.BufferedWriter, _io.BufferedRandom, _io.TextIOWrapper)
 UNINTERESTING = (dict, tuple, list, set, type, GENERATOR, type(_is_closed), type(_is_closed.__code__))

@@ -108,12 +108,13 @@ class Freeze:
 
     def _start(self, main, leave):
         try:
-            call = _main.call_of(main, self.context.module, self.context.prepared)
+            call = _main.call_of(main, self.context.main_module(), self.context.prepared)
         except _main.Fallback:
             if self.running:
                 self._end(_fork.USER_MISTAKE, "the script cannot be compiled; run it the ordinary way to see why")
             self.context.fall_back()
-        self.trampoline = _trampoline.Trampoline(call, leave)
+        self.exit.from_file = main.kind in ("script", "stdin")
+        _trampoline.Trampoline(call, leave)
 
     def _never_reached(self, holder):
         """The main part ended. In the thawed process, as it should; while freezing, before it came to its freeze point."""
