@@ -55,7 +55,6 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
     check_names(&arguments.environment)?;
     let environment = Environment::pick(std::env::vars_os(), &arguments.environment);
     let mut resolved = resolve(&arguments.command, &search_path)?;
-    let output = output::path(arguments.output.as_deref(), &resolved.named)?;
     let progress = Progress::start();
     progress.phase(format!("asking {}", resolved.program.display()));
     let runtime = probe(&resolved.program, environment.seen())?;
@@ -71,6 +70,8 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
         progress.line(&format!("snapboot: {note}"));
     }
     let main = Main::split(runtime.language, std::mem::take(&mut resolved.argv), &search_path)?;
+    let named = main.script.as_deref().unwrap_or(&resolved.named);
+    let output = output::path(arguments.output.as_deref(), named)?;
     let sources = resolved.followed.iter().chain(&main.script);
     output::check(&output, sources.map(|path| path.as_path()))?;
     let freeze = Session {

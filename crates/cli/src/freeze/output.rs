@@ -10,7 +10,7 @@ use rustix::fs::{access, Access};
 
 use crate::failure::{Failure, Result};
 
-/// The image's path: `-o`, or NAME.img in the current directory. Absolute.
+/// The image's path: `-o`, or NAME.img in the current directory, after the script or the command `named`. Absolute.
 pub fn path(given: Option<&Path>, named: &Path) -> Result<PathBuf> {
     let path = match given {
         Some(path) => path.to_owned(),

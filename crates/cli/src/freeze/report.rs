@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use super::control_dir::ControlDir;
 use crate::entries::Entries;
-use crate::failure::{Failure, Result};
+use crate::failure::{reason, Failure, Result};
 use crate::runtime::Runtime;
 
 /// The front end's exit statuses.
@@ -38,7 +39,7 @@ pub struct Finding {
     pub kind: String,
     /// Number of the descriptor, where it is about one.
     pub descriptor: Option<String>,
-    /// The whole finding in words.
+    /// The finding in words: `FACT; REMEDY`.
     pub text: String,
 }
 
@@ -140,57 +141,69 @@ pub fn refusal(findings: &[Finding], origins: &[(String, String)]) -> Failure {
     let lines: Vec<String> = findings
         .iter()
         .map(|finding| {
-            let number = finding.descriptor.clone().or_else(|| descriptor_in(&finding.text));
-            let origin = origins.iter().rev().find(|(origin, _)| Some(origin) == number.as_ref());
-            let text = match origin {
-                Some((_, place)) => with_origin(&finding.text, place),
-                None => finding.text.clone(),
-            };
-            if text.starts_with("cannot freeze") {
-                text
-            } else {
-                format!("cannot freeze: {text}")
-            }
+            let place = origins.iter().rev().find(|(number, _)| Some(number) == finding.descriptor.as_ref());
+            finding.sentence(place.map(|(_, place)| place.as_str()))
         })
         .collect();
     Failure::refusal(lines.join("\nsnapboot: "))
 }
 
-/// The number in a text about `descriptor N`.
-fn descriptor_in(text: &str) -> Option<String> {
-    let rest = text.split_once("descriptor ")?.1;
-    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    (!digits.is_empty()).then_some(digits)
+impl Finding {
+    /// The finding as the user reads it. Findings are written as `FACT; REMEDY`, those about a descriptor without its number.
+    fn sentence(&self, place: Option<&str>) -> String {
+        let text = with_reason(self.text.trim_end_matches('.'));
+        let (fact, remedy) = text.split_once("; ").unwrap_or((&text, ""));
+        let number = self.descriptor.as_ref().map(|number| format!("descriptor {number} ")).unwrap_or_default();
+        let opened = place.map(|place| format!(", opened by {place}")).unwrap_or_default();
+        let remedy = if remedy.is_empty() { String::new() } else { format!(" {}.", capitalised(remedy)) };
+        format!("cannot freeze: {number}{fact}{opened}.{remedy}")
+    }
 }
 
-/// Puts the place where it was opened behind the first sentence.
-fn with_origin(text: &str, place: &str) -> String {
-    match text.find(". ") {
-        Some(end) => format!("{}, opened by {place}{}", &text[..end], &text[end..]),
-        None => format!("{}, opened by {place}.", text.trim_end_matches('.')),
-    }
+/// Puts the system's words in place of `(errno N)`; the freezer has none.
+fn with_reason(text: &str) -> String {
+    let number = text.split_once("(errno ").and_then(|(before, rest)| Some((before, rest.split_once(')')?)));
+    let Some((before, (number, after))) = number else { return text.to_owned() };
+    let Ok(number) = number.parse() else { return text.to_owned() };
+    let error = io::Error::from_raw_os_error(number);
+    let remedy = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space, or choose another place with -o"
+        }
+        _ => "",
+    };
+    format!("{before}({}){after}{remedy}", reason(&error))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn finding(text: &str) -> Finding {
-        Finding { kind: "descriptor".into(), descriptor: None, text: text.into() }
+    fn finding(descriptor: Option<&str>, text: &str) -> Finding {
+        Finding { kind: "any".into(), descriptor: descriptor.map(str::to_owned), text: text.into() }
     }
 
     #[test]
     fn a_refusal_lists_every_finding_and_where_descriptors_came_from() {
         let findings = [
-            finding("descriptor 7 is a connected TCP socket (127.0.0.1:6379). Close it in a before_freeze hook."),
-            finding("memory at 7f00-7f01 is shared and writable."),
+            finding(Some("7"), "is a connected TCP socket (127.0.0.1:6379); close it in a before_freeze hook"),
+            finding(None, "memory 7f00-7f01 is shared and writable"),
+            finding(None, "writing the pages failed (errno 28)"),
         ];
         let origins = [("7".to_owned(), "redis/connection.py:559".to_owned())];
         let message = refusal(&findings, &origins).message;
         assert_eq!(
             message,
             "cannot freeze: descriptor 7 is a connected TCP socket (127.0.0.1:6379), opened by redis/connection.py:559. \
-             Close it in a before_freeze hook.\nsnapboot: cannot freeze: memory at 7f00-7f01 is shared and writable."
+             Close it in a before_freeze hook.\n\
+             snapboot: cannot freeze: memory 7f00-7f01 is shared and writable.\n\
+             snapboot: cannot freeze: writing the pages failed (no space left on device). \
+             Free some space, or choose another place with -o."
         );
     }
 

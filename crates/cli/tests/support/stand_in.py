@@ -65,8 +65,8 @@ elif word == "refused":
     origins = ("origins", "1") in map(tuple, plan)
     write("report", [("fd_origin", "7:redis/connection.py:559")] if origins else [])
     write("findings", [
-        ("kind", "descriptor"), ("fd", "7"), ("text", "descriptor 7 is a socket. Close it."),
-        ("kind", "timer"), ("text", "a timer runs."),
+        ("kind", "descriptor"), ("fd", "7"), ("text", "is a socket; close it"),
+        ("kind", "timer"), ("text", "a timer runs"),
     ])
     sys.exit(3)
 elif word == "hang":
