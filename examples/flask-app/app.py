@@ -1,7 +1,11 @@
 """A reading list on the web: a page, a search and a JSON interface.
 
-flask --app app run                                                          the ordinary way
-snapboot freeze -o shelf.img --preload app -- python -m flask --app app run  frozen, then: ./shelf.img --port 8000
+The ordinary way, and frozen:
+
+    python -m flask --app app run --port 8000
+
+    snapboot freeze -o shelf.img --preload app,flask.cli -- python -m flask --app app run
+    ./shelf.img --port 8000
 """
 
 import json

@@ -1,7 +1,11 @@
 """Sums up a CSV file of expenses by category, in a table.
 
-python spending.py expenses.csv                                            the ordinary way
-snapboot freeze -o spending.img --preload expenses -- python spending.py   frozen, then: ./spending.img expenses.csv
+The ordinary way, and frozen:
+
+    python spending.py expenses.csv
+
+    snapboot freeze -o spending.img --preload expenses,rich.console -- python spending.py
+    ./spending.img expenses.csv
 """
 
 import click

@@ -2,9 +2,11 @@
 # frozen_string_literal: true
 
 # Sums up a web server's access log, as text, JSON or HTML.
+# The ordinary way, and frozen:
 #
-#   ruby traffic.rb access.log                                                           the ordinary way
-#   snapboot freeze -o traffic.img --preload optparse,json,erb,time -- ruby traffic.rb   frozen, then:
+#   ruby traffic.rb access.log
+#
+#   snapboot freeze -o traffic.img --preload optparse,json,erb,time -- ruby traffic.rb
 #   ./traffic.img --json access.log
 
 require "erb"
