@@ -48,7 +48,7 @@ class Programs
   private
 
   def run(*words, environment: @environment, input: @input)
-    Shown.of(*Open3.capture3(environment, *words, stdin_data: input, chdir: @directory))
+    Shown.of(*Open3.capture3(environment, *words, stdin_data: input, chdir: @directory, close_others: true))
   end
 
   def from_image

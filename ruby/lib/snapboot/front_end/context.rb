@@ -30,6 +30,16 @@ class Context
     fall_back if @hole
   end
 
+  # Does what can be done before the thaw without an effect.
+  def rehearse
+    file = @command_line_file
+    @command_line_file = "/proc/self/cmdline"
+    read_command_line
+    @command_line_file = file
+    main_words
+    refresh
+  end
+
   # Brings signals, environment, streams and generators in line with the new process.
   def refresh
     ignored = ENV.delete("SNAPBOOT_IGNORED") if ENV.key?("SNAPBOOT_IGNORED")

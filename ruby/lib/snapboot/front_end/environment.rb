@@ -32,7 +32,7 @@ class Environment
 
   # What was put before or after a value (a PATH, a RUBYOPT) is put around the new value.
   def changed(current, before, after)
-    return after if after.nil? || current.nil? || before.nil? || before.empty? || current == before
+    return after if after.nil? || current.nil? || current == after || before.nil? || before.empty? || current == before
 
     at = after.index(before)
     at ? after[0, at] + current + after[(at + before.size)..] : after

@@ -19,15 +19,21 @@ class Exit
     @quick = false
   end
 
-  # To be called right before the freeze; +stream+ is the main script, which Ruby closes.
+  # To be called right before the freeze; +stream+ is the main script, which Ruby closes unless it has a DATA part.
   def prepare(stream)
     return unless @possible
 
-    @descriptors = open_descriptors
-    @descriptors.delete(stream.fileno.to_s) unless stream.closed?
+    @stream = stream
     @writers = ObjectSpace.each_object(IO).select { |io| !io.closed? && !io.equal?(STDIN) && io != stream }
     watch_finalizers
     @quick = true
+  end
+
+  # To be called after the thaw: what is open now is either frozen, and known, or the caller's.
+  def remember_descriptors
+    return unless @quick
+
+    @descriptors = open_descriptors
   end
 
   # To be called at the very end. Returns when the ordinary end is needed.
@@ -37,24 +43,45 @@ class Exit
     error = $!
     # With a cause it may have replaced an error that Ruby still has to show.
     return unless error.nil? || (error.is_a?(SystemExit) && error.cause.nil?)
-    return if Thread.list.size > 1 || Ractor.count > 1 || descriptors_opened?
+    return if blocked?
 
-    @writers.each { |io| io.flush unless io.closed? }
+    flush
     exit!(error ? error.status : 0)
   rescue IOError, SystemCallError
     nil # a stream that cannot be flushed is Ruby's to deal with
   end
 
-  private
+  # Does what can be done before the end without an effect.
+  def rehearse
+    return unless @quick
 
-  # Names of the open descriptors; the one used for listing them is gone when it returns.
-  def open_descriptors
-    Dir.children(DESCRIPTORS).select { |name| File.symlink?("#{DESCRIPTORS}/#{name}") }
+    blocked?
+    flush
   end
 
-  # The listing holds one more: its own.
+  private
+
+  def flush
+    @writers.each { |io| io.flush unless io.closed? }
+  end
+
+  # True when Ruby has more to do at the end than to flush.
+  def blocked?
+    Thread.list.size > 1 || Ractor.count > 1 || descriptors_opened?
+  end
+
   def descriptors_opened?
-    (Dir.children(DESCRIPTORS) - @descriptors).size > 1
+    !(open_descriptors - @descriptors).empty?
+  end
+
+  # Their numbers as text, without the main script's, and without the one that the listing itself needs.
+  def open_descriptors
+    Dir.open(DESCRIPTORS) do |directory|
+      names = directory.children
+      names.delete(directory.fileno.to_s)
+      names.delete(@stream.fileno.to_s) unless @stream.closed?
+      names
+    end
   end
 
   # Finalizers run at the end of a process; there is no list of them to look at.

@@ -5,6 +5,7 @@ class FreezeRun
   SUPPORTED = /\A3\.[01]\./
   # An object is old, and left alone by the short garbage collections, after surviving this many.
   COLLECTIONS = 4
+  MERGING_REQUEST = 1 << 16
 
   # Which process this is, for Snapboot.state.
   attr_reader :state
@@ -91,13 +92,17 @@ class FreezeRun
     prepare_program
     @context = Context.new(@plan, @environment)
     @exit.prepare(@script.stream)
+    rehearse
     ENV["SNAPBOOT_ARM"] = @plan.directory
+    # A large request makes malloc merge what the collections have freed: now, not page by page in every thaw.
+    String.new(capacity: MERGING_REQUEST)
     child = Process.fork
     end_freezing(child) if child
 
     ENV.delete("SNAPBOOT_ARM") if @plan.simulated?
     @state = :thawed
     @context.read_command_line
+    @exit.remember_descriptors
   end
 
   def prepare_program
@@ -114,6 +119,18 @@ class FreezeRun
     COLLECTIONS.times { GC.start }
   rescue StandardError, ScriptError => e
     @report.program_failed(e, @directory)
+  end
+
+  # Runs what a thaw will run, as far as that has no effect, so that the inline caches are filled and the methods found:
+  # each of them is a page that a thaw would have to write.
+  def rehearse
+    2.times do
+      @context.rehearse
+      MainScript.rehearse unless @plan.main == :script
+      @exit.remember_descriptors
+      @exit.rehearse
+      %w[-ea -ra -Ia -w --].combination(2) { |words| CommandLine.new(words + ["a"]) }
+    end
   end
 
   def end_freezing(child)

@@ -26,6 +26,18 @@ class MainScript
   # What the main script is read from.
   attr_reader :stream
 
+  # Does what a thaw will do to the main script, on another one: see FreezeRun#rehearse.
+  def self.rehearse
+    File.open(__FILE__) do |file|
+      script = allocate
+      script.__send__(:stand_in, file)
+      name = $0.dup
+      script.before_parse { script.run_code("nil\n") }
+      2.times { file.set_encoding(Encoding::UTF_8) }
+      $0.replace(name)
+    end
+  end
+
   # Finds the script that Ruby was started with. Raises NotFound.
   def initialize
     @path = $0
@@ -91,6 +103,12 @@ class MainScript
   end
 
   private
+
+  def stand_in(file)
+    @stream = file
+    @name = String.new("a name that is too long to be embedded")
+    @stream.read
+  end
 
   # Calls the block with the arguments, which it may change, before Ruby sets the encoding of the stream.
   def on_set_encoding
