@@ -4,7 +4,7 @@
 //! that the launcher can fall back even when everything behind the launcher was stripped or cut off.
 
 use crate::record::Record;
-use crate::{checksum, Error, PAGE, VERSION};
+use crate::{checksum, reserved, Error, PAGE, VERSION};
 
 /// Where the head starts in the file (bytes).
 pub const HEAD_OFFSET: usize = 4096;
@@ -12,6 +12,9 @@ pub const HEAD_OFFSET: usize = 4096;
 pub const HEAD_ROOM: usize = 16 * 1024;
 /// Where the command's strings start, from the head (bytes).
 pub const COMMAND_OFFSET: usize = 256;
+
+/// The room that the launcher has for the tables (bytes).
+pub const MOST_TABLES: u64 = reserved::VDSO - reserved::TABLES;
 
 /// The magic of a finished image. While an image is being written its first byte is zero.
 const MAGIC: [u8; 8] = *b"\x89SNAPBT\n";
@@ -79,6 +82,12 @@ impl Head {
         if head.pages_size % PAGE != 0 {
             return Err(Error::OutOfRange { what: "the size of the data pages", value: head.pages_size });
         }
+        if head.pages_offset + head.pages_size > head.tables_offset {
+            return Err(Error::OutOfRange { what: "the offset of the tables", value: head.tables_offset });
+        }
+        if head.tables_size > MOST_TABLES {
+            return Err(Error::OutOfRange { what: "the size of the tables", value: head.tables_size });
+        }
         Ok(head)
     }
 
@@ -116,7 +125,7 @@ impl Head {
 /// Checks that a page-aligned area lies inside the file.
 fn area(what: &'static str, offset: u64, size: u64, file_size: u64) -> Result<(), Error> {
     let end = offset.checked_add(size).ok_or(Error::OutOfRange { what, value: size })?;
-    if offset % PAGE != 0 || offset < (HEAD_OFFSET + HEAD_ROOM) as u64 || end > file_size {
+    if !offset.is_multiple_of(PAGE) || offset < (HEAD_OFFSET + HEAD_ROOM) as u64 || end > file_size {
         return Err(Error::OutOfRange { what, value: offset });
     }
     Ok(())

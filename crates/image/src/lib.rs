@@ -20,11 +20,13 @@ mod error;
 mod head;
 mod records;
 mod tables;
+#[cfg(test)]
+mod tests;
 pub mod validate;
 pub mod x86_64;
 
 pub use error::Error;
-pub use head::{Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM};
+pub use head::{Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES};
 pub use record::{Field, Record, Text};
 pub use records::*;
 #[cfg(any(feature = "write", test))]

@@ -142,7 +142,7 @@ impl<'a> Tables<'a> {
                 .get_mut(entry.section as usize)
                 .filter(|_| entry.section != 0)
                 .ok_or(Error::OutOfRange { what: "a section number", value: entry.section.into() })?;
-            let end = entry.offset.checked_add(entry.size).unwrap_or(u64::MAX);
+            let end = entry.offset.saturating_add(entry.size);
             if entry.offset < directory_end as u64 || end > bytes.len() as u64 || entry.offset % 8 != 0 {
                 return Err(Error::OutOfRange { what: "the place of a section", value: entry.offset });
             }
@@ -327,4 +327,4 @@ impl Trailer {
     pub const MAGIC: [u8; 8] = *b"SNAPDUMP";
 }
 
-const _: () = assert!(HEAD_OFFSET % 8 == 0);
+const _: () = assert!(HEAD_OFFSET.is_multiple_of(8));

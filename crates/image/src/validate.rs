@@ -8,6 +8,9 @@ use crate::{
 /// End of the addresses that a process has on x86-64 with four-level page tables.
 pub const ADDRESS_END: u64 = 0x7fff_ffff_f000;
 
+/// More than a process can have open unless an administrator raised the limit.
+pub const MOST_DESCRIPTORS: u32 = 1 << 20;
+
 /// Checks every mapping, descriptor and signal row, and the process row.
 pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     let files = tables.bytes(Section::Files).len() / crate::MappedFile::SIZE;
@@ -15,12 +18,22 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
         check_mapping(&mapping, head, files)?;
     }
     for descriptor in tables.rows::<Descriptor>(Section::Descriptors)? {
-        at_most("a descriptor number", descriptor.number.into(), 1 << 20)?;
-        at_most("a descriptor number", descriptor.peer.into(), 1 << 20)?;
+        // 0 to 2 are the new process' own.
+        within("a descriptor number", descriptor.number, 3, MOST_DESCRIPTORS)?;
+        within("the number of a pipe's other end", descriptor.peer, 0, MOST_DESCRIPTORS)?;
         tables.text(descriptor.path)?;
     }
+    let mut seen = 0u64;
     for action in tables.rows::<SignalAction>(Section::Signals)? {
-        at_most("a signal number", action.number.into(), 64)?;
+        within("a signal number", action.number, 1, 64)?;
+        let bit = 1 << (action.number - 1);
+        if seen & bit != 0 {
+            return Err(Error::OutOfRange {
+                what: "the number of a second action for a signal",
+                value: action.number.into(),
+            });
+        }
+        seen |= bit;
     }
     let process: Process = tables.one(Section::Process)?;
     range("the argv area", process.arg_start, process.env_end)?;
@@ -33,9 +46,9 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
 
 fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Error> {
     let size = mapping.end.wrapping_sub(mapping.start);
-    if mapping.start % PAGE != 0
-        || mapping.end % PAGE != 0
-        || mapping.offset % PAGE != 0
+    if !mapping.start.is_multiple_of(PAGE)
+        || !mapping.end.is_multiple_of(PAGE)
+        || !mapping.offset.is_multiple_of(PAGE)
         || mapping.start >= mapping.end
     {
         return Err(Error::OutOfRange { what: "the start or end of a mapping", value: mapping.start });
@@ -47,7 +60,7 @@ fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Err
     at_most("the protection of a mapping", mapping.protection.into(), 7)?;
     match mapping.kind {
         mapping_kind::IMAGE | mapping_kind::COPY => {
-            let end = mapping.offset.checked_add(size).unwrap_or(u64::MAX);
+            let end = mapping.offset.saturating_add(size);
             if mapping.offset < head.pages_offset || end > head.pages_offset + head.pages_size {
                 return Err(Error::OutOfRange { what: "the offset of a mapping", value: mapping.offset });
             }
@@ -58,6 +71,13 @@ fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Err
     }
     if mapping.file != NO_FILE {
         at_most("the file of a mapping", mapping.file.into(), (files as u64).wrapping_sub(1))?;
+    }
+    Ok(())
+}
+
+fn within(what: &'static str, value: u32, least: u32, limit: u32) -> Result<(), Error> {
+    if value < least || value > limit {
+        return Err(Error::OutOfRange { what, value: value.into() });
     }
     Ok(())
 }

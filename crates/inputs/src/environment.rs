@@ -77,3 +77,104 @@ pub fn name_of(entry: &[u8]) -> &[u8] {
 pub fn value_of<'a>(name: &[u8], mut environment: impl Iterator<Item = &'a [u8]>) -> Option<&'a [u8]> {
     environment.find_map(|entry| entry.strip_prefix(name)?.strip_prefix(b"="))
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use image::TablesWriter;
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Tables of an image that was made with these variables (None: it was not set) and patterns.
+    fn recorded(variables: &[(&str, Option<&str>)], patterns: &[&str]) -> Vec<u8> {
+        let mut writer = TablesWriter::new();
+        for (name, value) in variables {
+            let name = writer.text(name.as_bytes());
+            let digest = value.map_or([0; 16], |value| image::digest(value.as_bytes()));
+            let row = Variable { name, value: digest, present: value.is_some().into(), reserved: 0 };
+            writer.push(Section::Variables, &row);
+        }
+        for pattern in patterns {
+            let text = writer.text(pattern.as_bytes());
+            writer.push(Section::Patterns, &Item { text });
+        }
+        writer.finish()
+    }
+
+    /// What differs when the image is run with `environment`.
+    fn difference(tables: &[u8], environment: &[&'static str]) -> Option<std::string::String> {
+        let tables = Tables::parse_unchecked_sum(tables).unwrap();
+        let found = compare(&tables, environment.iter().map(|entry| entry.as_bytes())).unwrap();
+        found.map(|found| match found {
+            Difference::Changed(name) => std::format!("changed {}", std::str::from_utf8(name).unwrap()),
+            Difference::Appeared(name) => std::format!("appeared {}", std::str::from_utf8(name).unwrap()),
+        })
+    }
+
+    #[test]
+    fn equal_environments_do_not_differ() {
+        let tables = recorded(&[("HOME", Some("/h")), ("EMPTY", Some("")), ("UNSET", None)], &["HOME", "PYTHON*"]);
+        assert_eq!(difference(&tables, &["HOME=/h", "EMPTY=", "TERM=vt"]), None);
+        assert_eq!(difference(&recorded(&[], &[]), &["ANY=thing"]), None);
+    }
+
+    #[test]
+    fn another_value_another_presence_and_a_new_name_are_told_apart() {
+        let tables = recorded(&[("HOME", Some("/h")), ("UNSET", None)], &["HOME", "PYTHON*"]);
+        assert_eq!(difference(&tables, &["HOME=/x"]).as_deref(), Some("changed HOME"));
+        assert_eq!(difference(&tables, &[]).as_deref(), Some("changed HOME"));
+        assert_eq!(difference(&tables, &["HOME=/h", "UNSET="]).as_deref(), Some("changed UNSET"));
+        assert_eq!(difference(&tables, &["HOME=/h", "PYTHONPATH=/p"]).as_deref(), Some("appeared PYTHONPATH"));
+        assert_eq!(difference(&tables, &["HOME=/h", "PYTHONPATH="]).as_deref(), Some("appeared PYTHONPATH"));
+        assert_eq!(difference(&tables, &["HOME=/h", "XPYTHONPATH=/p"]), None);
+    }
+
+    #[test]
+    fn the_first_name_of_a_group_that_is_not_empty_counts() {
+        let tables = recorded(&[("LC_ALL:LC_CTYPE:LANG", Some("C.UTF-8"))], &[]);
+        assert_eq!(difference(&tables, &["LANG=C.UTF-8"]), None);
+        assert_eq!(difference(&tables, &["LANG=de", "LC_ALL=C.UTF-8"]), None);
+        assert_eq!(difference(&tables, &["LANG=C.UTF-8", "LC_ALL="]), None);
+        assert!(difference(&tables, &["LANG=C.UTF-8", "LC_CTYPE=de"]).is_some());
+        assert!(difference(&tables, &["LANG="]).is_some());
+        let unset = recorded(&[("LC_ALL:LC_CTYPE:LANG", None)], &[]);
+        assert_eq!(difference(&unset, &["LANG=", "LC_ALL="]), None);
+        assert!(difference(&unset, &["LANG=C"]).is_some());
+    }
+
+    #[test]
+    fn strange_entries_do_no_harm() {
+        let tables = recorded(&[("A", Some("1"))], &["B*"]);
+        assert_eq!(
+            difference(&tables, &["A=1", "A=2", "=", "", "no value"]),
+            None,
+            "the first entry counts, as in getenv"
+        );
+        assert_eq!(difference(&tables, &["AB=2", "A=1"]), None, "a name that only begins alike");
+        assert_eq!(difference(&tables, &["A=1", "B"]).as_deref(), Some("appeared B"));
+    }
+
+    #[test]
+    fn a_damaged_row_is_an_error() {
+        let mut writer = TablesWriter::new();
+        let name = image::Text { offset: 9, length: 9 };
+        writer.push(Section::Variables, &Variable { name, ..Variable::default() });
+        let bytes = writer.finish();
+        let tables = Tables::parse_unchecked_sum(&bytes).unwrap();
+        assert!(compare(&tables, core::iter::empty()).is_err());
+    }
+
+    #[test]
+    fn patterns_match_whole_names_or_beginnings() {
+        assert!(matches(b"HOME", b"HOME") && !matches(b"HOME", b"HOME2") && !matches(b"HOME", b"HOM"));
+        assert!(matches(b"LC_*", b"LC_ALL") && matches(b"LC_*", b"LC_") && !matches(b"LC_*", b"LC"));
+        assert!(matches(b"*", b"") && matches(b"", b"") && !matches(b"", b"A"));
+    }
+
+    #[test]
+    fn the_cpu_is_the_same_each_time() {
+        assert_eq!(crate::cpu::digest(), crate::cpu::digest());
+    }
+}

@@ -1,0 +1,183 @@
+//! The head and the command: what is written is read back; each damage is named.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::{
+    checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, PAGE, VERSION,
+};
+
+const COMMAND: [&[u8]; 3] = [b"/usr/bin/python3", b"python3", b"-I"];
+const FIRST: u64 = (HEAD_OFFSET + HEAD_ROOM) as u64;
+
+/// Two data pages and some tables right behind the head.
+fn good() -> Head {
+    Head {
+        file_size: FIRST + 3 * PAGE,
+        pages_offset: FIRST,
+        pages_size: 2 * PAGE,
+        tables_offset: FIRST + 2 * PAGE,
+        tables_size: PAGE,
+        ..Head::default()
+    }
+}
+
+fn written(head: Head) -> Vec<u8> {
+    let mut room = vec![0; HEAD_ROOM];
+    head.write(COMMAND.into_iter(), &mut room).unwrap();
+    room
+}
+
+/// What parsing says of a head whose fields `change` changed, with a checksum that is right.
+fn parsed(change: impl FnOnce(&mut Head)) -> Result<Head, Error> {
+    let mut head = good();
+    change(&mut head);
+    Head::parse(&written(head), good().file_size)
+}
+
+fn out_of_range(change: impl FnOnce(&mut Head)) -> &'static str {
+    match parsed(change) {
+        Err(Error::OutOfRange { what, .. }) => what,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let room = written(good());
+    let head = Head::parse(&room, good().file_size).unwrap();
+    assert_eq!((head.pages_offset, head.tables_size, head.version), (FIRST, PAGE, VERSION));
+    let command = Command::parse(&room, &head).unwrap();
+    assert_eq!(command.program(), b"/usr/bin/python3\0");
+    assert_eq!(command.argv().collect::<Vec<_>>(), [&b"python3\0"[..], b"-I\0"]);
+    assert_eq!(command.argc(), 2);
+}
+
+#[test]
+fn a_file_may_be_longer_than_the_head_says_but_not_shorter() {
+    let room = written(good());
+    let size = good().file_size;
+    assert!(Head::parse(&room, size + 1).is_ok());
+    assert_eq!(
+        Head::parse(&room, size - 1),
+        Err(Error::Truncated { what: "the image", expected: size, found: size - 1 })
+    );
+}
+
+#[test]
+fn every_changed_bit_is_noticed() {
+    let room = written(good());
+    let command_end = COMMAND_OFFSET + COMMAND.iter().map(|string| string.len() + 1).sum::<usize>();
+    for byte in (0..Head::SIZE).chain(COMMAND_OFFSET..command_end) {
+        for bit in 0..8 {
+            let mut room = room.clone();
+            room[byte] ^= 1 << bit;
+            assert!(Head::parse(&room, good().file_size).is_err(), "byte {byte}, bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_image_is_told_from_another_version_and_from_damage() {
+    let mut room = written(good());
+    room[0] = 0;
+    assert_eq!(Head::parse(&room, u64::MAX), Err(Error::NotAnImage), "an unfinished image");
+    let mut room = written(good());
+    room[8] = 99;
+    assert_eq!(Head::parse(&room, u64::MAX), Err(Error::Version { found: 99 }));
+    let mut room = written(good());
+    room[40] ^= 1;
+    assert_eq!(Head::parse(&room, u64::MAX), Err(Error::Damaged { what: "head" }));
+    let short = &written(good())[..HEAD_ROOM - 1];
+    assert!(matches!(Head::parse(short, u64::MAX), Err(Error::Truncated { what: "the head", .. })));
+}
+
+#[test]
+fn areas_lie_inside_the_file_in_their_order() {
+    assert_eq!(out_of_range(|head| head.pages_offset += 1), "the data pages");
+    assert_eq!(out_of_range(|head| head.pages_offset = PAGE), "the data pages");
+    assert_eq!(out_of_range(|head| head.pages_size = 100 * PAGE), "the data pages");
+    assert_eq!(out_of_range(|head| head.pages_size = u64::MAX), "the data pages");
+    assert_eq!(out_of_range(|head| head.pages_size -= 1), "the size of the data pages");
+    assert_eq!(out_of_range(|head| head.tables_offset += 8), "the tables");
+    assert_eq!(out_of_range(|head| head.tables_size += 1), "the tables");
+    assert_eq!(out_of_range(|head| head.tables_size = u64::MAX), "the tables");
+    assert_eq!(out_of_range(|head| head.tables_offset -= PAGE), "the offset of the tables");
+    let mut head = good();
+    head.tables_size = MOST_TABLES + 1;
+    head.file_size = head.tables_offset + head.tables_size;
+    let size = head.file_size;
+    assert!(matches!(Head::parse(&written(head), size), Err(Error::OutOfRange { what: "the size of the tables", .. })));
+}
+
+#[test]
+fn a_damaged_head_leaves_the_command_usable() {
+    let mut room = written(good());
+    room[32..112].fill(0xff);
+    let head = Head::decode(&room);
+    assert!(Head::parse(&room, u64::MAX).is_err());
+    assert_eq!(Command::parse(&room, &head).unwrap().argc(), 2);
+}
+
+#[test]
+fn a_command_has_a_program_and_an_argv_whose_strings_end() {
+    /// A head whose command is these bytes, with the right checksum.
+    fn with(count: u32, strings: &[u8]) -> (Vec<u8>, Head) {
+        let mut room = written(good());
+        room[COMMAND_OFFSET..][..strings.len()].copy_from_slice(strings);
+        let head = Head {
+            command_count: count,
+            command_size: strings.len() as u64,
+            command_sum: checksum(strings),
+            ..Head::decode(&room)
+        };
+        (room, head)
+    }
+    let parse = |count, strings| {
+        let (room, head) = with(count, strings);
+        Command::parse(&room, &head).map(|command| command.argc())
+    };
+    assert_eq!(parse(2, b"/p\0p\0"), Ok(1));
+    assert!(matches!(parse(1, b"/p\0"), Err(Error::OutOfRange { .. })), "a program without argv");
+    assert!(matches!(parse(3, b"/p\0p\0"), Err(Error::OutOfRange { .. })), "another number of strings");
+    assert_eq!(parse(2, b"/p\0p"), Err(Error::Damaged { what: "command" }), "no NUL at the end");
+    assert_eq!(parse(0, b""), Err(Error::Damaged { what: "command" }));
+    let (room, head) = with(2, b"/p\0p\0");
+    for size in [HEAD_ROOM as u64, u64::MAX] {
+        let head = Head { command_size: size, ..head };
+        assert!(matches!(Command::parse(&room, &head), Err(Error::OutOfRange { .. })));
+    }
+    let head = Head { command_sum: head.command_sum ^ 1, ..head };
+    assert_eq!(Command::parse(&room, &head), Err(Error::Damaged { what: "command" }));
+}
+
+#[test]
+fn a_command_fills_the_room_to_the_last_byte_and_no_further() {
+    let room_for_strings = HEAD_ROOM - COMMAND_OFFSET;
+    let longest = vec![b'x'; room_for_strings - b"/p\0\0".len()];
+    let mut room = vec![0; HEAD_ROOM];
+    good().write([&b"/p"[..], &longest].into_iter(), &mut room).unwrap();
+    let head = Head::parse(&room, good().file_size).unwrap();
+    assert_eq!(Command::parse(&room, &head).unwrap().argv().next().unwrap().len(), longest.len() + 1);
+    let longer = vec![b'x'; longest.len() + 1];
+    let error = good().write([&b"/p"[..], &longer].into_iter(), &mut room);
+    assert_eq!(error, Err(Error::CommandTooLong { length: room_for_strings + 1 }));
+}
+
+#[test]
+fn errors_say_what_was_expected_and_what_to_do() {
+    use alloc::string::ToString;
+    let text = Error::Version { found: 7 }.to_string();
+    assert!(text.contains("version 1, found 7") && text.contains("freeze again"), "{text}");
+    let text = Error::Truncated { what: "the image", expected: 10, found: 9 }.to_string();
+    assert!(text.contains("10 bytes, but it ends at 9"), "{text}");
+    for error in [
+        Error::NotAnImage,
+        Error::Damaged { what: "head" },
+        Error::OutOfRange { what: "x", value: 1 },
+        Error::Missing { what: "process" },
+    ] {
+        assert!(error.to_string().contains("freeze again"), "{error}");
+    }
+    assert!(Error::CommandTooLong { length: 20_000 }.to_string().contains("shorten"));
+}

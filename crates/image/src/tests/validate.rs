@@ -1,0 +1,166 @@
+//! The checks of rows: each rule broken by itself.
+
+use alloc::vec::Vec;
+
+use crate::validate::{rows, ADDRESS_END, MOST_DESCRIPTORS};
+use crate::*;
+
+const HEAD: Head = {
+    let (magic, pages_digest) = ([0; 8], [0; 32]);
+    Head {
+        magic,
+        version: VERSION,
+        command_count: 0,
+        command_size: 0,
+        command_sum: 0,
+        file_size: 16 * PAGE,
+        pages_offset: 8 * PAGE,
+        pages_size: 4 * PAGE,
+        pages_digest,
+        tables_offset: 12 * PAGE,
+        tables_size: PAGE,
+        tables_sum: 0,
+        head_sum: 0,
+    }
+};
+
+/// One row of each kind, all of them good.
+#[derive(Clone, Copy)]
+struct Rows {
+    mapping: Mapping,
+    descriptor: Descriptor,
+    signals: [SignalAction; 2],
+    process: Process,
+}
+
+fn good() -> Rows {
+    let mapping = Mapping {
+        start: 0x40_0000,
+        end: 0x40_0000 + 2 * PAGE,
+        offset: HEAD.pages_offset,
+        protection: 3,
+        kind: mapping_kind::IMAGE,
+        file: NO_FILE,
+        flags: 0,
+    };
+    let descriptor = Descriptor { number: 3, kind: descriptor_kind::EVENTFD, ..Descriptor::default() };
+    let signals = [2, 64].map(|number| SignalAction { number, ..SignalAction::default() });
+    let process = Process { start_brk: PAGE, brk: 2 * PAGE, arg_start: PAGE, env_end: PAGE, ..Process::default() };
+    Rows { mapping, descriptor, signals, process }
+}
+
+fn tables(all: &Rows) -> Vec<u8> {
+    let mut writer = TablesWriter::new();
+    // The default `Text` is the first string: an empty one.
+    assert_eq!(writer.text(b""), Text::default());
+    let path = writer.text(b"/lib/a.so");
+    writer.push(Section::Files, &MappedFile { path, ..MappedFile::default() });
+    writer.push(Section::Mappings, &all.mapping);
+    writer.push(Section::Descriptors, &all.descriptor);
+    all.signals.iter().for_each(|action| writer.push(Section::Signals, action));
+    writer.push(Section::Process, &all.process);
+    writer.finish()
+}
+
+fn checked(change: impl FnOnce(&mut Rows)) -> Result<(), Error> {
+    let mut all = good();
+    change(&mut all);
+    rows(&Tables::parse_unchecked_sum(&tables(&all)).unwrap(), &HEAD)
+}
+
+/// The thing that is out of range after `change`.
+fn wrong(change: impl FnOnce(&mut Rows)) -> &'static str {
+    match checked(change) {
+        Err(Error::OutOfRange { what, .. }) => what,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn good_rows_pass() {
+    assert_eq!(checked(|_| ()), Ok(()));
+    assert_eq!(checked(|all| all.mapping.kind = mapping_kind::COPY), Ok(()));
+    assert_eq!(checked(|all| all.mapping.file = 0), Ok(()));
+    assert_eq!(checked(|all| (all.mapping.kind, all.mapping.file) = (mapping_kind::FILE, 0)), Ok(()));
+    for kind in [mapping_kind::ANONYMOUS, mapping_kind::STACK, mapping_kind::VDSO] {
+        assert_eq!(checked(|all| all.mapping.kind = kind), Ok(()));
+    }
+}
+
+#[test]
+fn mappings_are_whole_pages_of_a_processs_addresses() {
+    let edge = "the start or end of a mapping";
+    assert_eq!(wrong(|all| all.mapping.start += 1), edge);
+    assert_eq!(wrong(|all| all.mapping.end += 1), edge);
+    assert_eq!(wrong(|all| all.mapping.offset += 1), edge);
+    assert_eq!(wrong(|all| all.mapping.end = all.mapping.start), edge);
+    assert_eq!(wrong(|all| all.mapping.end = all.mapping.start - PAGE), edge);
+    assert_eq!(wrong(|all| all.mapping.end = ADDRESS_END + PAGE), "the end of a mapping");
+    assert_eq!(wrong(|all| all.mapping.protection = 8), "the protection of a mapping");
+    for kind in [0, mapping_kind::STACK + 1, u32::MAX] {
+        assert_eq!(wrong(|all| all.mapping.kind = kind), "the kind of a mapping");
+    }
+}
+
+#[test]
+fn mappings_keep_off_the_launchers_range() {
+    let put = |start: u64, end: u64| {
+        move |all: &mut Rows| {
+            all.mapping = Mapping { start, end, offset: 0, kind: mapping_kind::ANONYMOUS, ..all.mapping };
+        }
+    };
+    assert_eq!(checked(put(RESERVED_START - PAGE, RESERVED_START)), Ok(()));
+    assert_eq!(checked(put(RESERVED_END, RESERVED_END + PAGE)), Ok(()));
+    for (start, end) in [
+        (RESERVED_START - PAGE, RESERVED_START + PAGE),
+        (RESERVED_END - PAGE, RESERVED_END),
+        (RESERVED_START - PAGE, RESERVED_END + PAGE),
+    ] {
+        assert_eq!(wrong(put(start, end)), "the start of a mapping");
+    }
+}
+
+#[test]
+fn pages_come_from_the_data_pages_and_files_from_the_files() {
+    for kind in [mapping_kind::IMAGE, mapping_kind::COPY] {
+        for offset in [0, HEAD.pages_offset - PAGE, HEAD.pages_offset + 3 * PAGE, u64::MAX - PAGE + 1] {
+            assert_eq!(wrong(|all| (all.mapping.kind, all.mapping.offset) = (kind, offset)), "the offset of a mapping");
+        }
+    }
+    assert_eq!(wrong(|all| all.mapping.file = 1), "the file of a mapping");
+    assert_eq!(wrong(|all| all.mapping.kind = mapping_kind::FILE), "the file of a mapping");
+}
+
+#[test]
+fn descriptors_are_the_frozen_processs_own() {
+    assert_eq!(wrong(|all| all.descriptor.number = 2), "a descriptor number");
+    assert_eq!(wrong(|all| all.descriptor.number = MOST_DESCRIPTORS + 1), "a descriptor number");
+    assert_eq!(wrong(|all| all.descriptor.peer = MOST_DESCRIPTORS + 1), "the number of a pipe's other end");
+    assert_eq!(wrong(|all| all.descriptor.path.length = 99), "the place of a string");
+}
+
+#[test]
+fn signals_exist_and_appear_once() {
+    assert_eq!(wrong(|all| all.signals[0].number = 0), "a signal number");
+    assert_eq!(wrong(|all| all.signals[0].number = 65), "a signal number");
+    assert_eq!(wrong(|all| all.signals[0].number = 64), "the number of a second action for a signal");
+}
+
+#[test]
+fn heap_and_argv_area_are_ranges() {
+    assert_eq!(wrong(|all| all.process.brk = 0), "the heap");
+    assert_eq!(wrong(|all| all.process.brk = ADDRESS_END + 1), "the heap");
+    assert_eq!(wrong(|all| all.process.env_end = 0), "the argv area");
+    assert_eq!(wrong(|all| all.process.env_end = RESERVED_END), "the argv area");
+    let address = "an address of the process";
+    assert_eq!(wrong(|all| all.process.tid_address = u64::MAX), address);
+    assert_eq!(wrong(|all| all.process.robust_list = u64::MAX), address);
+    assert_eq!(wrong(|all| all.process.stack_end = u64::MAX), address);
+}
+
+#[test]
+fn an_image_without_a_process_is_refused() {
+    let bytes = TablesWriter::new().finish();
+    let tables = Tables::parse_unchecked_sum(&bytes).unwrap();
+    assert_eq!(rows(&tables, &HEAD), Err(Error::Missing { what: "process" }));
+}
