@@ -10,7 +10,7 @@ use crate::sys::{self, File};
 
 /// Descriptors that `snapboot freeze` fills with /dev/null, so that the runtime's own get higher numbers, out of the way of what
 /// callers pass to an image.
-const FILLERS: core::ops::Range<u32> = 3..10;
+const FILLERS: core::ops::Range<u32> = 3..100;
 
 /// Devices that are the same after being opened again.
 const PLAIN_DEVICES: [&[u8]; 5] = [b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom"];

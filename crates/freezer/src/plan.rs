@@ -17,6 +17,10 @@ use crate::sys::{self, File};
 const ANONYMOUS_GAP: u64 = 256 * 1024;
 const FILE_GAP: u64 = 32 * 1024;
 
+/// Zero-initialised data of a library is hardly larger than this; what follows a library and is larger is something else. Bytes.
+/// Only `snapboot inspect` goes by it.
+const LIBRARY_ZEROS: u64 = 128 * 1024;
+
 /// The most room that the main thread's stack gets when its limit is higher or absent.
 const STACK_ROOM: u64 = 128 << 20;
 
@@ -164,8 +168,8 @@ impl<'a> Plan<'a> {
             self.page_map.written(area.start..area.end, ANONYMOUS_GAP)?
         };
         // The zero-initialised data right behind a library's data is that library's.
-        let file =
-            self.rows.last().filter(|row| row.end == area.start && area.inode == 0).map_or(NO_FILE, |row| row.file);
+        let behind = |row: &&Mapping| row.end == area.start && area.inode == 0 && area.end - area.start <= LIBRARY_ZEROS;
+        let file = self.rows.last().filter(behind).map_or(NO_FILE, |row| row.file);
         let mut next = area.start;
         for run in runs {
             if run.start > next {

@@ -264,6 +264,12 @@ impl TablesWriter {
         row.encode(&mut bytes[start..]);
     }
 
+    /// Makes a row the only one of its section.
+    pub fn replace<R: Record>(&mut self, section: Section, row: &R) {
+        self.section(section, R::SIZE).clear();
+        self.push(section, row);
+    }
+
     /// Sets the bytes of a section that has no rows.
     pub fn set_bytes(&mut self, section: Section, content: &[u8]) {
         let bytes = self.section(section, 1);

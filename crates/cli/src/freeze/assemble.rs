@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use image::{Head, Item, MappedFile, Record, Section, Tables, TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM};
+use image::{Head, Item, MappedFile, Process, Record, Section, Tables, TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM};
 
 use super::environment::Environment;
 use super::inputs::{Identity, Inputs};
@@ -20,6 +20,8 @@ use crate::opened::digest_pages;
 pub struct Parts<'a> {
     /// Program and argv for the fallback.
     pub command: &'a [OsString],
+    /// The name that the kernel gives the process in an ordinary start (comm): the last part of what is executed.
+    pub name: &'a OsStr,
     /// Files that were loaded.
     pub loaded: &'a [PathBuf],
     /// When the freeze began (ns since 1970).
@@ -107,6 +109,9 @@ fn mapped_files(dumped: &Tables<'_>) -> Result<Vec<(PathBuf, Identity)>> {
 /// The freezer's tables and the command's.
 fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<Vec<u8>> {
     let mut tables = TablesWriter::extending(dumped);
+    let mut process: Process = dumped.one(Section::Process)?;
+    process.comm = comm(parts.name);
+    tables.replace(Section::Process, &process);
     inputs.write(&mut tables);
     parts.environment.write(&mut tables);
     for guard in parts.guards {
@@ -117,6 +122,14 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<V
         .map_err(|error| Failure::failed(format!("cannot describe the image: {error}.")))?;
     tables.set_bytes(Section::Info, &info);
     Ok(tables.finish())
+}
+
+/// A name as the kernel keeps it: at most 15 bytes.
+fn comm(name: &OsStr) -> [u8; 16] {
+    let mut comm = [0; 16];
+    let length = name.len().min(comm.len() - 1);
+    comm[..length].copy_from_slice(&name.as_bytes()[..length]);
+    comm
 }
 
 /// The bytes of head and command.

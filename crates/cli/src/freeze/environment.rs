@@ -95,6 +95,23 @@ const LC_CTYPE: &str = "LC_ALL:LC_CTYPE:LANG";
 /// Room in the argv area for new arguments, a larger environment and process titles (bytes). Front ends drop the variable.
 const PAD: usize = 16 * 1024;
 
+/// The table in words, for `snapboot freeze --help`.
+pub fn help() -> String {
+    let names = |wanted| {
+        let rows = TABLE.iter().filter(|(_, rule)| *rule == wanted).map(|(pattern, _)| *pattern);
+        rows.collect::<Vec<_>>().join(" ")
+    };
+    format!(
+        "Environment of the boot:\n  \
+         Compared when the image runs (with another value, COMMAND runs in the ordinary way): {}, and the locale of text: the \
+         first of LC_ALL, LC_CTYPE and LANG that is not empty.\n  \
+         Seen, but not compared: {}.\n  \
+         All others are withheld, unless --env names them; after the start of an image the program sees its whole environment.",
+        names(Rule::Compared),
+        names(Rule::Seen)
+    )
+}
+
 /// The environment of a freeze.
 pub struct Environment {
     /// Name and value of what the boot sees.
@@ -133,6 +150,10 @@ impl Environment {
         let mut all: Vec<_> = self.seen.iter().filter(|(name, _)| name != "LD_PRELOAD").cloned().collect();
         all.push(("LD_PRELOAD".into(), preload));
         all.push(("SNAPBOOT_FREEZE_DIR".into(), control_dir.to_owned()));
+        // A thaw should not look up symbols that the boot has not called yet. The freezer takes this value out again.
+        if self.value("LD_BIND_NOW").is_none() {
+            all.push(("LD_BIND_NOW".into(), "snapboot".into()));
+        }
         all.push(("SNAPBOOT_PAD".into(), "x".repeat(PAD).into()));
         // The freezer has fault points of its own.
         all.extend(std::env::var_os("SNAPBOOT_FAULT").map(|value| ("SNAPBOOT_FAULT".into(), value)));

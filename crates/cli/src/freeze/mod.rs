@@ -33,7 +33,7 @@ use interrupt::{die_of, Interrupt};
 use progress::Progress;
 use report::{outcome, Outcome, Report};
 
-pub use environment::Environment as BootEnvironment;
+pub use environment::{help as environment_help, Environment as BootEnvironment};
 
 /// PATH when there is none, as shells have it.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -141,6 +141,7 @@ impl Session<'_> {
         let guards: Vec<OsString> = self.arguments.guards.iter().chain(&report.guards).cloned().collect();
         let parts = Parts {
             command: &fallback_command(self.runtime, self.main),
+            name: Path::new(&self.arguments.command[0]).file_name().unwrap_or_default(),
             loaded: &report.loaded,
             begun,
             environment: self.environment,

@@ -11,6 +11,7 @@ static CONSTRUCTOR: extern "C" fn() = constructor;
 
 extern "C" fn constructor() {
     take_out_of_preload();
+    take_out_bind_now();
     malloc::keep_off_mmap();
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
@@ -48,6 +49,18 @@ fn take_out_of_preload() {
             None => {
                 libc::unsetenv(name.as_ptr());
             }
+        }
+    }
+}
+
+/// `snapboot freeze` sets this value so that the loader resolves all symbols during the boot.
+fn take_out_bind_now() {
+    let name = c"LD_BIND_NOW";
+    // SAFETY: as above.
+    unsafe {
+        let value = libc::getenv(name.as_ptr());
+        if !value.is_null() && CStr::from_ptr(value) == c"snapboot" {
+            libc::unsetenv(name.as_ptr());
         }
     }
 }

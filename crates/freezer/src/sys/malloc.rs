@@ -19,11 +19,10 @@ static THRESHOLD_IS_FIXED: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null
 /// Makes malloc take large blocks from the heap.
 pub fn keep_off_mmap() {
     let data = glibc_data();
-    // SAFETY: plain calls; the first makes malloc initialise itself, so that mallopt changes nothing else.
-    unsafe { libc::free(libc::malloc(1)) };
-    const MOST: usize = 64 * 1024;
-    let words = data.len().min(MOST) / 4;
-    let mut before = [0u32; MOST / 4];
+    /// Words that are compared at the most; glibc has a third of that.
+    const MOST: usize = 16 * 1024;
+    let words = data.len().min(MOST);
+    let mut before = [0u32; MOST];
     for (saved, word) in before.iter_mut().zip(&data[..words]) {
         *saved = word.load(Relaxed);
     }
