@@ -1,6 +1,6 @@
 //! What a person sees while a freeze runs: a spinner on a terminal, nothing elsewhere.
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::process::Stdio;
 use std::sync::mpsc::{channel, Receiver};
 use std::time::Duration;
@@ -57,18 +57,23 @@ impl Progress {
             let stderr = std::io::stderr();
             return Ok((stderr.into(), std::io::stderr().into(), Output(None)));
         };
-        let (mut reader, writer) = std::io::pipe()?;
+        let (reader, writer) = std::io::pipe()?;
         let (sender, receiver) = channel();
         let bar = bar.clone();
         std::thread::spawn(move || {
-            let mut buffer = [0; 8192];
-            while let Ok(length @ 1..) = reader.read(&mut buffer) {
+            pass_lines(BufReader::new(reader), |line| {
                 // A terminal that is gone takes no output; the freeze goes on.
-                let _ = bar.suspend(|| std::io::stderr().write_all(&buffer[..length]));
-            }
+                let _ = bar.suspend(|| std::io::stderr().write_all(line));
+            });
             let _ = sender.send(());
         });
         Ok((writer.try_clone()?.into(), writer.into(), Output(Some(receiver))))
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 
@@ -81,5 +86,30 @@ impl Output {
         if let Some(receiver) = self.0 {
             let _ = receiver.recv_timeout(LAST_OUTPUT);
         }
+    }
+}
+
+/// Shows what comes line by line: the spinner, drawn on the last line again and again, would wipe out a half one.
+fn pass_lines(mut reader: impl BufRead, mut show: impl FnMut(&[u8])) {
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        if !line.ends_with(b"\n") {
+            line.push(b'\n');
+        }
+        show(&line);
+        line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_passed_on_in_whole_lines() {
+        let mut shown = Vec::new();
+        let pieces = std::io::Read::chain(&b"he"[..], &b"llo\nlast"[..]);
+        pass_lines(BufReader::new(pieces), |line| shown.push(line.to_vec()));
+        assert_eq!(shown, [b"hello\n".to_vec(), b"last\n".to_vec()]);
     }
 }
