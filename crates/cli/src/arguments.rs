@@ -24,6 +24,14 @@ pub enum Subcommand {
     Time(Time),
 }
 
+const FREEZE_EXAMPLES: &str = "\
+Examples:
+  snapboot freeze -o fastpy --preload flask,requests -- python
+  ./fastpy -c 'import flask; print(flask.__name__)'
+
+  RAILS_ENV=production snapboot freeze -o rails.img --preload ./config/environment -- bin/rails
+  ./rails.img runner 'puts 1'";
+
 /// Boot COMMAND and write it to an image.
 ///
 /// COMMAND is what you would type to start the program: `python` or `ruby` with any arguments, or a script whose first
@@ -38,13 +46,7 @@ pub enum Subcommand {
 /// Exit status: 0 when the image was written, 2 for a mistake in the arguments or a program that cannot be frozen,
 /// 1 when the program itself failed while booting.
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  snapboot freeze -o fastpy --preload flask,requests -- python
-  ./fastpy -c 'import flask; print(flask.__name__)'
-
-  RAILS_ENV=production snapboot freeze -o rails.img --preload ./config/environment -- bin/rails
-  ./rails.img runner 'puts 1'")]
+#[command(after_long_help = format!("{}\n\n{FREEZE_EXAMPLES}", crate::freeze::environment_help()))]
 pub struct Freeze {
     /// Where to write the image. Default: NAME.img in the current directory, NAME being that of the script or the
     /// interpreter.
@@ -57,8 +59,8 @@ pub struct Freeze {
     pub preload: Vec<String>,
 
     /// Let the boot see the environment variable NAME, and make it an input: where NAME has another value, the image
-    /// runs COMMAND in the ordinary way. May be given more than once. Default: the documented runtime and framework
-    /// variables (PYTHON*, RUBY*, RAILS_*, DJANGO_*, ...).
+    /// runs COMMAND in the ordinary way. May be given more than once. Default: the variables of runtimes and frameworks
+    /// that are listed below.
     #[arg(long = "env", value_name = "NAME")]
     pub environment: Vec<String>,
 

@@ -15,6 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::fault::Point;
 use crate::info::Info;
 use crate::opened::digest_pages;
+use crate::runtime::Language;
 
 /// What the command adds to the freezer's dump.
 pub struct Parts<'a> {
@@ -26,6 +27,8 @@ pub struct Parts<'a> {
     pub loaded: &'a [PathBuf],
     /// When the freeze began (ns since 1970).
     pub begun: i64,
+    /// What is frozen.
+    pub language: Language,
     /// What the boot saw.
     pub environment: &'a Environment,
     /// Arguments that force the fallback.
@@ -113,7 +116,7 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<V
     process.comm = comm(parts.name);
     tables.replace(Section::Process, &process);
     inputs.write(&mut tables);
-    parts.environment.write(&mut tables);
+    parts.environment.write(parts.language, &mut tables);
     for guard in parts.guards {
         let text = tables.text(guard.as_bytes());
         tables.push(Section::Guards, &Item { text });

@@ -9,18 +9,24 @@ use std::os::unix::ffi::OsStrExt;
 
 use image::{Item, Section, TablesWriter, Variable};
 
+use crate::runtime::Language;
+
 /// What the table says about a variable that the boot sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// The image compares its value when it runs, and whether it is set at all.
     Compared,
+    /// Images of Python programs compare it.
+    Python,
+    /// Images of Ruby programs compare it.
+    Ruby,
     /// The boot needs it, but nothing is decided by it for good.
     Seen,
 }
 
 /// Name patterns (a final `*` stands for anything), the rule, and who reads them.
 const TABLE: &[(&str, Rule)] = {
-    use Rule::{Compared, Seen};
+    use Rule::{Compared, Python, Ruby, Seen};
     &[
         // The user's session.
         ("HOME", Compared),
@@ -55,19 +61,19 @@ const TABLE: &[(&str, Rule)] = {
         // OpenSSL.
         ("OPENSSL_*", Compared),
         ("SSL_CERT_*", Compared),
-        // Python.
-        ("PYTHON*", Compared),
-        ("VIRTUAL_ENV", Compared),
-        ("CONDA_PREFIX", Compared),
+        // Python. Which virtual environment it is follows from the interpreter, not from what was activated.
+        ("PYTHON*", Python),
+        ("VIRTUAL_ENV", Seen),
+        ("CONDA_PREFIX", Seen),
         ("CONDA_DEFAULT_ENV", Seen),
-        ("DJANGO_*", Compared),
-        ("FLASK_APP", Compared),
-        ("FLASK_DEBUG", Compared),
-        ("FLASK_ENV", Compared),
-        ("FLASK_SKIP_DOTENV", Compared),
+        ("DJANGO_*", Python),
+        ("FLASK_APP", Python),
+        ("FLASK_DEBUG", Python),
+        ("FLASK_ENV", Python),
+        ("FLASK_SKIP_DOTENV", Python),
         ("FLASK_*", Seen),
-        ("MPLBACKEND", Compared),
-        ("MPLCONFIGDIR", Compared),
+        ("MPLBACKEND", Python),
+        ("MPLCONFIGDIR", Python),
         // Numerical libraries read theirs when they are loaded.
         ("BLIS_*", Compared),
         ("GOMP_*", Compared),
@@ -79,13 +85,13 @@ const TABLE: &[(&str, Rule)] = {
         ("OMP_*", Compared),
         ("OPENBLAS_*", Compared),
         // Ruby.
-        ("RUBY*", Compared),
-        ("GEM_*", Compared),
-        ("BUNDLE_*", Compared),
-        ("BUNDLER_*", Compared),
-        ("BOOTSNAP_*", Compared),
-        ("RACK_ENV", Compared),
-        ("RAILS_*", Compared),
+        ("RUBY*", Ruby),
+        ("GEM_*", Ruby),
+        ("BUNDLE_*", Ruby),
+        ("BUNDLER_*", Ruby),
+        ("BOOTSNAP_*", Ruby),
+        ("RACK_ENV", Ruby),
+        ("RAILS_*", Ruby),
     ]
 };
 
@@ -105,9 +111,13 @@ pub fn help() -> String {
         "Environment of the boot:\n  \
          Compared when the image runs (with another value, COMMAND runs in the ordinary way): {}, and the locale of text: the \
          first of LC_ALL, LC_CTYPE and LANG that is not empty.\n  \
+         Compared by images of Python programs: {}.\n  \
+         Compared by images of Ruby programs: {}.\n  \
          Seen, but not compared: {}.\n  \
-         All others are withheld, unless --env names them; after the start of an image the program sees its whole environment.",
+         All others are withheld, unless --env names them; when the image runs, the program sees its whole environment.",
         names(Rule::Compared),
+        names(Rule::Python),
+        names(Rule::Ruby),
         names(Rule::Seen)
     )
 }
@@ -160,32 +170,38 @@ impl Environment {
         all
     }
 
-    /// Names of the variables that are set and compared, for people.
-    pub fn compared_names(&self) -> impl Iterator<Item = &OsStr> {
-        self.seen.iter().map(|(name, _)| name.as_os_str()).filter(|name| self.compares(name))
-    }
-
-    /// Name patterns of all that is compared, for people.
-    pub fn patterns(&self) -> impl Iterator<Item = &str> {
-        let table = TABLE.iter().filter(|(_, rule)| *rule == Rule::Compared).map(|(pattern, _)| *pattern);
-        table.chain(self.named.iter().map(String::as_str))
+    /// Names of the variables that are set and that an image of this language compares, for people.
+    pub fn compared_names(&self, language: Language) -> impl Iterator<Item = &OsStr> {
+        self.seen.iter().map(|(name, _)| name.as_os_str()).filter(move |name| self.compares(language, name))
     }
 
     /// Writes what is compared: a digest of each value that is set, the locale, and the patterns.
-    pub fn write(&self, tables: &mut TablesWriter) {
-        for (name, value) in self.seen.iter().filter(|(name, _)| self.compares(name)) {
+    pub fn write(&self, language: Language, tables: &mut TablesWriter) {
+        for (name, value) in self.seen.iter().filter(|(name, _)| self.compares(language, name)) {
             variable(tables, name.as_bytes(), Some(value.as_bytes()));
         }
         let locale = LC_CTYPE.split(':').find_map(|name| self.value(name).filter(|value| !value.is_empty()));
         variable(tables, LC_CTYPE.as_bytes(), locale.map(OsStr::as_bytes));
-        for pattern in self.patterns() {
+        let table = TABLE.iter().filter(|(_, rule)| rule.compares(language)).map(|(pattern, _)| *pattern);
+        for pattern in table.chain(self.named.iter().map(String::as_str)) {
             let text = tables.text(pattern.as_bytes());
             tables.push(Section::Patterns, &Item { text });
         }
     }
 
-    fn compares(&self, name: &OsStr) -> bool {
-        self.named.iter().any(|named| name == named.as_str()) || rule(name) == Some(Rule::Compared)
+    fn compares(&self, language: Language, name: &OsStr) -> bool {
+        self.named.iter().any(|named| name == named.as_str()) || rule(name).is_some_and(|rule| rule.compares(language))
+    }
+}
+
+impl Rule {
+    fn compares(self, language: Language) -> bool {
+        match self {
+            Rule::Compared => true,
+            Rule::Python => language == Language::Python,
+            Rule::Ruby => language == Language::Ruby,
+            Rule::Seen => false,
+        }
     }
 }
 
@@ -219,18 +235,19 @@ mod tests {
         let picked = environment(&all, &["EL"]);
         let names: Vec<_> = picked.seen().iter().map(|(name, _)| name.to_str().unwrap()).collect();
         assert_eq!(names, ["EL", "HOME", "PYTHONPATH"]);
-        assert_eq!(picked.compared_names().collect::<Vec<_>>(), ["EL", "HOME", "PYTHONPATH"]);
-        assert_eq!(picked.patterns().last(), Some("EL"));
+        assert_eq!(picked.compared_names(Language::Python).collect::<Vec<_>>(), ["EL", "HOME", "PYTHONPATH"]);
+        assert_eq!(picked.compared_names(Language::Ruby).collect::<Vec<_>>(), ["EL", "HOME"]);
     }
 
     #[test]
     fn what_is_read_again_is_seen_but_not_compared() {
-        for name in ["PATH", "TZ", "LANG", "LC_TIME", "FLASK_RUN_PORT", "USER"] {
+        for name in ["PATH", "TZ", "LANG", "LC_TIME", "FLASK_RUN_PORT", "USER", "VIRTUAL_ENV"] {
             assert_eq!(rule(OsStr::new(name)), Some(Rule::Seen), "{name}");
         }
-        for name in
-            ["RAILS_ENV", "RUBYOPT", "GEM_HOME", "LD_LIBRARY_PATH", "FLASK_APP", "VIRTUAL_ENV", "OMP_NUM_THREADS"]
-        {
+        for name in ["RAILS_ENV", "RUBYOPT", "GEM_HOME"] {
+            assert_eq!(rule(OsStr::new(name)), Some(Rule::Ruby), "{name}");
+        }
+        for name in ["LD_LIBRARY_PATH", "HOME", "OMP_NUM_THREADS"] {
             assert_eq!(rule(OsStr::new(name)), Some(Rule::Compared), "{name}");
         }
         for name in ["SNAPBOOT_FREEZE_DIR", "SSH_TTY", "_", "SHLVL", "VIRTUAL_ENV_PROMPT", "AWS_SECRET_ACCESS_KEY"] {
@@ -250,7 +267,7 @@ mod tests {
     fn an_image_compares_equal_in_the_environment_it_was_made_in() {
         let all = [("LANG", "C.UTF-8"), ("LC_ALL", ""), ("RAILS_ENV", "production"), ("TZ", "UTC")];
         let mut writer = TablesWriter::new();
-        environment(&all, &["EL"]).write(&mut writer);
+        environment(&all, &["EL"]).write(Language::Ruby, &mut writer);
         let bytes = writer.finish();
         let tables = image::Tables::parse_unchecked_sum(&bytes).unwrap();
         let compare = |entries: &[&[u8]]| {
@@ -259,6 +276,7 @@ mod tests {
         };
         assert!(compare(&[b"LANG=C.UTF-8", b"LC_ALL=", b"RAILS_ENV=production", b"TZ=UTC"]));
         assert!(compare(&[b"LC_ALL=C.UTF-8", b"RAILS_ENV=production", b"TERM=x"]), "the same locale by another name");
+        assert!(compare(&[b"LANG=C.UTF-8", b"RAILS_ENV=production", b"PYTHONPATH=/x"]), "the other language's");
         assert!(!compare(&[b"LANG=C", b"RAILS_ENV=production"]), "another locale");
         assert!(!compare(&[b"LANG=C.UTF-8", b"RAILS_ENV=test"]), "another value");
         assert!(!compare(&[b"LANG=C.UTF-8"]), "a variable is gone");

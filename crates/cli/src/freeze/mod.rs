@@ -144,6 +144,7 @@ impl Session<'_> {
             name: Path::new(&self.arguments.command[0]).file_name().unwrap_or_default(),
             loaded: &report.loaded,
             begun,
+            language: self.runtime.language,
             environment: self.environment,
             guards: &guards,
             info: &info,
@@ -198,7 +199,7 @@ impl Session<'_> {
             preloads: preloads.to_vec(),
             loaded: report.loaded.len(),
             seconds: self.begun.elapsed().as_secs_f64(),
-            variables: self.environment.compared_names().map(text).collect(),
+            variables: self.environment.compared_names(self.runtime.language).map(text).collect(),
             warnings: self.resolved.notes.iter().chain(&report.warnings).cloned().collect(),
         }
     }

@@ -9,6 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use image::{Process, Section, TablesWriter};
+
 /// The installation and a directory to work in; removed at the end of the test.
 pub struct Scene {
     top: tempfile::TempDir,
@@ -31,6 +33,9 @@ impl Scene {
         // Any library that does nothing when it is preloaded.
         fs::copy(loaded_library("/libc"), library.join("libsnapboot_freezer.so")).unwrap();
         fs::write(library.join("python/snapboot/_freeze.py"), include_str!("stand_in.py")).unwrap();
+        let mut tables = TablesWriter::new();
+        tables.push(Section::Process, &Process::default());
+        fs::write(library.join("python/snapboot/tables"), tables.finish()).unwrap();
         scene
     }
 

@@ -31,8 +31,9 @@ def dump():
     with open(folder + "/image", "r+b") as image:
         image.seek(0, 2)
         pages = image.tell()
-        image.write(b"page" * 1024 + struct.pack("<Q", 0))
-        image.write(struct.pack("<8sQQQQ", b"SNAPDUMP", pages, 4096, pages + 4096, 8))
+        tables = open(os.path.dirname(__file__) + "/tables", "rb").read()
+        image.write(b"page" * 1024 + tables)
+        image.write(struct.pack("<8sQQQQ", b"SNAPDUMP", pages, 4096, pages + 4096, len(tables)))
 
 
 def report(*more):
