@@ -47,24 +47,23 @@ pub fn assemble(image: &Path, output: &Path, parts: &Parts<'_>) -> Result<u64> {
     let dumped = read_at(&file, trailer.tables_offset, trailer.tables_size).map_err(cannot)?;
     let dumped = Tables::parse_unchecked_sum(&dumped)?;
     let inputs = Inputs::record(parts.loaded, mapped_files(&dumped)?, parts.begun)?;
-    let tables = complete(&dumped, &inputs, parts)?;
-
-    let mut head = Head {
+    let head = Head {
         pages_offset: trailer.pages_offset,
         pages_size: trailer.pages_size,
+        pages_digest: digest_pages(&file, trailer.pages_offset, trailer.pages_size).map_err(cannot)?,
         tables_offset: (trailer.pages_offset + trailer.pages_size).next_multiple_of(image::PAGE),
-        tables_size: tables.len() as u64,
-        tables_sum: image::checksum(&tables),
         ..Head::default()
     };
-    head.file_size = head.tables_offset + head.tables_size;
-    file.set_len(head.tables_offset).map_err(cannot)?;
-    file.write_all_at(&tables, head.tables_offset).map_err(cannot)?;
-    head.pages_digest = digest_pages(&file, head.pages_offset, head.pages_size).map_err(cannot)?;
-    Point::BeforeHead.reached();
-    write_head(&file, &head_room(head, parts.command)?).map_err(cannot)?;
-
     file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+    let mut tables = complete(&dumped, &inputs, parts)?;
+    write(&file, head, tables.clone().finish(), parts.command).map_err(cannot)?;
+    // A file that is open for writing cannot be executed, and one that is being executed cannot be opened for writing.
+    drop(file);
+    for hot in hot_ranges(image, &dumped, parts.environment.seen()) {
+        tables.push(Section::Hot, &hot);
+    }
+    let file = OpenOptions::new().read(true).write(true).open(image).map_err(cannot)?;
+    let size = write(&file, head, tables.finish(), parts.command).map_err(cannot)?;
     file.sync_all().map_err(cannot)?;
     inputs.still_unchanged()?;
     Point::BeforeRename.reached();
@@ -73,7 +72,7 @@ pub fn assemble(image: &Path, output: &Path, parts: &Parts<'_>) -> Result<u64> {
     // The image is in place; that its name survives a crash of the machine is all that this could still fail to do.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Point::AfterRename.reached();
-    Ok(head.file_size)
+    Ok(size)
 }
 
 /// Reads and checks the freezer's last bytes.
@@ -110,7 +109,7 @@ fn mapped_files(dumped: &Tables<'_>) -> Result<Vec<(PathBuf, Identity)>> {
 }
 
 /// The freezer's tables and the command's.
-fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<Vec<u8>> {
+fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<TablesWriter> {
     let mut tables = TablesWriter::extending(dumped);
     let mut process: Process = dumped.one(Section::Process)?;
     process.comm = comm(parts.name);
@@ -124,7 +123,7 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<V
     let info = serde_json::to_vec(parts.info)
         .map_err(|error| Failure::failed(format!("cannot describe the image: {error}.")))?;
     tables.set_bytes(Section::Info, &info);
-    Ok(tables.finish())
+    Ok(tables)
 }
 
 /// A name as the kernel keeps it: at most 15 bytes.

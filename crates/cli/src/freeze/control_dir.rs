@@ -50,6 +50,12 @@ impl ControlDir {
         self.path.join(name)
     }
 
+    /// Fails when the disk is full.
+    pub fn has_room(&self) -> Result<()> {
+        let file = self.file("room");
+        fs::write(&file, [0; 16384]).map_err(|error| Failure::io("write into", &self.path, &error))
+    }
+
     /// When the directory was made, by the clock of its own file system (ns since 1970). Whatever was changed at this
     /// time or later was changed while the program booted.
     pub fn made_at(&self) -> Result<i64> {

@@ -171,6 +171,8 @@ impl Session<'_> {
             Ok(Outcome::Refused(findings)) => findings,
             Err(failure) => {
                 self.progress.stop();
+                // Whoever fails on a full disk often cannot write down why.
+                dir.has_room()?;
                 return Err(failure);
             }
         };
