@@ -11,9 +11,9 @@ class ContextTest < SameResult
   end
 
   def test_changes_of_the_environment_made_by_a_preload_are_made_again
-    file("boot.rb", "ENV['SET'] = 'x'; ENV['PATH'] = \"/added:\#{ENV['PATH']}\"; ENV.delete('GONE')")
-    shown, = thawed([], "-e", "p ENV['SET'], ENV['PATH'].start_with?('/added:/'), ENV['GONE']", preload: ["./boot"],
-                                                                                             environment: { "GONE" => "y" })
+    file("boot.rb", "ENV['SET'] = 'x'; ENV['PATH'] = \"/added:\#{ENV['PATH']}\"; ENV.delete('LANG')")
+    shown, = thawed([], "-e", "p ENV['SET'], ENV['PATH'].start_with?('/added:/'), ENV['LANG']", preload: ["./boot"],
+                                                                                                environment: { "LANG" => "C.UTF-8" })
     assert_equal "\"x\"\ntrue\nnil\n", shown.output
   end
 

@@ -60,7 +60,7 @@ class ExitTest < SameResult
     ractor: "$VERBOSE = nil; p Ractor.new { 1 }.take",
     broken_pipe: "r, w = IO.pipe; $stdout.reopen(w); r.close; puts 1",
     minitest: "require 'minitest/autorun'; Minitest.seed = 1; class T < Minitest::Test; def test_a = assert(false); end; " \
-              "Minitest.after_run { puts 'after' }; $stdout = StringIO.new",
+              "Minitest.after_run { puts 'after' }; $stdout = StringIO.new"
   }.each do |name, code|
     define_method(:"test_#{name}") do
       same_code(code)

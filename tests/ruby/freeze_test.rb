@@ -21,7 +21,7 @@ class FreezeTest < SameResult
     file("boot.rb", "#{HOOKS}p Snapboot.state\n2.times { |i| Snapboot.before_freeze { p [:before, i] } }\n" \
                     "2.times { |i| Snapboot.after_thaw { p [:after, i] } }\nSnapboot.defer { p [:deferred, ENV['A']] }\n")
     shown, report = thawed([], "-e", "p Snapboot.state; Snapboot.defer { p :now }", preload: ["./boot"],
-                                                                                environment: { "A" => "b" })
+                                                                                    environment: { "A" => "b" })
     expected = "[:after, 0]\n[:after, 1]\n[:deferred, \"b\"]\n:thawed\n:now\n"
     expected = ":freezing\n[:before, 1]\n[:before, 0]\n#{expected}" unless SNAPBOOT
     assert_equal expected, shown.output

@@ -16,7 +16,7 @@ class MainPartTest < SameResult
     p $stdin.external_encoding, $stdout.external_encoding, $stdout.sync, $stderr.sync, $stdout.tty?, $stdin.lineno
     p Encoding.default_external, Encoding.default_internal, $stdout.inspect, $stdin.fileno
     p RubyVM.respond_to?(:keep_script_lines) && RubyVM.keep_script_lines
-    p defined?(DATA) && [DATA.read, DATA.path, DATA.fileno, DATA.lineno, DATA.external_encoding]
+    p defined?(DATA) && [DATA.read, DATA.path, DATA.lineno, DATA.external_encoding, DATA.class]
     at_exit { p $! }
   RUBY
 

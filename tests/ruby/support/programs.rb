@@ -52,14 +52,32 @@ class Programs
   end
 
   def from_image
+    return run(*bare_image, *@arguments) if @command.empty? && @preload.empty?
+
     Dir.mktmpdir do |place|
-      image = "#{place}/image"
-      preload = @preload.empty? ? [] : ["--preload", @preload.join(",")]
-      frozen = run(SNAPBOOT, "freeze", "-o", image, *preload, "--", RUBY, *@options, *@command, input: "")
+      frozen = freeze("#{place}/image")
       return frozen unless frozen.status.zero?
 
-      run(image, *@arguments)
+      run("#{place}/image", *@arguments)
     end
+  end
+
+  # Bare interpreters differ in nothing but options and locale: one image serves many tests.
+  def bare_image
+    @@images ||= {}
+    @@images[[@options, @environment["LC_ALL"]]] ||= begin
+      place = Dir.mktmpdir
+      Minitest.after_run { FileUtils.rm_rf(place) }
+      frozen = freeze("#{place}/image")
+      raise "no image: #{frozen.errors}" unless frozen.status.zero?
+
+      ["#{place}/image"]
+    end
+  end
+
+  def freeze(image)
+    preload = @preload.empty? ? [] : ["--preload", @preload.join(",")]
+    run(SNAPBOOT, "freeze", "-o", image, *preload, "--", RUBY, *@options, *@command, input: "")
   end
 
   def main

@@ -20,14 +20,10 @@ class Context
   # Reads the new command line. Runs the ordinary command instead when a standard stream is closed: Ruby fills such
   # holes when it starts.
   def read_command_line
-    text = File.open(@command_line_file, "rb") do |file|
-      @hole = file.fileno < 3
-      file.read
-    end
-    @words = text.split("\0", -1)
+    @words = File.binread(@command_line_file).split("\0", -1)
     @words.pop
     @words.each { |word| word.force_encoding(@encoding) unless binary?(word) }
-    fall_back if @hole
+    fall_back if hole?
   end
 
   # Does what can be done before the thaw without an effect.
@@ -66,6 +62,16 @@ class Context
   end
 
   private
+
+  # True when a standard stream was closed. Its number may by now belong to a descriptor that Ruby has opened for itself
+  # after the fork; such a one is closed on exec, as no descriptor is that a process starts with.
+  def hole?
+    STDIN.close_on_exec? || STDOUT.close_on_exec? || STDERR.close_on_exec?
+  rescue SystemCallError
+    true
+  rescue IOError
+    false # the program has closed it while freezing, which it would do each time
+  end
 
   # What cannot be ASCII is no text to Ruby in an ASCII locale.
   def binary?(word)
