@@ -4,7 +4,7 @@ import _signal
 import posix
 import sys
 
-from . import _arguments, _entropy, _environment, _main, _plan, _process, _search_path, _streams
+from . import _arguments, _entropy, _environment, _main, _plan, _search_path, _streams
 
 
 class Context:
@@ -48,14 +48,17 @@ class Context:
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
 
-    def renew(self):
-        """Adapts everything to the new process. Returns its _arguments.Main. Raises Fallback."""
-        arguments = [argument.decode(_plan.ENCODING, _plan.ERRORS) for argument in _process.arguments()]
+    def renew(self, arguments, environment):
+        """Adapts everything to the new process, given its arguments and environment as lists of bytes.
+
+        Returns its _arguments.Main. Raises Fallback.
+        """
+        arguments = [argument.decode(_plan.ENCODING, _plan.ERRORS) for argument in arguments]
         self.arguments = arguments
         main = _arguments.parse(arguments[self.plan.main_index :])
         if main is None:
             raise _main.Fallback
-        for number in self.environment.renew(_process.environment()):
+        for number in self.environment.renew(environment):
             _signal.signal(number, _signal.SIG_IGN)
         self._renew_user_site()
         self._renew_path(main)

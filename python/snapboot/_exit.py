@@ -4,9 +4,9 @@ Follows Py_RunMain and Py_FinalizeEx step by step, up to where they free everyth
 released, since releasing it may run the program's code. `gc.freeze` at the freeze point keeps that cheap.
 """
 
+import _io
 import _signal
 import _weakref
-import _io
 import gc
 import posix
 import sys
@@ -37,7 +37,7 @@ class Exit:
         """Notes what is in the frozen heap that has something to do at the end. To be called right before gc.freeze."""
         self._last_module = next(reversed(sys.modules))
         self._modules = {id(module) for module in sys.modules.values()} - {id(sys.modules["__main__"])}
-        standard = {id(sys.__stdin__), id(sys.__stdout__), id(sys.__stderr__)}
+        standard = _standard_files()
         for thing in gc.get_objects():
             kind = type(thing)
             if kind in WRITERS:
@@ -205,12 +205,12 @@ class Exit:
         ranks = {kind: _rank(kind) for kind in {type(thing) for thing in rest} if _finalizer(kind) is not None}
         ranks.pop(_trampoline.Then, None)  # that is what is running here
         if ranks:
-            standard = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
+            kept = _standard_files()
             last = [(ranks[type(thing)], thing) for thing in rest if type(thing) in ranks]
             del rest
             last.sort(key=_first)
             for _, thing in last:
-                if not any(thing is stream for stream in standard):
+                if id(thing) not in kept:
                     self._finish(thing)
         for reference in self._finalizable:
             thing = reference()
@@ -242,6 +242,19 @@ def _clear(names):
         if type(name) is str and name != "__builtins__" and not (name[:1] == "_" and name[1:2] != "_"):
             if names[name] is not None:
                 names[name] = None
+
+
+def _standard_files():
+    """The ids of the standard streams and of what they are made of."""
+    found = set()
+    for thing in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
+        try:
+            while thing is not None:
+                found.add(id(thing))
+                thing = getattr(thing, "buffer", None) or getattr(thing, "raw", None)
+        except ValueError:  # detached
+            pass
+    return found
 
 
 def _first(pair):

@@ -25,3 +25,12 @@ def _strings(path):
     strings = data.split(b"\0")
     del strings[-1:]
     return strings
+
+
+def rehearse():
+    """Ends a rehearsal: does once more what the way to any main part does, then stops.
+
+    `snapboot freeze` looks at which pages a thaw has written to up to here, and ends the process.
+    """
+    exec(compile("pass", "<string>", "exec"), {})
+    posix.kill(posix.getpid(), 19)  # SIGSTOP

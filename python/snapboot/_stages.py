@@ -1,15 +1,17 @@
 """From the interpreter's start to the program's main part, stage by stage."""
 
+import gc
 import posix
 import sys
-import gc
 
-from . import _context, _exit, _fork, _hooks, _imports, _inputs, _main, _origins, _plan, _preload, _trampoline
+from . import _context, _exit, _fork, _hooks, _imports, _inputs, _main, _origins, _plan, _preload, _process, _trampoline
 
 
 def run():
     """Boots the program that the plan names and freezes it. Returns in the thawed process, ready for its main part."""
-    Freeze().run()
+    # Kept for good: to free what a freeze leaves behind would only cost the thawed process time.
+    KEPT.append(Freeze())
+    KEPT[0].run()
 
 
 class Freeze:
@@ -96,10 +98,13 @@ class Freeze:
 
     def _thawed(self):
         """Makes the thawed process the new one. Returns its main part."""
+        environment = _process.environment()
         try:
-            main = self.context.renew()
+            main = self.context.renew(_process.arguments(), environment)
         except _main.Fallback:
             self.context.fall_back()
+        if b"SNAPBOOT_REHEARSE=1" in environment:
+            _process.rehearse()
         try:
             self.front_end.run_after()
         except BaseException as error:
@@ -148,3 +153,6 @@ class Freeze:
             except Exception:
                 pass
         posix._exit(status)
+
+
+KEPT = []

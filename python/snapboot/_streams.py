@@ -1,8 +1,8 @@
 """The standard streams: made anew for what descriptors 0, 1 and 2 are after the thaw, as CPython's start makes them.
 
-The three objects of each stream (text, buffer, raw file) keep their identity, since modules may have taken hold of any of them
-when they were imported (`logging.StreamHandler(sys.stderr)`, `click`): their `__init__` is called again, which
-the C implementation of `io` allows and which replaces their whole state.
+The text and the buffer of each stream keep their identity, since modules may have taken hold of them when they were imported
+(`logging.StreamHandler(sys.stderr)`, `click`): their `__init__` is called again, which the C implementation of `io` allows and
+which replaces their whole state. Only the raw file is a new object: it remembers for good whether it can seek.
 """
 
 import _io
@@ -23,9 +23,7 @@ class Stream:
             return
         self.buffer = text.buffer
         # Python's option -u leaves out the buffer of the writing ones.
-        self.raw = getattr(self.buffer, "raw", self.buffer)
-        self.buffered = self.raw is not self.buffer
-        self.interactive = self.raw.isatty()
+        self.buffered = not isinstance(self.buffer, _io.FileIO)
         self.line_buffering = text.line_buffering
         self.views = []
 
@@ -49,10 +47,9 @@ class Stream:
 
         Returns False when it is closed. Raises IsADirectoryError, as an ordinary start would end with.
         """
-        raw = self.raw
         descriptor = self.descriptor
         try:
-            raw.__init__(descriptor, "wb" if descriptor else "rb", False)
+            raw = _io.FileIO(descriptor, "wb" if descriptor else "rb", False)
         except IsADirectoryError:
             raise
         except OSError:
@@ -63,10 +60,13 @@ class Stream:
             size = DEFAULT_BUFFER_SIZE
             if not interactive and raw._blksize > 1:
                 size = raw._blksize
-            self.buffer.__init__(raw, size)
+            buffer = self.buffer
+            buffer.__init__(raw, size)
+        else:
+            buffer = self.buffer = raw
         by_line = self.by_line_allowed and (interactive or (descriptor == 2 and STDERR_BY_LINE))
         for text, encoding, errors, kept, write_through in self.views:
-            text.__init__(self.buffer, encoding, errors, "\n", by_line if kept is None else kept, write_through)
+            text.__init__(buffer, encoding, errors, "\n", by_line if kept is None else kept, write_through)
         return True
 
 

@@ -14,11 +14,11 @@ RESULT = 7
 def simulate(folder, front_end):
     """Loads the front end, replaces what only a real thaw has, and starts it."""
     known = set(sys.modules)
-    path = front_end + "/_freeze.py"
+    path = front_end + "/_house.py"
     names = {"__name__": "front end"}
     with open(path) as file:
         exec(compile(file.read(), path, "exec"), names)
-    load = names["_loader"](front_end)
+    load = names["loader"](front_end)
     stages = load("_stages")
     for name in set(sys.modules) - known:
         del sys.modules[name]

@@ -1,0 +1,59 @@
+"""The loader of the front end's rooms, which are the files beside this one.
+
+They are loaded without being registered in `sys.modules`, so that the program finds there only what it would find in an
+ordinary start. For the same reason the rooms import nothing but what the interpreter has loaded anyway at its start, and what is
+built into it.
+"""
+
+
+def loader(folder):
+    """Returns the `__import__` of the rooms in `folder`: relative imports are private, all others ordinary."""
+    import builtins
+    import posix
+    import sys
+
+    rooms = {}
+    private = dict(builtins.__dict__)
+
+    def load(name):
+        if name not in rooms:
+            path = folder + "/" + name + ".py"
+            descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+            try:
+                source = posix.read(descriptor, posix.fstat(descriptor).st_size)
+            finally:
+                posix.close(descriptor)
+            room = rooms[name] = type(sys)("snapboot." + name)
+            room.__file__ = path
+            room.__builtins__ = private
+            exec(compile(source, path, "exec", dont_inherit=True), room.__dict__)
+        return rooms[name]
+
+    def import_room(name, globals=None, locals=None, fromlist=(), level=0):
+        if level == 0:
+            return __import__(name, globals, locals, fromlist, 0)
+        if name:
+            return load(name)
+        house = type(sys)("snapboot")
+        house.__dict__.update((wanted, load(wanted)) for wanted in fromlist)
+        return house
+
+    private["__import__"] = import_room
+    return load
+
+
+def start(folder):
+    """Freezes the program that the plan names. Returns in the thawed process, with the program about to be run."""
+    import sys
+
+    known = set(sys.modules)
+    stages = loader(folder)("_stages")
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+    # Not to be freed after the thaw: that would only cost the new process time.
+    del known
+    stages.run()
+
+
+if __name__ == "__main__":
+    start(__file__.rpartition("/")[0])
