@@ -37,6 +37,26 @@ pub fn count(number: usize, singular: &str) -> String {
     format!("{number} {singular}{}", if number == 1 { "" } else { "s" })
 }
 
+/// How much of a word of a command is shown.
+const LONGEST_WORD: usize = 60;
+
+/// A command on one line, quoted as a shell would need it; long words, such as programs given with -c, are cut.
+pub fn command<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn word(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
+    if !word.is_empty() && word.len() <= LONGEST_WORD && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    let mut shown: String = word.chars().take(LONGEST_WORD).collect();
+    if shown.len() < word.len() {
+        shown.push('…');
+    }
+    format!("'{}'", shown.replace('\'', "'\\''").replace('\n', "⏎"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +77,12 @@ mod tests {
         assert_eq!(milliseconds(2.714), "2.71 ms");
         assert_eq!(milliseconds(27.14), "27.1 ms");
         assert_eq!(milliseconds(271.4), "271 ms");
+    }
+
+    #[test]
+    fn commands_are_shown_so_that_a_shell_reads_them_again() {
+        assert_eq!(command(["./app.img", "-c", "it's", ""].into_iter()), "./app.img -c 'it'\\''s' ''");
+        let long = command(["a\n".repeat(50).as_str()].into_iter());
+        assert!(long.starts_with("'a⏎a⏎") && long.ends_with("…'") && !long.contains('\n'), "{long}");
     }
 }

@@ -170,7 +170,7 @@ impl Contents {
     fn summary(&self) -> String {
         let info = &self.info;
         let list = |words: &[String]| if words.is_empty() { "none".to_owned() } else { words.join(", ") };
-        let command = self.command.iter().skip(1).map(|word| shown_word(word)).collect::<Vec<_>>().join(" ");
+        let command = human::command(self.command.iter().skip(1).map(String::as_str));
         let rows = [
             ("image", format!("{}  {}", self.image, human::size(self.size))),
             ("format", format!("version {}, written by snapboot {}", self.format_version, info.snapboot)),
@@ -218,15 +218,6 @@ impl DescriptorShown {
 
 fn share_row(name: &str, share: &Share) -> Vec<String> {
     vec![name.to_owned(), share.mappings.to_string(), human::size(share.size), human::size(share.in_image)]
-}
-
-/// A word as a shell would need it.
-fn shown_word(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// The info section, or an empty one: an image can be used without it.
@@ -279,13 +270,6 @@ fn protection(bits: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_shown_so_that_a_shell_reads_them_again() {
-        assert_eq!(shown_word("-c"), "-c");
-        assert_eq!(shown_word("it's"), "'it'\\''s'");
-        assert_eq!(shown_word(""), "''");
-    }
 
     #[test]
     fn copied_pages_are_in_the_image_but_add_no_memory() {

@@ -20,7 +20,7 @@ pub fn json(subjects: &[Subject]) -> Result<String> {
         .map(|subject| {
             let summary = Summary::of(&subject.wall);
             json!({
-                "command": subject.command.shown(), "n": subject.wall.len(), "median_ms": summary.median, "min_ms": summary.min,
+                "command": subject.command.words(), "n": subject.wall.len(), "median_ms": summary.median, "min_ms": summary.min,
                 "mad_ms": summary.mad, "p95_ms": summary.p95, "max_ms": summary.max, "cpu_median_ms": Summary::of(&subject.cpu).median,
                 "wall_ms": subject.wall, "cpu_ms": subject.cpu, "failures": subject.failures,
             })

@@ -10,6 +10,7 @@ use nix::sys::resource::{getrusage, UsageWho};
 
 use crate::failure::{Failure, Result};
 use crate::freeze::search_path;
+use crate::human;
 use crate::runtime::locate;
 
 /// How much of a failed command's standard error is shown.
@@ -37,9 +38,14 @@ impl Timed {
         Ok(Timed { words: words.to_vec(), program: locate(&words[0], &search_path())? })
     }
 
-    /// The command as it was typed.
+    /// The words of the command.
+    pub fn words(&self) -> Vec<String> {
+        self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    /// The command on one line.
     pub fn shown(&self) -> String {
-        self.words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        human::command(self.words().iter().map(String::as_str))
     }
 
     /// Starts it (with posix_spawn, which shares this process' memory until the exec) and waits for its end. Input and output
