@@ -213,6 +213,16 @@ record! {
 }
 
 record! {
+    /// Pages that every start writes to, as a rehearsal of the finished image has shown.
+    pub struct HotRange {
+        /// First address, a multiple of the page size.
+        pub start: u64,
+        /// Address after the last byte, a multiple of the page size.
+        pub end: u64,
+    }
+}
+
+record! {
     /// An environment variable whose value the boot depended on.
     pub struct Variable {
         /// Its name; several names with `:` between stand for the first of them that is not empty.

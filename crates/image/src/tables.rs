@@ -43,11 +43,13 @@ pub enum Section {
     Info = 13,
     /// Bytes: the auxiliary vector of the frozen process, which debuggers read to find the program.
     Auxv = 14,
+    /// [`crate::HotRange`] rows.
+    Hot = 15,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 14] = [
+    pub const ALL: [Section; 15] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -62,6 +64,7 @@ impl Section {
         Section::Guards,
         Section::Info,
         Section::Auxv,
+        Section::Hot,
     ];
 
     /// The section's name in messages and in `docs/image-format.md`.
@@ -81,6 +84,7 @@ impl Section {
             Section::Guards => "guards",
             Section::Info => "info",
             Section::Auxv => "auxv",
+            Section::Hot => "hot",
         }
     }
 }
@@ -223,7 +227,7 @@ impl<R: Record> Rows<'_, R> {
 
 /// Builds tables. What the freezer wrote is taken over with [`TablesWriter::extending`], and more is added.
 #[cfg(any(feature = "write", test))]
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct TablesWriter {
     strings: Vec<u8>,
     sections: Vec<(Section, usize, Vec<u8>)>,

@@ -1,7 +1,7 @@
 //! Checks of rows that were read: after them, a row's addresses, offsets and indices may be used.
 
 use crate::{
-    mapping_kind, Descriptor, Error, Head, Mapping, Process, Record, Section, SignalAction, Tables, NO_FILE, PAGE,
+    mapping_kind, Descriptor, Error, Head, HotRange, Mapping, Process, Record, Section, SignalAction, Tables, NO_FILE, PAGE,
     RESERVED_END, RESERVED_START,
 };
 
@@ -22,6 +22,9 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
         within("a descriptor number", descriptor.number, 3, MOST_DESCRIPTORS)?;
         within("the number of a pipe's other end", descriptor.peer, 0, MOST_DESCRIPTORS)?;
         tables.text(descriptor.path)?;
+    }
+    for hot in tables.rows::<HotRange>(Section::Hot)? {
+        range("a hot range", hot.start, hot.end)?;
     }
     let mut seen = 0u64;
     for action in tables.rows::<SignalAction>(Section::Signals)? {

@@ -5,7 +5,7 @@ use core::slice;
 
 use image::x86_64::Registers;
 use image::{
-    mapping_kind, reserved, Descriptor, Head, Input, Item, Mapping, Platform, Process, Rows, Section, SignalAction,
+    mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section, SignalAction,
     Tables,
 };
 use inputs::environment::{self, Difference};
@@ -13,9 +13,10 @@ use linux_raw_sys::general::{PROT_READ, RLIMIT_STACK};
 
 use crate::block::Block;
 use crate::fallback::Reason;
+use crate::files;
 use crate::opened::Opened;
 use crate::start::Start;
-use crate::sys::{self, Fd, Status, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+use crate::sys::{self, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
 /// A frozen process whose image was found good.
 pub struct Frozen {
@@ -61,13 +62,8 @@ pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<Frozen, Reas
     environment(&frozen, block)?;
     process(&mut frozen)?;
     platform(start, &mut frozen)?;
-    inputs(&frozen)?;
+    files::unchanged(&frozen)?;
     Ok(frozen)
-}
-
-/// Whether a file is as it was: same size, same times.
-pub fn unchanged(now: &Status, size: u64, mtime: i64, ctime: i64) -> bool {
-    now.size == size && now.mtime == mtime && now.ctime == ctime
 }
 
 fn tables(opened: &Opened, file: Fd) -> Result<Tables<'static>, Reason> {
@@ -184,19 +180,4 @@ unsafe fn vdso_image_size(vdso: u64) -> u64 {
         let entry = u64::from(((vdso + SHENTSIZE) as *const u16).read_unaligned());
         table.saturating_add(entry * u64::from(((vdso + SHNUM) as *const u16).read_unaligned()))
     }
-}
-
-fn inputs(frozen: &Frozen) -> Result<(), Reason> {
-    for input in frozen.rows::<Input>(Section::Inputs)? {
-        let path = frozen.text(input.path)?;
-        match sys::stat(path) {
-            Ok(now) if unchanged(&now, input.size, input.mtime, input.ctime) => {}
-            Ok(_) => return Err(Reason::new("stale: this file has changed").subject(crate::start::without_nul(path))),
-            Err(errno) => {
-                let reason = Reason::new("stale: this file cannot be found any more");
-                return Err(reason.subject(crate::start::without_nul(path)).errno(errno));
-            }
-        }
-    }
-    Ok(())
 }

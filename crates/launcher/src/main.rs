@@ -21,6 +21,7 @@ mod arch;
 mod block;
 mod check;
 mod fallback;
+mod files;
 mod memory;
 mod opened;
 mod restore;

@@ -2,13 +2,14 @@
 #![allow(unsafe_code)]
 
 use image::validate::ADDRESS_END;
-use image::{mapping_flag, mapping_kind, reserved, MappedFile, Mapping, Rows, Section, RESERVED_END, RESERVED_START};
+use image::{HotRange, mapping_flag, mapping_kind, reserved, MappedFile, Mapping, Rows, Section, RESERVED_END, RESERVED_START};
 use linux_raw_sys::general::{
-    MADV_DONTDUMP, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_WIPEONFORK, O_CLOEXEC, O_RDONLY, PROT_EXEC,
+    MADV_DONTDUMP, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, MADV_WIPEONFORK, O_CLOEXEC, O_RDONLY, PROT_EXEC,
     PROT_READ, PROT_WRITE,
 };
 
-use crate::check::{unchanged, Frozen};
+use crate::check::Frozen;
+use crate::files::same;
 use crate::fallback::Reason;
 use crate::start::without_nul;
 use crate::sys::{
@@ -27,6 +28,18 @@ pub fn lay_out(frozen: &Frozen) -> Result<(), Reason> {
         make(frozen, &mapping, &files, &mut library)?;
     }
     library.close();
+    populate(frozen)
+}
+
+/// Takes the page faults that every start of this image has all at once, which is cheaper than one by one. The kernel may not know
+/// how (before Linux 5.14); then they come when they come.
+fn populate(frozen: &Frozen) -> Result<(), Reason> {
+    for hot in frozen.rows::<HotRange>(Section::Hot)? {
+        // SAFETY: only brings in what a write to these pages would bring in.
+        if unsafe { sys::advise(hot.start, hot.end - hot.start, MADV_POPULATE_WRITE) }.is_err() {
+            break;
+        }
+    }
     Ok(())
 }
 
@@ -65,7 +78,7 @@ impl Library {
         self.file = sys::open(path, O_RDONLY | O_CLOEXEC).map_err(|errno| gone.errno(errno))?;
         self.index = index;
         let now = sys::fstat(self.file).map_err(|errno| gone.errno(errno))?;
-        if !unchanged(&now, file.size, file.mtime, file.ctime) {
+        if !same(&now, file.size, file.mtime, file.ctime) {
             return Err(Reason::new("stale: this library has changed").subject(without_nul(path)));
         }
         Ok(self.file)

@@ -84,10 +84,11 @@ pub fn fstat(fd: Fd) -> Result<Status> {
     status(raw::__NR_fstat, [fd.0 as usize, 0, 0, 0], 1)
 }
 
-/// Status of a file by path, links followed. `path` ends with a NUL.
-pub fn stat(path: &[u8]) -> Result<Status> {
+/// Status of a file by path, links followed; a relative path is looked up from `directory`. `path` ends with a NUL.
+pub fn stat(directory: Option<Fd>, path: &[u8]) -> Result<Status> {
     debug_assert!(path.last() == Some(&0));
-    status(raw::__NR_newfstatat, [raw::AT_FDCWD as isize as usize, path.as_ptr() as usize, 0, 0], 2)
+    let from = directory.map_or(raw::AT_FDCWD as isize as usize, |directory| directory.0 as usize);
+    status(raw::__NR_newfstatat, [from, path.as_ptr() as usize, 0, 0], 2)
 }
 
 /// Whether a descriptor is open.

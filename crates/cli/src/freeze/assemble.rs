@@ -11,6 +11,7 @@ use image::{Head, Item, MappedFile, Process, Record, Section, Tables, TablesWrit
 
 use super::environment::Environment;
 use super::inputs::{Identity, Inputs};
+use super::rehearse::hot_ranges;
 use crate::failure::{Failure, Result};
 use crate::fault::Point;
 use crate::info::Info;
@@ -56,14 +57,14 @@ pub fn assemble(image: &Path, output: &Path, parts: &Parts<'_>) -> Result<u64> {
     };
     file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
     let mut tables = complete(&dumped, &inputs, parts)?;
-    write(&file, head, tables.clone().finish(), parts.command).map_err(cannot)?;
+    write(&file, head, &tables.clone().finish(), parts, image)?;
     // A file that is open for writing cannot be executed, and one that is being executed cannot be opened for writing.
     drop(file);
     for hot in hot_ranges(image, &dumped, parts.environment.seen()) {
         tables.push(Section::Hot, &hot);
     }
     let file = OpenOptions::new().read(true).write(true).open(image).map_err(cannot)?;
-    let size = write(&file, head, tables.finish(), parts.command).map_err(cannot)?;
+    let size = write(&file, head, &tables.finish(), parts, image)?;
     file.sync_all().map_err(cannot)?;
     inputs.still_unchanged()?;
     Point::BeforeRename.reached();
@@ -134,19 +135,23 @@ fn comm(name: &OsStr) -> [u8; 16] {
     comm
 }
 
-/// The bytes of head and command.
-fn head_room(head: Head, command: &[OsString]) -> Result<Vec<u8>> {
+/// Writes the tables and the head, replacing what was behind the data pages; returns the size of the file (bytes).
+///
+/// The first byte of the magic comes last: without it the file is no image.
+fn write(file: &File, mut head: Head, tables: &[u8], parts: &Parts<'_>, path: &Path) -> Result<u64> {
+    let cannot = |error: io::Error| Failure::io("write", path, &error);
+    head.tables_size = tables.len() as u64;
+    head.tables_sum = image::checksum(tables);
+    head.file_size = head.tables_offset + head.tables_size;
     let mut room = vec![0; HEAD_ROOM];
-    head.write(command.iter().map(|string| string.as_bytes()), &mut room)
+    head.write(parts.command.iter().map(|string| string.as_bytes()), &mut room)
         .map_err(|error| Failure::refusal(format!("{error}.")))?;
-    Ok(room)
-}
-
-/// Writes head and command. The first byte of the magic comes last, behind everything else on the disk.
-fn write_head(file: &File, room: &[u8]) -> io::Result<()> {
-    file.write_all_at(&room[1..], HEAD_OFFSET as u64 + 1)?;
-    file.sync_data()?;
-    file.write_all_at(&room[..1], HEAD_OFFSET as u64)
+    file.set_len(head.tables_offset).map_err(cannot)?;
+    file.write_all_at(tables, head.tables_offset).map_err(cannot)?;
+    Point::BeforeHead.reached();
+    file.write_all_at(&room[1..], HEAD_OFFSET as u64 + 1).map_err(cannot)?;
+    file.write_all_at(&room[..1], HEAD_OFFSET as u64).map_err(cannot)?;
+    Ok(head.file_size)
 }
 
 /// Executable for whoever the umask lets, writable for the owner only: a launcher does not trust anything else.

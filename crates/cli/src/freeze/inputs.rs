@@ -69,10 +69,13 @@ impl Inputs {
         }
     }
 
-    /// Writes the loaded files; the freezer has written the mapped ones.
+    /// Writes the loaded files, those of a directory together (the launcher looks them up from there); the freezer has
+    /// written the mapped ones.
     pub fn write(&self, tables: &mut TablesWriter) {
         let mapped: BTreeSet<&Path> = self.mapped.iter().map(|(path, _)| path.as_path()).collect();
-        for (path, identity) in self.loaded.iter().filter(|(path, _)| !mapped.contains(path.as_path())) {
+        let mut loaded: Vec<_> = self.loaded.iter().filter(|(path, _)| !mapped.contains(path.as_path())).collect();
+        loaded.sort_by_key(|(path, _)| (path.parent(), path.file_name()));
+        for (path, identity) in loaded {
             let path = tables.text(path.as_os_str().as_bytes());
             let Identity { size, mtime, ctime } = *identity;
             tables.push(Section::Inputs, &Input { path, size, mtime, ctime });

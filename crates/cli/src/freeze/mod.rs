@@ -12,6 +12,7 @@ mod inputs;
 mod interrupt;
 mod output;
 mod progress;
+mod rehearse;
 mod report;
 
 use std::ffi::{OsStr, OsString};
