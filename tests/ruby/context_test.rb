@@ -25,6 +25,38 @@ class ContextTest < SameResult
     same_code "p ARGF.read, ARGF.filename", file("data", "text")
   end
 
+  def test_terminal
+    code = "p [STDIN, STDOUT, STDERR].map(&:tty?), STDOUT.sync; print 'a'; system 'printf b'; puts; system 'printf c'; " \
+           "puts 'd'; STDOUT.write 'e'; p gets, STDIN.winsize rescue p $!.class"
+    programs = Programs.new([], ["-e", code], directory: @directory)
+    programs.define_singleton_method(:run) do |*words, environment: {}, **how|
+      next super(*words, environment: environment, **how) if words[1] == "freeze"
+
+      PTY.spawn(environment, *words, chdir: @directory) do |terminal, keyboard, pid|
+        keyboard.puts "typed"
+        shown = +""
+        loop { shown << terminal.readpartial(4096) }
+      rescue Errno::EIO
+        return Shown.new(shown, "", Process.wait2(pid)[1].exitstatus, nil)
+      end
+    end
+    ordinary = programs.ordinary
+    assert_match(/true, true, true/, ordinary.output)
+    assert_equal ordinary, programs.thawed
+  end
+
+  def test_ignored_signals
+    code = "p %w[INT HUP TERM QUIT].map { |s| trap(s, 'DEFAULT') }; trap(:TERM) { p 1 }; Process.kill(:TERM, $$); sleep 0.01; " \
+           "Process.kill(:HUP, $$); sleep 0.01; p ENV.key?('SNAPBOOT_IGNORED')"
+    file("ignoring.sh", "trap '' HUP INT TERM\nexec \"$@\"\n")
+    programs = Programs.new([], ["-e", code], directory: @directory)
+    programs.define_singleton_method(:run) do |*words, **how|
+      words = ["sh", "ignoring.sh", *words] unless words[1] == "freeze"
+      super(*words, **how)
+    end
+    assert_equal programs.ordinary.to_h, programs.thawed.to_h
+  end
+
   def test_closed_standard_streams
     ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"].each do |closing|
       code = "File.write('out', [STDIN, STDOUT, STDERR].map { |s| [s.fileno, (s.fcntl(1) rescue $!.class)] }.inspect)"

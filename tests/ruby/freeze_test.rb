@@ -4,7 +4,7 @@ require_relative "support/programs"
 
 # Preloads, hooks, freeze points and the report.
 class FreezeTest < SameResult
-  HOOKS = "require #{"#{ROOT}/ruby/lib/snapboot".inspect}\n"
+  HOOKS = "require #{"#{ROOT}/ruby/lib/snapboot".inspect}\n".freeze
 
   def test_versions_are_equal
     require "#{ROOT}/ruby/lib/snapboot/version"

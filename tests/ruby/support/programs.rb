@@ -7,7 +7,7 @@ require "rbconfig"
 require "tmpdir"
 
 ROOT = File.expand_path("../../..", __dir__)
-FRONT_END = "#{ROOT}/ruby/lib/snapboot"
+FRONT_END = "#{ROOT}/ruby/lib/snapboot".freeze
 SNAPBOOT = ENV["SNAPBOOT"] && File.expand_path(ENV.fetch("SNAPBOOT"))
 
 # What a run showed.

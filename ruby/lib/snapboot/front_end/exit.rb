@@ -25,7 +25,7 @@ class Exit
 
     @stream = stream
     @writers = ObjectSpace.each_object(IO).select { |io| !io.closed? && !io.equal?(STDIN) && io != stream }
-    watch_finalizers
+    watch
     @quick = true
   end
 
@@ -59,6 +59,12 @@ class Exit
     flush
   end
 
+  # Makes an error of a watched method look as if nobody watched.
+  def hide(error, method)
+    outside = error.backtrace.drop_while { |frame| frame.start_with?(__FILE__) }
+    error.set_backtrace(["#{outside.first[/\A.*?:\d+/]}:in `#{method}'", *outside]) unless outside.empty?
+  end
+
   private
 
   def flush
@@ -84,13 +90,26 @@ class Exit
     end
   end
 
-  # Finalizers run at the end of a process; there is no list of them to look at.
-  def watch_finalizers
-    original = ObjectSpace.method(:define_finalizer)
+  # What the end has to do for these cannot be looked up later: finalizers run, and an object that was made for a descriptor
+  # already open, standard output for example, is flushed.
+  def watch
+    watch_method(ObjectSpace.singleton_class, :define_finalizer)
+    watch_method(IO.singleton_class, :for_fd)
+    watch_method(IO, :initialize)
+  end
+
+  # Makes the first call of the method ask for the ordinary end.
+  def watch_method(owner, name)
     watcher = self
-    ObjectSpace.define_singleton_method(:define_finalizer) do |*arguments, &block|
+    private = owner.private_method_defined?(name, false)
+    original = owner.instance_method(name)
+    owner.define_method(name) do |*arguments, **keywords, &block|
       watcher.instance_variable_set(:@quick, false)
-      original.call(*arguments, &block)
+      original.bind_call(self, *arguments, **keywords, &block)
+    rescue StandardError => e
+      watcher.hide(e, name)
+      raise
     end
+    owner.__send__(:private, name) if private
   end
 end

@@ -3,7 +3,7 @@
 # A Rails application booted by --preload ./config/environment.
 module RailsRecipe
   # What `bin/rails` loads for every command, and for the runner.
-  MAIN_FEATURES = %w[rails/command rails/commands/runner/runner_command].freeze
+  MAIN_FEATURES = %w[rails/command rails/commands/runner/runner_command thor/shell/color].freeze
   # Commands that choose the Rails environment themselves, or are not about this application.
   COMMANDS = %w[new plugin test t test:all test:db test:system test:models test:controllers test:helpers test:mailers
                 test:jobs test:channels test:functionals test:units test:integration test:generators].freeze
