@@ -9,7 +9,7 @@ use image::{
 use serde::Serialize;
 
 use crate::arguments::Inspect;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::human;
 use crate::info::Info;
 use crate::opened::Opened;
@@ -103,10 +103,9 @@ pub fn main(arguments: &Inspect) -> Result<u8> {
     let image = Opened::open(&arguments.image)?;
     let contents = Contents::read(&image)?;
     if arguments.json {
-        let json = serde_json::to_string_pretty(&contents);
-        println!("{}", json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))?);
+        page::print_json(&contents)?;
     } else {
-        print!("{}", contents.summary());
+        page::print(&contents.summary())?;
     }
     Ok(0)
 }

@@ -1,6 +1,31 @@
-//! Tables for people: columns under a header and a line, nothing else.
+//! What goes to standard output, and tables for people: columns under a header and a line, nothing else.
+
+use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use serde::Serialize;
+
+use crate::failure::{reason, Failure, Result};
+
+/// Prints to standard output. Ends quietly, as other tools do, when nobody reads it any more (`snapboot check | head`).
+pub fn print(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            // It returns only if the signal could not be raised.
+            let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGPIPE);
+            std::process::exit(0)
+        }
+        Err(error) => Err(Failure::failed(format!("cannot write to standard output: {}.", reason(&error)))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Prints a value as JSON.
+pub fn print_json(value: &impl Serialize) -> Result<()> {
+    let json = serde_json::to_string_pretty(value);
+    print(&(json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))? + "\n"))
+}
 
 const UNDER_HEADER: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));
 

@@ -8,6 +8,7 @@ use crate::arguments::Verify;
 use crate::failure::{Failure, Result};
 use crate::human;
 use crate::opened::Opened;
+use crate::page;
 
 /// Runs the subcommand; fails with exit status 1 when something is wrong.
 pub fn main(arguments: &Verify) -> Result<u8> {
@@ -26,12 +27,12 @@ pub fn main(arguments: &Verify) -> Result<u8> {
         return Err(wrong(format!("{error}.")));
     }
     check_owner(&image).map_err(wrong)?;
-    println!(
-        "{}: whole (head, tables {}, data pages {})",
+    page::print(&format!(
+        "{}: whole (head, tables {}, data pages {})\n",
         arguments.image.display(),
         human::size(image.head.tables_size),
         human::size(image.head.pages_size)
-    );
+    ))?;
     Ok(0)
 }
 

@@ -128,3 +128,14 @@ fn inspect_shows_what_is_in_it() {
     assert_eq!(json["kinds"]["pages of the image"]["in_image"], PAGES * PAGE);
     assert_eq!(json["files"][0]["path"], "/lib/libexample.so.1");
 }
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let scene = Scene::new();
+    place(&scene, &whole());
+    let mut command = scene.snapboot(&["inspect", "--json", "app.img"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.stdout(writer).output().unwrap();
+    assert_eq!(stderr(&output), "");
+}

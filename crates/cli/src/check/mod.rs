@@ -6,8 +6,9 @@ mod interpreters;
 use serde::Serialize;
 
 use crate::arguments::Check;
-use crate::failure::{Failure, Result, FAILED};
+use crate::failure::{Result, FAILED};
 use crate::installation::Installation;
+use crate::page::{print, print_json};
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -51,20 +52,14 @@ pub fn main(arguments: &Check) -> Result<u8> {
     lines.extend(interpreters::lines());
     let usable = lines.iter().all(|line| line.state != State::No);
     if arguments.json {
-        let json = serde_json::to_string_pretty(&serde_json::json!({ "usable": usable, "checks": lines }));
-        println!("{}", json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))?);
+        print_json(&serde_json::json!({ "usable": usable, "checks": lines }))?;
     } else {
-        for line in &lines {
-            println!("{}", page_line(line));
-        }
-        println!(
-            "\n{}",
-            if usable {
-                "Images can be made and used here."
-            } else {
-                "Images cannot be made or used here: see the lines with ✗."
-            }
-        );
+        let verdict = match usable {
+            true => "Images can be made and used here.",
+            false => "Images cannot be made or used here: see the lines with ✗.",
+        };
+        let lines: String = lines.iter().map(|line| page_line(line) + "\n").collect();
+        print(&format!("{lines}\n{verdict}\n"))?;
     }
     Ok(if usable { 0 } else { FAILED })
 }

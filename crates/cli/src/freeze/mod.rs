@@ -25,6 +25,7 @@ use crate::fault::Point;
 use crate::human;
 use crate::info::Info;
 use crate::installation::Installation;
+use crate::page;
 use crate::runtime::{probe, resolve, Main, Resolved, Runtime};
 use assemble::{assemble, Parts};
 use boot::{fallback_command, Boot, Ended};
@@ -155,7 +156,7 @@ impl Session<'_> {
         for warning in &report.warnings {
             eprintln!("snapboot: warning: {warning}");
         }
-        println!("{}", summary(output, size, self.begun.elapsed(), &report));
+        page::print(&(summary(output, size, self.begun.elapsed(), &report) + "\n"))?;
         Ok(0)
     }
 

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 
 use crate::arguments::Time;
 use crate::failure::{Failure, Result, FAILED};
+use crate::page;
 use spawn::Timed;
 
 /// Starts of each command before the ones that count.
@@ -39,9 +40,9 @@ pub fn main(arguments: &Time) -> Result<u8> {
         }
     }
     if arguments.json {
-        println!("{}", show::json(&subjects)?);
+        page::print_json(&show::json(&subjects))?;
     } else {
-        print!("{}", show::page(&subjects));
+        page::print(&show::page(&subjects))?;
     }
     let failed = subjects.iter().any(|subject| !subject.failures.is_empty());
     Ok(if failed && !arguments.allow_failure { FAILED } else { 0 })

@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use serde_json::json;
+use serde_json::{json, Value};
 
 use super::statistics::{Ratio, Summary};
 use super::{histogram, Subject};
-use crate::failure::{Failure, Result};
 use crate::human::milliseconds;
 use crate::page::numbers;
 
@@ -14,7 +13,7 @@ use crate::page::numbers;
 const LETTERS: [&str; 2] = ["A", "B"];
 
 /// What `--json` prints: every time, and what is made of them (ms).
-pub fn json(subjects: &[Subject]) -> Result<String> {
+pub fn json(subjects: &[Subject]) -> Value {
     let commands: Vec<_> = subjects
         .iter()
         .map(|subject| {
@@ -27,8 +26,7 @@ pub fn json(subjects: &[Subject]) -> Result<String> {
         })
         .collect();
     let ratio = ratio(subjects).map(|ratio| json!({ "value": ratio.value, "low": ratio.low, "high": ratio.high }));
-    serde_json::to_string_pretty(&json!({ "commands": commands, "ratio": ratio }))
-        .map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))
+    json!({ "commands": commands, "ratio": ratio })
 }
 
 /// The page that people see.
