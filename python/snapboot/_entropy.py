@@ -12,7 +12,11 @@ class Entropy:
         modules = sys.modules
         ssl = modules.get("_ssl")
         if ssl is not None:
-            # OpenSSL notices a fork by the pid, which two thaws may share.
+            # OpenSSL notices a fork by the pid, which two thaws may share. It sets its generators up when they are used
+            # first, which takes longer than a thaw: that is done now.
+            ssl.RAND_bytes(1)
+            ssl.RAND_add(posix.urandom(32), 32.0)
+            ssl.RAND_bytes(1)
             steps.append(lambda: ssl.RAND_add(posix.urandom(32), 32.0))
         tempfile = modules.get("tempfile")
         if tempfile is not None:

@@ -94,3 +94,43 @@ class Simulated:
         # The shell gives the thawed process' descriptors their places, and the freezing one others.
         script = 'exec 7<&0 8>&1 9>&2 </dev/null; cd "$1"; shift; exec "$@"'
         return _run(["sh", "-c", script, "sh", self.cwd or os.getcwd()] + argv, input, cwd, boot)
+
+
+class Image:
+    """A real image, made by `snapboot freeze`; the same interface as Simulated."""
+
+    def __init__(self, command, preload=(), cwd=None, env=None):
+        self.cwd = cwd
+        self.env = env or clean_environment()
+        self.folder = tempfile.mkdtemp(prefix="image-")
+        self.path = os.path.join(self.folder, "program.img")
+        options = ["--preload", ",".join(preload)] if preload else []
+        done = _run([SNAPBOOT, "freeze", "-o", self.path] + options + ["--"] + list(command), b"", cwd, self.env)
+        assert done.status == 0, done
+
+    def close(self):
+        """Removes the image."""
+        shutil.rmtree(self.folder)
+
+    def run(self, arguments=(), input=b"", cwd=None, env=None):
+        """What running the image with `arguments` gives."""
+        return _run([self.path] + list(arguments), input, cwd, env or self.env)
+
+
+def find_pythons():
+    """Every CPython from 3.8 to 3.13 here: pyenv's, and those on PATH; one for each version, as {"3.11": path}."""
+    found = {}
+    versions = os.path.join(os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv")), "versions")
+    candidates = []
+    if os.path.isdir(versions):
+        candidates += [os.path.join(versions, name, "bin", "python") for name in sorted(os.listdir(versions))]
+    for minor in range(8, 14):
+        candidates += [os.path.join(folder, "python3.%d" % minor) for folder in os.environ.get("PATH", "").split(":")]
+    for path in candidates:
+        if not os.access(path, os.X_OK):
+            continue
+        told = ordinary([path, "-c", "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2])"])
+        name, _, version = told.stdout.strip().partition(" ")
+        if name == "cpython" and version in ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13"):
+            found.setdefault(version, path)
+    return found

@@ -33,6 +33,7 @@ def simulate(folder, front_end):
         if status is None:
             become_new_process(folder)
             return None
+        stages.KEPT[0].report.write(folder)
         end_as(status)
 
     fork.freeze = freeze

@@ -1,0 +1,43 @@
+"""Fixtures: every CPython on this machine, and the two ways of thawing."""
+
+import os
+
+import harness
+import pytest
+
+PYTHONS = harness.find_pythons()
+WAYS = ["simulated"] + (["image"] if os.path.exists(harness.SNAPBOOT) else [])
+
+
+@pytest.fixture(params=sorted(PYTHONS, key=lambda version: int(version[2:])), scope="session")
+def python(request):
+    """The path of an interpreter; the tests run for each."""
+    return PYTHONS[request.param]
+
+
+@pytest.fixture(params=WAYS, scope="session")
+def bare(request, python):
+    """An image of the bare interpreter."""
+    image = harness.Image([python]) if request.param == "image" else harness.Simulated([python], 1, "bare")
+    yield image
+    image.close()
+
+
+@pytest.fixture(scope="session")
+def real(python):
+    """A real image of the bare interpreter, for what the simulation cannot show."""
+    if "image" not in WAYS:
+        pytest.skip("target/release/snapboot is not built")
+    image = harness.Image([python])
+    yield image
+    image.close()
+
+
+@pytest.fixture
+def room():
+    """Loads a room of the front end into this process: `room("_arguments")`."""
+    names = {"__name__": "front end"}
+    path = os.path.join(harness.FRONT_END, "_house.py")
+    with open(path) as file:
+        exec(compile(file.read(), path, "exec"), names)
+    return names["loader"](harness.FRONT_END)
