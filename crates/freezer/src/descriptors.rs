@@ -166,7 +166,11 @@ fn describe_socket(number: u32) -> Vec<u8> {
         (libc::AF_NETLINK, _) => b"netlink",
         _ => b"network",
     };
-    let state: &[u8] = if peer.is_some() { b"a connected " } else { b"a " };
+    let state: &[u8] = match peer {
+        Some(_) => b"a connected ",
+        None if sys::is_listening(number) => b"a listening ",
+        None => b"a ",
+    };
     let mut text = [state, protocol, b" socket"].concat();
     if let Some(name) = peer.or(own).and_then(|name| describe_address(&name)) {
         text.extend_from_slice(&[b" (", name.as_slice(), b")"].concat());

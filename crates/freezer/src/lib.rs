@@ -31,6 +31,7 @@ const ARM: &[u8] = b"SNAPBOOT_ARM\0";
 fn before_fork() {
     if sys::environment_variable(ARM).is_some() {
         prepare::inspect();
+        sys::malloc::settle();
     }
 }
 

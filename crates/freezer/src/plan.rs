@@ -62,7 +62,7 @@ impl<'a> Plan<'a> {
         let mut below = 0;
         for area in areas {
             let name = area.name.as_slice();
-            if name == b"[vsyscall]" || (area.start >= RESERVED_START && area.end <= RESERVED_END) {
+            if name == b"[vsyscall]" || sys::arena::contains(area.start) {
                 continue;
             }
             if name == b"[vdso]" || name.starts_with(b"[vvar") {
@@ -168,7 +168,8 @@ impl<'a> Plan<'a> {
             self.page_map.written(area.start..area.end, ANONYMOUS_GAP)?
         };
         // The zero-initialised data right behind a library's data is that library's.
-        let behind = |row: &&Mapping| row.end == area.start && area.inode == 0 && area.end - area.start <= LIBRARY_ZEROS;
+        let behind =
+            |row: &&Mapping| row.end == area.start && area.inode == 0 && area.end - area.start <= LIBRARY_ZEROS;
         let file = self.rows.last().filter(behind).map_or(NO_FILE, |row| row.file);
         let mut next = area.start;
         for run in runs {

@@ -16,23 +16,8 @@ pub fn inspect() {
     threads(&mut findings);
     timers(&mut findings);
     locks(&mut findings);
-    let (_, pending) = sys::signal_masks();
-    for number in (1..=64u32).filter(|number| pending & (1 << (number - 1)) != 0) {
-        findings.add(
-            Kind::Signal,
-            &[
-                b"signal ",
-                &decimal(number.into()),
-                b" is pending, and a fork drops it; unblock or wait for it before the freeze",
-            ],
-        );
-    }
-    if sys::has_children() {
-        findings.add(
-            Kind::Child,
-            &[b"the program has started a child process that it has not waited for; end it in a before_freeze hook, or start it after the freeze point"],
-        );
-    }
+    signals(&mut findings);
+    children(&mut findings);
     findings.keep();
 }
 
@@ -127,27 +112,71 @@ fn timers(findings: &mut Findings) {
     }
 }
 
-/// Lines of /proc/locks are `1: POSIX  ADVISORY  WRITE 4711 fe:00:123 0 EOF`.
+/// Locks and leases, which fdinfo lists as `lock:\t1: POSIX  ADVISORY  WRITE 4711 fe:00:123 0 EOF` for the descriptor that holds
+/// them. A fork child does not own POSIX locks, so it could not see them there.
 fn locks(findings: &mut Findings) {
-    let own = decimal(sys::pid() as u64);
-    for line in sys::read_file(b"/proc/locks\0").split(|&byte| byte == b'\n') {
-        let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).skip(1);
-        let (Some(kind), Some(_), Some(_), Some(pid), Some(file)) =
-            (words.next(), words.next(), words.next(), words.next(), words.next())
-        else {
-            continue;
-        };
-        if pid == own.as_slice() {
+    let Ok(directory) = File::open(b"/proc/self/fd\0", libc::O_RDONLY | libc::O_DIRECTORY) else { return };
+    for number in directory.names() {
+        let path = sys::read_link(&sys::c_path(&[b"/proc/self/fd/", &number]));
+        for line in sys::read_file(&sys::c_path(&[b"/proc/self/fdinfo/", &number])).split(|&byte| byte == b'\n') {
+            let Some(lock) = line.strip_prefix(b"lock:") else { continue };
+            let mut words = lock.trim_ascii().split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+            let kind = words.nth(1).unwrap_or(b"");
             findings.add(
                 Kind::Lock,
                 &[
-                    b"the program holds a ",
+                    b"descriptor ",
+                    &number,
+                    b" holds a ",
                     kind,
-                    b" file lock (device and inode ",
-                    file,
-                    b"); a thaw would not hold it: release it in a before_freeze hook",
+                    b" file lock on ",
+                    &path,
+                    b", and a thaw would not hold it; release it in a before_freeze hook",
                 ],
             );
         }
     }
+}
+
+fn signals(findings: &mut Findings) {
+    let (_, pending) = sys::signal_masks();
+    for number in (1..=64u32).filter(|number| pending & (1 << (number - 1)) != 0) {
+        findings.add(
+            Kind::Signal,
+            &[
+                b"signal ",
+                &decimal(number.into()),
+                sys::signal_name(number),
+                b" is pending, and a fork drops it; unblock or wait for it before the freeze",
+            ],
+        );
+    }
+}
+
+/// Child processes, by name where the kernel lists them (CONFIG_PROC_CHILDREN).
+fn children(findings: &mut Findings) {
+    if !sys::has_children() {
+        return;
+    }
+    let Ok(tasks) = File::open(b"/proc/self/task\0", libc::O_RDONLY | libc::O_DIRECTORY) else { return };
+    let mut names = Vec::new();
+    for thread in tasks.names() {
+        let list = task_file(&thread, b"children");
+        for child in list.trim_ascii().split(|&byte| byte == b' ').filter(|child| !child.is_empty()) {
+            let name = sys::read_file(&sys::c_path(&[b"/proc/", child, b"/comm"]));
+            let separator: &[u8] = if names.is_empty() { b" (" } else { b", " };
+            names.extend_from_slice(&[separator, child, b" '", name.trim_ascii_end(), b"'"].concat());
+        }
+    }
+    if !names.is_empty() {
+        names.push(b')');
+    }
+    findings.add(
+        Kind::Child,
+        &[
+            b"the program has started a child process",
+            &names,
+            b" that it has not waited for; end it in a before_freeze hook, or start it after the freeze point",
+        ],
+    );
 }

@@ -62,6 +62,11 @@ unsafe impl GlobalAlloc for Arena {
     }
 }
 
+/// Whether an address lies in the arena.
+pub fn contains(address: u64) -> bool {
+    (image::reserved::ARENA..image::reserved::ARENA + SIZE as u64).contains(&address)
+}
+
 /// Gives all of it back; nothing allocated may be used any more.
 pub fn release() {
     if ARENA.next.swap(0, Relaxed) != 0 {

@@ -212,6 +212,18 @@ pub fn socket_names(number: u32) -> (c_int, Option<Vec<u8>>, Option<Vec<u8>>) {
     (kind, name(libc::getsockname), name(libc::getpeername))
 }
 
+/// Whether a socket waits for connections.
+pub fn is_listening(number: u32) -> bool {
+    let mut listens: c_int = 0;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes an int.
+    unsafe {
+        let place = (&raw mut listens).cast::<c_void>();
+        libc::getsockopt(number as c_int, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, place, &raw mut length);
+    }
+    listens != 0
+}
+
 /// The content of a file of /proc (any file that is read to its end); empty when it cannot be read.
 pub fn read_file(path: &[u8]) -> Vec<u8> {
     let Ok(file) = File::open(path, libc::O_RDONLY) else { return Vec::new() };
@@ -336,6 +348,25 @@ pub fn signal_masks() -> (u64, u64) {
         libc::syscall(libc::SYS_rt_sigpending, &raw mut pending, 8);
     }
     (blocked, pending)
+}
+
+/// ` (SIGTERM)` and the like; empty for the real-time signals, which have no names.
+pub fn signal_name(number: u32) -> &'static [u8] {
+    match number as c_int {
+        libc::SIGHUP => b" (SIGHUP)",
+        libc::SIGINT => b" (SIGINT)",
+        libc::SIGQUIT => b" (SIGQUIT)",
+        libc::SIGUSR1 => b" (SIGUSR1)",
+        libc::SIGUSR2 => b" (SIGUSR2)",
+        libc::SIGPIPE => b" (SIGPIPE)",
+        libc::SIGALRM => b" (SIGALRM)",
+        libc::SIGTERM => b" (SIGTERM)",
+        libc::SIGCHLD => b" (SIGCHLD)",
+        libc::SIGCONT => b" (SIGCONT)",
+        libc::SIGTSTP => b" (SIGTSTP)",
+        libc::SIGWINCH => b" (SIGWINCH)",
+        _ => b"",
+    }
 }
 
 /// Whether one of the three interval timers runs.
