@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs every test suite, shows what they print, and sums them up in a plain last line: N passed, N failed, N skipped.
 
-The suites: cargo's; pytest for tests/ and python/; minitest for tests/ruby/ and ruby/. A suite that cannot run here
-counts as one skipped test and says why; one that ends badly without naming a failed test counts as one failed.
+The suites: cargo's; pytest for tests/ and python/; minitest for tests/ruby/ and ruby/. They run at the same time, and their
+output is shown one suite after the other. A suite that cannot run here counts as one skipped test and says why; one that
+ends badly without naming a failed test counts as one failed.
 
     tools/run_tests.py                all suites
     tools/run_tests.py rust python    some; what follows -- goes to pytest
@@ -11,6 +12,7 @@ counts as one skipped test and says why; one that ends badly without naming a fa
 import argparse
 import os
 import pathlib
+import queue
 import re
 import shutil
 import subprocess
@@ -24,7 +26,8 @@ from workloads import ROOT, WORK, Unavailable
 
 SUITE_SECONDS = 1500
 # Variables that act on the runtimes under test; a suite sets the ones that it is about.
-REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "LD_", "SNAPBOOT_", "MALLOC_")
+REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "LD_", "MALLOC_", "SNAPBOOT_")
+REMOVED += ("MAKE", "MFLAGS")  # from the make that may have started this
 
 
 class Count:
@@ -46,29 +49,60 @@ def environment() -> dict[str, str]:
     return {"SNAPBOOT": str(ROOT / "target/release/snapboot"), **inherited}
 
 
-def run(argv: list) -> tuple[str, int]:
-    """Run a suite, showing its output as it comes. Returns the output and the exit status."""
-    suite = subprocess.Popen(
-        [str(word) for word in argv],
-        cwd=ROOT,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    limit = threading.Timer(SUITE_SECONDS, suite.kill)
-    limit.start()
-    lines = []
-    for line in suite.stdout:
-        print(line, end="", flush=True)
-        lines.append(line)
-    status = suite.wait()
-    limit.cancel()
-    if limit.finished.is_set() and status < 0:
-        print(f"stopped after {SUITE_SECONDS} s")
-    return "".join(lines), status
+class Suite(threading.Thread):
+    """One suite while it runs, in a thread of its own, and what came of it."""
+
+    def __init__(self, name: str, arguments: list[str]):
+        super().__init__(name=name, daemon=True)
+        self.arguments = arguments
+        self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()  # None: that was all
+        self.count, self.notes = Count(), []
+
+    def run(self) -> None:
+        began, status = time.monotonic(), 0
+        try:
+            self.count, status = SUITES[self.name](self)
+        except Unavailable as reason:
+            self.count = Count(skipped=1)
+            self.notes.append(f"{self.name} skipped: {reason}")
+        except Exception as error:  # a thread must not end in silence
+            self.notes.append(f"{self.name} could not be run: {error!r}")
+            status = 1
+        if status != 0 and self.count.failed == 0:
+            self.count += Count(failed=1)
+            self.notes.append(f"{self.name} ended with status {status} and named no failed test")
+        self.notes.append(f"{self.name}: {self.count} ({time.monotonic() - began:.0f} s)")
+        self.lines.put(None)
+
+    def command(self, argv: list) -> tuple[str, int]:
+        """Run the suite's command. Returns its output and its exit status."""
+        process = subprocess.Popen(
+            [str(word) for word in argv],
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        limit = threading.Timer(SUITE_SECONDS, process.kill)
+        limit.start()
+        output = []
+        for line in process.stdout:
+            self.lines.put(line)
+            output.append(line)
+        status = process.wait()
+        limit.cancel()
+        if status < 0:
+            self.notes.append(f"{self.name} was ended by signal {-status} (the limit is {SUITE_SECONDS} s)")
+        return "".join(output), status
+
+    def show(self) -> None:
+        """Print what the suite says, until it has ended."""
+        print(f"\n==== {self.name} ====", flush=True)
+        for line in iter(self.lines.get, None):
+            print(line, end="", flush=True)
 
 
 def tests(pattern: str, *directories: str) -> list[pathlib.Path]:
@@ -76,38 +110,40 @@ def tests(pattern: str, *directories: str) -> list[pathlib.Path]:
     return sorted(path for directory in directories for path in (ROOT / directory).rglob(pattern))
 
 
-def rust(_: list[str]) -> tuple[Count, int]:
+def rust(suite: Suite) -> tuple[Count, int]:
     if not shutil.which("cargo"):
         raise Unavailable("cargo is missing: install Rust's stable toolchain")
-    output, status = run(["cargo", "test", "--workspace", "--no-fail-fast"])
+    output, status = suite.command(["cargo", "test", "--workspace", "--no-fail-fast"])
     results = re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", output, re.MULTILINE)
     return sum((Count(*map(int, numbers)) for numbers in results), Count()), status
 
 
-def python(arguments: list[str]) -> tuple[Count, int]:
+def python(suite: Suite) -> tuple[Count, int]:
     directories = [name for name in ("tests", "python") if tests("test_*.py", name)]
     report = WORK / "pytest.xml"
     report.unlink(missing_ok=True)
     options = ["-q", "-rs", "-o", f"cache_dir={WORK / 'pytest-cache'}", f"--junitxml={report}"]
     interpreter = workloads.prepare("tools")["python"]
-    _, status = run([interpreter, "-m", "pytest", *options, *(arguments or directories)])
+    _, status = suite.command([interpreter, "-m", "pytest", *options, *(suite.arguments or directories)])
     if not report.exists():
         return Count(), status
     total = Count()
-    for suite in xml.etree.ElementTree.parse(report).iter("testsuite"):
-        failed = int(suite.get("failures")) + int(suite.get("errors"))
-        skipped = int(suite.get("skipped"))
-        total += Count(int(suite.get("tests")) - failed - skipped, failed, skipped)
+    for part in xml.etree.ElementTree.parse(report).iter("testsuite"):
+        failed = int(part.get("failures")) + int(part.get("errors"))
+        skipped = int(part.get("skipped"))
+        total += Count(int(part.get("tests")) - failed - skipped, failed, skipped)
     return total, status
 
 
-def ruby(_: list[str]) -> tuple[Count, int]:
+def ruby(suite: Suite) -> tuple[Count, int]:
     interpreter = workloads.prepare("ruby")["ruby"]
     files = [path for path in tests("*.rb", "tests", "ruby") if re.search(r"(^test_.*|_test)\.rb$", path.name)]
     if not files:
         return Count(), 0
     load = "require 'minitest/autorun'; ARGV.each { |file| require file }; ARGV.clear"
-    output, status = run([interpreter, f"-I{ROOT / 'ruby/lib'}", f"-I{ROOT / 'tests/ruby'}", "-e", load, "--", *files])
+    output, status = suite.command(
+        [interpreter, f"-I{ROOT / 'ruby/lib'}", f"-I{ROOT / 'tests/ruby'}", "-e", load, "--", *files]
+    )
     count = Count()
     pattern = r"^(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips"
     for runs, failures, errors, skips in re.findall(pattern, output, re.MULTILINE):
@@ -127,20 +163,13 @@ def main() -> int:
     options = parser.parse_args(own)
     if unknown := set(options.suites) - set(SUITES):
         parser.error(f"no such suite: {', '.join(sorted(unknown))}; there are: {', '.join(SUITES)}")
-    total, notes = Count(), []
-    for name in options.suites or SUITES:
-        print(f"\n==== {name} ====", flush=True)
-        began = time.monotonic()
-        try:
-            count, status = SUITES[name](passed_on)
-        except Unavailable as reason:
-            count, status = Count(skipped=1), 0
-            notes.append(f"{name} skipped: {reason}")
-        if status != 0 and count.failed == 0:
-            count += Count(failed=1)
-            notes.append(f"{name} ended with status {status} and named no failed test")
-        notes.append(f"{name}: {count} ({time.monotonic() - began:.0f} s)")
-        total += count
+    suites = [Suite(name, passed_on) for name in options.suites or SUITES]
+    for suite in suites:
+        suite.start()
+    for suite in suites:
+        suite.show()
+    notes = [note for suite in suites for note in suite.notes]
+    total = sum((suite.count for suite in suites), Count())
     print("\n" + "\n".join(notes) + f"\n\n{total}", flush=True)
     return 1 if total.failed else 0
 

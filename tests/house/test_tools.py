@@ -79,3 +79,22 @@ def test_the_makefile_has_every_promised_target():
 def test_counts_add_up():
     total = run_tests.Count(1, 2, 3) + run_tests.Count(10, 20, 30)
     assert str(total) == "11 passed, 22 failed, 33 skipped"
+
+
+def test_every_suite_is_in_the_closing_line(monkeypatch, capsys):
+    def missing(_):
+        raise workloads.Unavailable("no such runtime here")
+
+    suites = {
+        "good": lambda _: (run_tests.Count(passed=3, skipped=1), 0),
+        "broken": lambda suite: (run_tests.Count(passed=1), suite.command(["sh", "-c", "echo it says so; exit 2"])[1]),
+        "missing": missing,
+    }
+    monkeypatch.setattr(run_tests, "SUITES", suites)
+    monkeypatch.setattr(sys, "argv", ["run_tests.py"])
+    assert run_tests.main() == 1
+    printed = capsys.readouterr().out
+    assert "it says so" in printed
+    assert "broken ended with status 2 and named no failed test" in printed
+    assert "missing skipped: no such runtime here" in printed
+    assert printed.splitlines()[-1] == "4 passed, 1 failed, 2 skipped"
