@@ -3,7 +3,8 @@
 # One freeze, from the start of Ruby to the main part of the thawed program.
 class FreezeRun
   SUPPORTED = /\A3\.[01]\./
-  # An object is old, and left alone by the short garbage collections, after surviving this many.
+  # An object is old, and left alone by the short garbage collections, after surviving this many. Compacting as well was
+  # measured (bare Ruby, a Rails application): no faster thaw, no faster first request, so it is not done.
   COLLECTIONS = 4
   MERGING_REQUEST = 1 << 16
 
