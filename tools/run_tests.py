@@ -171,7 +171,7 @@ def main() -> int:
     notes = [note for suite in suites for note in suite.notes]
     total = sum((suite.count for suite in suites), Count())
     print("\n" + "\n".join(notes) + f"\n\n{total}", flush=True)
-    return 1 if total.failed else 0
+    return 0 if total.passed and not total.failed else 1
 
 
 if __name__ == "__main__":
