@@ -104,12 +104,21 @@ class Freeze:
         except _main.Fallback:
             self.context.fall_back()
         if b"SNAPBOOT_REHEARSE=1" in environment:
-            _process.rehearse()
+            self._rehearse()
         try:
             self.front_end.run_after()
         except BaseException as error:
             self.exit.leave([error])
         return main
+
+    def _rehearse(self):
+        """Goes the way to an empty main part and to the end, as far as that has no effect, then stops.
+
+        `snapboot freeze` looks at which pages a thaw has written to by then, and ends the process.
+        """
+        exec(compile("pass", "<string>", "exec"), self.context.main_module().__dict__)
+        self.exit.rehearse()
+        _process.stop()
 
     def _start(self, main, leave):
         try:
