@@ -1,0 +1,503 @@
+"""What cannot be frozen is refused by name: what it is, what to do, all of it in one report, and nothing is written.
+
+Each row of the tables is a program under test: a module that is preloaded and leaves something open.
+"""
+
+import pathlib
+import platform
+import shutil
+import subprocess
+import textwrap
+
+import pytest
+
+from . import support
+
+# What the modules share. A system call that the kernel does not permit ends the module with UNAVAILABLE, and the test is
+# skipped.
+PRELUDE = """
+import ctypes, fcntl, mmap, os, signal, socket, struct, sys, tempfile, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+KEPT = []
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+def done(result):
+    if result in (-1, ctypes.c_void_p(-1).value):
+        print("UNAVAILABLE", os.strerror(ctypes.get_errno()))
+        sys.stdout.flush()
+        os._exit(9)
+    return result
+"""
+
+# name: (source, words of the message)
+PROGRAMS = {
+    "a connected TCP socket": (
+        """
+        server = socket.create_server(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        client = socket.create_connection(("127.0.0.1", port))
+        peer, _ = server.accept()
+        server.close(); peer.close()
+        """,
+        ["descriptor", "a connected TCP socket (127.0.0.1:", "before_freeze"],
+    ),
+    "a connected TCP socket over IPv6": (
+        """
+        try:
+            server = socket.create_server(("::1", 0), family=socket.AF_INET6)
+        except OSError:
+            done(-1)
+        client = socket.create_connection(server.getsockname()[:2])
+        """,
+        ["a connected TCP socket ([::1]:", "before_freeze"],
+    ),
+    "a listening TCP socket": (
+        'server = socket.create_server(("127.0.0.1", 0))',
+        ["descriptor", "a listening TCP socket (127.0.0.1:", "before_freeze"],
+    ),
+    "a UDP socket": (
+        """
+        client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        client.connect(("127.0.0.1", 9))
+        """,
+        ["a connected UDP socket (127.0.0.1:9)", "before_freeze"],
+    ),
+    "a pair of unix sockets": (
+        "pair = socket.socketpair()",
+        ["a connected unix socket", "before_freeze"],
+    ),
+    "a bound unix socket": (
+        """
+        server = socket.socket(socket.AF_UNIX)
+        if os.path.exists(FOLDER + "/the.socket"):
+            os.unlink(FOLDER + "/the.socket")  # of the first boot: the second one tells where descriptors were opened
+        server.bind(FOLDER + "/the.socket")
+        server.listen()
+        """,
+        ["a listening unix socket", "/the.socket", "before_freeze"],
+    ),
+    "a netlink socket": (
+        "link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",
+        ["netlink socket", "before_freeze"],
+    ),
+    "an epoll that watches": (
+        """
+        import select
+        ends = os.pipe()
+        poll = select.epoll()
+        poll.register(ends[0])
+        """,
+        ["an epoll instance that watches other descriptors", "before_freeze"],
+    ),
+    "an inotify": ("number = done(libc.inotify_init1(0))", ["descriptor", "inotify", "before_freeze"]),
+    "a signalfd": (
+        "mask = (ctypes.c_ulong * 16)(); number = done(libc.signalfd(-1, mask, 0))",
+        ["descriptor", "signalfd", "before_freeze"],
+    ),
+    "a timerfd": ("number = done(libc.timerfd_create(1, 0))", ["descriptor", "timerfd", "before_freeze"]),
+    "a pidfd": ("number = done(libc.syscall(434, os.getpid(), 0))", ["descriptor", "pidfd", "before_freeze"]),
+    "an io_uring": (
+        "parameters = (ctypes.c_char * 120)(); number = done(libc.syscall(425, 4, parameters))",
+        ["descriptor", "io_uring", "before_freeze"],
+    ),
+    "a userfaultfd": (
+        "number = done(libc.syscall(323, 1))",
+        ["descriptor", "userfaultfd", "before_freeze"],
+    ),
+    "a perf event": (
+        """
+        attributes = (ctypes.c_uint32 * 32)(1, 128)
+        attributes[10] = 0b1100001  # disabled, without kernel and hypervisor
+        number = done(libc.syscall(298, attributes, 0, -1, -1, 0))
+        """,
+        ["descriptor", "perf", "before_freeze"],
+    ),
+    "a memfd": (
+        'number = done(libc.memfd_create(b"mine", 0))',
+        ["descriptor", "memfd:mine", "before_freeze"],
+    ),
+    "a mapped memfd": (
+        """
+        number = done(libc.memfd_create(b"mine", 0))
+        os.ftruncate(number, 4096)
+        area = mmap.mmap(number, 4096)
+        os.close(number)
+        """,
+        ["memory", "memfd:mine", "shared memory", "before_freeze"],
+    ),
+    "shared anonymous memory": ("area = mmap.mmap(-1, 4096)", ["memory", "shared memory", "before_freeze"]),
+    "a shared mapping of a file that can be written": (
+        """
+        file = open(FOLDER + "/data", "w+b")
+        file.truncate(4096)
+        area = mmap.mmap(file.fileno(), 4096)
+        """,
+        ["memory", "/data", "a shared mapping that can be written", "before_freeze"],
+    ),
+    "SysV shared memory": (
+        """
+        identity = done(libc.shmget(0, 4096, 0o1600))
+        libc.shmat.restype = ctypes.c_void_p
+        area = done(libc.shmat(identity, None, 0))
+        libc.shmctl(identity, 0, None)
+        """,
+        ["memory", "SYSV", "shared memory", "before_freeze"],
+    ),
+    "a deleted file that is open": (
+        """
+        file = open(FOLDER + "/gone", "w")
+        os.unlink(FOLDER + "/gone")
+        """,
+        ["descriptor", "/gone", "has no name any more", "before_freeze"],
+    ),
+    "a temporary file without a name": (
+        "file = tempfile.TemporaryFile(dir=FOLDER)",
+        ["descriptor", "has no name any more", "before_freeze"],
+    ),
+    "a deleted file that is mapped": (
+        """
+        file = open(FOLDER + "/gone", "w+b")
+        file.truncate(4096)
+        area = mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE)
+        file.close()
+        os.unlink(FOLDER + "/gone")
+        """,
+        ["memory", "/gone", "deleted or replaced", "again"],
+    ),
+    "a file that was replaced while it is mapped": (
+        """
+        file = open(FOLDER + "/old", "w+b")
+        file.truncate(4096)
+        area = mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE)
+        file.close()
+        os.rename(FOLDER + "/old", FOLDER + "/moved")
+        open(FOLDER + "/moved", "w").close()
+        other = open(FOLDER + "/new", "w"); other.close()
+        os.rename(FOLDER + "/new", FOLDER + "/moved")
+        """,
+        ["memory", "deleted or replaced", "again"],
+    ),
+    "a pipe with one end elsewhere": (
+        """
+        ends = os.pipe()
+        os.close(ends[0])
+        """,
+        ["descriptor", "one end of a pipe", "before_freeze"],
+    ),
+    "a pipe with bytes in it": (
+        """
+        ends = os.pipe()
+        os.write(ends[1], b"unread")
+        """,
+        ["descriptor", "a pipe with unread bytes", "ead them before the freeze"],
+    ),
+    "a named pipe": (
+        """
+        if not os.path.exists(FOLDER + "/fifo"):
+            os.mkfifo(FOLDER + "/fifo")
+        number = os.open(FOLDER + "/fifo", os.O_RDWR)
+        """,
+        ["descriptor", "a named pipe", "/fifo", "before_freeze"],
+    ),
+    "a terminal": ("import pty; ends = pty.openpty()", ["descriptor", "a terminal", "before_freeze"]),
+    "a POSIX timer": (
+        """
+        identity = ctypes.c_int()
+        event = (ctypes.c_int * 16)()
+        event[3] = 1  # SIGEV_NONE
+        done(libc.syscall(222, 1, event, ctypes.byref(identity)))
+        """,
+        ["POSIX timer", "before_freeze"],
+    ),
+    "an alarm": (
+        "signal.signal(signal.SIGALRM, lambda *_: None); signal.alarm(1000)",
+        ["interval timer (alarm, setitimer)", "before_freeze"],
+    ),
+    "a virtual interval timer": (
+        "signal.setitimer(signal.ITIMER_VIRTUAL, 1000)",
+        ["the virtual interval timer", "before_freeze"],
+    ),
+    "a profiling interval timer": (
+        "signal.setitimer(signal.ITIMER_PROF, 1000)",
+        ["the profiling interval timer", "before_freeze"],
+    ),
+    "a pending signal": (
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        os.kill(os.getpid(), signal.SIGUSR1)
+        """,
+        ["signal 10", "SIGUSR1", "is pending", "before the freeze"],
+    ),
+    "a flock": (
+        'file = open(FOLDER + "/lock", "w"); fcntl.flock(file, fcntl.LOCK_EX)',
+        ["file lock", "FLOCK", "/lock", "before_freeze"],
+    ),
+    "a POSIX file lock": (
+        'file = open(FOLDER + "/lock", "w"); fcntl.lockf(file, fcntl.LOCK_EX)',
+        ["file lock", "POSIX", "/lock", "before_freeze"],
+    ),
+    "an open file description lock": (
+        """
+        file = open(FOLDER + "/lock", "w")
+        fcntl.fcntl(file, 37, struct.pack("hhqqixxxx", fcntl.F_WRLCK, 0, 0, 0, 0))
+        """,
+        ["file lock", "OFDLCK", "/lock", "before_freeze"],
+    ),
+    "a lease": (
+        'file = open(FOLDER + "/leased", "w"); file.close(); file = open(FOLDER + "/leased")\n'
+        "fcntl.fcntl(file, 1024, fcntl.F_RDLCK)",
+        ["file lock", "LEASE", "/leased", "before_freeze"],
+    ),
+    "a live child": (
+        'import subprocess; child = subprocess.Popen(["sleep", "5"])',
+        ["a child process", "sleep", "before_freeze"],
+    ),
+    "a child that was not waited for": (
+        """
+        child = os.posix_spawn("/bin/true", ["true"], {})
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        """,
+        ["a child process", "before_freeze"],
+    ),
+    "asynchronous input and output": (
+        "context = ctypes.c_ulong(); done(libc.syscall(206, 4, ctypes.byref(context)))",
+        ["memory", "[aio]", "before_freeze"],
+    ),
+    "memory under a protection key": (
+        """
+        key = done(libc.pkey_alloc(0, 0))
+        area = done(libc.mmap(None, 4096, 3, 0x22, -1, 0))
+        done(libc.pkey_mprotect(ctypes.c_void_p(area), 4096, 3, key))
+        """,
+        ["memory", "a protection key", "before_freeze"],
+    ),
+    "huge pages": (
+        "area = done(libc.mmap(None, 2 << 20, 3, 0x40022, -1, 0))",
+        ["memory", "huge pages", "after the freeze point"],
+    ),
+    "memory in the launcher's range": (
+        "area = done(libc.mmap(0x100000100000, 4096, 3, 0x100022, -1, 0))",
+        ["memory", "100000100000", "the range that the launcher needs"],
+    ),
+    "a mapped device": (
+        """
+        number = done(libc.open(b"/dev/mem", 0))
+        area = done(libc.mmap(None, 4096, 1, 1, number, 0xF0000))
+        os.close(number)
+        """,
+        ["memory", "device", "before_freeze"],
+    ),
+}
+
+
+def program(folder, source, name="culprit"):
+    """Write a module to preload. Returns the environment to freeze it in."""
+    (folder / f"{name}.py").write_text(PRELUDE + textwrap.dedent(source))
+    return support.environment(PYTHONPATH=str(folder))
+
+
+@pytest.fixture
+def existing(tmp_path, python_image):
+    """An image that is there before the freeze under test, and must be there afterwards."""
+    image = tmp_path / "app.img"
+    shutil.copy(python_image, image)
+    return image
+
+
+def refused(image, command, *options, **more):
+    """Freeze, which must be refused; the image that is there must be as it was, and nothing left beside it."""
+    before, beside = image.read_bytes(), sorted(path.name for path in image.parent.iterdir() if path.name.startswith("."))
+    result = support.freeze(image, command, *options, **more)
+    if "UNAVAILABLE" in result.out + result.err:
+        pytest.skip(result.err.splitlines()[0].replace("UNAVAILABLE", "this machine has none of it:"))
+    assert result.status == 2, result
+    assert image.read_bytes() == before
+    assert sorted(path.name for path in image.parent.iterdir() if path.name.startswith(".")) == beside
+    return result
+
+
+def findings(result):
+    """The findings of a report."""
+    return [line for line in result.err.splitlines() if line.startswith("snapboot: cannot freeze: ")]
+
+
+@pytest.fixture
+def a_huge_page():
+    """Lets the kernel have one more huge page, where that is permitted."""
+    number = pathlib.Path("/proc/sys/vm/nr_hugepages")
+    before = number.read_text()
+    try:
+        number.write_text(str(int(before) + 1))
+    except OSError:
+        pass
+    yield
+    if number.read_text() != before:
+        number.write_text(before)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_refused_by_name(name, existing, tmp_path, request):
+    if name == "huge pages":
+        request.getfixturevalue("a_huge_page")
+    source, words = PROGRAMS[name]
+    result = refused(existing, [support.PYTHON], "--preload", "culprit", env=program(tmp_path, source))
+    culprits = [line for line in findings(result) if all(word in line for word in words)]
+    assert culprits, f"no finding has all of {words}: {result}"
+
+
+def test_all_findings_are_in_one_report(existing, tmp_path):
+    chosen = ("a listening TCP socket", "shared anonymous memory", "a flock", "an alarm", "a live child", "a timerfd")
+    source = "\n".join(textwrap.dedent(PROGRAMS[name][0]).replace("file =", f"file{n} =") for n, name in enumerate(chosen))
+    source = source.replace("flock(file,", "flock(file2,")
+    result = refused(existing, [support.PYTHON], "--preload", "culprit", env=program(tmp_path, source))
+    for name in chosen:
+        words = PROGRAMS[name][1]
+        assert [line for line in findings(result) if all(word in line for word in words)], (name, result)
+
+
+def test_a_descriptor_is_refused_with_the_place_that_opened_it(existing, tmp_path):
+    env = program(tmp_path, 'import socket\nserver = socket.create_server(("127.0.0.1", 0))\n')
+    line = 1 + (tmp_path / "culprit.py").read_text().splitlines().index('server = socket.create_server(("127.0.0.1", 0))')
+    result = refused(existing, [support.PYTHON], "--preload", "culprit", env=env)
+    assert f"opened by {tmp_path}/culprit.py:{line}" in result.err, result
+
+
+def test_the_image_that_was_there_still_runs(existing, tmp_path):
+    env = program(tmp_path, PROGRAMS["a flock"][0])
+    refused(existing, [support.PYTHON], "--preload", "culprit", env=env)
+    assert support.thawed([existing, "-c", "print(6 * 7)"]).out == "42\n"
+
+
+POOL = """
+#include <omp.h>
+int warm(void) { int n = 0;
+#pragma omp parallel reduction(+:n) num_threads(3)
+n += 1;
+return n; }
+"""
+
+
+def test_a_pool_of_openmp_threads(existing, tmp_path):
+    if not shutil.which("cc"):
+        pytest.skip("there is no C compiler")
+    library = tmp_path / "libpool.so"
+    built = subprocess.run(["cc", "-shared", "-fPIC", "-fopenmp", "-o", library, "-x", "c", "-"], input=POOL.encode())
+    if built.returncode:
+        pytest.skip("this C compiler has no OpenMP")
+    source = f"pool = ctypes.CDLL({str(library)!r}); assert pool.warm() == 3"
+    result = refused(existing, [support.PYTHON], "--preload", "culprit", env=program(tmp_path, source))
+    assert any("OpenMP pool (libgomp)" in line and "OMP_NUM_THREADS=1" in line for line in findings(result)), result
+    source = f"pool = ctypes.CDLL({str(library)!r}); KEPT.append(pool)"
+    support.frozen(existing, [support.PYTHON], "--preload", "culprit", env=program(tmp_path, source))
+    code = "import culprit; print(culprit.pool.warm())"
+    assert support.thawed([existing, "-c", code], env=support.environment(PYTHONPATH=str(tmp_path))).out == "3\n"
+
+
+def test_other_threads_are_named_but_not_refused(tmp_path):
+    source = "thread = threading.Thread(target=time.sleep, args=(60,), daemon=True); thread.start()"
+    result = support.freeze(
+        tmp_path / "app.img", [support.PYTHON], "--preload", "culprit", env=program(tmp_path, source)
+    )
+    assert result.status == 0 and "is not in the image" in result.err, result
+    # A busy one, too.
+    source = "def spin():\n    while True: pass\nthread = threading.Thread(target=spin, daemon=True); thread.start()"
+    result = support.freeze(
+        tmp_path / "app.img", [support.PYTHON], "--preload", "culprit", env=program(tmp_path, source)
+    )
+    assert result.status == 0 and "is not in the image" in result.err, result
+
+
+# What looks like the above and can be frozen.
+FINE = {
+    "an eventfd": ("number = done(libc.eventfd(5, 0))", "print(int.from_bytes(os.read(culprit.number, 8), 'little'))", "5"),
+    "an empty pipe": (
+        "ends = os.pipe()",
+        "os.write(culprit.ends[1], b'through'); print(os.read(culprit.ends[0], 9).decode())",
+        "through",
+    ),
+    "an epoll that watches nothing": (
+        "import select; poll = select.epoll()",
+        "culprit.poll.register(0); print('registered')",
+        "registered",
+    ),
+    "a file that is read": (
+        'file = open(__file__, "rb"); file.seek(7)',
+        "print(culprit.file.tell(), culprit.file.read(3) == open(culprit.__file__, 'rb').read()[7:10])",
+        "7 True",
+    ),
+    "a file that is appended to": (
+        'file = open(FOLDER + "/log", "a")',
+        "culprit.file.write('line\\n'); culprit.file.flush(); print(open(culprit.FOLDER + '/log').read().strip())",
+        "line",
+    ),
+    "a directory": (
+        "number = os.open(FOLDER, os.O_RDONLY)",
+        "print('culprit.py' in os.listdir(culprit.number))",
+        "True",
+    ),
+    "/dev/urandom": (
+        'file = open("/dev/urandom", "rb", buffering=0)',
+        "print(len(culprit.file.read(8)))",
+        "8",
+    ),
+    "a private mapping of a file": (
+        'with open(__file__, "rb") as file: area = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)',
+        "print(culprit.area[:8] == open(culprit.__file__, 'rb').read(8))",
+        "True",
+    ),
+    "a child that was waited for": (
+        "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)",
+        "print('alone')",
+        "alone",
+    ),
+    "a lock that was released": (
+        'file = open(FOLDER + "/lock", "w"); fcntl.flock(file, fcntl.LOCK_EX); fcntl.flock(file, fcntl.LOCK_UN)',
+        "print(culprit.file.closed)",
+        "False",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_what_can_be_made_again_is_not_refused(name, tmp_path):
+    source, code, answer = FINE[name]
+    env = program(tmp_path, source)
+    image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--preload", "culprit", env=env)
+    for _ in range(2):
+        result = support.thawed([image, "-c", f"import culprit, os; {code}"], env=env)
+        assert result.out.splitlines()[-1:] == [answer], result
+        (tmp_path / "log").write_text("")
+
+
+RUBY_PROGRAMS = {
+    "a socket": (
+        "require 'socket'; SERVER = TCPServer.new('127.0.0.1', 0)",
+        ["a listening TCP socket (127.0.0.1:", "before_freeze"],
+    ),
+    "a pipe": ("R, W = IO.pipe; R.close", ["one end of a pipe", "before_freeze"]),
+    "a file lock": (
+        "FILE = File.open(File.join(__dir__, 'lock'), 'w'); FILE.flock(File::LOCK_EX)",
+        ["file lock", "/lock", "before_freeze"],
+    ),
+    "a child": ("CHILD = spawn('sleep 5')", ["a child process", "before_freeze"]),
+    "a deleted file": (
+        "FILE = File.open(File.join(__dir__, 'gone'), 'w'); File.unlink(FILE.path)",
+        ["/gone", "has no name any more", "before_freeze"],
+    ),
+}
+
+
+@support.needs_ruby
+@pytest.mark.parametrize("name", RUBY_PROGRAMS)
+def test_refused_by_name_in_ruby(name, existing, tmp_path):
+    source, words = RUBY_PROGRAMS[name]
+    (tmp_path / "culprit.rb").write_text(source + "\n")
+    result = refused(existing, [support.RUBY], "--preload", "./culprit", cwd=tmp_path)
+    assert [line for line in findings(result) if all(word in line for word in words)], result
+
+
+def test_this_is_x86_64():
+    """The system call numbers above are those of x86-64."""
+    assert platform.machine() == "x86_64"
