@@ -1,0 +1,1 @@
+"""The runtimes' own test suites, and whole programs, thawed against ordinary."""

@@ -1,0 +1,101 @@
+"""CPython's own tests inside a thawed interpreter: each test has the outcome that it has in an ordinary one.
+
+cpython/files.toml lists the files, cpython/differences.toml the differences that are known, with their reasons. Runs on every
+CPython from 3.8 on that has its tests installed; `make test RUNTIME_TESTS=all` runs whole files and many more of them.
+"""
+
+import dataclasses
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from . import comparison
+
+RUNNER = str(comparison.HERE / "cpython/runner.py")
+FILES = comparison.table("cpython/files.toml")
+DIFFERENCES = comparison.table("cpython/differences.toml")["difference"]
+VERSIONS = [(3, minor) for minor in range(8, 14)]
+PRELOADED = (3, 11)  # tested once more, with what all the tests import already loaded
+
+
+@functools.cache
+def interpreters():
+    """(major, minor) -> path of an interpreter and the directory of its tests: pyenv's, else those on the PATH."""
+    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
+    by_number = sorted(pyenv.glob("3.*/bin/python"), key=lambda path: [int(n) for n in re.findall(r"\d+", str(path))])
+    on_path = [shutil.which("python%d.%d" % version) for version in VERSIONS]
+    found = {}
+    for path in [*filter(None, on_path), *by_number]:
+        code = "import sys, test.test_dict; print(*sys.version_info[:2], sys.abiflags + '.', test.__path__[0])"
+        told = subprocess.run([path, "-c", code], capture_output=True, text=True, env=comparison.environment())
+        words = told.stdout.split(maxsplit=3)
+        if told.returncode == 0 and words[2] == ".":
+            version = int(words[0]), int(words[1])
+            if version in VERSIONS:
+                found[version] = str(path), pathlib.Path(words[3].strip())
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One file of tests on one CPython. preload: with its imports in the image."""
+
+    version: tuple
+    name: str
+    preload: bool = False
+
+    def __str__(self):
+        return f"{self.version[0]}.{self.version[1]}{'-preloaded' if self.preload else ''}-{self.name}"
+
+    def arguments(self):
+        selected = FILES["selected"].get(self.name, {})
+        patterns = [] if comparison.ALL else [
+            word for option in ("only", "without") if option in selected for word in (f"--{option}", *selected[option])
+        ]
+        return [RUNNER, "RECORD", self.name, *patterns]
+
+    def accepted(self):
+        number = "%d.%d" % self.version
+        return [d["test"] for d in DIFFERENCES if number in d.get("versions", [number])]
+
+    def compare(self, images):
+        interpreter, _ = interpreters()[self.version]
+        preload = ("test.support", "unittest") if self.preload else ()
+        image = images.get(f"python{self.version[0]}.{self.version[1]}{'-preloaded' * self.preload}", [interpreter], preload)
+        seconds = 300 if comparison.ALL else comparison.SECONDS
+        return comparison.compare(interpreter, image, self.arguments(), self.accepted(), seconds)
+
+
+def cases():
+    names = [*FILES["quick"], *FILES["selected"], *(FILES["more"] if comparison.ALL else [])]
+    for version, (_, folder) in interpreters().items():
+        for name in names:
+            path = folder / name.replace(".", "/")
+            if path.is_dir() or path.with_suffix(".py").exists():
+                yield Case(version, name)
+                if version == PRELOADED:
+                    yield Case(version, name, preload=True)
+
+
+@pytest.mark.parametrize("case", list(cases()), ids=str)
+def test_same_outcomes(case, workers):
+    result = workers.result(case)
+    assert result.differences == [], result.said[-4000:]
+    assert result.tests > 0, f"{case.name} ran no test: {result.said[-2000:]}"
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids="{0[0]}.{0[1]}".format)
+def test_enough_files(version):
+    if version not in interpreters():
+        pytest.skip("CPython %d.%d with its tests is not installed here (pyenv install, or libpython3-testsuite)" % version)
+    assert len([case for case in cases() if case.version == version and not case.preload]) >= 40
+
+
+def test_reasons_are_given():
+    for difference in DIFFERENCES:
+        assert difference["reason"].endswith("."), difference
