@@ -12,7 +12,9 @@ an empty pipe, and what this process inherited from its own caller is closed.
 """
 
 import contextlib
+import ctypes
 import gc
+import mmap
 import os
 import pathlib
 import signal
@@ -175,23 +177,30 @@ KINDS: dict[str, Callable[[list[str], dict[str, str], str], float]] = {
 
 
 def evict(path: str) -> None:
-    """Drop a file's pages from the page cache. Raises MeasureError if they stay, for example because it is running."""
+    """Drop a file's pages from the page cache. Raises MeasureError if many stay, for example because it is running."""
     with open(path, "rb") as file:
         os.fsync(file.fileno())
-        size = os.fstat(file.fileno()).st_size
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        # Reads that must not wait for the disk tell what is still cached. Dropping is exact but for pages in use.
-        cached = sum(is_cached(file.fileno(), offset) for offset in range(0, size, max(4096, size // 64)))
-    if cached > 6:
-        raise MeasureError(f"{os.path.basename(path)} stays in the page cache ({cached} of 64 places): who uses it?")
+        for _ in range(10):  # pages that the kernel is just busy with stay for a moment
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            cached = cached_share(file.fileno())
+            if cached < 0.01:
+                return
+            time.sleep(0.02)
+    raise MeasureError(f"{os.path.basename(path)} stays in the page cache ({cached:.0%} of it): who uses it?")
 
 
-def is_cached(descriptor: int, offset: int) -> bool:
-    """Whether the page at `offset` can be read without going to the disk. Asking does not bring it in."""
-    try:
-        return os.preadv(descriptor, [bytearray(1)], offset, os.RWF_NOWAIT) == 1
-    except BlockingIOError:
-        return False
+def cached_share(descriptor: int) -> float:
+    """How much of a file is in the page cache, from 0 to 1. Only mincore can tell without reading any of it in."""
+    with mmap.mmap(descriptor, 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE) as mapping:
+        pages = -(-len(mapping) // mmap.PAGESIZE)
+        states = (ctypes.c_ubyte * pages)()
+        start = ctypes.c_char.from_buffer(mapping)
+        libc = ctypes.CDLL(None, use_errno=True)
+        failed = libc.mincore(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(len(mapping)), states)
+        del start  # or the mapping cannot be closed
+        if failed:
+            raise OSError(ctypes.get_errno(), "mincore cannot tell what is in the page cache")
+        return sum(state & 1 for state in states) / pages
 
 
 def interleaved(takers: dict[str, Callable[[], float]], rounds: int, warmup: int = 2) -> dict[str, list[float]]:
