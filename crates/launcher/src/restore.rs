@@ -58,28 +58,32 @@ fn bit(signal: u32) -> u64 {
     1 << (signal - 1)
 }
 
-/// Signals that the frozen process handles but this process was told to ignore (nohup, a shell's background job) stay ignored,
-/// as in an ordinary start; a note in the environment tells the front end. Returns them as a mask.
+/// Signals that this process was told to ignore (nohup, a shell's background job) stay ignored, as in an ordinary start, also
+/// those that the frozen process has a handler for. A note in the environment tells the front end, whose runtime has its own
+/// idea of every signal since it started. Returns them as a mask.
 fn note_ignored_signals(frozen: &Frozen, block: &mut Block) -> Result<u64, Reason> {
+    let mut known = 0;
+    for action in frozen.rows::<SignalAction>(Section::Signals)?.filter(|action| action.handler == IGNORE) {
+        known |= bit(action.number);
+    }
     let mut mask = 0;
     let mut list = [0u8; 192];
     let mut length = 0;
-    for action in frozen.rows::<SignalAction>(Section::Signals)? {
-        let now =
-            sys::action(action.number).map_err(|errno| Reason::new("cannot read a signal's action").errno(errno))?;
-        if now.handler != IGNORE || action.handler == IGNORE {
+    for number in 1..=64 {
+        let now = sys::action(number).map_err(|errno| Reason::new("cannot read a signal's action").errno(errno))?;
+        if now.handler != IGNORE || known & bit(number) != 0 {
             continue;
         }
-        mask |= bit(action.number);
+        mask |= bit(number);
         if length > 0 {
             list[length] = b',';
             length += 1;
         }
-        if action.number >= 10 {
-            list[length] = b'0' + (action.number / 10) as u8;
+        if number >= 10 {
+            list[length] = b'0' + (number / 10) as u8;
             length += 1;
         }
-        list[length] = b'0' + (action.number % 10) as u8;
+        list[length] = b'0' + (number % 10) as u8;
         length += 1;
     }
     if mask != 0 {
