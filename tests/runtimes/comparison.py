@@ -119,9 +119,9 @@ def read(record):
 
 @dataclasses.dataclass
 class Comparison:
-    """What came of running one file both ways: how many tests, and the differences, one line each."""
+    """What came of running one file both ways: the ordinary outcomes, and the differences, one line each."""
 
-    tests: int
+    outcomes: dict
     differences: list
     said: str
 
@@ -140,7 +140,7 @@ def compare(ordinary, image, arguments, accepted=(), seconds=SECONDS):
         if not remaining:
             break
     lines = [f"{name}: ordinary {was}, thawed {became}" for name, (was, became) in sorted(remaining.items())]
-    return Comparison(len(first.outcomes), lines, second.said)
+    return Comparison(first.outcomes, lines, second.said)
 
 
 def differences(ordinary, thawed, accepted):

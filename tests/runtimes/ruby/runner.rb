@@ -26,7 +26,7 @@ class Record
     id = "#{test_class}.#{name}"
     write(id, "started")
     result = Minitest.run_one_method(test_class, name)
-    warn("== #{id}", result.failures.map(&:inspect), result.failures.flat_map(&:backtrace)) unless result.failures.empty?
+    warn("== #{id}", result.failures.map(&:message)) unless result.failures.empty?
     write(id, OUTCOMES.fetch(result.result_code))
   end
 end

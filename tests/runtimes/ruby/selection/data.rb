@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Security/MarshalLoad, Security/YAMLLoad, Style/OpenStructUse, Style/StringConcatenation
+
 # Values: what turns them into bytes and back, numbers, times, random ones.
 
 require "base64"
@@ -21,11 +23,13 @@ require "tmpdir"
 require "yaml"
 require "zlib"
 
+# Marshal.
 class MarshalTest < Minitest::Test
   Point = Struct.new(:x, :y)
 
   def test_round_trip
-    [nil, 1, 1 << 80, 1.5, "é", :sym, [1, [2]], { a: 1 }, 1..3, Point.new(1, 2), Time.at(0, 5), 3r, 2i, String, Kernel].each do |value|
+    [nil, 1, 1 << 80, 1.5, "é", :sym, [1, [2]], { a: 1 }, 1..3, Point.new(1, 2), Time.at(0, 5), 3r, 2i, String,
+     Kernel].each do |value|
       assert_equal(value, Marshal.load(Marshal.dump(value)))
     end
   end
@@ -48,6 +52,7 @@ class MarshalTest < Minitest::Test
   end
 end
 
+# JSON, YAML, CSV and other forms of data.
 class FormatsTest < Minitest::Test
   def test_json
     value = { "a" => [1, 2.5, nil, true, "ü\n\u2028"], "b" => {} }
@@ -55,7 +60,7 @@ class FormatsTest < Minitest::Test
     assert_equal("{\n  \"a\": 1\n}", JSON.pretty_generate(a: 1))
     assert_equal([1], JSON.parse("[1]", symbolize_names: true))
     assert_raises(JSON::ParserError) { JSON.parse("{") }
-    assert_raises(JSON::NestingError) { JSON.parse("[" * 101 + "]" * 101) }
+    assert_raises(JSON::NestingError) { JSON.parse(("[" * 101) + ("]" * 101)) }
   end
 
   def test_yaml
@@ -76,7 +81,8 @@ class FormatsTest < Minitest::Test
   end
 
   def test_erb
-    assert_equal("1 2 \n", ERB.new("<% [1, 2].each do |i| -%>\n<%= i %> <% end %>\n", trim_mode: "-").result.gsub(/^\s+/, ""))
+    assert_equal("1 2 \n",
+                 ERB.new("<% [1, 2].each do |i| -%>\n<%= i %> <% end %>\n", trim_mode: "-").result.gsub(/^\s+/, ""))
     assert_equal("&lt;a&gt;", ERB::Util.html_escape("<a>"))
   end
 
@@ -95,12 +101,13 @@ class FormatsTest < Minitest::Test
   end
 end
 
+# Numbers of all kinds, sets and hashes.
 class NumbersTest < Minitest::Test
   def test_integers
     assert_equal(2_432_902_008_176_640_000 * 21, (1..21).inject(:*))
     assert_equal(1, 7.pow(100, 5))
     assert_equal(10**20, Integer.sqrt(10**40))
-    assert_equal("1" + "0" * 3000, (10**3000).to_s)
+    assert_equal("1" + ("0" * 3000), (10**3000).to_s)
   end
 
   def test_floats
@@ -112,7 +119,7 @@ class NumbersTest < Minitest::Test
   end
 
   def test_rational_complex
-    assert_equal(5/6r, 1/2r + 1/3r)
+    assert_equal(5/6r, (1/2r) + (1/3r))
     assert_equal(-1, 1i**2)
   end
 
@@ -145,6 +152,7 @@ class NumbersTest < Minitest::Test
   end
 end
 
+# Digests, OpenSSL, Zlib.
 class CryptoTest < Minitest::Test
   def test_digest
     assert_equal("900150983cd24fb0d6963f7d28e17f72", Digest::MD5.hexdigest("abc"))
@@ -153,15 +161,19 @@ class CryptoTest < Minitest::Test
   end
 
   def test_hmac
-    assert_equal("80070713463e7749b90c2dc24911e275", OpenSSL::HMAC.hexdigest("MD5", "key", "The quick brown fox jumps over the lazy dog"))
+    assert_equal("80070713463e7749b90c2dc24911e275",
+                 OpenSSL::HMAC.hexdigest("MD5", "key", "The quick brown fox jumps over the lazy dog"))
   end
 
   def test_cipher
     cipher = OpenSSL::Cipher.new("aes-256-gcm").encrypt
-    key, nonce = cipher.random_key, cipher.random_iv
+    key = cipher.random_key
+    nonce = cipher.random_iv
     sealed = cipher.update("secret") + cipher.final
     open = OpenSSL::Cipher.new("aes-256-gcm").decrypt
-    open.key, open.iv, open.auth_tag = key, nonce, cipher.auth_tag
+    open.key = key
+    open.iv = nonce
+    open.auth_tag = cipher.auth_tag
     assert_equal("secret", open.update(sealed) + open.final)
   end
 
@@ -176,12 +188,14 @@ class CryptoTest < Minitest::Test
     certificate = OpenSSL::X509::Certificate.new
     certificate.subject = certificate.issuer = OpenSSL::X509::Name.parse("/CN=localhost")
     certificate.public_key = key
-    certificate.not_before, certificate.not_after = Time.now - 60, Time.now + 60
+    certificate.not_before = Time.now - 60
+    certificate.not_after = Time.now + 60
     certificate.sign(key, "SHA256")
     near, far = UNIXSocket.pair
     server = Thread.new do
       context = OpenSSL::SSL::SSLContext.new
-      context.cert, context.key = certificate, key
+      context.cert = certificate
+      context.key = key
       OpenSSL::SSL::SSLSocket.new(far, context).accept.then { |tls| tls.puts(tls.gets.upcase) || tls.close }
     end
     client = OpenSSL::SSL::SSLSocket.new(near).connect
@@ -199,6 +213,7 @@ class CryptoTest < Minitest::Test
   end
 end
 
+# Random values: seeded ones repeat, others do not.
 class RandomTest < Minitest::Test
   def test_seeded
     assert_equal([44, 47, 64], Random.new(0).then { |random| Array.new(3) { random.rand(100) } })
@@ -222,6 +237,7 @@ class RandomTest < Minitest::Test
   end
 end
 
+# Times, zones, clocks, dates.
 class TimesTest < Minitest::Test
   def in_zone(name)
     was = ENV["TZ"]
@@ -263,3 +279,4 @@ class TimesTest < Minitest::Test
     assert_equal(DateTime.new(2020, 1, 2, 3, 4, 5), DateTime.parse("2020-01-02T03:04:05"))
   end
 end
+# rubocop:enable Security/MarshalLoad, Security/YAMLLoad, Style/OpenStructUse, Style/StringConcatenation

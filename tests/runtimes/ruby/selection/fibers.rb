@@ -4,6 +4,7 @@
 
 require "fiber"
 
+# Fibers.
 class FibersTest < Minitest::Test
   def test_resume_and_yield
     fiber = Fiber.new do |first|
@@ -35,8 +36,8 @@ class FibersTest < Minitest::Test
     log = []
     other = nil
     main = Fiber.current
-    first = Fiber.new { log << 1 && other.transfer }
-    other = Fiber.new { log << 2 && main.transfer }
+    first = Fiber.new { (log << 1) && other.transfer }
+    other = Fiber.new { (log << 2) && main.transfer }
     first.transfer
     assert_equal([1, 2], log)
   end
@@ -47,10 +48,10 @@ class FibersTest < Minitest::Test
   end
 
   def test_deep_stack
-    depth = ->(n) { n.zero? ? 0 : 1 + depth.(n - 1) }
-    assert_equal(800, Fiber.new { depth.(800) }.resume)
-    deeper = ->(n) { deeper.(n + 1) }
-    assert_raises(SystemStackError) { Fiber.new { deeper.(0) }.resume }
+    depth = ->(n) { n.zero? ? 0 : 1 + depth.call(n - 1) }
+    assert_equal(800, Fiber.new { depth.call(800) }.resume)
+    deeper = ->(n) { deeper.call(n + 1) }
+    assert_raises(SystemStackError) { Fiber.new { deeper.call(0) }.resume }
   end
 
   def test_collected_while_suspended
@@ -100,12 +101,13 @@ class FibersTest < Minitest::Test
     order = []
     Thread.new do
       Fiber.set_scheduler(Sleepers.new)
-      [3, 1, 2].each { |i| Fiber.schedule { (sleep(i) || true) && order << i } }
+      [3, 1, 2].each { |i| Fiber.schedule { (sleep(i) || true) && (order << i) } }
     end.join
     assert_equal([1, 2, 3], order)
   end
 end
 
+# Enumerators, lazy and external.
 class EnumeratorsTest < Minitest::Test
   def test_external
     enumerator = [1, 2].each
@@ -117,8 +119,9 @@ class EnumeratorsTest < Minitest::Test
 
   def test_generator
     fibonacci = Enumerator.new do |out|
-      a, b = 0, 1
-      loop { out << a && (a, b = b, a + b) }
+      a = 0
+      b = 1
+      loop { (out << a) && (a, b = b, a + b) }
     end
     assert_equal([0, 1, 1, 2, 3, 5], fibonacci.take(6))
     assert_equal([0, 2, 8, 34], fibonacci.lazy.select(&:even?).first(4))
@@ -151,16 +154,19 @@ class EnumeratorsTest < Minitest::Test
         number <=> other.number
       end
     end
-    low, high = version.new(1), version.new(3)
+    low = version.new(1)
+    high = version.new(3)
     assert_operator(low, :<, high)
     assert(version.new(2).between?(low, high))
     assert_equal(high, version.new(9).clamp(low, high))
   end
 end
 
+# Ractors.
 class RactorsTest < Minitest::Test
   def setup
-    @warned, Warning[:experimental] = Warning[:experimental], false
+    @warned = Warning[:experimental]
+    Warning[:experimental] = false
   end
 
   def teardown

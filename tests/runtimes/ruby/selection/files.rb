@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Security/IoMethods, Lint/IncompatibleIoSelectWithFiberScheduler
+
 # Files, directories, pipes, sockets, terminals.
 
 require "fileutils"
@@ -15,6 +17,7 @@ require "tempfile"
 require "tmpdir"
 require "webrick"
 
+# Files and directories.
 class FilesTest < Minitest::Test
   def setup
     @place = Dir.mktmpdir
@@ -27,7 +30,7 @@ class FilesTest < Minitest::Test
   def test_read_and_write
     path = "#{@place}/file"
     assert_equal(6, File.write(path, "é\nab\n"))
-    assert_equal(["é\n", "ab\n"], File.readlines(path))
+    assert_equal(%W[é\n ab\n], File.readlines(path))
     assert_equal(Encoding.default_external, File.read(path).encoding)
     File.open(path, "a") { |file| file << "end" }
     assert_equal("end", IO.binread(path)[-3..])
@@ -47,8 +50,8 @@ class FilesTest < Minitest::Test
 
   def test_unclosed_file_is_written
     path = "#{@place}/file"
-    make = -> { File.open(path, "w").write("unclosed") }
-    50.times { make.() }
+    make = -> { File.write(path, "unclosed") }
+    50.times { make.call }
     GC.start
     assert_equal("unclosed", File.read(path))
   end
@@ -118,6 +121,7 @@ class FilesTest < Minitest::Test
   end
 end
 
+# Pipes, standard streams, terminals.
 class StreamsTest < Minitest::Test
   def test_pipe
     reader, writer = IO.pipe
@@ -153,7 +157,8 @@ class StreamsTest < Minitest::Test
   end
 
   def test_copy_stream
-    from, to = Tempfile.new, Tempfile.new
+    from = Tempfile.new
+    to = Tempfile.new
     from.write("x" * 200_000)
     from.flush
     assert_equal(200_000, IO.copy_stream(from.path, to.path))
@@ -209,6 +214,7 @@ class StreamsTest < Minitest::Test
   end
 end
 
+# Sockets on this machine.
 class SocketsTest < Minitest::Test
   def test_tcp
     server = TCPServer.new("127.0.0.1", 0)
@@ -258,3 +264,4 @@ class SocketsTest < Minitest::Test
     thread.join
   end
 end
+# rubocop:enable Security/IoMethods, Lint/IncompatibleIoSelectWithFiberScheduler

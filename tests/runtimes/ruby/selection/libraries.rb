@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Lint/MissingSuper
+
 # RubyGems, Bundler and libraries that reach below Ruby.
 
 require "bundler"
@@ -11,7 +13,6 @@ require "logger"
 require "observer"
 require "open3"
 require "optparse"
-require "pp"
 require "rbconfig"
 require "reline"
 require "rinda/tuplespace"
@@ -20,6 +21,7 @@ require "singleton"
 require "tmpdir"
 require "uri"
 
+# RubyGems and Bundler.
 class GemsTest < Minitest::Test
   def test_specifications
     assert_equal("minitest", Gem.loaded_specs.fetch("minitest").name)
@@ -68,7 +70,9 @@ class GemsTest < Minitest::Test
   end
 end
 
+# Parts of the standard library.
 class LibrariesTest < Minitest::Test
+  # Functions of the C library.
   module LibC
     extend Fiddle::Importer
     dlload Fiddle.dlopen(nil)
@@ -80,7 +84,8 @@ class LibrariesTest < Minitest::Test
   def test_fiddle
     assert_equal([Process.pid, 5], [LibC.getpid, LibC.strlen("hello")])
     pair = LibC::Pair.malloc(Fiddle::RUBY_FREE)
-    pair.a, pair.b = 7, 0.5
+    pair.a = 7
+    pair.b = 0.5
     assert_equal([7, 0.5], [pair.a, pair.b])
   end
 
@@ -132,7 +137,7 @@ class LibrariesTest < Minitest::Test
   def test_text_tools
     assert_equal(["a b", "c"], Shellwords.split("'a b' c"))
     assert_equal("h", URI.parse("http://h:1/p?q").host)
-    assert_equal("{:a=>1}\n", PP.pp({ a: 1 }, +""))
+    assert_equal("{:a=>1}\n", capture_io { pp({ a: 1 }) }.first)
     assert_equal(2, Reline::Unicode.calculate_width("日"))
   end
 
@@ -142,3 +147,4 @@ class LibrariesTest < Minitest::Test
     assert_equal(RUBY_VERSION, RbConfig::CONFIG.values_at("MAJOR", "MINOR", "TEENY").join("."))
   end
 end
+# rubocop:enable Lint/MissingSuper

@@ -1,10 +1,13 @@
 # frozen_string_literal: true
 
+# rubocop:disable Style/EvalWithLocation, Style/DocumentDynamicEvalDefinition
+
 # The garbage collector, the heap, and the machine stack.
 
 require "objspace"
 require "weakref"
 
+# The garbage collector, and large and deep things.
 class CollectorTest < Minitest::Test
   def test_start
     count = GC.count
@@ -68,13 +71,13 @@ class CollectorTest < Minitest::Test
   def test_large_allocation
     block = "x" * 100_000_000
     assert_equal(100_000_000, block.bytesize)
-    block << "y" * 1_000_000
+    block << ("y" * 1_000_000)
     assert_equal("y", block[-1])
   end
 
   def test_growing_memory
     string = +""
-    64.times { string << "0123456789abcdef" * 4096 }
+    64.times { string << ("0123456789abcdef" * 4096) }
     assert_equal("f", string[-1])
     array = []
     1_000_000.times { |i| array << i }
@@ -83,10 +86,10 @@ class CollectorTest < Minitest::Test
   end
 
   def test_stack
-    deeper = ->(n) { n.zero? ? 0 : 1 + deeper.(n - 1) }
-    assert_equal(3000, deeper.(3000))
-    endless = -> { endless.() }
-    3.times { assert_raises(SystemStackError) { endless.() } }
+    deeper = ->(n) { n.zero? ? 0 : 1 + deeper.call(n - 1) }
+    assert_equal(3000, deeper.call(3000))
+    endless = -> { endless.call }
+    3.times { assert_raises(SystemStackError) { endless.call } }
   end
 
   def test_deep_parse
@@ -94,6 +97,7 @@ class CollectorTest < Minitest::Test
   end
 end
 
+# ObjectSpace and objspace.
 class ObjectSpaceTest < Minitest::Test
   Marker = Class.new
 
@@ -132,7 +136,7 @@ class ObjectSpaceTest < Minitest::Test
   def test_finalizers
     ran = []
     make = -> { ObjectSpace.define_finalizer(Object.new, proc { |id| ran << id }) }
-    20.times { make.() }
+    20.times { make.call }
     GC.start
     assert_operator(ran.size, :>, 0)
   end
@@ -142,13 +146,14 @@ class ObjectSpaceTest < Minitest::Test
   end
 end
 
+# Weak references.
 class WeakTest < Minitest::Test
   def test_map
     map = ObjectSpace::WeakMap.new
     key = Object.new
     map[key] = value = Object.new
     make = -> { 100.times { map[Object.new] = Object.new } }
-    make.()
+    make.call
     GC.start
     assert_same(value, map[key])
     assert_operator(map.size, :<, 101)
@@ -164,3 +169,4 @@ class WeakTest < Minitest::Test
     refute_nil(kept)
   end
 end
+# rubocop:enable Style/EvalWithLocation, Style/DocumentDynamicEvalDefinition

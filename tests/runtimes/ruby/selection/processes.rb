@@ -1,11 +1,14 @@
 # frozen_string_literal: true
 
+# rubocop:disable Lint/EmptyBlock
+
 # Processes and signals.
 
 require "open3"
 require "rbconfig"
 require "tempfile"
 
+# Forked children.
 class ForkTest < Minitest::Test
   # What the block writes to the pipe in a forked child that ends there.
   def in_child
@@ -87,6 +90,7 @@ class ForkTest < Minitest::Test
   end
 end
 
+# Other programs as children.
 class SpawnTest < Minitest::Test
   RUBY = RbConfig.ruby
 
@@ -143,7 +147,8 @@ class SpawnTest < Minitest::Test
   end
 
   def test_wait
-    first, second = spawn("exit 1"), spawn("exit 2")
+    first = spawn("exit 1")
+    second = spawn("exit 2")
     assert_equal([1, 2], [first, second].map { |pid| Process.wait2(pid).last.exitstatus })
     assert_raises(Errno::ECHILD) { Process.wait }
   end
@@ -177,6 +182,7 @@ class SpawnTest < Minitest::Test
   end
 end
 
+# Signals.
 class SignalsTest < Minitest::Test
   def test_trap
     caught = Queue.new
@@ -266,3 +272,4 @@ class SignalsTest < Minitest::Test
     assert_raises(Errno::EPIPE) { writer.write("x") }
   end
 end
+# rubocop:enable Lint/EmptyBlock

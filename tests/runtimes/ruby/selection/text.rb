@@ -1,10 +1,13 @@
 # frozen_string_literal: true
 
+# rubocop:disable Style/FormatStringToken, Style/StringConcatenation, Style/SymbolProc
+
 # Strings, encodings, symbols, regular expressions.
 
 require "stringio"
 require "strscan"
 
+# Encodings and Unicode.
 class EncodingsTest < Minitest::Test
   def test_defaults
     assert_equal(Encoding.find("locale"), Encoding.default_external)
@@ -24,7 +27,9 @@ class EncodingsTest < Minitest::Test
   end
 
   def test_rare_encodings_are_loaded_late
-    %w[Big5 GB18030 Windows-1251 KOI8-R EUC-KR UTF-7 IBM437 ISO-2022-JP].each { |name| assert_equal(name, Encoding.find(name).name) }
+    %w[Big5 GB18030 Windows-1251 KOI8-R EUC-KR UTF-7 IBM437 ISO-2022-JP].each do |name|
+      assert_equal(name, Encoding.find(name).name)
+    end
     assert_equal("\xCF\xF0".b, "Пр".encode("Windows-1251").b)
     assert_equal("中".encode("GB18030").b, "\xD6\xD0".b)
   end
@@ -32,7 +37,7 @@ class EncodingsTest < Minitest::Test
   def test_validity
     refute_predicate("\xff", :valid_encoding?)
     assert_equal("a\uFFFDb", "a\xffb".scrub)
-    assert_equal(%w[e é], ["e", "é"].map { |s| s.unicode_normalize(:nfc) })
+    assert_equal(%w[e é], %w[e é].map { |s| s.unicode_normalize(:nfc) })
     assert_equal(2, "é".unicode_normalize(:nfd).length)
   end
 
@@ -49,12 +54,13 @@ class EncodingsTest < Minitest::Test
   end
 end
 
+# Strings and symbols.
 class StringsTest < Minitest::Test
   def test_edit
     assert_equal("hEllo", "hello".sub("e") { |e| e.upcase })
     assert_equal("a-b", "a b".tr(" ", "-"))
     assert_equal(%w[a b], "a,b".split(","))
-    assert_equal(["he", "l", "lo"], "hello".partition("l"))
+    assert_equal(%w[he l lo], "hello".partition("l"))
     assert_equal("az", "ay".succ)
   end
 
@@ -67,7 +73,7 @@ class StringsTest < Minitest::Test
     literal = "literal"
     assert_predicate(literal, :frozen?)
     assert_raises(FrozenError) { literal << "x" }
-    assert_same(-"interned once", -"interned #{"once"}")
+    assert_same(-"interned once", -"interned once")
     copy = +literal
     copy << "!"
     assert_equal(%w[literal literal!], [literal, copy])
@@ -102,6 +108,7 @@ class StringsTest < Minitest::Test
   end
 end
 
+# Regular expressions.
 class RegexpTest < Minitest::Test
   def test_groups
     match = /(?<year>\d+)-(?<month>\d+)/.match("on 2024-05")
@@ -110,7 +117,7 @@ class RegexpTest < Minitest::Test
     if /(?<here>b+)/ =~ "abbc"
       assert_equal("bb", here)
     end
-    assert_equal("a", $`)
+    assert_equal("a", ::Regexp.last_match.pre_match)
   end
 
   def test_syntax
@@ -139,7 +146,7 @@ class RegexpTest < Minitest::Test
 
   def test_backtracking
     assert_nil(("a" * 24) =~ /\A(?>a+)b/)
-    assert_equal(5000, ("ab" * 5000).gsub(/a(b)/) { $1 }.size)
+    assert_equal(5000, ("ab" * 5000).gsub(/a(b)/) { ::Regexp.last_match(1) }.size)
   end
 
   def test_other_encodings
@@ -147,3 +154,4 @@ class RegexpTest < Minitest::Test
     assert_raises(Encoding::CompatibilityError) { "\xE9".dup.force_encoding("ISO-8859-1") =~ /é/ }
   end
 end
+# rubocop:enable Style/FormatStringToken, Style/StringConcatenation, Style/SymbolProc

@@ -5,6 +5,7 @@
 require "monitor"
 require "timeout"
 
+# Threads.
 class ThreadsTest < Minitest::Test
   def test_values_and_join
     assert_equal([0, 1, 4, 9, 16], Array.new(5) { |i| Thread.new { i * i } }.map(&:value))
@@ -216,8 +217,8 @@ class ThreadsTest < Minitest::Test
   end
 
   def test_deep_stack_in_thread
-    depth = ->(n) { n.zero? ? 0 : 1 + depth.(n - 1) }
-    assert_equal(1500, Thread.new { depth.(1500) }.value)
+    depth = ->(n) { n.zero? ? 0 : 1 + depth.call(n - 1) }
+    assert_equal(1500, Thread.new { depth.call(1500) }.value)
   end
 
   private
