@@ -282,7 +282,7 @@ def _from_outside(function, *arguments):
     """Calls a function that is written in C. Warnings ascribe what it does to nobody, as when the interpreter ends."""
     OUTSIDE["function"] = function
     OUTSIDE["arguments"] = arguments
-    eval(CALL, OUTSIDE)
+    exec(CALL, OUTSIDE)
 
 
 def _finalizer(kind):
@@ -349,8 +349,8 @@ MODULE = type(sys)
 GENERATOR = type(0 for _ in ())
 BUFFERS = (_io.BufferedReader, _io.BufferedWriter, _io.BufferedRandom)
 OUTSIDE = {"__name__": "sys"}
-CALL = compile("function(*arguments)", "<sys>" if sys.version_info >= (3, 12) else "sys", "eval")
-if sys.version_info >= (3, 12):
+CALL = compile("function(*arguments)", "<sys>" if sys.version_info >= (3, 13) else "sys", "exec")
+if sys.version_info >= (3, 13):
     CALL = CALL.replace(co_firstlineno=0)
 WRITERS = (_io.BufferedWriter, _io.BufferedRandom, _io.TextIOWrapper)
 UNINTERESTING = (dict, tuple, list, set, type, GENERATOR, type(_is_closed), type(_is_closed.__code__))

@@ -12,7 +12,11 @@ def is_safe():
 
 def absolute(path):
     """A path made absolute as CPython does for scripts: nothing is resolved."""
-    return path if path.startswith("/") else posix.getcwd() + "/" + path
+    if path.startswith("/"):
+        return path
+    if path == "." and DOT_IS_FOLDER:
+        return posix.getcwd()
+    return posix.getcwd() + "/" + path
 
 
 def first_entry(main):
@@ -70,3 +74,6 @@ def _resolve(path):
     import posixpath
 
     return posixpath.realpath(path)
+
+
+DOT_IS_FOLDER = sys.version_info >= (3, 11)

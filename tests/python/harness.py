@@ -10,7 +10,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 FRONT_END = os.path.join(ROOT, "python", "snapboot")
 SNAPBOOT = os.path.join(ROOT, "target", "release", "snapboot")
 # What a test machine may have set, and a test must not depend on.
-UNWANTED = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONWARNINGS")
+UNWANTED = ("PYTEST_CURRENT_TEST", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONWARNINGS")
 
 
 class Result:
@@ -88,6 +88,7 @@ class Simulated:
         self.plan()
         env = env or self.env
         self._write("arguments", self.command + list(arguments))
+        self._write("directory", [os.path.abspath(cwd or os.getcwd())])
         self._write("environment", ["%s=%s" % entry for entry in env.items()])
         boot = dict(self.env, SNAPBOOT_FREEZE_DIR=self.folder, SNAPBOOT_FRONT_END=FRONT_END)
         argv = self.command[: self.main_index] + [os.path.join(HERE, "simulate.py")]

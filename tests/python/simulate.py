@@ -1,8 +1,8 @@
-"""A thaw without freezer and launcher: the front end's fork simply goes on in its child, which is given the new process' descriptors.
+"""A thaw without freezer and launcher: the front end's fork simply goes on in its child, given the new process' descriptors.
 
-Started as `python [options] simulate.py` with SNAPBOOT_FREEZE_DIR set. Besides `plan`, the folder holds `arguments` and
-`environment`, NUL-terminated: what the kernel would say of the thawed process. Descriptors 7, 8 and 9 become its 0, 1 and 2; one that is
-not open stands for a closed stream. Ends as the thawed process ends.
+Started as `python [options] simulate.py` with SNAPBOOT_FREEZE_DIR set. Besides `plan`, the folder holds `arguments`,
+`environment` and `directory`, NUL-terminated: what the kernel would say of the thawed process. Descriptors 7, 8 and 9 become its
+0, 1 and 2; one that is not open stands for a closed stream. Ends as the thawed process ends.
 """
 
 import posix
@@ -46,7 +46,8 @@ def strings(path):
 
 
 def become_new_process(folder):
-    """In the child: takes over the descriptors and the C library's environment."""
+    """In the child: takes over the directory, the descriptors and the C library's environment."""
+    posix.chdir(strings(folder + b"/directory")[0])
     for number in range(3):
         try:
             posix.dup2(RESULT + number, number)

@@ -29,8 +29,15 @@ def observe(run, arguments, folder, input):
     return result, files
 
 
-@pytest.mark.parametrize("form", ["-c", "script", "stdin", "-m"])
-@pytest.mark.parametrize("name", PROGRAMS)
+# Every program runs in two forms; these, which show the form's own traits, in all four.
+IN_ALL_FORMS = (
+    "exit_status", "finalisers", "hello", "interpreter_state", "keyboard_interrupt", "read_stdin", "stack", "uncaught", "warnings"
+)  # fmt: skip
+CASES = [(name, form) for name in PROGRAMS for form in ("-c", "script")]
+CASES += [(name, form) for name in IN_ALL_FORMS for form in ("stdin", "-m")]
+
+
+@pytest.mark.parametrize("name, form", CASES)
 def test_same_as_ordinary(python, bare, name, form, tmp_path):
     source = PROGRAMS[name]
     (tmp_path / "program.py").write_text(source)
