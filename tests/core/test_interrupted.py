@@ -1,0 +1,217 @@
+"""A freeze that is cut off: it was killed, the disk was full, the user pressed Ctrl-C.
+
+The image that was there before stays and runs; no half image ever has the final name; what is left behind beside it is removed
+by the next freeze.
+"""
+
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import time
+
+import pytest
+
+from . import support
+
+ASK = ["-c", "import helper; print(helper.ANSWER)"]
+POINTS = re.findall(r'=> "([a-z-]+)"', (support.ROOT / "crates/cli/src/fault.rs").read_text())
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A folder with a module and an image of it (answer 1), and what freezes it again (answer 2)."""
+    (tmp_path / "helper.py").write_text("ANSWER = 1\n")
+    env = support.environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1", ANSWER="1")
+    image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--preload", "helper", env=env)
+    return tmp_path, image, env
+
+
+def freeze_argv(image):
+    return [support.SNAPBOOT, "freeze", "-o", image, "--preload", "helper", "--", support.PYTHON]
+
+
+def leftovers(folder):
+    """What a freeze left beside its output."""
+    return [path.name for path in folder.iterdir() if path.name not in ("helper.py", "app.img", "__pycache__")]
+
+
+def check_old(folder, image, env, before):
+    assert image.read_bytes() == before
+    assert support.thawed([image, *ASK], env=env).out == "1\n"
+
+
+def test_the_fault_points_are_known():
+    assert "before-rename" in POINTS and len(POINTS) >= 6
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_a_fault_point(program, point):
+    folder, image, env = program
+    before = image.read_bytes()
+    result = support.run(freeze_argv(image), env={**env, "SNAPBOOT_FAULT": point}, log=False)
+    assert result.status == -signal.SIGKILL, result
+    if point == "after-rename":
+        assert support.thawed([image, *ASK], env=env).out == "1\n"
+    else:
+        check_old(folder, image, env, before)
+    assert leftovers(folder), "this is what the next freeze is to remove"
+    for name in leftovers(folder):
+        half = folder / name / "image"
+        if half.exists() and point not in ("before-rename",):
+            done = support.run([support.launcher(), half, *ASK], env=env)
+            assert done.fell_back or done.status in (125, 126), f"an unfinished image was used: {done}"
+    support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
+    assert leftovers(folder) == []
+    assert support.thawed([image, *ASK], env=env).out == "1\n"
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_without_an_image_before(program, point):
+    folder, image, env = program
+    image.unlink()
+    result = support.run(freeze_argv(image), env={**env, "SNAPBOOT_FAULT": point}, log=False)
+    assert result.status == -signal.SIGKILL, result
+    assert image.exists() == (point == "after-rename")
+    support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
+    assert leftovers(folder) == []
+
+
+def test_killed_at_random_moments(program):
+    folder, image, env = program
+    before = image.read_bytes()
+    began = time.monotonic()
+    subprocess.run(freeze_argv(folder / "app.img"), env=env, check=True, capture_output=True)
+    whole = time.monotonic() - began
+    support.write(image, before)
+    chance = random.Random(2)
+    killed = 0
+    for _ in range(25):
+        process = subprocess.Popen(
+            freeze_argv(image), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(chance.random() * whole)
+        process.kill()
+        killed += process.wait() == -signal.SIGKILL
+        assert support.thawed([image, *ASK], env=env).out == "1\n", "whichever of the two it is"
+        assert support.run([support.SNAPBOOT, "verify", image]).status == 0
+    assert killed
+    time.sleep(2.5)  # a control directory is given two seconds to be locked by whoever made it
+    support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
+    assert leftovers(folder) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ended_by_a_signal(program, number):
+    folder, image, env = program
+    before = image.read_bytes()
+    (folder / "helper.py").write_text("import time\ntime.sleep(30)\n")
+    process = subprocess.Popen(freeze_argv(image), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 20
+    while not leftovers(folder) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    began = time.monotonic()
+    process.send_signal(number)
+    process.communicate(timeout=20)
+    assert process.returncode == -number and time.monotonic() - began < 10
+    assert leftovers(folder) == [] and image.read_bytes() == before
+    (folder / "helper.py").write_text("ANSWER = 1\n")
+
+
+def test_a_program_that_dies_while_it_boots(program):
+    folder, image, env = program
+    before = image.read_bytes()
+    deaths = {
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)": "SIGKILL",
+        "import os; os._exit(0)": "before its freeze point",
+        "import ctypes; ctypes.string_at(8)": "SIGSEGV",
+        "raise ValueError('mine')": "ValueError: mine",
+        "import sys; sys.exit(5)": "",
+    }
+    for source, words in deaths.items():
+        (folder / "helper.py").write_text(source)
+        result = support.freeze(image, [support.PYTHON], "--preload", "helper", env=env)
+        assert result.status in (1, 2) and words in result.err, (source, result)
+        assert image.read_bytes() == before and leftovers(folder) == []
+
+
+def test_the_kernel_kills_the_child_that_writes(program):
+    """A file size limit stands for whatever ends the writing: the freezer's child gets SIGXFSZ, or an error."""
+    folder, image, env = program
+    before = image.read_bytes()
+    for megabytes in (0, 1, 4, 8):
+        result = support.run(
+            freeze_argv(image), env=env, log=False,
+            preexec_fn=lambda most=megabytes << 20: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+        )
+        assert result.status not in (0, -signal.SIGSEGV), result
+        assert image.read_bytes() == before
+    time.sleep(2.1)
+    support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
+    assert leftovers(folder) == []
+
+
+FULL = """
+mount -t tmpfs -o size="$1" none /mnt
+shift
+cp "$1" /mnt/app.img
+shift
+status=0
+"$@" -o /mnt/app.img -- $PYTHON || status=$?
+echo "status $status"
+ls -A /mnt
+/mnt/app.img -c 'print("still", 1)'
+"""
+
+
+@pytest.mark.parametrize("room", ["0", "20k", "1m", "4m", "8m"])
+def test_a_full_disk(program, room):
+    folder, image, env = program
+    megabytes = image.stat().st_blocks * 512 / (1 << 20)
+    extra = {"0": 0.02, "20k": 0.05, "1m": 1, "4m": 4, "8m": megabytes - 0.3}[room]
+    size = str(int((megabytes + extra) * (1 << 20)))
+    argv = support.in_mount_namespace(FULL, size, os.fspath(image), os.fspath(support.SNAPBOOT), "freeze")
+    result = support.run(argv, env={**env, "PYTHON": support.PYTHON})
+    assert "status 2" in result.out or "status 1" in result.out, result
+    assert "full" in result.err or "space" in result.err, result
+    assert result.out.splitlines()[1:] == ["app.img", "still 1"], result
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    script = 'mount -t tmpfs -o ro none /mnt; exec "$@"'
+    argv = support.in_mount_namespace(
+        script, os.fspath(support.SNAPBOOT), "freeze", "-o", "/mnt/app.img", "--", support.PYTHON
+    )
+    result = support.run(argv)
+    assert result.status == 2 and "/mnt" in result.err and "read-only" in result.err, result
+
+
+def test_a_control_directory_that_is_removed_meanwhile(program):
+    folder, image, env = program
+    before = image.read_bytes()
+    (folder / "helper.py").write_text(
+        "import glob, shutil\n"
+        f"for found in glob.glob({str(folder / '.app.img.freezing-*')!r}): shutil.rmtree(found)\n"
+    )
+    result = support.freeze(image, [support.PYTHON], "--preload", "helper", env=env)
+    assert result.status in (1, 2) and "\nsnapboot: " in result.err, result
+    assert image.read_bytes() == before
+
+
+def test_nobody_else_can_read_an_image_while_it_is_written(program):
+    folder, image, env = program
+    (folder / "helper.py").write_text(
+        "import glob, os\n"
+        f"(found,) = glob.glob({str(folder / '.app.img.freezing-*')!r})\n"
+        "ANSWER = [oct(os.stat(name).st_mode & 0o777) for name in (found, found + '/image')]\n"
+    )
+    os.umask(0)
+    try:
+        support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
+    finally:
+        os.umask(0o022)
+    assert support.thawed([image, *ASK], env=env).out == "['0o700', '0o600']\n"
+    assert image.stat().st_mode & 0o022 == 0
