@@ -53,7 +53,16 @@ class Origins:
 
 
 def _descriptors():
-    return {int(name) for name in posix.listdir("/proc/self/fd")}
+    return {number for number in map(int, posix.listdir("/proc/self/fd")) if _is_open(number)}
+
+
+def _is_open(number):
+    # The listing shows the descriptor that it was made with, too.
+    try:
+        posix.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _library_folders():

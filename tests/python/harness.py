@@ -50,7 +50,8 @@ def _run(argv, input, cwd, env, **streams):
 class Simulated:
     """An image that is none: each run boots the program, forks, and continues in the child (see simulate.py)."""
 
-    def __init__(self, command, main_index, kind, preload=(), script=None, cwd=None, env=None):
+    def __init__(self, command, main_index, kind, preload=(), script=None, cwd=None, env=None, origins=False):
+        self.origins = origins
         self.command = list(command)
         self.main_index = main_index
         self.kind = kind
@@ -71,6 +72,8 @@ class Simulated:
         entries += [("preload", one) for one in self.preload]
         if self.script is not None:
             entries.append(("script", self.script))
+        if self.origins:
+            entries.append(("origins", "1"))
         self._write("plan", ["%s=%s" % entry for entry in entries])
 
     def _write(self, name, strings):

@@ -143,3 +143,12 @@ def test_random_state_is_not_shared(simulated):
         "print(random.random(), ssl.RAND_bytes(8), tempfile.mktemp(), uuid.uuid4(), bytes(m.current_process().authkey))"
     )
     assert image.run(["-c", code]).stdout != image.run(["-c", code]).stdout
+
+
+def test_origins_of_descriptors(simulated, tmp_path):
+    (tmp_path / "opens.py").write_text("import os\nfile = open(os.devnull)\nimport socket\nsock = socket.socket()\n")
+    image = simulated(kind="bare", preload=["opens"], origins=True)
+    code = "import opens; print(opens.file.fileno(), opens.sock.fileno())"
+    file, sock = image.run(["-c", code]).stdout.split()
+    origins = [value for key, value in image.report() if key == "fd_origin"]
+    assert origins == ["%s:%s/opens.py:2" % (file, tmp_path), "%s:%s/opens.py:4" % (sock, tmp_path)]
