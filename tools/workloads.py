@@ -209,6 +209,7 @@ WORKLOADS = {
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
     "boto3": Workload("boto3, the AWS client", python=("boto3",)),
     "black": Workload("black, a command-line tool", python=("black",)),
+    "sqlalchemy": Workload("SQLAlchemy", python=("sqlalchemy",)),
     "python-cli": Workload("the libraries of examples/python-cli", python=("click", "pydantic", "rich")),
     "ruby": Workload("Ruby and its standard library", debian=("ruby",)),
     "rack": Workload("Rack", debian=("ruby", "ruby-rack")),

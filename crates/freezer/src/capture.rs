@@ -29,7 +29,8 @@ pub fn run(registers: Registers) -> ! {
             let number = decimal(errno.unsigned_abs().into());
             findings.add(Kind::Internal, &[what, b" failed (errno ", &number, b")"]);
             // On a full disk, make room for the findings.
-            let _ = File::open(&sys::c_path(&[directory, b"/image"]), libc::O_WRONLY).and_then(|image| image.set_size(0));
+            let _ =
+                File::open(&sys::c_path(&[directory, b"/image"]), libc::O_WRONLY).and_then(|image| image.set_size(0));
             FAILED
         }
     };

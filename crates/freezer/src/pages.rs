@@ -1,5 +1,6 @@
 //! Which pages hold bytes of the process' own, and writing them.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -63,8 +64,7 @@ impl<'a> PageWriter<'a> {
     /// Writes into `image`.
     pub fn new(image: &'a File) -> Result<PageWriter<'a>, i32> {
         let memory = File::open(b"/proc/self/mem\0", libc::O_RDONLY)?;
-        let mut buffer = Vec::new();
-        buffer.resize(1 << 20, 0);
+        let buffer = vec![0; 1 << 20];
         Ok(PageWriter { memory, image, buffer })
     }
 

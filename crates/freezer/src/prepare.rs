@@ -95,7 +95,7 @@ fn timers(findings: &mut Findings) {
         (libc::ITIMER_VIRTUAL, b"the virtual interval timer"),
         (libc::ITIMER_PROF, b"the profiling interval timer"),
     ] {
-        if sys::interval_timer(which as i32) {
+        if sys::interval_timer(which) {
             findings.add(
                 Kind::Timer,
                 &[name, b" is running, and a fork drops it; stop it in a before_freeze hook and start it in an after_thaw hook"],

@@ -223,6 +223,17 @@ record! {
 }
 
 record! {
+    /// A part of the data pages that every start reads or writes, as the rehearsal has shown. An image that is not in
+    /// memory is read ahead by these.
+    pub struct TouchedRange {
+        /// Offset in the image, a multiple of the page size.
+        pub offset: u64,
+        /// Size in bytes.
+        pub size: u64,
+    }
+}
+
+record! {
     /// An environment variable whose value the boot depended on.
     pub struct Variable {
         /// Its name; several names with `:` between stand for the first of them that is not empty.

@@ -45,11 +45,13 @@ pub enum Section {
     Auxv = 14,
     /// [`crate::HotRange`] rows.
     Hot = 15,
+    /// [`crate::TouchedRange`] rows.
+    Touched = 16,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 15] = [
+    pub const ALL: [Section; 16] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -65,6 +67,7 @@ impl Section {
         Section::Info,
         Section::Auxv,
         Section::Hot,
+        Section::Touched,
     ];
 
     /// The section's name in messages and in `docs/image-format.md`.
@@ -85,6 +88,7 @@ impl Section {
             Section::Info => "info",
             Section::Auxv => "auxv",
             Section::Hot => "hot",
+            Section::Touched => "touched",
         }
     }
 }

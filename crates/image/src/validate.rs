@@ -1,8 +1,8 @@
 //! Checks of rows that were read: after them, a row's addresses, offsets and indices may be used.
 
 use crate::{
-    mapping_kind, Descriptor, Error, Head, HotRange, Mapping, Process, Record, Section, SignalAction, Tables, NO_FILE, PAGE,
-    RESERVED_END, RESERVED_START,
+    mapping_kind, Descriptor, Error, Head, HotRange, Mapping, Process, Record, Section, SignalAction, Tables,
+    TouchedRange, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
 /// End of the addresses that a process has on x86-64 with four-level page tables.
@@ -25,6 +25,9 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     }
     for hot in tables.rows::<HotRange>(Section::Hot)? {
         range("a hot range", hot.start, hot.end)?;
+    }
+    for touched in tables.rows::<TouchedRange>(Section::Touched)? {
+        in_data_pages("the offset of a touched range", touched.offset, touched.size, head)?;
     }
     let mut seen = 0u64;
     for action in tables.rows::<SignalAction>(Section::Signals)? {
@@ -63,10 +66,7 @@ fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Err
     at_most("the protection of a mapping", mapping.protection.into(), 7)?;
     match mapping.kind {
         mapping_kind::IMAGE | mapping_kind::COPY => {
-            let end = mapping.offset.saturating_add(size);
-            if mapping.offset < head.pages_offset || end > head.pages_offset + head.pages_size {
-                return Err(Error::OutOfRange { what: "the offset of a mapping", value: mapping.offset });
-            }
+            in_data_pages("the offset of a mapping", mapping.offset, size, head)?;
         }
         mapping_kind::FILE => at_most("the file of a mapping", mapping.file.into(), (files as u64).wrapping_sub(1))?,
         mapping_kind::ANONYMOUS | mapping_kind::STACK | mapping_kind::VDSO => {}
@@ -74,6 +74,13 @@ fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Err
     }
     if mapping.file != NO_FILE {
         at_most("the file of a mapping", mapping.file.into(), (files as u64).wrapping_sub(1))?;
+    }
+    Ok(())
+}
+
+fn in_data_pages(what: &'static str, offset: u64, size: u64, head: &Head) -> Result<(), Error> {
+    if offset < head.pages_offset || offset.saturating_add(size) > head.pages_offset + head.pages_size {
+        return Err(Error::OutOfRange { what, value: offset });
     }
     Ok(())
 }

@@ -102,6 +102,11 @@ impl Block {
         self.environment.iter()
     }
 
+    /// Whether `snapboot freeze` runs a new image to see what a start needs.
+    pub fn is_rehearsal(&self) -> bool {
+        inputs::environment::value_of(b"SNAPBOOT_REHEARSE", self.environment()).is_some()
+    }
+
     /// The argv list for executing the original command.
     pub fn argv_pointers(&self) -> *const *const u8 {
         self.argv.pointers

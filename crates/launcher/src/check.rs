@@ -5,8 +5,8 @@ use core::slice;
 
 use image::x86_64::Registers;
 use image::{
-    mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section, SignalAction,
-    Tables,
+    mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section, SignalAction, Tables,
+    TouchedRange,
 };
 use inputs::environment::{self, Difference};
 use linux_raw_sys::general::{PROT_READ, RLIMIT_STACK};
@@ -49,7 +49,7 @@ impl Frozen {
 /// Checks the file, the machine, the process, the environment, the arguments and the inputs, cheapest first.
 pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<Frozen, Reason> {
     let file = opened.file?;
-    let tables = tables(opened, file)?;
+    let tables = tables(opened, file, block)?;
     let mut frozen = Frozen {
         file,
         registers: tables.one(Section::Registers).map_err(Reason::image)?,
@@ -66,7 +66,7 @@ pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<Frozen, Reas
     Ok(frozen)
 }
 
-fn tables(opened: &Opened, file: Fd) -> Result<Tables<'static>, Reason> {
+fn tables(opened: &Opened, file: Fd, block: &Block) -> Result<Tables<'static>, Reason> {
     let status = sys::fstat(file).map_err(|errno| Reason::new("cannot stat the image").errno(errno))?;
     if status.owner != 0 && status.owner != sys::euid() {
         return Err(Reason::new("the image belongs to another user, whose code it would run"));
@@ -75,6 +75,10 @@ fn tables(opened: &Opened, file: Fd) -> Result<Tables<'static>, Reason> {
         return Err(Reason::new("the image can be written by group or others; remove that permission (chmod go-w)"));
     }
     let head = Head::parse(opened.room, status.size).map_err(Reason::image)?;
+    if !sys::is_cached(file, head.tables_offset) {
+        // Exactly the tables: a fault would read far around them first.
+        sys::will_need(file, head.tables_offset, head.tables_size);
+    }
     // SAFETY: the place is reserved for the tables, and the file has these bytes.
     let bytes = unsafe {
         let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
@@ -84,7 +88,25 @@ fn tables(opened: &Opened, file: Fd) -> Result<Tables<'static>, Reason> {
     };
     let tables = Tables::parse(bytes, &head).map_err(Reason::image)?;
     image::validate::rows(&tables, &head).map_err(Reason::image)?;
+    if block.is_rehearsal() {
+        // So that the pages which are in memory afterwards are those that a start needs.
+        sys::no_read_ahead(file);
+    } else {
+        prefetch(file, &tables)?;
+    }
     Ok(tables)
+}
+
+/// After a reboot, or when memory was short, the image must come from the disk: what will be used is asked for in one go, while
+/// the other checks run, and not page by page. A few samples tell.
+fn prefetch(file: Fd, tables: &Tables<'_>) -> Result<(), Reason> {
+    const SAMPLES: usize = 8;
+    let touched = tables.rows::<TouchedRange>(Section::Touched).map_err(Reason::image)?;
+    let distance = (touched.len() / SAMPLES).max(1);
+    if touched.clone().step_by(distance).any(|range| !sys::is_cached(file, range.offset)) {
+        touched.for_each(|range| sys::will_need(file, range.offset, range.size));
+    }
+    Ok(())
 }
 
 fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {

@@ -70,7 +70,7 @@ impl fmt::Display for Reason {
 
 /// Executes the original command with the arguments and the environment that the image was given.
 pub fn run(opened: &Opened, block: &Block, reason: &Reason) -> ! {
-    if inputs::environment::value_of(b"SNAPBOOT_REHEARSE", block.environment()).is_some() {
+    if block.is_rehearsal() {
         fail(format_args!("the rehearsal of a new image failed: {reason}"));
     }
     if wants_log(block) {

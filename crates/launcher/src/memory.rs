@@ -2,15 +2,17 @@
 #![allow(unsafe_code)]
 
 use image::validate::ADDRESS_END;
-use image::{HotRange, mapping_flag, mapping_kind, reserved, MappedFile, Mapping, Rows, Section, RESERVED_END, RESERVED_START};
+use image::{
+    mapping_flag, mapping_kind, reserved, HotRange, MappedFile, Mapping, Rows, Section, RESERVED_END, RESERVED_START,
+};
 use linux_raw_sys::general::{
-    MADV_DONTDUMP, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, MADV_WIPEONFORK, O_CLOEXEC, O_RDONLY, PROT_EXEC,
-    PROT_READ, PROT_WRITE,
+    MADV_DONTDUMP, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, MADV_WIPEONFORK, O_CLOEXEC,
+    O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
 
 use crate::check::Frozen;
-use crate::files::same;
 use crate::fallback::Reason;
+use crate::files::same;
 use crate::start::without_nul;
 use crate::sys::{
     self, Errno, Fd, MAP_ANONYMOUS, MAP_FIXED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK,

@@ -12,6 +12,10 @@ use crate::fallback::Reason;
 use crate::sys::{self, Action};
 use crate::Never;
 
+/// SIGCANCEL and SIGSETXID, which glibc keeps for itself. It takes them over whatever they were (and its posix_spawn leaves them
+/// ignored).
+const C_LIBRARY_SIGNALS: core::ops::RangeInclusive<u32> = 32..=33;
+
 /// SIG_IGN of the kernel.
 const IGNORE: u64 = 1;
 
@@ -69,7 +73,7 @@ fn note_ignored_signals(frozen: &Frozen, block: &mut Block) -> Result<u64, Reaso
     let mut mask = 0;
     let mut list = [0u8; 192];
     let mut length = 0;
-    for number in 1..=64 {
+    for number in (1..=64).filter(|number| !C_LIBRARY_SIGNALS.contains(number)) {
         let now = sys::action(number).map_err(|errno| Reason::new("cannot read a signal's action").errno(errno))?;
         if now.handler != IGNORE || known & bit(number) != 0 {
             continue;

@@ -72,8 +72,8 @@ fn status(number: u32, arguments: [usize; 4], place: usize) -> Result<Status> {
         |seconds: u64, nanoseconds: u64| (seconds as i64).wrapping_mul(1_000_000_000).wrapping_add(nanoseconds as i64);
     Ok(Status {
         size: stat.st_size as u64,
-        mtime: ns(stat.st_mtime as u64, stat.st_mtime_nsec as u64),
-        ctime: ns(stat.st_ctime as u64, stat.st_ctime_nsec as u64),
+        mtime: ns(stat.st_mtime, stat.st_mtime_nsec),
+        ctime: ns(stat.st_ctime, stat.st_ctime_nsec),
         owner: stat.st_uid,
         mode: stat.st_mode,
     })
@@ -266,6 +266,31 @@ pub unsafe fn protect(start: u64, size: u64, protection: u32) -> Result<()> {
 pub unsafe fn advise(start: u64, size: u64, advice: u32) -> Result<()> {
     // SAFETY: the caller answers for range and advice.
     unsafe { call(raw::__NR_madvise, &[start as usize, size as usize, advice as usize]) }.map(drop)
+}
+
+/// Whether a byte of a file is in memory: reading it would not wait for the disk. True when the kernel cannot tell.
+pub fn is_cached(fd: Fd, offset: u64) -> bool {
+    let mut byte = 0u8;
+    let vector = [&raw mut byte as usize, 1];
+    let (place, flags) = (vector.as_ptr() as usize, raw::RWF_NOWAIT as usize);
+    // SAFETY: the kernel writes one byte at most; the offset is passed as its low and high half, of which x86-64 uses the first.
+    let read = unsafe { call(raw::__NR_preadv2, &[fd.0 as usize, place, 1, offset as usize, 0, flags]) };
+    read != Err(Errno(linux_raw_sys::errno::EAGAIN))
+}
+
+/// Has the kernel read a part of a file ahead of its use.
+pub fn will_need(fd: Fd, offset: u64, size: u64) {
+    fadvise(fd, offset, size, raw::POSIX_FADV_WILLNEED);
+}
+
+/// Has the kernel read from a file, and from mappings that are made of it, only what is used.
+pub fn no_read_ahead(fd: Fd) {
+    fadvise(fd, 0, 0, raw::POSIX_FADV_RANDOM);
+}
+
+fn fadvise(fd: Fd, offset: u64, size: u64, advice: u32) {
+    // SAFETY: no memory is involved. Without the advice pages come as the kernel thinks best.
+    let _ = unsafe { call(raw::__NR_fadvise64, &[fd.0 as usize, offset as usize, size as usize, advice as usize]) };
 }
 
 /// Reads from a file into memory that was just mapped there, until `size` bytes are read.

@@ -11,7 +11,9 @@ use image::{Head, Item, MappedFile, Process, Record, Section, Tables, TablesWrit
 
 use super::environment::Environment;
 use super::inputs::{Identity, Inputs};
-use super::rehearse::hot_ranges;
+use super::rehearse::rehearse;
+use rustix::fs::{fadvise, Advice};
+
 use crate::failure::{Failure, Result};
 use crate::fault::Point;
 use crate::info::Info;
@@ -58,11 +60,14 @@ pub fn assemble(image: &Path, output: &Path, parts: &Parts<'_>) -> Result<u64> {
     file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
     let mut tables = complete(&dumped, &inputs, parts)?;
     write(&file, head, &tables.clone().finish(), parts, image)?;
+    // Out of the page cache: the rehearsal brings back what a start needs.
+    file.sync_data().map_err(cannot)?;
+    let _ = fadvise(&file, 0, None, Advice::DontNeed);
     // A file that is open for writing cannot be executed, and one that is being executed cannot be opened for writing.
     drop(file);
-    for hot in hot_ranges(image, &dumped, parts.environment.seen()) {
-        tables.push(Section::Hot, &hot);
-    }
+    let rehearsal = rehearse(image, &dumped, parts.environment.seen());
+    rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
+    rehearsal.touched.iter().for_each(|range| tables.push(Section::Touched, range));
     let file = OpenOptions::new().read(true).write(true).open(image).map_err(cannot)?;
     let size = write(&file, head, &tables.finish(), parts, image)?;
     file.sync_all().map_err(cannot)?;

@@ -7,7 +7,6 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -15,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use image::{mapping_kind, HotRange, Mapping, Section, Tables, PAGE};
+use image::{mapping_kind, HotRange, Mapping, Section, Tables, TouchedRange, PAGE};
 use rustix::process::{waitpid, Pid, WaitOptions};
 
 use crate::child::kill_group;
@@ -29,15 +28,27 @@ const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const FILE_OR_SHARED: u64 = 1 << 61;
 
-/// Runs `image` with the environment of the boot and returns the pages that were written; none when that cannot be told.
-pub fn hot_ranges(image: &Path, tables: &Tables<'_>, environment: &[(OsString, OsString)]) -> Vec<HotRange> {
+/// Parts of the file that are nearer to each other than this are read in one go (bytes).
+const GAP: u64 = 32 * 1024;
+
+/// What a rehearsal has shown.
+#[derive(Default)]
+pub struct Rehearsal {
+    /// Pages that were written.
+    pub hot: Vec<HotRange>,
+    /// Parts of the file that were needed.
+    pub touched: Vec<TouchedRange>,
+}
+
+/// Runs `image` with the environment of the boot; the result is empty when nothing could be learnt.
+pub fn rehearse(image: &Path, tables: &Tables<'_>, environment: &[(OsString, OsString)]) -> Rehearsal {
     let mut command = Command::new(image);
     command.env_clear().envs(environment.iter().cloned()).env("SNAPBOOT_REHEARSE", "1").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(mut child) = command.spawn() else { return Vec::new() };
-    let ranges = if stops(&child) { written(&child, tables).unwrap_or_default() } else { Vec::new() };
+    let Ok(mut child) = command.spawn() else { return Rehearsal::default() };
+    let rehearsal = if stops(&child) { look(&child, tables).unwrap_or_default() } else { Rehearsal::default() };
     kill_group(&mut child);
-    ranges
+    rehearsal
 }
 
 /// Waits until the process has stopped itself; false when it ended or took too long.
@@ -53,27 +64,41 @@ fn stops(child: &Child) -> bool {
     false
 }
 
-/// The written pages of mappings that come from the image.
-fn written(child: &Child, tables: &Tables<'_>) -> io::Result<Vec<HotRange>> {
+/// Looks at the pages of all mappings that come from the image.
+fn look(child: &Child, tables: &Tables<'_>) -> io::Result<Rehearsal> {
     let page_map = File::open(format!("/proc/{}/pagemap", child.id()))?;
-    let mut ranges: Vec<HotRange> = Vec::new();
+    let mut rehearsal = Rehearsal::default();
     let rows = tables.rows::<Mapping>(Section::Mappings).map_err(io::Error::other)?;
     for row in rows.filter(|row| row.kind == mapping_kind::IMAGE) {
-        for page in written_pages(&page_map, row.start / PAGE..row.end / PAGE)? {
-            let start = page * PAGE;
-            match ranges.last_mut() {
-                Some(last) if last.end == start => last.end = start + PAGE,
-                _ => ranges.push(HotRange { start, end: start + PAGE }),
+        let mut entries = vec![0; ((row.end - row.start) / PAGE) as usize * 8];
+        page_map.read_exact_at(&mut entries, row.start / PAGE * 8)?;
+        for (index, entry) in entries.chunks_exact(8).enumerate() {
+            let entry = u64::from_le_bytes(entry.try_into().expect("eight bytes"));
+            let distance = index as u64 * PAGE;
+            if entry & (PRESENT | SWAPPED) != 0 {
+                rehearsal.add_touched(row.offset + distance);
+                if entry & FILE_OR_SHARED == 0 {
+                    rehearsal.add_hot(row.start + distance);
+                }
             }
         }
     }
-    Ok(ranges)
+    Ok(rehearsal)
 }
 
-fn written_pages(page_map: &File, pages: Range<u64>) -> io::Result<Vec<u64>> {
-    let mut entries = vec![0; (pages.end - pages.start) as usize * 8];
-    page_map.read_exact_at(&mut entries, pages.start * 8)?;
-    let entries = entries.chunks_exact(8).map(|entry| u64::from_le_bytes(entry.try_into().expect("eight bytes")));
-    let is_written = |entry: u64| entry & (PRESENT | SWAPPED) != 0 && entry & FILE_OR_SHARED == 0;
-    Ok(pages.zip(entries).filter(|(_, entry)| is_written(*entry)).map(|(page, _)| page).collect())
+impl Rehearsal {
+    fn add_hot(&mut self, start: u64) {
+        match self.hot.last_mut() {
+            Some(last) if last.end == start => last.end = start + PAGE,
+            _ => self.hot.push(HotRange { start, end: start + PAGE }),
+        }
+    }
+
+    /// Offsets come in ascending order.
+    fn add_touched(&mut self, offset: u64) {
+        match self.touched.last_mut() {
+            Some(last) if offset - (last.offset + last.size) <= GAP => last.size = offset + PAGE - last.offset,
+            _ => self.touched.push(TouchedRange { offset, size: PAGE }),
+        }
+    }
 }

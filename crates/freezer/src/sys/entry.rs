@@ -39,7 +39,7 @@ fn take_out_of_preload() {
             return;
         }
         let separator = |byte: &u8| *byte == b':' || *byte == b' ';
-        let rest = CStr::from_ptr(value).to_bytes().iter().position(|byte| separator(byte));
+        let rest = CStr::from_ptr(value).to_bytes().iter().position(separator);
         match rest {
             Some(position) => {
                 let rest: *const c_char = value.add(position + 1);

@@ -9,6 +9,7 @@ mod entry;
 pub mod interpose;
 pub mod malloc;
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ffi::{c_char, c_int, c_long, c_void, CStr};
 use core::ops::Range;
@@ -227,8 +228,7 @@ pub fn is_listening(number: u32) -> bool {
 /// The content of a file of /proc (any file that is read to its end); empty when it cannot be read.
 pub fn read_file(path: &[u8]) -> Vec<u8> {
     let Ok(file) = File::open(path, libc::O_RDONLY) else { return Vec::new() };
-    let mut content = Vec::new();
-    content.resize(64 * 1024, 0);
+    let mut content = vec![0; 64 * 1024];
     let mut length = 0;
     loop {
         if content.len() - length < 32 * 1024 {

@@ -34,6 +34,8 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<Process>(),
         row::<Platform>(),
         row::<Input>(),
+        row::<HotRange>(),
+        row::<TouchedRange>(),
         row::<Variable>(),
         row::<Item>(),
         row::<x86_64::Registers>(),

@@ -31,6 +31,8 @@ struct Rows {
     descriptor: Descriptor,
     signals: [SignalAction; 2],
     process: Process,
+    hot: HotRange,
+    touched: TouchedRange,
 }
 
 fn good() -> Rows {
@@ -46,7 +48,9 @@ fn good() -> Rows {
     let descriptor = Descriptor { number: 3, kind: descriptor_kind::EVENTFD, ..Descriptor::default() };
     let signals = [2, 64].map(|number| SignalAction { number, ..SignalAction::default() });
     let process = Process { start_brk: PAGE, brk: 2 * PAGE, arg_start: PAGE, env_end: PAGE, ..Process::default() };
-    Rows { mapping, descriptor, signals, process }
+    let hot = HotRange { start: mapping.start, end: mapping.end };
+    let touched = TouchedRange { offset: mapping.offset, size: PAGE };
+    Rows { mapping, descriptor, signals, process, hot, touched }
 }
 
 fn tables(all: &Rows) -> Vec<u8> {
@@ -57,6 +61,8 @@ fn tables(all: &Rows) -> Vec<u8> {
     writer.push(Section::Files, &MappedFile { path, ..MappedFile::default() });
     writer.push(Section::Mappings, &all.mapping);
     writer.push(Section::Descriptors, &all.descriptor);
+    writer.push(Section::Hot, &all.hot);
+    writer.push(Section::Touched, &all.touched);
     all.signals.iter().for_each(|action| writer.push(Section::Signals, action));
     writer.push(Section::Process, &all.process);
     writer.finish()
@@ -156,6 +162,15 @@ fn heap_and_argv_area_are_ranges() {
     assert_eq!(wrong(|all| all.process.tid_address = u64::MAX), address);
     assert_eq!(wrong(|all| all.process.robust_list = u64::MAX), address);
     assert_eq!(wrong(|all| all.process.stack_end = u64::MAX), address);
+}
+
+#[test]
+fn a_rehearsal_has_shown_addresses_and_data_pages() {
+    assert_eq!(wrong(|rows| rows.hot.end = 0), "a hot range");
+    assert_eq!(wrong(|rows| rows.hot.end = RESERVED_END), "a hot range");
+    assert_eq!(wrong(|rows| rows.touched.offset = 0), "the offset of a touched range");
+    assert_eq!(wrong(|rows| rows.touched.size = 5 * PAGE), "the offset of a touched range");
+    assert_eq!(wrong(|rows| rows.touched.size = u64::MAX), "the offset of a touched range");
 }
 
 #[test]

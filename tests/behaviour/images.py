@@ -1,0 +1,78 @@
+"""Makes images, once for each command, and the commands that they stand for."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SNAPBOOT = pathlib.Path(os.environ.get("SNAPBOOT", ROOT / "target/release/snapboot"))
+OLDEST = (3, 8)
+
+sys.path.append(str(ROOT / "tools"))
+import workloads  # noqa: E402
+from workloads import Unavailable  # noqa: E402, F401
+
+
+class CannotFreeze(Exception):
+    """`snapboot freeze` failed; the text is what it said."""
+
+
+def interpreters():
+    """The interpreters to test: name -> path. One CPython and Ruby; SNAPBOOT_PYTHONS=all for every CPython that pyenv has."""
+    found = {}
+    if os.environ.get("SNAPBOOT_PYTHONS") == "all":
+        versions = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
+        for folder in sorted(versions.glob("3.*"), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)]):
+            version = tuple(int(number) for number in re.findall(r"\d+", folder.name)[:2])
+            if version >= OLDEST and (folder / "bin/python").exists():
+                found["python%d.%d" % version] = str(folder / "bin/python")
+    if not found:
+        found["python%d.%d" % sys.version_info[:2]] = os.path.realpath(sys._base_executable)
+    ruby = shutil.which("ruby")
+    if ruby:
+        found["ruby"] = ruby
+    return found
+
+
+def with_packages(workload, interpreter):
+    """The interpreter of a workload's virtual environment. Raises workloads.Unavailable."""
+    return workloads.prepare(workload, interpreter)["python"]
+
+
+class Images:
+    """The images of a test session. Those that hold one case's program are dropped for the next case's."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.shared = {}
+        self.last = (None, None)
+
+    def of(self, command, preload, env, cwd, for_case=None):
+        """The image of a command. `for_case`: names the case that it is for, unless it is for many. Raises CannotFreeze."""
+        key = (tuple(command), tuple(preload), for_case)
+        if for_case is None:
+            if key not in self.shared:
+                self.shared[key] = self._freeze(f"{len(self.shared)}.img", command, preload, env, cwd)
+            return self.shared[key]
+        if self.last[0] != key:
+            self.last = (key, self._freeze("case.img", command, preload, env, cwd))
+        return self.last[1]
+
+    def _freeze(self, name, command, preload, env, cwd):
+        image = self.folder / name
+        options = ["--preload", ",".join(preload)] if preload else []
+        done = subprocess.run(
+            [SNAPBOOT, "freeze", "-o", image, *options, "--", *command],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=120,
+        )
+        if done.returncode != 0:
+            raise CannotFreeze(done.stdout.decode(errors="replace"))
+        return str(image)
