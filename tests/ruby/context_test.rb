@@ -12,8 +12,8 @@ class ContextTest < SameResult
 
   def test_changes_of_the_environment_made_by_a_preload_are_made_again
     file("boot.rb", "ENV['SET'] = 'x'; ENV['PATH'] = \"/added:\#{ENV['PATH']}\"; ENV.delete('LANG')")
-    shown, = thawed([], "-e", "p ENV['SET'], ENV['PATH'].start_with?('/added:/'), ENV['LANG']", preload: ["./boot"],
-                                                                                                environment: { "LANG" => "C.UTF-8" })
+    code = "p ENV['SET'], ENV['PATH'].start_with?('/added:/'), ENV['LANG']"
+    shown, = thawed([], "-e", code, preload: ["./boot"], environment: { "LANG" => "C.UTF-8" })
     assert_equal "\"x\"\ntrue\nnil\n", shown.output
   end
 
@@ -48,8 +48,8 @@ class ContextTest < SameResult
   end
 
   def test_ignored_signals
-    code = "p %w[INT HUP TERM QUIT].map { |s| trap(s, 'DEFAULT') }; trap(:TERM) { p 1 }; Process.kill(:TERM, $$); sleep 0.01; " \
-           "Process.kill(:HUP, $$); sleep 0.01; p ENV.key?('SNAPBOOT_IGNORED')"
+    code = "p %w[INT HUP TERM QUIT].map { |s| trap(s, 'DEFAULT') }; trap(:TERM) { p 1 }; Process.kill(:TERM, $$); " \
+           "sleep 0.01; Process.kill(:HUP, $$); sleep 0.01; p ENV.key?('SNAPBOOT_IGNORED')"
     file("ignoring.sh", "trap '' HUP INT TERM\nexec \"$@\"\n")
     programs = Programs.new([], ["-e", code], directory: @directory)
     programs.define_singleton_method(:run) do |*words, **how|

@@ -38,7 +38,8 @@ class ExitTest < SameResult
     trap_exit: "trap(:EXIT) { puts 1 }; at_exit { puts 2 }",
     file_left_open: "File.open('out', 'w').write('data'); at_exit { p File.size('out') }",
     reassigned_stdout: "$stdout = File.open('out', 'w'); puts 1",
-    stdout_replaced_by_object: "o = Object.new; def o.write(*a) = STDOUT.write(*a).tap { STDOUT.write('!') }; $stdout = o; puts 1",
+    stdout_replaced_by_object: "o = Object.new; def o.write(*a) = STDOUT.write(*a).tap { STDOUT.write('!') }; " \
+                               "$stdout = o; puts 1",
     closed_stdout: "$stdout.close",
     finalizer: "ObjectSpace.define_finalizer(Object.new, proc { puts 'finalized' })",
     finalizer_of_a_kept_object: "X = Object.new; ObjectSpace.define_finalizer(X, proc { puts 'finalized' }); exit 3",

@@ -42,10 +42,13 @@ class FreezeTest < SameResult
   end
 
   def test_freeze_point
-    file("points.rb", "#{HOOKS}p Snapboot.state, ARGV\nx = 5\nSnapboot.freeze_point\np Snapboot.state, ARGV, x, __FILE__, $0\n" \
+    file("points.rb", "#{HOOKS}p Snapboot.state, ARGV\nx = 5\nSnapboot.freeze_point\n" \
+                      "p Snapboot.state, ARGV, x, __FILE__, $0\n" \
                       "at_exit { p :end }\nraise 'a' if ARGV == ['raise']\np DATA.read\n__END__\ndata\n")
     shown, = thawed(["points.rb"], "given")
-    assert_equal "#{":freezing\n[]\n" unless SNAPBOOT}:thawed\n[\"given\"]\n5\n\"points.rb\"\n\"points.rb\"\n\"data\\n\"\n:end\n", shown.output
+    before = SNAPBOOT ? "" : ":freezing\n[]\n"
+    after = ":thawed\n[\"given\"]\n5\n\"points.rb\"\n\"points.rb\"\n\"data\\n\"\n:end\n"
+    assert_equal before + after, shown.output
     shown, = thawed(["points.rb"], "raise")
     assert_equal "points.rb:7:in `<main>': a (RuntimeError)\n", shown.errors
   end

@@ -48,7 +48,8 @@ class MainPartTest < SameResult
 
   def test_script_in_a_directory_with_a_shebang
     file("lib/other.rb", "p __FILE__, __dir__, caller.size")
-    same [], file("bin/a_script_with_a_rather_long_name", "#!/usr/bin/env ruby\nrequire_relative '../lib/other'\n#{INTROSPECTION}")
+    code = "#!/usr/bin/env ruby\nrequire_relative '../lib/other'\n#{INTROSPECTION}"
+    same [], file("bin/a_script_with_a_rather_long_name", code)
   end
 
   def test_script_behind_a_symbolic_link

@@ -21,6 +21,10 @@ end
 class Programs
   RUBY = RbConfig.ruby
 
+  # Images of bare interpreters, by options and locale.
+  @images = {}
+  singleton_class.attr_reader :images
+
   # +command+: what follows the interpreter in COMMAND; +arguments+: what the image is given.
   def initialize(command, arguments, directory:, preload: [], input: "", environment: {}, interpreter_options: [])
     @options = interpreter_options
@@ -64,8 +68,7 @@ class Programs
 
   # Bare interpreters differ in nothing but options and locale: one image serves many tests.
   def bare_image
-    @@images ||= {}
-    @@images[[@options, @environment["LC_ALL"]]] ||= begin
+    self.class.images[[@options, @environment["LC_ALL"]]] ||= begin
       place = Dir.mktmpdir
       Minitest.after_run { FileUtils.rm_rf(place) }
       frozen = freeze("#{place}/image")

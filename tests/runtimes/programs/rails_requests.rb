@@ -24,11 +24,12 @@ puts Array.new(4) { Thread.new { Rails.application.call(Rack::MockRequest.env_fo
 Rails.cache.write("key", [1, 2])
 puts Rails.cache.read("key").inspect
 puts ApplicationController.render(inline: "<%= link_to 'text', '/' %> <%= number_to_currency(1234.5) %>")
-puts ActiveSupport::MessageEncryptor.new("k" * 32).then { |box| box.decrypt_and_verify(box.encrypt_and_sign("sealed")) }
+encryptor = ActiveSupport::MessageEncryptor.new("k" * 32)
+puts encryptor.decrypt_and_verify(encryptor.encrypt_and_sign("sealed"))
 ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
 ActiveRecord::Schema.verbose = false
 ActiveRecord::Schema.define { create_table(:words) { |t| t.string(:text) } }
-class Word < ActiveRecord::Base; end # rubocop:disable Rails/ApplicationRecord, Style/Documentation
+class Word < ActiveRecord::Base; end
 Word.create!([{ text: "frozen" }, { text: "thawed" }])
 puts Word.order(:id).pluck(:text).inspect, Word.where("text like ?", "th%").count
 puts I18n.l(Date.new(2024, 2, 29), format: :long), 3.days.inspect, "post".pluralize
