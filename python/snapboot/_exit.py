@@ -77,6 +77,7 @@ class Exit:
                 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
                 posix.kill(posix.getpid(), _signal.SIGINT)
                 status = 128 + _signal.SIGINT
+            posix.putenv(b"SNAPBOOT_EXIT", b"1")  # the freezer then writes out the C library's own streams
             posix._exit(status)
 
     def rehearse(self):

@@ -7,7 +7,7 @@
 use core::ops::Range;
 use core::slice;
 
-use image::{reserved, Handover, PAGE};
+use image::{reserved, Handover, Process, PAGE};
 use linux_raw_sys::general::{PROT_READ, PROT_WRITE};
 
 use crate::opened::Opened;
@@ -16,6 +16,9 @@ use crate::sys::{self, Errno, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
 /// Room in front of the environment strings for a note to the front end, see [`Block::write_note`].
 const NOTE_ROOM: usize = 256;
+
+/// More arguments than a freeze starts its runtime with.
+const MOST_ARGUMENTS: u64 = 4096;
 
 /// A null-terminated list of pointers to strings that lie one after the other, each with its NUL.
 struct List {
@@ -167,6 +170,31 @@ impl Block {
             unsafe {
                 let entry = self.environment.pointers.add(index);
                 entry.write((entry.read() as u64).wrapping_add(distance) as *const u8);
+            }
+        }
+    }
+
+    /// Makes main's argv, at the start of the stack, lead to the new strings: CRuby looks there for how many bytes a process
+    /// title may overwrite. It keeps its length; what has no new string repeats the last one.
+    ///
+    /// # Safety
+    /// [`Self::copy_strings_to`] has copied the strings, and the stack is in place.
+    pub unsafe fn point_arguments(&self, process: &Process) {
+        let start = process.start_stack as *mut u64;
+        if !start.is_aligned() || !(process.start_stack..process.stack_end).contains(&process.arg_start) {
+            return;
+        }
+        // SAFETY: the kernel puts argc and argv at the start of the stack, which frozen code may have overwritten; then it is left
+        // alone. The new list has at least one entry.
+        unsafe {
+            let argc = start.read();
+            if argc == 0 || argc > MOST_ARGUMENTS || start.add(1).read() != process.arg_start {
+                return;
+            }
+            let last = self.argv.count - 1;
+            for index in 0..argc as usize {
+                let string = self.argv.pointers.add(index.min(last)).read() as u64;
+                start.add(1 + index).write(string - self.argv.strings.start + process.arg_start);
             }
         }
     }

@@ -28,6 +28,10 @@ pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
     let (argv, environment) = unsafe { block.copy_strings_to(process.arg_start..process.env_end) };
     let in_arguments = argv.start == process.arg_start;
     set_memory_map(frozen, &argv, &environment)?;
+    if in_arguments {
+        // SAFETY: the strings were just copied there, and the start of the stack is the frozen process' memory.
+        unsafe { block.point_arguments(process) };
+    }
     // SAFETY: the addresses are those that the frozen process had registered.
     unsafe {
         let registers = &frozen.registers;

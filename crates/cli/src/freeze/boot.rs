@@ -17,7 +17,7 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use super::control_dir::ControlDir;
 use super::environment::Environment;
 use super::interrupt::Interrupt;
-use super::progress::Progress;
+use super::progress::{Output, Progress};
 use crate::child::{kill_group, timespec};
 use crate::entries::Entries;
 use crate::failure::{Failure, Result};
@@ -31,6 +31,10 @@ const TICK: Duration = Duration::from_millis(100);
 /// Callers pass descriptors in this range; those that the runtime keeps for itself must get higher numbers.
 const FIRST_PASSED: i32 = 3;
 const LAST_PASSED: i32 = 99;
+/// Room in the argv area for new arguments, a larger environment and process titles (bytes).
+const PAD: usize = 16 * 1024;
+/// For CRuby in the form of this many arguments, since its main function keeps the number that it was started with.
+const PAD_ARGUMENTS: usize = 1024;
 
 /// What is booted, and what the plan says about it.
 pub struct Boot<'a> {
@@ -64,7 +68,10 @@ impl Boot<'_> {
         let launcher_size = self.place_launcher(&dir.file("image"))?;
         Point::AfterPlan.reached();
         self.progress.phase(format!("booting {}", self.runtime.label));
-        let (stdout, stderr, output) = self.progress.output().map_err(|error| self.not_started(&error))?;
+        // In a second boot the program says what it has said before, or complains about what the first one left behind.
+        let output =
+            if origins { Ok((Stdio::null(), Stdio::null(), Output::default())) } else { self.progress.output() };
+        let (stdout, stderr, output) = output.map_err(|error| self.not_started(&error))?;
         let mut command = self.command(dir)?;
         let child = command.stdout(stdout).stderr(stderr).spawn();
         // The command holds the writing end of the program's output.
@@ -112,17 +119,20 @@ impl Boot<'_> {
         let freezer = self.installation.freezer()?;
         let mut command = Command::new(&self.runtime.program);
         command.arg0(&self.main.argv[0]).args(self.main.options());
+        command.env_clear().envs(self.environment.for_boot(freezer.as_os_str(), dir.path().as_os_str()));
         match self.runtime.language {
-            Language::Python => command.arg(self.installation.python_front_end()?),
+            // The front end drops the variable.
+            Language::Python => command.arg(self.installation.python_front_end()?).env("SNAPBOOT_PAD", "x".repeat(PAD)),
             Language::Ruby => {
                 command.arg("-r").arg(self.installation.ruby_front_end()?);
                 match self.main.kind {
                     MainKind::Script => command.args(self.main.rest()),
                     _ => command.arg(self.installation.ruby_main_script()?),
-                }
+                };
+                // The front end drops them.
+                command.args(vec!["x".repeat(PAD / PAD_ARGUMENTS - 1); PAD_ARGUMENTS])
             }
         };
-        command.env_clear().envs(self.environment.for_boot(freezer.as_os_str(), dir.path().as_os_str()));
         command.stdin(Stdio::null()).process_group(0);
         fill_descriptors(&mut command).map_err(|error| self.not_started(&error))?;
         Ok(command)

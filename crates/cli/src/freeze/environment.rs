@@ -98,9 +98,6 @@ const TABLE: &[(&str, Rule)] = {
 /// The locale that text is read and written in: the first of these that is not empty.
 const LC_CTYPE: &str = "LC_ALL:LC_CTYPE:LANG";
 
-/// Room in the argv area for new arguments, a larger environment and process titles (bytes). Front ends drop the variable.
-const PAD: usize = 16 * 1024;
-
 /// The table in words, for `snapboot freeze --help`.
 pub fn help() -> String {
     let names = |wanted| {
@@ -149,8 +146,7 @@ impl Environment {
         self.seen.iter().find(|(seen, _)| seen == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// The environment to start the runtime with: what the boot sees, with the freezer in front of LD_PRELOAD and room in
-    /// the argv area.
+    /// The environment to start the runtime with: what the boot sees, with the freezer in front of LD_PRELOAD.
     pub fn for_boot(&self, freezer: &OsStr, control_dir: &OsStr) -> Vec<(OsString, OsString)> {
         let mut preload = freezer.to_owned();
         if let Some(own) = self.value("LD_PRELOAD").filter(|own| !own.is_empty()) {
@@ -164,7 +160,6 @@ impl Environment {
         if self.value("LD_BIND_NOW").is_none() {
             all.push(("LD_BIND_NOW".into(), "snapboot".into()));
         }
-        all.push(("SNAPBOOT_PAD".into(), "x".repeat(PAD).into()));
         // The freezer has fault points of its own.
         all.extend(std::env::var_os("SNAPBOOT_FAULT").map(|value| ("SNAPBOOT_FAULT".into(), value)));
         all

@@ -78,6 +78,7 @@ impl Drop for Progress {
 }
 
 /// The program's output on its way.
+#[derive(Default)]
 pub struct Output(Option<Receiver<()>>);
 
 impl Output {

@@ -6,6 +6,7 @@
 pub mod arch;
 pub mod arena;
 mod entry;
+mod exit;
 pub mod interpose;
 pub mod malloc;
 

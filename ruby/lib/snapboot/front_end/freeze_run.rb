@@ -7,6 +7,8 @@ class FreezeRun
   # measured (bare Ruby, a Rails application): no faster thaw, no faster first request, so it is not done.
   COLLECTIONS = 4
   MERGING_REQUEST = 1 << 16
+  # The last arguments are room in the argv area: as many as `snapboot freeze` (boot.rs) appends.
+  PAD_ARGUMENTS = 1024
 
   # Which process this is, for Snapboot.state.
   attr_reader :state
@@ -23,6 +25,7 @@ class FreezeRun
     @plan = Plan.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
     @report = Report.new(@plan.directory)
     check_runtime
+    ARGV.pop(PAD_ARGUMENTS) unless @plan.simulated?
     Environment.clean
     @environment = Environment.new
     @exit = Exit.new(@feature)

@@ -34,7 +34,7 @@ class MainScript
       name = $0.dup
       script.before_parse { script.run_code("nil\n") }
       2.times { file.set_encoding(Encoding::UTF_8) }
-      $0.replace(name)
+      $0.replace(name) unless $0.frozen?
     end
   end
 
@@ -174,7 +174,7 @@ class MainScript
   # Ruby has two references to the name: the string, and a C pointer to its first buffer, which it compares with "-" to see
   # whether there is a path at all. The copy takes over that buffer, and is kept so that the pointer stays valid.
   def rename(name, pathless:)
-    $0.replace(name) # -r libraries may look at it; Ruby sets it once more
+    $0.replace(name) unless $0.frozen? # -r libraries may look at it, or set their own; Ruby sets it once more
     if pathless
       @name.setbyte(0, 45)
       @name.setbyte(1, 0)
