@@ -8,12 +8,11 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use image::{Head, Item, MappedFile, Process, Record, Section, Tables, TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM};
+use rustix::fs::{fadvise, Advice};
 
 use super::environment::Environment;
 use super::inputs::{Identity, Inputs};
 use super::rehearse::rehearse;
-use rustix::fs::{fadvise, Advice};
-
 use crate::failure::{Failure, Result};
 use crate::fault::Point;
 use crate::info::Info;
@@ -71,6 +70,8 @@ pub fn assemble(image: &Path, output: &Path, parts: &Parts<'_>) -> Result<u64> {
     let file = OpenOptions::new().read(true).write(true).open(image).map_err(cannot)?;
     let size = write(&file, head, &tables.finish(), parts, image)?;
     file.sync_all().map_err(cannot)?;
+    // Whoever runs the image in the moment after the rename must not find it open for writing.
+    drop(file);
     inputs.still_unchanged()?;
     Point::BeforeRename.reached();
     fs::rename(image, output).map_err(|error| Failure::io("write", output, &error))?;
