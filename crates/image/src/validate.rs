@@ -1,7 +1,8 @@
 //! Checks of rows that were read: after them, a row's addresses, offsets and indices may be used.
 
+use crate::x86_64::Registers;
 use crate::{
-    mapping_kind, Descriptor, Error, Head, HotRange, Mapping, Process, Record, Section, SignalAction, Tables,
+    mapping_kind, reserved, Descriptor, Error, Head, HotRange, Mapping, Process, Section, SignalAction, Tables,
     TouchedRange, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
@@ -11,11 +12,29 @@ pub const ADDRESS_END: u64 = 0x7fff_ffff_f000;
 /// More than a process can have open unless an administrator raised the limit.
 pub const MOST_DESCRIPTORS: u32 = 1 << 20;
 
-/// Checks every mapping, descriptor and signal row, and the process row.
+/// Room that the launcher has for the vvar and vdso group (bytes).
+const VDSO_ROOM: u64 = reserved::LEFTOVER_END - reserved::VDSO;
+
+/// PROT_WRITE and PROT_EXEC of the kernel.
+const WRITE: u32 = 2;
+const EXECUTE: u32 = 4;
+
+/// Checks every mapping, descriptor and signal row, the process row and the registers.
 pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
-    let files = tables.bytes(Section::Files).len() / crate::MappedFile::SIZE;
+    let process: Process = tables.one(Section::Process)?;
+    range("the argv area", process.arg_start, process.env_end)?;
+    range("the heap", process.start_brk, process.brk)?;
+    for address in [process.tid_address, process.robust_list, process.stack_end] {
+        at_most("an address of the process", address, ADDRESS_END)?;
+    }
+    let mut needed = Needed::all(&process, &tables.one(Section::Registers)?);
+    let files = tables.rows::<crate::MappedFile>(Section::Files)?.len();
     for mapping in tables.rows::<Mapping>(Section::Mappings)? {
         check_mapping(&mapping, head, files)?;
+        needed.iter_mut().for_each(|place| place.look_at(&mapping));
+    }
+    for place in needed {
+        place.check()?;
     }
     for descriptor in tables.rows::<Descriptor>(Section::Descriptors)? {
         // 0 to 2 are the new process' own.
@@ -41,13 +60,57 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
         }
         seen |= bit;
     }
-    let process: Process = tables.one(Section::Process)?;
-    range("the argv area", process.arg_start, process.env_end)?;
-    range("the heap", process.start_brk, process.brk)?;
-    for address in [process.tid_address, process.robust_list, process.stack_end] {
-        at_most("an address of the process", address, ADDRESS_END)?;
-    }
     Ok(())
+}
+
+/// A place in memory that launcher or kernel use before the frozen process does. If nothing were there, the launcher would
+/// crash where it should fall back.
+struct Needed {
+    what: &'static str,
+    start: u64,
+    end: u64,
+    protection: u32,
+    found: bool,
+}
+
+impl Needed {
+    fn all(process: &Process, registers: &Registers) -> [Needed; 5] {
+        let place = |what, start: u64, size: u64, protection| {
+            // Nothing replaces what has no size.
+            let end = if size == 0 { 0 } else { start.saturating_add(size) };
+            Needed { what, start, end, protection, found: size == 0 }
+        };
+        // The launcher rewrites argv where the kernel put it: in front of the strings, unless these were moved elsewhere.
+        let strings = process.arg_start..process.env_end;
+        let argv = process.start_stack..process.stack_end;
+        let start = if argv.contains(&strings.start) { argv.start } else { strings.start };
+        let rseq_size = if process.rseq_area == 0 { 0 } else { process.rseq_length };
+        [
+            place("the argv area", start, strings.end - start, WRITE),
+            place("the place of the thread id", process.tid_address, 4, WRITE),
+            place("the rseq area", process.rseq_area, rseq_size.into(), WRITE),
+            place("the stack pointer", registers.rsp, 8, WRITE),
+            place("the next instruction", registers.rip, 1, EXECUTE),
+        ]
+    }
+
+    /// Later mappings replace earlier ones.
+    fn look_at(&mut self, mapping: &Mapping) {
+        let replaces = mapping.kind != mapping_kind::COPY && mapping.start < self.end && mapping.end > self.start;
+        if replaces {
+            let inside = mapping.start <= self.start && mapping.end >= self.end;
+            // A file may be shorter than its mapping.
+            let own = matches!(mapping.kind, mapping_kind::IMAGE | mapping_kind::ANONYMOUS | mapping_kind::STACK);
+            self.found = inside && mapping.protection & self.protection != 0 && (own || self.protection != WRITE);
+        }
+    }
+
+    fn check(self) -> Result<(), Error> {
+        if self.found {
+            return Ok(());
+        }
+        Err(Error::OutOfRange { what: self.what, value: self.start })
+    }
 }
 
 fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Error> {
@@ -68,12 +131,15 @@ fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Err
         mapping_kind::IMAGE | mapping_kind::COPY => {
             in_data_pages("the offset of a mapping", mapping.offset, size, head)?;
         }
-        mapping_kind::FILE => at_most("the file of a mapping", mapping.file.into(), (files as u64).wrapping_sub(1))?,
-        mapping_kind::ANONYMOUS | mapping_kind::STACK | mapping_kind::VDSO => {}
+        // Moved to that distance from where the group waits.
+        mapping_kind::VDSO => {
+            at_most("the offset of a part of the vdso", mapping.offset.saturating_add(size), VDSO_ROOM)?;
+        }
+        mapping_kind::FILE | mapping_kind::ANONYMOUS | mapping_kind::STACK => {}
         kind => return Err(Error::OutOfRange { what: "the kind of a mapping", value: kind.into() }),
     }
-    if mapping.file != NO_FILE {
-        at_most("the file of a mapping", mapping.file.into(), (files as u64).wrapping_sub(1))?;
+    if (mapping.file != NO_FILE || mapping.kind == mapping_kind::FILE) && mapping.file as usize >= files {
+        return Err(Error::OutOfRange { what: "the file of a mapping", value: mapping.file.into() });
     }
     Ok(())
 }

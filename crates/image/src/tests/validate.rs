@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::validate::{rows, ADDRESS_END, MOST_DESCRIPTORS};
+use crate::x86_64::Registers;
 use crate::*;
 
 const HEAD: Head = {
@@ -24,10 +25,16 @@ const HEAD: Head = {
     }
 };
 
+/// Where launcher and kernel find what they need.
+const PLACE: u64 = 0x10_0000;
+
 /// One row of each kind, all of them good.
 #[derive(Clone, Copy)]
 struct Rows {
+    /// Mapped at [`PLACE`].
+    base: Mapping,
     mapping: Mapping,
+    registers: Registers,
     descriptor: Descriptor,
     signals: [SignalAction; 2],
     process: Process,
@@ -36,6 +43,8 @@ struct Rows {
 }
 
 fn good() -> Rows {
+    let (start, end) = (PLACE, PLACE + PAGE);
+    let base = Mapping { start, end, offset: 0, protection: 7, kind: mapping_kind::ANONYMOUS, file: NO_FILE, flags: 0 };
     let mapping = Mapping {
         start: 0x40_0000,
         end: 0x40_0000 + 2 * PAGE,
@@ -47,10 +56,22 @@ fn good() -> Rows {
     };
     let descriptor = Descriptor { number: 3, kind: descriptor_kind::EVENTFD, ..Descriptor::default() };
     let signals = [2, 64].map(|number| SignalAction { number, ..SignalAction::default() });
-    let process = Process { start_brk: PAGE, brk: 2 * PAGE, arg_start: PAGE, env_end: PAGE, ..Process::default() };
+    let process = Process {
+        start_brk: PAGE,
+        brk: 2 * PAGE,
+        start_stack: PLACE,
+        arg_start: PLACE + 64,
+        env_end: PLACE + 128,
+        stack_end: PLACE + PAGE,
+        tid_address: PLACE + 200,
+        rseq_area: PLACE + 256,
+        rseq_length: 32,
+        ..Process::default()
+    };
+    let registers = Registers { rsp: PLACE + 512, rip: PLACE + 1024, ..Registers::default() };
     let hot = HotRange { start: mapping.start, end: mapping.end };
     let touched = TouchedRange { offset: mapping.offset, size: PAGE };
-    Rows { mapping, descriptor, signals, process, hot, touched }
+    Rows { base, mapping, registers, descriptor, signals, process, hot, touched }
 }
 
 fn tables(all: &Rows) -> Vec<u8> {
@@ -59,7 +80,9 @@ fn tables(all: &Rows) -> Vec<u8> {
     assert_eq!(writer.text(b""), Text::default());
     let path = writer.text(b"/lib/a.so");
     writer.push(Section::Files, &MappedFile { path, ..MappedFile::default() });
+    writer.push(Section::Mappings, &all.base);
     writer.push(Section::Mappings, &all.mapping);
+    writer.push(Section::Registers, &all.registers);
     writer.push(Section::Descriptors, &all.descriptor);
     writer.push(Section::Hot, &all.hot);
     writer.push(Section::Touched, &all.touched);
@@ -91,6 +114,8 @@ fn good_rows_pass() {
     for kind in [mapping_kind::ANONYMOUS, mapping_kind::STACK, mapping_kind::VDSO] {
         assert_eq!(checked(|all| all.mapping.kind = kind), Ok(()));
     }
+    assert_eq!(checked(|all| all.process.rseq_area = 0), Ok(()));
+    assert_eq!(checked(|all| all.process.env_end = all.process.arg_start), Ok(()));
 }
 
 #[test]
@@ -135,6 +160,65 @@ fn pages_come_from_the_data_pages_and_files_from_the_files() {
     }
     assert_eq!(wrong(|all| all.mapping.file = 1), "the file of a mapping");
     assert_eq!(wrong(|all| all.mapping.kind = mapping_kind::FILE), "the file of a mapping");
+}
+
+/// The number of rows went below zero, and every row was inside.
+#[test]
+fn no_mapping_has_a_file_where_there_are_no_files() {
+    let all = good();
+    for file in [0, 1, NO_FILE] {
+        let mut writer = TablesWriter::new();
+        writer.push(Section::Process, &all.process);
+        writer.push(Section::Registers, &all.registers);
+        writer.push(Section::Mappings, &Mapping { kind: mapping_kind::FILE, offset: 0, file, ..all.mapping });
+        let bytes = writer.finish();
+        let error = rows(&Tables::parse_unchecked_sum(&bytes).unwrap(), &HEAD).unwrap_err();
+        assert_eq!(error, Error::OutOfRange { what: "the file of a mapping", value: file.into() });
+    }
+}
+
+/// A part that waited elsewhere would have replaced memory of the launcher.
+#[test]
+fn parts_of_the_vdso_stay_inside_the_room_where_they_wait() {
+    let put = |offset| move |all: &mut Rows| (all.mapping.kind, all.mapping.offset) = (mapping_kind::VDSO, offset);
+    let room = reserved::LEFTOVER_END - reserved::VDSO;
+    assert_eq!(checked(put(room - 2 * PAGE)), Ok(()));
+    for offset in [room - PAGE, room, RESERVED_START.wrapping_sub(reserved::VDSO), u64::MAX - PAGE + 1] {
+        assert_eq!(wrong(put(offset)), "the offset of a part of the vdso");
+    }
+}
+
+/// The launcher crashed where it should have fallen back.
+#[test]
+fn what_launcher_and_kernel_write_to_is_writable_memory() {
+    assert_eq!(wrong(|all| all.process.arg_start = PLACE - 1), "the argv area");
+    assert_eq!(wrong(|all| all.process.env_end = PLACE + PAGE + 1), "the argv area");
+    assert_eq!(wrong(|all| all.process.start_stack = PLACE - 8), "the argv area");
+    for address in [0, PLACE - 1, PLACE + PAGE - 3, PLACE + PAGE] {
+        assert_eq!(wrong(|all| all.process.tid_address = address), "the place of the thread id");
+    }
+    for address in [32, PLACE - 32, PLACE + PAGE - 16, u64::MAX] {
+        assert_eq!(wrong(|all| all.process.rseq_area = address), "the rseq area");
+    }
+    assert_eq!(wrong(|all| all.registers.rsp = PLACE + PAGE), "the stack pointer");
+    assert_eq!(wrong(|all| all.registers.rip = PLACE + PAGE), "the next instruction");
+    assert_eq!(wrong(|all| all.base.protection = 3), "the next instruction");
+    assert_eq!(wrong(|all| all.base.protection = 5), "the argv area");
+    assert_eq!(wrong(|all| (all.base.kind, all.base.file) = (mapping_kind::FILE, 0)), "the argv area");
+}
+
+#[test]
+fn a_later_mapping_replaces_an_earlier_one() {
+    let over = |kind, protection| {
+        move |all: &mut Rows| {
+            let (start, end) = (PLACE, PLACE + PAGE);
+            all.mapping = Mapping { start, end, kind, protection, ..all.mapping };
+        }
+    };
+    assert_eq!(checked(over(mapping_kind::IMAGE, 7)), Ok(()));
+    assert_eq!(checked(over(mapping_kind::COPY, 0)), Ok(()), "a copy fills what is there");
+    assert_eq!(wrong(over(mapping_kind::IMAGE, 5)), "the argv area");
+    assert_eq!(wrong(over(mapping_kind::IMAGE, 3)), "the next instruction");
 }
 
 #[test]
