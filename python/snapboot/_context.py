@@ -4,7 +4,7 @@ import _signal
 import posix
 import sys
 
-from . import _arguments, _entropy, _environment, _main, _plan, _search_path, _streams
+from . import _arguments, _entropy, _environment, _main, _plan, _process, _search_path, _streams
 
 
 class Context:
@@ -57,7 +57,7 @@ class Context:
         self.arguments = arguments
         main = _arguments.parse(arguments[self.plan.main_index :])
         if main is None:
-            raise _main.Fallback
+            raise _main.Fallback("the interpreter is asked for what it decides at its start, or cannot do")
         for number in self.environment.renew(environment):
             _signal.signal(number, _signal.SIG_IGN)
         self._renew_user_site()
@@ -66,7 +66,7 @@ class Context:
         try:
             self.streams.renew()
         except IsADirectoryError:
-            raise _main.Fallback from None
+            raise _main.Fallback("a standard stream is a directory") from None
         self.entropy.renew()
         if self.logging is not None:
             now = sys.modules["time"]
@@ -81,12 +81,24 @@ class Context:
         module = sys.modules["__main__"]
         return module if sys.getrefcount(module) > 3 else _main.new_main_module()
 
-    def fall_back(self):
-        """Runs the command the ordinary way, in this process. Never returns."""
+    def fall_back(self, reason):
+        """Runs the command the ordinary way, in this process. Never returns.
+
+        reason: why, for those who ask with SNAPBOOT_LOG; the launcher says its own reasons in the same form.
+        """
+        # As the process was given it: what the boot has changed is nothing to an ordinary start.
+        environment = dict(entry.split(b"=", 1) for entry in reversed(_process.environment()) if b"=" in entry)
+        environment.pop(_environment.IGNORED, None)
+        if environment.get(b"SNAPBOOT_LOG", b"0") not in (b"", b"0"):
+            try:
+                posix.write(2, b"snapboot: %s; starting the ordinary way\n" % _plan.encode(str(reason)))
+            except OSError:
+                pass  # nobody hears it
         for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # which the interpreter ignores, and an exec passes on
             _signal.signal(number, _signal.SIG_DFL)
         try:
-            posix.execv(self.executable, [_plan.encode(argument) for argument in self.arguments])
+            arguments = [_plan.encode(argument) for argument in self.arguments]
+            posix.execve(self.executable, arguments, {name: environment[name] for name in reversed(environment)})
         except OSError as error:
             posix.write(2, b"snapboot: cannot run %s: %s\n" % (_plan.encode(self.executable), str(error).encode()))
         posix._exit(127)
@@ -133,7 +145,7 @@ class Context:
             if site.USER_SITE not in sys.path:
                 site.USER_BASE, site.USER_SITE = base, new
                 return
-        raise _main.Fallback
+        raise _main.Fallback("HOME leads to other packages of the user")
 
 
 def _user_site():

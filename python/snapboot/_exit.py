@@ -7,6 +7,7 @@ released, since releasing it may run the program's code. `gc.freeze` at the free
 import _io
 import _signal
 import _weakref
+import builtins
 import gc
 import posix
 import sys
@@ -32,6 +33,8 @@ class Exit:
         self._files = []
         self._old_collections = 0
         self.from_file = False
+        # What the interpreter brings back at its end: the builtins from before `io` and `site` added theirs.
+        self._builtins = {name: thing for name, thing in builtins.__dict__.items() if name not in ADDED_BUILTINS}
 
     def settle(self):
         """Notes what is in the frozen heap that has something to do at the end. To be called right before gc.freeze."""
@@ -51,29 +54,61 @@ class Exit:
         self._old_collections = gc.get_stats()[1]["collections"]
 
     def leave(self, holder):
-        """Ends the process as the interpreter does after the main part.
+        """Ends the process as the interpreter does after the main part. To be called by a _trampoline.Trampoline, last thing.
 
         holder: a list with the exception that the main part ended with, or None; it is emptied, so that nobody
-        hangs on to the exception. Never returns.
+        hangs on to the exception. Exit handlers see no frame of the front end: they are called after this has returned.
         """
+        if self._begin(holder):
+            return
+        atexit = sys.modules.get("atexit")
+        if atexit is None:
+            self._end()
+        _trampoline.call_next(atexit._run_exitfuncs, self._end)
+
+    def leave_now(self, error):
+        """The same from anywhere, after an error. Never returns."""
+        self._begin([error])
+        try:
+            if "atexit" in sys.modules:
+                sys.modules["atexit"]._run_exitfuncs()
+        except BaseException:
+            pass  # shown by then
+        self._end()
+
+    def _begin(self, holder):
+        """Up to the exit handlers. Returns True when the interpreter itself is to go on: with an interactive session."""
         error = holder.pop()
         if self.from_file:
             # After a script, and nothing else, the interpreter flushes before it looks at what came of it.
             self._flush(sys.__dict__.get("stderr"), False)
             self._flush(sys.__dict__.get("stdout"), False)
-        status = 0
-        interrupted = False
+        self._status = 0
+        self._interrupted = False
         if error is not None:
-            interrupted = type(error) is KeyboardInterrupt
-            status = self._report(error)
-            del error
+            self._interrupted = type(error) is KeyboardInterrupt
+            self._status = self._report(error)
+        if _wants_session() and not isinstance(error, SystemExit):
+            return True
+        del error
+        threading = sys.modules.get("threading")
+        if threading is not None:
+            try:
+                threading._shutdown()
+            except BaseException as error:
+                self._ignore(error, None if WORDED else threading, "threading shutdown")
+        return False
+
+    def _end(self):
+        """What follows the exit handlers. Never returns."""
+        status = self._status
         try:
             if not self._finalize():
                 status = FLUSH_FAILED
         except BaseException as error:
             sys.__excepthook__(type(error), error, error.__traceback__)
         finally:
-            if interrupted:
+            if self._interrupted:
                 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
                 posix.kill(posix.getpid(), _signal.SIGINT)
                 status = 128 + _signal.SIGINT
@@ -120,20 +155,7 @@ class Exit:
         return 1
 
     def _finalize(self):
-        """Py_FinalizeEx, up to where it frees everything. Returns False when output was lost."""
-        modules = sys.modules
-        threading = modules.get("threading")
-        if threading is not None:
-            try:
-                threading._shutdown()
-            except BaseException as error:
-                self._ignore(error, None if WORDED else threading, "threading shutdown")
-        atexit = modules.get("atexit")
-        if atexit is not None:
-            try:
-                atexit._run_exitfuncs()
-            except BaseException:
-                pass  # shown by then
+        """Py_FinalizeEx from there, up to where it frees everything. Returns False when output was lost."""
         kept = self._flush(sys.__dict__.get("stdout"), True)
         kept = self._flush(sys.__dict__.get("stderr"), False) and kept
         self._release()
@@ -173,7 +195,7 @@ class Exit:
                 names[name] = None
         for name in ("stdin", "stdout", "stderr"):
             names[name] = names["__" + name + "__"]
-        sys.modules["builtins"].__dict__["_"] = None
+        builtins.__dict__["_"] = None
         new = ["__main__"]
         for name in reversed(modules):
             if name == self._last_module:
@@ -194,6 +216,9 @@ class Exit:
         last.reverse()
         for _ in range(len(last)):
             _from_outside(last.pop)
+        names = builtins.__dict__
+        names.clear()
+        names.update(self._builtins)
         self._collect()
         for reference in reversed(alive):
             module = reference()
@@ -249,6 +274,16 @@ def _clear(names):
         if type(name) is str and name != "__builtins__" and not (name[:1] == "_" and name[1:2] != "_"):
             if names[name] is not None:
                 names[name] = None
+
+
+def _wants_session():
+    """Whether the program has asked for an interactive session after it, by setting PYTHONINSPECT on a terminal."""
+    loaded = sys.modules.get("os")
+    try:
+        names = posix.environ if loaded is None else loaded.environ._data
+        return bool(names.get(b"PYTHONINSPECT")) and not sys.flags.ignore_environment and posix.isatty(0)
+    except (AttributeError, OSError):
+        return False
 
 
 def _standard_files():
@@ -343,6 +378,7 @@ def _unraisable_arguments_type():
     return seen[0]
 
 
+ADDED_BUILTINS = ("open", "exit", "quit", "copyright", "credits", "license", "help", "_")
 FOLDER = __file__.rpartition("/")[0] + "/_"
 LAST_EXC = sys.version_info >= (3, 12)
 WORDED = sys.version_info >= (3, 13)

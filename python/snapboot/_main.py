@@ -12,7 +12,7 @@ function = type(lambda: None)
 
 
 class Fallback(Exception):
-    """Only an ordinary start can do this."""
+    """Only an ordinary start can do this. Says why."""
 
 
 def new_main_module():
@@ -62,7 +62,7 @@ class Prepared:
 def compile_script(source, filename):
     """Compiles a script. Raises SyntaxError, or Fallback for what is not Python source."""
     if b"\0" in source or filename.endswith(".pyc") or source[:2] == PYC_MAGIC:
-        raise Fallback
+        raise Fallback(filename + " is not Python source")
     return compile(source, filename, "exec", 0, True)
 
 
@@ -96,8 +96,8 @@ def call_of(main, module, prepared=None):
     if code is None:
         try:
             code = compile_script(_plan.read_file(_plan.encode(filename)), filename)
-        except (OSError, SyntaxError, ValueError, OverflowError):
-            raise Fallback from None
+        except (OSError, SyntaxError, ValueError, OverflowError) as error:
+            raise Fallback(CANNOT_COMPILE % type(error).__name__) from None
     return function(code, _as_file(names, filename, SourceFileLoader("__main__", filename)))
 
 
@@ -114,8 +114,8 @@ def _compile_code(text):
     try:
         text.encode()
         code = compile(text, "<string>", "exec", IGNORE_COOKIE, True)
-    except (SyntaxError, ValueError, OverflowError):
-        raise Fallback from None
+    except (SyntaxError, ValueError, OverflowError) as error:
+        raise Fallback(CANNOT_COMPILE % type(error).__name__) from None
     if CODE_IN_LINECACHE:
         import linecache
 
@@ -130,7 +130,7 @@ def _compile_stdin():
         start = None
     try:
         if posix.isatty(0):
-            raise Fallback  # an interactive session
+            raise Fallback("the program is an interactive session")
         return compile_script(_plan.read_all(0), "<stdin>"), None
     except (Fallback, OSError, SyntaxError, ValueError) as error:
         if start is not None:
@@ -138,7 +138,9 @@ def _compile_stdin():
         elif isinstance(error, SyntaxError):
             # The input cannot be read a second time: the error is the program's end.
             return None, error.with_traceback(None)
-        raise Fallback from None
+        if isinstance(error, Fallback):
+            raise
+        raise Fallback(CANNOT_COMPILE % type(error).__name__) from None
 
 
 def _raise(error):
@@ -152,6 +154,7 @@ def _runpy(name, as_module):
     return function(run.__code__, run.__globals__, run.__name__, (name, as_module))
 
 
+CANNOT_COMPILE = "the program cannot be read or compiled (%s)"
 # CPython makes the script's path absolute since 3.9, and keeps the source of -c for tracebacks since 3.13.
 ABSOLUTE_SCRIPT = sys.version_info >= (3, 9)
 CODE_IN_LINECACHE = sys.version_info >= (3, 13)

@@ -101,14 +101,14 @@ class Freeze:
         environment = _process.environment()
         try:
             main = self.context.renew(_process.arguments(), environment)
-        except _main.Fallback:
-            self.context.fall_back()
+        except _main.Fallback as reason:
+            self.context.fall_back(reason)
         if b"SNAPBOOT_REHEARSE=1" in environment:
             self._rehearse()
         try:
             self.front_end.run_after()
         except BaseException as error:
-            self.exit.leave([error])
+            self.exit.leave_now(error)
         return main
 
     def _rehearse(self):
@@ -123,17 +123,17 @@ class Freeze:
     def _start(self, main, leave):
         try:
             call = _main.call_of(main, self.context.main_module(), self.context.prepared)
-        except _main.Fallback:
+        except _main.Fallback as reason:
             if self.running:
                 self._end(_fork.USER_MISTAKE, "the script cannot be compiled; run it the ordinary way to see why")
-            self.context.fall_back()
+            self.context.fall_back(reason)
         self.exit.from_file = main.kind in ("script", "stdin")
         _trampoline.Trampoline(call, leave)
 
     def _never_reached(self, holder):
         """The main part ended. In the thawed process, as it should; while freezing, before it came to its freeze point."""
         if self.front_end.state == "thawed":
-            self.exit.leave(holder)
+            return self.exit.leave(holder)
         error = holder.pop()
         if error is not None:
             self._raised(error, "the program ended before it came to snapboot.freeze_point()")

@@ -2,7 +2,8 @@
 
 A front end that is seen in `sys._getframe`, `inspect.stack`, in tracebacks and in `warnings.warn(..., stacklevel=2)` would make
 a thawed program different from an ordinary one. So the front end returns from all its functions, and from `_freeze.py`
-itself, and lets CPython call: after a script has run, it calls `sys.stderr.flush()`, from C.
+itself, and lets CPython call: after a script has run, it calls `sys.stderr.flush()` and then `sys.stdout.flush()`, from C. The first
+is the main part, the second the exit handlers.
 
 `close` of an `_io` object, which is written in C too, does the rest: it calls the object's `flush`, puts an exception
 of it aside, then sets an attribute, and chains the exception to the one that is raised there.
@@ -20,6 +21,7 @@ class Then(_io._IOBase):
         self.__dict__["then"] = then
 
     def __setattr__(self, name, value):
+        self.__dict__[name] = value  # closed: nobody closes it once more
         self.__dict__["flush"] = None  # so that what `first` refers to ends when its time has come
         self.then()
 
@@ -32,18 +34,11 @@ class Trampoline:
     """Stands in for `sys.stderr` from the return of `_freeze.py` to the call of the main part."""
 
     def __init__(self, first, leave):
-        """first: called without arguments, no frame beneath. leave: called with the exception it raised, or None; never
-        returns."""
-        self._stderr = sys.stderr
+        """first: called without arguments, no frame beneath. leave: called with the exception it raised, or None; when it
+        returns, the interpreter goes on to flush `sys.stdout`, see `call_next`."""
         self._ended = Ended()
         self._leave = leave
-        self._outer = Then(Then(first, self._raise).close, self._finish)
-        sys.stderr = self
-
-    @property
-    def flush(self):
-        sys.stderr = self._stderr
-        return self._outer.close
+        self._stand_in = StandIn("stderr", Then(Then(first, self._raise).close, self._finish).close)
 
     def _raise(self):
         raise self._ended
@@ -54,3 +49,31 @@ class Trampoline:
         ended.__context__ = None
         leave = self._leave
         leave([error])
+
+
+class StandIn:
+    """Stands in for a stream of `sys` until it is flushed: that calls something else, and brings the stream back."""
+
+    def __init__(self, name, call):
+        self._name = name
+        self._missing = name not in sys.__dict__
+        self._stream = sys.__dict__.get(name)
+        self._call = call
+        sys.__dict__[name] = self
+
+    @property
+    def flush(self):
+        if self._missing:
+            del sys.__dict__[self._name]
+        else:
+            sys.__dict__[self._name] = self._stream
+        return self._call
+
+
+def call_next(first, then):
+    """To be called at the end of a Trampoline's `leave`: both are called after its return, `first` with no frame beneath it,
+    and what it raises is forgotten; `then` never returns."""
+    KEPT.append(StandIn("stdout", Then(first, then).close))
+
+
+KEPT = []  # the interpreter does not hold on to what it flushes

@@ -23,7 +23,7 @@ class Context
     @words = File.binread(@command_line_file).split("\0", -1)
     @words.pop
     @words.each { |word| word.force_encoding(@encoding) unless binary?(word) }
-    fall_back if hole?
+    fall_back("a standard stream is closed") if hole?
   end
 
   # Does what can be done before the thaw without an effect.
@@ -55,13 +55,20 @@ class Context
     ARGV.replace(arguments.each(&:freeze))
   end
 
-  # Runs the original command the ordinary way. Does not return.
-  def fall_back
+  # Runs the original command the ordinary way. Does not return. Says +reason+ as the launcher says its own.
+  def fall_back(reason)
+    log("snapboot: #{reason}; starting the ordinary way\n") unless ["", "0"].include?(ENV.fetch("SNAPBOOT_LOG", ""))
     ENV.delete("SNAPBOOT_IGNORED")
     exec([@interpreter, @words[0]], *@words[1..])
   end
 
   private
+
+  def log(line)
+    STDERR.syswrite(line) unless STDERR.close_on_exec? # see #hole?
+  rescue IOError, SystemCallError
+    nil # nobody hears it
+  end
 
   # True when a standard stream was closed. Its number may by now belong to a descriptor that Ruby has opened for itself
   # after the fork; such a one is closed on exec, as no descriptor is that a process starts with.

@@ -19,7 +19,8 @@ class Exit
     @quick = false
   end
 
-  # To be called right before the freeze; +stream+ is the main script, which Ruby closes unless it has a DATA part.
+  # To be called right before the freeze; +stream+ is the main script, which Ruby closes unless it has a DATA part;
+  # nil when that is empty.
   def prepare(stream)
     return unless @possible
 
@@ -86,7 +87,7 @@ class Exit
     Dir.open(DESCRIPTORS) do |directory|
       names = directory.children
       names.delete(directory.fileno.to_s)
-      names.delete(@stream.fileno.to_s) unless @stream.closed?
+      names.delete(@stream.fileno.to_s) unless @stream.nil? || @stream.closed?
       names
     end
   end

@@ -53,6 +53,9 @@ class FreezeRun
   end
 
   def take_main_script
+    # Ruby drops an empty script at once, and comes straight to its end.
+    return at_exit { default_freeze_point } if @plan.main == :script && File.zero?(@plan.value("script"))
+
     @script = MainScript.new
     @script.prepare_exchange unless @plan.main == :script
     @script.before_parse { default_freeze_point }
@@ -95,7 +98,7 @@ class FreezeRun
   def freeze
     prepare_program
     @context = Context.new(@plan, @environment)
-    @exit.prepare(@script.stream)
+    @exit.prepare(@script&.stream)
     rehearse
     ENV["SNAPBOOT_ARM"] = @plan.directory
     # A large request makes malloc merge what the collections have freed: now, not page by page in every thaw.
@@ -169,7 +172,9 @@ class FreezeRun
     end
 
     command = CommandLine.new(@context.main_words)
-    @context.fall_back unless command.honoured? && !(command.changes_preload? && preloaded?) && take(command)
+    @context.fall_back("Ruby is asked for what it decides at its start, or cannot do") unless command.honoured?
+    @context.fall_back("an option may change what was preloaded") if command.changes_preload? && preloaded?
+    @context.fall_back("only Ruby itself can read the program") unless take(command)
     @context.refresh_arguments(command.arguments)
     after_thaw
     apply_options(command)

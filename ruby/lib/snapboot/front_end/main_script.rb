@@ -85,13 +85,22 @@ class MainScript
     false # Ruby's own message for a missing or unreadable script is wanted
   end
 
-  # Runs what standard input holds.
+  # Runs what standard input holds. As in an ordinary start its lines come from STDIN, so that what follows the program is
+  # left there. False when it cannot, with STDIN as it was.
   def run_stdin
-    @stream.reopen(STDIN)
-    return false unless skip_shebang
+    input = StandardInput.new
+    text = input.program
+    supply_any(text)
+    return input.put_back(text) unless skip_shebang
 
     @encoding = Encoding.find("locale")
+    on_set_encoding do |encodings|
+      stop_watching
+      input.take_over(encodings)
+    end
     rename("-", pathless: true)
+  rescue IOError, SystemCallError
+    false
   end
 
   # The encoding of the source, when it is not the one that Ruby takes for files.
@@ -152,6 +161,11 @@ class MainScript
       reader.close
     end
     true
+  end
+
+  # Text of any size, through a file without a name if it must be.
+  def supply_any(text)
+    @stream.reopen(StandardInput.nameless(text)) unless supply(text)
   end
 
   # Ruby drops the text of a first line that names it, and obeys the options in it. False for lines it treats otherwise.

@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+# A program that comes from standard input. Ruby reads its lines from STDIN up to __END__, where DATA begins, which is STDIN
+# too.
+class StandardInput
+  END_OF_PROGRAM = /\A__END__\r?\n?\z/
+
+  # A file without a name that holds +text+, to be read from its beginning. Raises SystemCallError.
+  def self.nameless(text)
+    file = File.open("/tmp", File::RDWR | File::TMPFILE, 0o600)
+    file.binmode
+    file.write(text)
+    file.rewind
+    file
+  end
+
+  def initialize
+    @start = position
+    @data = false
+  end
+
+  # Reads the program, without __END__. Raises IOError or SystemCallError.
+  def program
+    number = $.
+    text = String.new(encoding: Encoding.find("locale"))
+    while (line = STDIN.gets("\n"))
+      break @data = true if line.b.match?(END_OF_PROGRAM) && complete?(text)
+
+      text << line
+    end
+    $. = number
+    text
+  end
+
+  # Undoes the reading. Returns false. Raises IOError or SystemCallError.
+  def put_back(text)
+    if @start
+      STDIN.pos = @start
+    else
+      STDIN.reopen(self.class.nameless(text + (@data ? "__END__\n" : "") + STDIN.read))
+    end
+    false
+  end
+
+  # Does to STDIN what Ruby does to the file that it has parsed.
+  def take_over(encodings)
+    STDIN.set_encoding(*encodings)
+    Object.const_set(:DATA, STDIN) if @data
+  end
+
+  private
+
+  def position
+    STDIN.pos
+  rescue SystemCallError
+    nil # a pipe or a terminal
+  end
+
+  # Whether __END__ may follow here: in a text or a comment that goes on, it is part of that.
+  def complete?(text)
+    verbose = $VERBOSE
+    $VERBOSE = nil
+    RubyVM::InstructionSequence.compile(text)
+  rescue SyntaxError
+    false
+  ensure
+    $VERBOSE = verbose
+  end
+end
