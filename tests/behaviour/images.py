@@ -21,16 +21,13 @@ class CannotFreeze(Exception):
 
 
 def interpreters():
-    """The interpreters to test: name -> path. One CPython and Ruby; SNAPBOOT_PYTHONS=all for every CPython that pyenv has."""
-    found = {}
-    if os.environ.get("SNAPBOOT_PYTHONS") == "all":
-        versions = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
-        for folder in sorted(versions.glob("3.*"), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)]):
-            version = tuple(int(number) for number in re.findall(r"\d+", folder.name)[:2])
-            if version >= OLDEST and (folder / "bin/python").exists():
-                found["python%d.%d" % version] = str(folder / "bin/python")
-    if not found:
-        found["python%d.%d" % sys.version_info[:2]] = os.path.realpath(sys._base_executable)
+    """The interpreters to test: name -> path. This CPython first, then the others that pyenv has, then Ruby."""
+    found = {"python%d.%d" % sys.version_info[:2]: os.path.realpath(sys._base_executable)}
+    versions = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
+    for folder in sorted(versions.glob("3.*"), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)]):
+        version = tuple(int(number) for number in re.findall(r"\d+", folder.name)[:2])
+        if version >= OLDEST and (folder / "bin/python").exists():
+            found.setdefault("python%d.%d" % version, str(folder / "bin/python"))
     ruby = shutil.which("ruby")
     if ruby:
         found["ruby"] = ruby

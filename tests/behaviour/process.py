@@ -15,6 +15,7 @@ import termios
 import time
 
 SECONDS = 60
+ENDS = 5
 WINDOW = (33, 117)  # rows and columns: what no default would be
 
 
@@ -235,7 +236,7 @@ class Terminal(Streams):
         modes[3] |= termios.ICANON | termios.ISIG | termios.ECHO
         termios.tcsetattr(slave, termios.TCSANOW, modes)
         if stdin is not None:
-            os.write(self.master, stdin + b"\x04")
+            os.write(self.master, stdin + b"\x04" * ENDS)  # one for each time that the program reads on after the end
         self.sources = {self.master: 0}
         self.child = (slave, slave, slave)
 
