@@ -6,6 +6,7 @@ README.md describes the keys. A key that is not described there, or a case witho
 import dataclasses
 import pathlib
 import re
+
 import tomllib
 
 FOLDER = pathlib.Path(__file__).parent / "cases"
