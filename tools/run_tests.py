@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs every test suite, shows what they print, and sums them up in a plain last line: N passed, N failed, N skipped.
 
-The suites: cargo's; pytest for tests/ and python/; minitest for tests/ruby/ and ruby/. They run at the same time, and their
-output is shown one suite after the other. A suite that cannot run here counts as one skipped test and says why; one that
-ends badly without naming a failed test counts as one failed.
+The suites: cargo's; pytest for tests/, with tests/runtimes a suite of its own since it takes the longest; minitest for
+tests/ruby/ and ruby/. They run at the same time, and their output is shown one suite after the other. A suite that cannot
+run here counts as one skipped test and says why; one that ends badly without naming a failed test counts as one failed.
 
     tools/run_tests.py                all suites
     tools/run_tests.py rust python    some; what follows -- goes to pytest
@@ -28,6 +28,7 @@ SUITE_SECONDS = 1500
 # Variables that act on the runtimes under test; a suite sets the ones that it is about.
 REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "LD_", "MALLOC_", "SNAPBOOT_")
 REMOVED += ("MAKE", "MFLAGS")  # from the make that may have started this
+RUNTIMES = "tests/runtimes"
 
 
 class Count:
@@ -119,12 +120,19 @@ def rust(suite: Suite) -> tuple[Count, int]:
 
 
 def python(suite: Suite) -> tuple[Count, int]:
-    directories = [name for name in ("tests", "python") if tests("test_*.py", name)]
-    report = WORK / "pytest.xml"
+    return pytest(suite, ["tests", f"--ignore={RUNTIMES}"])
+
+
+def runtimes(suite: Suite) -> tuple[Count, int]:
+    return pytest(suite, [RUNTIMES])
+
+
+def pytest(suite: Suite, arguments: list[str]) -> tuple[Count, int]:
+    report = WORK / f"{suite.name}.xml"
     report.unlink(missing_ok=True)
     options = ["-q", "-rs", "-o", f"cache_dir={WORK / 'pytest-cache'}", f"--junitxml={report}"]
     interpreter = workloads.prepare("tools")["python"]
-    _, status = suite.command([interpreter, "-m", "pytest", *options, *(suite.arguments or directories)])
+    _, status = suite.command([interpreter, "-m", "pytest", *options, *(suite.arguments or arguments)])
     if not report.exists():
         return Count(), status
     total = Count()
@@ -152,7 +160,7 @@ def ruby(suite: Suite) -> tuple[Count, int]:
     return count, status
 
 
-SUITES = {"rust": rust, "python": python, "ruby": ruby}
+SUITES = {"rust": rust, "python": python, "runtimes": runtimes, "ruby": ruby}
 
 
 def main() -> int:

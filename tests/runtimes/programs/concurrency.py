@@ -98,7 +98,9 @@ def shared():
 
     memory = shared_memory.SharedMemory(create=True, size=100)
     memory.buf[:3] = b"abc"
-    print(bytes(shared_memory.SharedMemory(memory.name).buf[:3]))
+    again = shared_memory.SharedMemory(memory.name)
+    print(bytes(again.buf[:3]))
+    again.close()
     memory.close()
     memory.unlink()
 
