@@ -82,7 +82,8 @@ impl Head {
         if head.pages_size % PAGE != 0 {
             return Err(Error::OutOfRange { what: "the size of the data pages", value: head.pages_size });
         }
-        if head.pages_offset + head.pages_size > head.tables_offset {
+        let (pages_end, tables_end) = (head.pages_offset + head.pages_size, head.tables_offset + head.tables_size);
+        if pages_end > head.tables_offset && tables_end > head.pages_offset {
             return Err(Error::OutOfRange { what: "the offset of the tables", value: head.tables_offset });
         }
         if head.tables_size > MOST_TABLES {

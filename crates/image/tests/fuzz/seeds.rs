@@ -1,0 +1,164 @@
+//! Heads and tables as the writer makes them, for the fuzzer to spoil.
+
+use image::x86_64::Registers;
+use image::{
+    descriptor_kind, mapping_kind, process_flag, Descriptor, Head, HotRange, Input, Item, MappedFile, Mapping,
+    Platform, Process, Record, Section, SignalAction, Tables, TablesWriter, TouchedRange, Variable, HEAD_ROOM, NO_FILE,
+    PAGE,
+};
+
+use crate::read::Pieces;
+
+/// Where the data pages start, and how many bytes they have.
+const PAGES: (u64, u64) = (6 * PAGE, 8 * PAGE);
+
+/// Head and tables that can be changed, and where their fields are.
+#[derive(Clone)]
+pub struct Seed {
+    /// Size of the file.
+    pub file_size: u64,
+    /// Head and command, without the zeros at the end.
+    pub room: Vec<u8>,
+    /// The tables.
+    pub tables: Vec<u8>,
+    /// Fields of the head: offset and size.
+    pub head_fields: Vec<(usize, usize)>,
+    /// Fields of directory and rows: offset in the tables and size.
+    pub table_fields: Vec<(usize, usize)>,
+}
+
+impl Seed {
+    fn new(command: &[&[u8]], tables: Vec<u8>) -> Seed {
+        let tables_offset = PAGES.0 + PAGES.1;
+        let head = Head {
+            pages_offset: PAGES.0,
+            pages_size: PAGES.1,
+            tables_offset,
+            tables_size: tables.len() as u64,
+            tables_sum: image::checksum(&tables),
+            file_size: tables_offset + tables.len() as u64,
+            ..Head::default()
+        };
+        let mut room = vec![0; HEAD_ROOM];
+        head.write(command.iter().copied(), &mut room).unwrap();
+        room.truncate(room.iter().rposition(|&byte| byte != 0).unwrap() + 1);
+        let head_fields = Head::FIELDS.iter().map(|field| (field.offset, field.size)).collect();
+        let table_fields = fields(&tables);
+        Seed { file_size: head.file_size, room, tables, head_fields, table_fields }
+    }
+
+    /// What the body of the fuzz target takes.
+    pub fn bytes(&self) -> Vec<u8> {
+        Pieces { file_size: self.file_size, room: &self.room, tables: &self.tables }.join()
+    }
+}
+
+/// Where the fields of directory and rows are.
+fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let tables = Tables::parse_unchecked_sum(bytes).unwrap();
+    let mut found = vec![(0, 4), (4, 4)];
+    let mut add = |range: std::ops::Range<usize>, fields: &[image::Field], size: usize| {
+        for row in range.step_by(size) {
+            found.extend(fields.iter().map(|field| (row + field.offset, field.size)));
+        }
+    };
+    let sections = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
+    add(8..8 + sections * image::Entry::SIZE, image::Entry::FIELDS, image::Entry::SIZE);
+    for section in Section::ALL {
+        let (fields, size) = match section {
+            Section::Registers => (Registers::FIELDS, Registers::SIZE),
+            Section::Process => (Process::FIELDS, Process::SIZE),
+            Section::Platform => (Platform::FIELDS, Platform::SIZE),
+            Section::Mappings => (Mapping::FIELDS, Mapping::SIZE),
+            Section::Files => (MappedFile::FIELDS, MappedFile::SIZE),
+            Section::Descriptors => (Descriptor::FIELDS, Descriptor::SIZE),
+            Section::Signals => (SignalAction::FIELDS, SignalAction::SIZE),
+            Section::Inputs => (Input::FIELDS, Input::SIZE),
+            Section::Variables => (Variable::FIELDS, Variable::SIZE),
+            Section::Patterns | Section::Guards => (Item::FIELDS, Item::SIZE),
+            Section::Hot => (HotRange::FIELDS, HotRange::SIZE),
+            Section::Touched => (TouchedRange::FIELDS, TouchedRange::SIZE),
+            Section::Strings | Section::Info | Section::Auxv => continue,
+        };
+        let part = tables.bytes(section);
+        let start = part.as_ptr() as usize - bytes.as_ptr() as usize;
+        add(start..start + part.len(), fields, size);
+    }
+    // A text is two numbers to the reader, and one field to the record.
+    let halves: Vec<_> = found.iter().filter(|field| field.1 == 8).flat_map(|at| [(at.0, 4), (at.0 + 4, 4)]).collect();
+    found.extend(halves);
+    found
+}
+
+/// The seeds, from the smallest to the largest.
+pub fn all() -> Vec<Seed> {
+    let long = vec![b'x'; 2000];
+    vec![
+        Seed::new(&[b"/bin/a", b"a"], rows(0)),
+        Seed::new(&[b"/usr/bin/python3", b"python3", b"-I", b""], rows(1)),
+        Seed::new(&[b"/usr/bin/ruby", b"ruby", &long], rows(2)),
+        Seed::new(&[b"/usr/bin/ruby", b"ruby"], rows(8)),
+    ]
+}
+
+/// Tables with `count` rows of each kind of which there may be any number.
+fn rows(count: u64) -> Vec<u8> {
+    const STACK: u64 = 0x7ffd_0000_0000;
+    let mut tables = TablesWriter::new();
+    let process = Process {
+        tid_address: STACK + 16,
+        robust_list: STACK + 32,
+        robust_length: 24,
+        rseq_area: STACK + 64,
+        rseq_length: 32,
+        rseq_signature: 0x5305_3053,
+        altstack_size: 8192,
+        flags: process_flag::ENVIRONMENT_MOVED,
+        start_brk: 0x5560_0000_0000,
+        brk: 0x5560_0002_1000,
+        start_stack: STACK + 0x3000,
+        arg_start: STACK + 0x3100,
+        env_end: STACK + 0x3ff8,
+        stack_end: STACK + 0x4000,
+        stack_limit: 8 << 20,
+        comm: *b"python3\0\0\0\0\0\0\0\0\0",
+        ..Process::default()
+    };
+    tables.push(Section::Process, &process);
+    let registers = Registers { rsp: STACK + 0x2000, rip: 0x40_1234, fs_base: 0x7000, gs_base: 0 };
+    tables.push(Section::Registers, &registers);
+    tables.push(Section::Platform, &Platform { cpu: [1; 16], vdso: [2; 16], vdso_size: 2 * PAGE });
+    let mapping = Mapping { start: STACK, end: STACK + 4 * PAGE, protection: 3, file: NO_FILE, ..Mapping::default() };
+    tables.push(Section::Mappings, &Mapping { kind: mapping_kind::STACK, ..mapping });
+    tables.push(Section::Mappings, &Mapping { kind: mapping_kind::COPY, offset: PAGES.0, ..mapping });
+    let code = Mapping { start: 0x40_0000, end: 0x40_2000, protection: 5, offset: PAGES.0, ..mapping };
+    tables.push(Section::Mappings, &Mapping { kind: mapping_kind::IMAGE, ..code });
+    for index in 0..count {
+        let number = index as u32;
+        let path = tables.text(format!("/usr/lib/library-{index}.so").as_bytes());
+        let name = tables.text(format!("NAME_{index}:LANG").as_bytes());
+        let file = MappedFile { path, size: 4 * PAGE, mtime: -1, ctime: 1 };
+        tables.push(Section::Files, &file);
+        let start = 0x7f00_0000_0000 + index * 8 * PAGE;
+        let row = Mapping { start, end: start + 2 * PAGE, protection: 1, offset: 0, ..mapping };
+        tables.push(Section::Mappings, &Mapping { kind: mapping_kind::FILE, file: number, ..row });
+        tables.push(Section::Mappings, &Mapping { kind: mapping_kind::ANONYMOUS, flags: 1 << (index % 8), ..row });
+        tables.push(Section::Mappings, &Mapping { kind: mapping_kind::VDSO, offset: 2 * PAGE, ..row });
+        let descriptor = Descriptor { number: 3 + 2 * number, path, ..Descriptor::default() };
+        tables.push(Section::Descriptors, &Descriptor { kind: descriptor_kind::PIPE_READ, peer: 4, ..descriptor });
+        tables.push(Section::Descriptors, &Descriptor { kind: descriptor_kind::FILE, value: 7, ..descriptor });
+        let action = SignalAction { handler: 0x40_1000, number: 1 + number, ..SignalAction::default() };
+        tables.push(Section::Signals, &action);
+        tables.push(Section::Inputs, &Input { path, size: 99, mtime: 1, ctime: i64::MAX });
+        tables.push(Section::Variables, &Variable { name, value: [7; 16], present: 1, reserved: 0 });
+        tables.push(Section::Patterns, &Item { text: name });
+        tables.push(Section::Guards, &Item { text: path });
+        tables.push(Section::Hot, &HotRange { start: STACK, end: STACK + PAGE });
+        tables.push(Section::Touched, &TouchedRange { offset: PAGES.0 + PAGE, size: PAGE });
+    }
+    if count > 0 {
+        tables.set_bytes(Section::Info, br#"{"runtime":"python"}"#);
+        tables.set_bytes(Section::Auxv, &[6; 320]);
+    }
+    tables.finish()
+}
