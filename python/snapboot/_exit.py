@@ -1,7 +1,7 @@
 """The end of a thawed process: nothing observable is lost, but the frozen heap is not torn down.
 
-Follows Py_RunMain and Py_FinalizeEx step by step, up to where they free everything: of that, only what came after the thaw is
-released, since releasing it may run the program's code. `gc.freeze` at the freeze point keeps that cheap.
+Follows Py_RunMain and Py_FinalizeEx step by step, up to where they free everything: of that, only what came after the thaw
+is released, since releasing it may run the program's code. `gc.freeze` at the freeze point keeps that cheap.
 """
 
 import _io
@@ -54,7 +54,7 @@ class Exit:
         self._old_collections = gc.get_stats()[1]["collections"]
 
     def leave(self, holder):
-        """Ends the process as the interpreter does after the main part. To be called by a _trampoline.Trampoline, last thing.
+        """Ends the process as the interpreter does after the main part. A _trampoline.Trampoline calls it, last thing.
 
         holder: a list with the exception that the main part ended with, or None; it is emptied, so that nobody
         hangs on to the exception. Exit handlers see no frame of the front end: they are called after this has returned.
@@ -124,7 +124,7 @@ class Exit:
     def _report(self, error):
         """Shows an exception as PyErr_Print does; returns the exit status."""
         if isinstance(error, SystemExit):
-            return _status_of(error)
+            return _status_of(error, self._leave_behind)
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename.startswith(FOLDER):
             trace = trace.tb_next
@@ -145,7 +145,7 @@ class Exit:
         try:
             hook(kind, error, trace)
         except SystemExit as exit:
-            return _status_of(exit)
+            return _status_of(exit, self._leave_behind)
         except BaseException as second:
             second.__traceback__ = second.__traceback__.tb_next
             _write_stderr("Error in sys.excepthook:\n")
@@ -153,6 +153,11 @@ class Exit:
             _write_stderr("\nOriginal exception was:\n")
             sys.__excepthook__(kind, error, trace)
         return 1
+
+    def _leave_behind(self, error):
+        """An error that the interpreter does not clear: where it is short of `threading` to shut down, it takes it for that."""
+        if LAST_EXC and "threading" not in sys.modules:
+            self._ignore(error, None, "threading shutdown")
 
     def _finalize(self):
         """Py_FinalizeEx from there, up to where it frees everything. Returns False when output was lost."""
@@ -329,19 +334,24 @@ def _finalizer(kind):
         return None
 
 
-def _status_of(exit):
-    """The status that a SystemExit asks for; a text is written to stderr."""
+def _status_of(exit, leave_behind):
+    """The status that a SystemExit asks for; a text is written to stderr. leave_behind: called with an error on the way."""
     code = exit.code
     if code is None:
         return 0
     if isinstance(code, int):
-        return int(code) & 0xFF if -(2**63) <= code < 2**63 else 0xFF
+        if -(2**63) <= code < 2**63:
+            return int(code) & 0xFF
+        leave_behind(OverflowError("Python int too large to convert to C long"))
+        return 0xFF
+    broken = None
     try:
-        text = str(code)
-    except BaseException:
-        text = ""
-    _write_stderr(text)
+        _write_stderr(str(code))
+    except BaseException as error:
+        broken = error
     _write_stderr("\n")
+    if broken is not None:
+        leave_behind(broken)
     return 1
 
 

@@ -1,4 +1,4 @@
-"""What `snapboot freeze` starts the interpreter on. As short as can be: the interpreter frees its syntax tree after the thaw."""
+"""What `snapboot freeze` starts the interpreter on. Kept short: the interpreter frees its syntax tree after the thaw."""
 
 with open(__file__.rpartition("/")[0] + "/_house.py", encoding="utf-8") as _file:
     exec(compile(_file.read(), _file.name, "exec"))

@@ -1,8 +1,8 @@
 """The loader of the front end's rooms, which are the files beside this one.
 
 They are loaded without being registered in `sys.modules`, so that the program finds there only what it would find in an
-ordinary start. For the same reason the rooms import nothing but what the interpreter has loaded anyway at its start, and what is
-built into it.
+ordinary start. For the same reason the rooms import nothing but what the interpreter has loaded anyway at its start, and what
+is built into it.
 """
 
 

@@ -23,8 +23,8 @@ class Import:
 def leading_imports(source):
     """The imports at the head of `source` (str or bytes), as a list of Import; none when it cannot be parsed.
 
-    Definitions, docstrings and assignments of plain constants do nothing and are passed over; so is a `try` around nothing but
-    imports. The first statement of any other kind ends the list, since it may decide what a later import finds.
+    Definitions, docstrings and assignments of plain constants do nothing and are passed over; so is a `try` around
+    nothing but imports. The first statement of any other kind ends the list, since it may decide what a later import finds.
     """
     try:
         tree = compile(source, "<main>", "exec", ONLY_AST, True)

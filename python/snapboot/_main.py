@@ -70,7 +70,8 @@ def call_of(main, module, prepared=None):
     """Returns a function without arguments that runs the main part: a function with the main part's own code, so that
     no other frame comes in.
 
-    main: an _arguments.Main. module: the `__main__`. prepared: the script as it was when freezing, if this is it. Raises Fallback.
+    main: an _arguments.Main. module: the `__main__`. prepared: the script as it was when freezing, if this is it. Raises
+    Fallback.
     """
     kind = main.kind
     names = module.__dict__

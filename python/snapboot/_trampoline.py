@@ -1,9 +1,9 @@
 """Calls the program's main part with no Python frame beneath it, as the interpreter itself does.
 
-A front end that is seen in `sys._getframe`, `inspect.stack`, in tracebacks and in `warnings.warn(..., stacklevel=2)` would make
-a thawed program different from an ordinary one. So the front end returns from all its functions, and from `_freeze.py`
-itself, and lets CPython call: after a script has run, it calls `sys.stderr.flush()` and then `sys.stdout.flush()`, from C. The first
-is the main part, the second the exit handlers.
+A front end that is seen in `sys._getframe`, `inspect.stack`, in tracebacks and in `warnings.warn(..., stacklevel=2)` would
+make a thawed program different from an ordinary one. So the front end returns from all its functions, and from `_freeze.py`
+itself, and lets CPython call: after a script has run, it calls `sys.stderr.flush()` and then `sys.stdout.flush()`, from C.
+The first is the main part, the second the exit handlers.
 
 `close` of an `_io` object, which is written in C too, does the rest: it calls the object's `flush`, puts an exception
 of it aside, then sets an attribute, and chains the exception to the one that is raised there.

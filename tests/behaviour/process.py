@@ -37,7 +37,8 @@ class Seen:
 def run(argv, kind, folder, cwd=".", env=None, stdin=b"", signals=()):
     """Runs argv (bytes) in folder/cwd. `kind` is pipe, file or pty. Returns Seen; raises Stuck.
 
-    signals: tables with `after`, a text to wait for in the output, and `send` (a signal's name) or `keys` (typed at the terminal).
+    signals: tables with `after`, a text to wait for in the output, and `send` (a signal's name) or `keys` (typed at the
+    terminal).
     """
     streams = KINDS[kind](stdin)
     try:

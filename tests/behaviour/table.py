@@ -20,7 +20,7 @@ MAINS = (
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """What differs between an ordinary run and a thawed one, and why that cannot be helped. docs/limits.md says it in full."""
+    """What differs between an ordinary run and a thawed one, and why that cannot be helped. docs/limits.md says it too."""
 
     why: str
     ordinary: str  # what only the ordinary run shows: this pattern, once the rest is equal

@@ -19,7 +19,7 @@ OTHER_PYTHONS = [name for name in INTERPRETERS if name.startswith("python")][1:]
 
 
 def _kinds(case, name):
-    """The kinds of streams with which a case runs on an interpreter. The CPythons but the first share the cases among them."""
+    """The kinds of streams with which a case runs on an interpreter. The CPythons but the first share the cases."""
     version = tuple(int(number) for number in re.findall(r"\d+", name))
     if not name.startswith(case.language) or version < tuple(case.since):
         return ()
@@ -94,8 +94,10 @@ def _differs(difference, ordinary, thawed):
 def _compare(ordinary, thawed):
     """Asserts that two runs showed the same. Says what differs, and only that."""
     pairs = [(name, vars(ordinary)[name], vars(thawed)[name]) for name in vars(ordinary)]
-    pairs += [(f"file {name}", ordinary.files.get(name), thawed.files.get(name)) for name in {**ordinary.files, **thawed.files}]
-    differing = [f"{name}\n  ordinary: {a!r:.4000}\n  thawed:   {b!r:.4000}" for name, a, b in pairs if a != b and name != "files"]
+    pairs = [pair for pair in pairs if pair[0] != "files"]
+    for name in {**ordinary.files, **thawed.files}:
+        pairs.append((f"file {name}", ordinary.files.get(name), thawed.files.get(name)))
+    differing = [f"{name}\n  ordinary: {a!r:.4000}\n  thawed:   {b!r:.4000}" for name, a, b in pairs if a != b]
     if differing:
         pytest.fail("a thawed run differs from an ordinary one\n" + "\n".join(differing), pytrace=False)
 
@@ -181,7 +183,7 @@ class Start:
         return process.run(argv, kind, self.folder, case.cwd, environment, stdin, case.signals)
 
     def _lay_out(self):
-        """Makes the folder what the case says. Files that already are as they should be stay: an image may depend on them."""
+        """Makes the folder what the case says. Files that are as they should be stay: an image may depend on them."""
         case = self.case
         files = {name: table.expand(text, **self.places) for name, text in case.files.items()}
         if case.main not in ("code", "frozen code", "stdin", "dash"):
