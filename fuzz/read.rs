@@ -125,9 +125,11 @@ fn check_head(head: &Head, file_size: u64) {
     assert!(head.file_size <= file_size);
     assert!(head.pages_offset.is_multiple_of(PAGE) && head.pages_size.is_multiple_of(PAGE));
     assert!(head.tables_offset.is_multiple_of(PAGE) && head.tables_size <= MOST_TABLES);
-    assert!(head.pages_offset >= (HEAD_OFFSET + HEAD_ROOM) as u64);
-    assert!(wide(head.pages_offset) + wide(head.pages_size) <= wide(head.tables_offset));
-    assert!(wide(head.tables_offset) + wide(head.tables_size) <= wide(head.file_size));
+    assert!(head.pages_offset.min(head.tables_offset) >= (HEAD_OFFSET + HEAD_ROOM) as u64);
+    let (pages, tables) = (wide(head.pages_offset), wide(head.tables_offset));
+    let (pages_end, tables_end) = (pages + wide(head.pages_size), tables + wide(head.tables_size));
+    assert!(pages_end <= tables || tables_end <= pages);
+    assert!(pages_end <= wide(head.file_size) && tables_end <= wide(head.file_size));
 }
 
 fn check_tables(tables: &Tables, all: &[u8], head: &Head) -> Reached {

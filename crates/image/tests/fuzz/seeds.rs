@@ -9,8 +9,8 @@ use image::{
 
 use crate::read::Pieces;
 
-/// Where the data pages start, and how many bytes they have.
-const PAGES: (u64, u64) = (6 * PAGE, 8 * PAGE);
+/// Where the data pages start, and how many bytes they have. There is room for tables on either side.
+const PAGES: (u64, u64) = (16 * PAGE, 8 * PAGE);
 
 /// Head and tables that can be changed, and where their fields are.
 #[derive(Clone)]
@@ -28,15 +28,14 @@ pub struct Seed {
 }
 
 impl Seed {
-    fn new(command: &[&[u8]], tables: Vec<u8>) -> Seed {
-        let tables_offset = PAGES.0 + PAGES.1;
+    fn new(command: &[&[u8]], tables_offset: u64, tables: Vec<u8>) -> Seed {
         let head = Head {
             pages_offset: PAGES.0,
             pages_size: PAGES.1,
             tables_offset,
             tables_size: tables.len() as u64,
             tables_sum: image::checksum(&tables),
-            file_size: tables_offset + tables.len() as u64,
+            file_size: (PAGES.0 + PAGES.1).max(tables_offset + tables.len() as u64),
             ..Head::default()
         };
         let mut room = vec![0; HEAD_ROOM];
@@ -93,11 +92,12 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
 /// The seeds, from the smallest to the largest.
 pub fn all() -> Vec<Seed> {
     let long = vec![b'x'; 2000];
+    let (before, behind) = (5 * PAGE, PAGES.0 + PAGES.1);
     vec![
-        Seed::new(&[b"/bin/a", b"a"], rows(0)),
-        Seed::new(&[b"/usr/bin/python3", b"python3", b"-I", b""], rows(1)),
-        Seed::new(&[b"/usr/bin/ruby", b"ruby", &long], rows(2)),
-        Seed::new(&[b"/usr/bin/ruby", b"ruby"], rows(8)),
+        Seed::new(&[b"/bin/a", b"a"], behind, rows(0)),
+        Seed::new(&[b"/usr/bin/python3", b"python3", b"-I", b""], before, rows(1)),
+        Seed::new(&[b"/usr/bin/ruby", b"ruby", &long], behind, rows(2)),
+        Seed::new(&[b"/usr/bin/ruby", b"ruby"], before, rows(8)),
     ]
 }
 
