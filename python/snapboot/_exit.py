@@ -33,6 +33,8 @@ class Exit:
         self._files = []
         self._old_collections = 0
         self.from_file = False
+        # Whether this is the rehearsal of a new image: what the program asked for at the end is not done then.
+        self.rehearses = False
         # What the interpreter brings back at its end: the builtins from before `io` and `site` added theirs.
         self._builtins = {name: thing for name, thing in builtins.__dict__.items() if name not in ADDED_BUILTINS}
 
@@ -61,6 +63,10 @@ class Exit:
         """
         if self._begin(holder):
             return
+        if self.rehearses:
+            self._finalizable.clear()
+            self._files.clear()
+            self._end()
         atexit = sys.modules.get("atexit")
         if atexit is None:
             self._end()
@@ -112,14 +118,9 @@ class Exit:
                 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
                 posix.kill(posix.getpid(), _signal.SIGINT)
                 status = 128 + _signal.SIGINT
-            posix.putenv(b"SNAPBOOT_EXIT", b"1")  # the freezer then writes out the C library's own streams
+            # The freezer then writes out the C library's own streams.
+            posix.putenv(b"SNAPBOOT_EXIT", b"stop" if self.rehearses else b"1")
             posix._exit(status)
-
-    def rehearse(self):
-        """Does what the end of every program does and nobody can observe, for the rehearsal of a new image."""
-        self._finalizable.clear()
-        self._files.clear()
-        self._release()
 
     def _report(self, error):
         """Shows an exception as PyErr_Print does; returns the exit status."""

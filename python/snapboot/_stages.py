@@ -4,7 +4,7 @@ import gc
 import posix
 import sys
 
-from . import _context, _exit, _fork, _hooks, _imports, _inputs, _main, _origins, _plan, _preload, _process, _trampoline
+from . import _arguments, _context, _exit, _fork, _hooks, _imports, _inputs, _main, _origins, _plan, _preload, _process, _trampoline
 
 
 def run():
@@ -66,6 +66,8 @@ class Freeze:
             raise RuntimeError("snapboot.freeze_point() must be called in the main thread")
         self._freeze()
         self._thawed()
+        if self.exit.rehearses:
+            self.exit.leave([None])
 
     thread = sys.modules["_thread"].get_ident()
 
@@ -104,21 +106,14 @@ class Freeze:
         except _main.Fallback as reason:
             self.context.fall_back(reason)
         if b"SNAPBOOT_REHEARSE=1" in environment:
-            self._rehearse()
+            # `snapboot freeze` looks at which pages a thaw touches from here to its end, without running any of the program.
+            self.exit.rehearses = True
+            return _arguments.Main("code", "pass", ["-c"])
         try:
             self.front_end.run_after()
         except BaseException as error:
             self.exit.leave_now(error)
         return main
-
-    def _rehearse(self):
-        """Goes the way to an empty main part and to the end, as far as that has no effect, then stops.
-
-        `snapboot freeze` looks at which pages a thaw has written to by then, and ends the process.
-        """
-        exec(compile("pass", "<string>", "exec"), self.context.main_module().__dict__)
-        self.exit.rehearse()
-        _process.stop()
 
     def _start(self, main, leave):
         try:

@@ -6,10 +6,8 @@ use std::fs::{set_permissions, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use image::{
-    mapping_kind, Head, MappedFile, Mapping, Process, Section, TablesWriter, HEAD_OFFSET, HEAD_ROOM, NO_FILE, PAGE,
-};
-use support::{stderr, stdout, Scene};
+use image::{mapping_kind, Head, MappedFile, Mapping, Section, TablesWriter, HEAD_OFFSET, HEAD_ROOM, NO_FILE, PAGE};
+use support::{minimal, stderr, stdout, Scene};
 
 const PAGES_OFFSET: u64 = (HEAD_OFFSET + HEAD_ROOM) as u64;
 const PAGES: u64 = 3;
@@ -19,7 +17,6 @@ fn whole() -> Vec<u8> {
     let mut tables = TablesWriter::new();
     let path = tables.text(b"/lib/libexample.so.1");
     tables.push(Section::Files, &MappedFile { path, size: 10, mtime: 1, ctime: 2 });
-    tables.push(Section::Process, &Process::default());
     let mapping = |start: u64, pages: u64, kind, file| Mapping {
         start,
         end: start + pages * PAGE,
@@ -31,7 +28,7 @@ fn whole() -> Vec<u8> {
     };
     tables.push(Section::Mappings, &mapping(0x10000, 1, mapping_kind::IMAGE, 0));
     tables.push(Section::Mappings, &mapping(0x20000, 2, mapping_kind::IMAGE, NO_FILE));
-    tables.push(Section::Mappings, &mapping(0x30000, 5, mapping_kind::ANONYMOUS, NO_FILE));
+    minimal(&mut tables);
     tables.set_bytes(Section::Info, br#"{"runtime": "CPython 3.11.2", "preloads": ["flask"]}"#);
     let tables = tables.finish();
 

@@ -7,7 +7,9 @@ use crate::record::Record;
 use crate::{checksum, reserved, Error, PAGE, VERSION};
 
 /// Where the head starts in the file (bytes).
-pub const HEAD_OFFSET: usize = 4096;
+///
+/// Not the second page: the kernel's first read of a program leaves a mark there, and whoever touches it has it read megabytes ahead.
+pub const HEAD_OFFSET: usize = 8192;
 /// Bytes that the launcher reserves for the head and the command.
 pub const HEAD_ROOM: usize = 16 * 1024;
 /// Where the command's strings start, from the head (bytes).

@@ -70,6 +70,8 @@ pub mod reserved {
     pub const LEFTOVER_END: u64 = RESERVED_START + 0x1000_0000;
     /// The new argv and environment.
     pub const ENVIRONMENT: u64 = LEFTOVER_END;
+    /// The launcher looks here which parts of the image are in memory.
+    pub const PROBE: u64 = RESERVED_START + 0x8_0000_0000;
     /// The freezer's working memory, which never gets into an image.
     pub const ARENA: u64 = RESERVED_START + 0x8_0000_0000;
 }

@@ -274,8 +274,13 @@ impl TablesWriter {
 
     /// Makes a row the only one of its section.
     pub fn replace<R: Record>(&mut self, section: Section, row: &R) {
+        self.replace_all(section, core::slice::from_ref(row));
+    }
+
+    /// Makes these rows the only ones of their section.
+    pub fn replace_all<R: Record>(&mut self, section: Section, rows: &[R]) {
         self.section(section, R::SIZE).clear();
-        self.push(section, row);
+        rows.iter().for_each(|row| self.push(section, row));
     }
 
     /// Sets the bytes of a section that has no rows.

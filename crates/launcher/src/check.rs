@@ -75,10 +75,8 @@ fn tables(opened: &Opened, file: Fd, block: &Block) -> Result<Tables<'static>, R
         return Err(Reason::new("the image can be written by group or others; remove that permission (chmod go-w)"));
     }
     let head = Head::parse(opened.room, status.size).map_err(Reason::image)?;
-    if !sys::is_cached(file, head.tables_offset) {
-        // Exactly the tables: a fault would read far around them first.
-        sys::will_need(file, head.tables_offset, head.tables_size);
-    }
+    // Exactly the tables: where they are not in memory a fault would read far around them first.
+    sys::will_need(file, head.tables_offset, head.tables_size);
     // SAFETY: the place is reserved for the tables, and the file has these bytes.
     let bytes = unsafe {
         let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
@@ -92,18 +90,28 @@ fn tables(opened: &Opened, file: Fd, block: &Block) -> Result<Tables<'static>, R
         // So that the pages which are in memory afterwards are those that a start needs.
         sys::no_read_ahead(file);
     } else {
-        prefetch(file, &tables)?;
+        prefetch(file, &head, &tables)?;
     }
     Ok(tables)
 }
 
 /// After a reboot, or when memory was short, the image must come from the disk: what will be used is asked for in one go, while
 /// the other checks run, and not page by page. A few samples tell.
-fn prefetch(file: Fd, tables: &Tables<'_>) -> Result<(), Reason> {
+fn prefetch(file: Fd, head: &Head, tables: &Tables<'_>) -> Result<(), Reason> {
     const SAMPLES: usize = 8;
     let touched = tables.rows::<TouchedRange>(Section::Touched).map_err(Reason::image)?;
     let distance = (touched.len() / SAMPLES).max(1);
-    if touched.clone().step_by(distance).any(|range| !sys::is_cached(file, range.offset)) {
+    // SAFETY: nothing else is in the reserved range yet; the place is given back at once.
+    let is_cold = unsafe {
+        let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
+        sys::map(reserved::PROBE, head.file_size, PROT_READ, flags, Some(file), 0)
+            .map_err(|errno| Reason::new("cannot map the image").errno(errno))?;
+        let is_cold = touched.clone().step_by(distance).any(|range| !sys::is_cached(reserved::PROBE + range.offset));
+        sys::unmap(reserved::PROBE, head.file_size)
+            .map_err(|errno| Reason::new("cannot unmap the image").errno(errno))?;
+        is_cold
+    };
+    if is_cold {
         touched.for_each(|range| sys::will_need(file, range.offset, range.size));
     }
     Ok(())

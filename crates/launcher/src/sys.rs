@@ -268,14 +268,13 @@ pub unsafe fn advise(start: u64, size: u64, advice: u32) -> Result<()> {
     unsafe { call(raw::__NR_madvise, &[start as usize, size as usize, advice as usize]) }.map(drop)
 }
 
-/// Whether a byte of a file is in memory: reading it would not wait for the disk. True when the kernel cannot tell.
-pub fn is_cached(fd: Fd, offset: u64) -> bool {
-    let mut byte = 0u8;
-    let vector = [&raw mut byte as usize, 1];
-    let (place, flags) = (vector.as_ptr() as usize, raw::RWF_NOWAIT as usize);
-    // SAFETY: the kernel writes one byte at most; the offset is passed as its low and high half, of which x86-64 uses the first.
-    let read = unsafe { call(raw::__NR_preadv2, &[fd.0 as usize, place, 1, offset as usize, 0, flags]) };
-    read != Err(Errno(linux_raw_sys::errno::EAGAIN))
+/// Whether the page at an address, of a file that is mapped there, is in memory: reading it would not wait for the disk. True when
+/// the kernel does not tell. (A read that must not wait tells too, but has the kernel read ahead.)
+pub fn is_cached(address: u64) -> bool {
+    let mut resident = 1u8;
+    // SAFETY: the kernel writes one byte for one page.
+    let told = unsafe { call(raw::__NR_mincore, &[address as usize, 1, &raw mut resident as usize]) };
+    told.is_err() || resident & 1 != 0
 }
 
 /// Has the kernel read a part of a file ahead of its use.

@@ -2,17 +2,21 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use image::{Head, Item, MappedFile, Process, Record, Section, Tables, TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM};
+use image::{
+    Head, Item, MappedFile, Mapping, Process, Record, Section, Tables, TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM,
+};
 use rustix::fs::{fadvise, Advice};
 
+use super::control_dir::ControlDir;
 use super::environment::Environment;
 use super::inputs::{Identity, Inputs};
-use super::rehearse::rehearse;
+use super::order::Order;
+use super::rehearse::{rehearse, Rehearsal};
 use crate::failure::{Failure, Result};
 use crate::fault::Point;
 use crate::info::Info;
@@ -39,46 +43,86 @@ pub struct Parts<'a> {
     pub info: &'a Info,
 }
 
-/// Makes the dump at `image` an image named `output`; returns its size in bytes.
+/// Makes the dump in the control directory an image named `output`; returns its size in bytes.
 ///
 /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the dump is not whole.
-pub fn assemble(image: &Path, output: &Path, parts: &Parts<'_>) -> Result<u64> {
-    let cannot = |error: io::Error| Failure::io("write", image, &error);
-    let file = OpenOptions::new().read(true).write(true).open(image).map_err(cannot)?;
-    let trailer = trailer(&file, image)?;
+pub fn assemble(dir: &ControlDir, output: &Path, parts: &Parts<'_>) -> Result<u64> {
+    let (path, finished) = (dir.file("image"), dir.file("finished"));
+    let cannot = |error: io::Error| Failure::io("write", &path, &error);
+    let file = OpenOptions::new().read(true).write(true).open(&path).map_err(cannot)?;
+    let trailer = trailer(&file, &path)?;
     let dumped = read_at(&file, trailer.tables_offset, trailer.tables_size).map_err(cannot)?;
     let dumped = Tables::parse_unchecked_sum(&dumped)?;
     let inputs = Inputs::record(parts.loaded, mapped_files(&dumped)?, parts.begun)?;
+    let tables = complete(&dumped, &inputs, parts)?;
     let head = Head {
         pages_offset: trailer.pages_offset,
         pages_size: trailer.pages_size,
-        pages_digest: digest_pages(&file, trailer.pages_offset, trailer.pages_size).map_err(cannot)?,
         tables_offset: (trailer.pages_offset + trailer.pages_size).next_multiple_of(image::PAGE),
         ..Head::default()
     };
     file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
-    let mut tables = complete(&dumped, &inputs, parts)?;
-    write(&file, head, &tables.clone().finish(), parts, image)?;
+    write(&file, head, &tables.clone().finish(), parts, &path)?;
     // Out of the page cache: the rehearsal brings back what a start needs.
     file.sync_data().map_err(cannot)?;
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
-    // A file that is open for writing cannot be executed, and one that is being executed cannot be opened for writing.
+    // A file that is open for writing cannot be executed.
     drop(file);
-    let rehearsal = rehearse(image, &dumped, parts.environment.seen());
-    rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
-    rehearsal.touched.iter().for_each(|range| tables.push(Section::Touched, range));
-    let file = OpenOptions::new().read(true).write(true).open(image).map_err(cannot)?;
-    let size = write(&file, head, &tables.finish(), parts, image)?;
-    file.sync_all().map_err(cannot)?;
-    // Whoever runs the image in the moment after the rename must not find it open for writing.
-    drop(file);
+    let rehearsal = rehearse(&path, &dumped, parts.environment.seen());
+    let size = finish(&path, &finished, head, tables, &rehearsal, parts)?;
+    // Its room on the disk is not needed any longer, and there shall be one image only.
+    fs::remove_file(&path).map_err(cannot)?;
     inputs.still_unchanged()?;
     Point::BeforeRename.reached();
-    fs::rename(image, output).map_err(|error| Failure::io("write", output, &error))?;
+    fs::rename(&finished, output).map_err(|error| Failure::io("write", output, &error))?;
     let directory = output.parent().unwrap_or(Path::new("/"));
     // The image is in place; that its name survives a crash of the machine is all that this could still fail to do.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Point::AfterRename.reached();
+    Ok(size)
+}
+
+/// Writes the final file from the rehearsed one: the launcher, the tables, and the pages in the order in which starts want them.
+fn finish(
+    rehearsed: &Path,
+    finished: &Path,
+    rehearsed_head: Head,
+    mut tables: TablesWriter,
+    rehearsal: &Rehearsal,
+    parts: &Parts<'_>,
+) -> Result<u64> {
+    let cannot = |error: io::Error| Failure::io("write", finished, &error);
+    rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
+    let mappings: Vec<Mapping> = {
+        let bytes = tables.clone().finish();
+        Tables::parse_unchecked_sum(&bytes)?.rows(Section::Mappings)?.collect()
+    };
+    let with = |order: &Order| {
+        let mut tables = tables.clone();
+        tables.replace_all(Section::Mappings, &order.mappings);
+        tables.replace_all(Section::Touched, &order.touched);
+        tables.finish()
+    };
+    let tables_offset = rehearsed_head.pages_offset;
+    // Other offsets do not change the size of the tables.
+    let size = with(&Order::new(mappings.clone(), &rehearsal.touched, 0)).len() as u64;
+    let pages_offset = (tables_offset + size).next_multiple_of(image::PAGE);
+    let order = Order::new(mappings, &rehearsal.touched, pages_offset);
+    let from = File::open(rehearsed).map_err(cannot)?;
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(finished).map_err(cannot)?;
+    io::copy(&mut (&from).take(tables_offset), &mut &file).map_err(cannot)?;
+    file.write_all_at(&[0], HEAD_OFFSET as u64).map_err(cannot)?;
+    order.copy(&from, &file).map_err(cannot)?;
+    let head = Head {
+        pages_offset,
+        pages_size: order.size(),
+        pages_digest: digest_pages(&file, pages_offset, order.size()).map_err(cannot)?,
+        tables_offset,
+        ..Head::default()
+    };
+    let size = write(&file, head, &with(&order), parts, finished)?;
+    file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+    file.sync_all().map_err(cannot)?;
     Ok(size)
 }
 
@@ -141,18 +185,18 @@ fn comm(name: &OsStr) -> [u8; 16] {
     comm
 }
 
-/// Writes the tables and the head, replacing what was behind the data pages; returns the size of the file (bytes).
+/// Writes the tables and the head, replacing what the freezer wrote behind the data pages; returns the size of the file (bytes).
 ///
 /// The first byte of the magic comes last: without it the file is no image.
 fn write(file: &File, mut head: Head, tables: &[u8], parts: &Parts<'_>, path: &Path) -> Result<u64> {
     let cannot = |error: io::Error| Failure::io("write", path, &error);
     head.tables_size = tables.len() as u64;
     head.tables_sum = image::checksum(tables);
-    head.file_size = head.tables_offset + head.tables_size;
+    head.file_size = (head.tables_offset + head.tables_size).max(head.pages_offset + head.pages_size);
     let mut room = vec![0; HEAD_ROOM];
     head.write(parts.command.iter().map(|string| string.as_bytes()), &mut room)
         .map_err(|error| Failure::refusal(format!("{error}.")))?;
-    file.set_len(head.tables_offset).map_err(cannot)?;
+    file.set_len(head.file_size).map_err(cannot)?;
     file.write_all_at(tables, head.tables_offset).map_err(cannot)?;
     Point::BeforeHead.reached();
     file.write_all_at(&room[1..], HEAD_OFFSET as u64 + 1).map_err(cannot)?;

@@ -1,8 +1,8 @@
 //! `snapboot freeze`: boots a program and writes its image.
 //!
 //! The rooms are the steps: [`output`] (where to), [`environment`] (what the boot sees), [`control_dir`] (where the image comes
-//! into being), [`boot`] (the runtime with the freezer inside), [`report`] (what came of it), [`inputs`] and [`assemble`] (the
-//! finished image).
+//! into being), [`boot`] (the runtime with the freezer inside), [`report`] (what came of it), [`inputs`], [`rehearse`], [`order`]
+//! and [`assemble`] (the finished image).
 
 mod assemble;
 mod boot;
@@ -10,6 +10,7 @@ mod control_dir;
 mod environment;
 mod inputs;
 mod interrupt;
+mod order;
 mod output;
 mod progress;
 mod rehearse;
@@ -151,7 +152,7 @@ impl Session<'_> {
             guards: &guards,
             info: &info,
         };
-        let size = assemble(&dir.file("image"), output, &parts)?;
+        let size = assemble(&dir, output, &parts)?;
         self.progress.stop();
         for warning in &report.warnings {
             eprintln!("snapboot: warning: {warning}");

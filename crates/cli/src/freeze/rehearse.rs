@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use image::{mapping_kind, HotRange, Mapping, Section, Tables, TouchedRange, PAGE};
+use image::{mapping_kind, HotRange, Mapping, Section, Tables, PAGE};
 use rustix::process::{waitpid, Pid, WaitOptions};
 
 use crate::child::kill_group;
@@ -28,16 +28,13 @@ const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const FILE_OR_SHARED: u64 = 1 << 61;
 
-/// Parts of the file that are nearer to each other than this are read in one go (bytes).
-const GAP: u64 = 32 * 1024;
-
 /// What a rehearsal has shown.
 #[derive(Default)]
 pub struct Rehearsal {
     /// Pages that were written.
     pub hot: Vec<HotRange>,
-    /// Parts of the file that were needed.
-    pub touched: Vec<TouchedRange>,
+    /// Offsets in the image of the pages that were needed.
+    pub touched: Vec<u64>,
 }
 
 /// Runs `image` with the environment of the boot; the result is empty when nothing could be learnt.
@@ -76,7 +73,7 @@ fn look(child: &Child, tables: &Tables<'_>) -> io::Result<Rehearsal> {
             let entry = u64::from_le_bytes(entry.try_into().expect("eight bytes"));
             let distance = index as u64 * PAGE;
             if entry & (PRESENT | SWAPPED) != 0 {
-                rehearsal.add_touched(row.offset + distance);
+                rehearsal.touched.push(row.offset + distance);
                 if entry & FILE_OR_SHARED == 0 {
                     rehearsal.add_hot(row.start + distance);
                 }
@@ -91,14 +88,6 @@ impl Rehearsal {
         match self.hot.last_mut() {
             Some(last) if last.end == start => last.end = start + PAGE,
             _ => self.hot.push(HotRange { start, end: start + PAGE }),
-        }
-    }
-
-    /// Offsets come in ascending order.
-    fn add_touched(&mut self, offset: u64) {
-        match self.touched.last_mut() {
-            Some(last) if offset - (last.offset + last.size) <= GAP => last.size = offset + PAGE - last.offset,
-            _ => self.touched.push(TouchedRange { offset, size: PAGE }),
         }
     }
 }

@@ -9,7 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use image::{Process, Section, TablesWriter};
+use image::x86_64::Registers;
+use image::{mapping_kind, Mapping, Process, Section, TablesWriter, NO_FILE, PAGE};
 
 /// The installation and a directory to work in; removed at the end of the test.
 pub struct Scene {
@@ -34,7 +35,7 @@ impl Scene {
         fs::copy(loaded_library("/libc"), library.join("libsnapboot_freezer.so")).unwrap();
         fs::write(library.join("python/snapboot/_freeze.py"), include_str!("stand_in.py")).unwrap();
         let mut tables = TablesWriter::new();
-        tables.push(Section::Process, &Process::default());
+        minimal(&mut tables);
         fs::write(library.join("python/snapboot/tables"), tables.finish()).unwrap();
         scene
     }
@@ -110,4 +111,13 @@ pub fn elf(machine: u16, loader: &str) -> Vec<u8> {
     file.extend_from_slice(loader.as_bytes());
     file.push(0);
     file
+}
+
+/// What no image can be without: a process and registers, and the memory that they are in.
+pub fn minimal(tables: &mut TablesWriter) {
+    let (start, kind, file) = (0x30000, mapping_kind::ANONYMOUS, NO_FILE);
+    let mapping = Mapping { start, end: start + 5 * PAGE, protection: 7, kind, file, ..Mapping::default() };
+    tables.push(Section::Process, &Process { tid_address: start, ..Process::default() });
+    tables.push(Section::Registers, &Registers { rsp: start, rip: start, ..Registers::default() });
+    tables.push(Section::Mappings, &mapping);
 }
