@@ -4,7 +4,21 @@ import gc
 import posix
 import sys
 
-from . import _arguments, _context, _exit, _fork, _hooks, _imports, _inputs, _main, _origins, _plan, _preload, _process, _trampoline
+from . import (
+    _arguments,
+    _context,
+    _exit,
+    _fork,
+    _hooks,
+    _imports,
+    _inputs,
+    _main,
+    _origins,
+    _plan,
+    _preload,
+    _process,
+    _trampoline,
+)
 
 
 def run():
@@ -89,6 +103,7 @@ class Freeze:
         for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
             if stream is not None:
                 stream.flush()
+        self.context.warm_up()
         gc.collect()
         self.exit.settle()
         gc.collect()

@@ -43,7 +43,8 @@ def test_many_thaws_at_once(program):
 
 def test_many_thaws_that_live_at_the_same_time(program):
     _, image, env = program
-    code = "import helper, sys; helper.DATA[0] = int(sys.argv[1]); sys.stdout.write('ready\\n'); sys.stdout.flush(); sys.stdin.read(); print(helper.DATA[0])"
+    code = "import helper, sys; helper.DATA[0] = int(sys.argv[1]); sys.stdout.write('ready\\n'); sys.stdout.flush(); "
+    code += "sys.stdin.read(); print(helper.DATA[0])"
     running = [
         subprocess.Popen([image, "-c", code, str(n)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for n in range(THAWS)

@@ -105,7 +105,7 @@ def test_every_byte_of_the_head_changed(content, tmp_path):
 
 def test_every_field_of_the_head_changed_for_a_launcher_with_an_argument(content, tmp_path):
     whole = ImageFile(content)
-    for field, (offset, size) in whole.format.records["Head"].items():
+    for offset, size in whole.format.records["Head"].values():
         changed = bytearray(content)
         changed[whole.head_at + offset + size - 1] ^= 0x80
         falls_back_or_refuses([support.launcher(), support.write(tmp_path / "changed.img", changed)])

@@ -225,7 +225,8 @@ def numpy_image(tmp_path_factory):
     except workloads.Unavailable as reason:
         pytest.skip(str(reason))
     (folder / "arrays.py").write_text(
-        "import numpy as np\nsmall, large = np.ones(1000), np.ones(3_000_000)\nsquare = np.random.rand(300, 300)\nproduct = square @ square\n"
+        "import numpy as np\nsmall, large = np.ones(1000), np.ones(3_000_000)\n"
+        "square = np.random.rand(300, 300)\nproduct = square @ square\n"
     )
     env = support.environment(PYTHONPATH=str(folder), PYTHONDONTWRITEBYTECODE="1")
     return support.frozen(folder / "app.img", [python], "--preload", "arrays", env=env), env
@@ -288,7 +289,8 @@ def test_ruby_on_its_allocators(tmp_path, preload):
     image = support.frozen(tmp_path / "app.img", [support.RUBY], "--preload", "./holder", env=env, cwd=tmp_path)
     result = support.thawed([image, "-e", "require './holder'\n" + RUBY_WORK], env=env, cwd=tmp_path)
     assert (result.out, result.status) == (RUBY_ANSWER, 0), result
-    loaded = support.thawed([image, "-e", "puts File.read('/proc/self/maps').scan(/libjemalloc/).empty?, ENV['LD_PRELOAD'].inspect"], env=env)
+    code = "puts File.read('/proc/self/maps').scan(/libjemalloc/).empty?, ENV['LD_PRELOAD'].inspect"
+    loaded = support.thawed([image, "-e", code], env=env)
     assert loaded.out == ("true\nnil\n" if preload == "glibc" else f'false\n"{preload}"\n')
 
 
@@ -312,5 +314,6 @@ def test_callocs_of_jemalloc(tmp_path):
         PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1", PYTHONMALLOC="malloc", LD_PRELOAD=JEMALLOC[0], MALLOC_CONF=settings
     )
     image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--preload", "holder", env=env)
-    code = "from holder import *; print(library.dirty_callocs(), library.huge_calloc(50_000_000), library.kept(), library.drop(), library.grow())"
+    calls = "library.dirty_callocs(), library.huge_calloc(50_000_000), library.kept(), library.drop(), library.grow()"
+    code = f"from holder import *; print({calls})"
     assert support.thawed([image, "-c", code], env=env).out == "0 0 0 0 0\n"

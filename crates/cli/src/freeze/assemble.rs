@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -22,6 +22,9 @@ use crate::fault::Point;
 use crate::info::Info;
 use crate::opened::digest_pages;
 use crate::runtime::Language;
+
+/// How much of an image is read back (bytes). The parts that are used most come first.
+const READ_BACK: u64 = 1 << 30;
 
 /// What the command adds to the freezer's dump.
 pub struct Parts<'a> {
@@ -123,7 +126,15 @@ fn finish(
     let size = write(&file, head, &with(&order), parts, finished)?;
     file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
     file.sync_all().map_err(cannot)?;
+    read_back(&file);
     Ok(size)
+}
+
+/// Has the page cache hold the image as it will after a restart of the machine: in the large folios that reading makes, from which
+/// mapping and copying take a sixth less time than from the single pages that writing leaves. Without it starts are only slower.
+fn read_back(mut file: &File) {
+    let _ = fadvise(file, 0, None, Advice::DontNeed);
+    let _ = file.rewind().and_then(|()| io::copy(&mut file.take(READ_BACK), &mut io::sink()));
 }
 
 /// Reads and checks the freezer's last bytes.
