@@ -24,6 +24,25 @@ pub enum Subcommand {
     Time(Time),
 }
 
+/// How files are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Policy {
+    Check,
+    Content,
+    Trust,
+}
+
+impl Policy {
+    /// One of [`image::policy`].
+    pub fn number(self) -> u32 {
+        match self {
+            Policy::Check => image::policy::CHECK,
+            Policy::Content => image::policy::CONTENT,
+            Policy::Trust => image::policy::TRUST,
+        }
+    }
+}
+
 const FREEZE_EXAMPLES: &str = "\
 Examples:
   snapboot freeze -o fastpy --preload flask,requests -- python
@@ -64,6 +83,13 @@ pub struct Freeze {
     #[arg(long = "env", value_name = "NAME")]
     pub environment: Vec<String>,
 
+    /// How each start makes sure that the files which the boot read are what they were. `check`: by size and times and, where
+    /// only times differ, by content. `content`: by size and content, for CI and container layers, where times mean
+    /// nothing. `trust`: not at all, for deployments in which no file ever changes. `check` and `content` remember in
+    /// IMAGE.seen what they have compared.
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t = Policy::Check)]
+    pub policy: Policy,
+
     /// An argument that the image must not handle: where ARG is among the arguments of the image, COMMAND runs in the
     /// ordinary way (such as --guard=-e for a Rails image frozen in production). A final * stands for anything. May be
     /// given more than once. Default: those that Snapboot's recipe for the framework names.
@@ -94,6 +120,11 @@ pub struct Run {
 pub struct Inspect {
     /// The image to look into.
     pub image: PathBuf,
+
+    /// Say whether the image would be used here and now and, when not, everything that differs: from what, to what. Exit
+    /// status 1 when something differs. Default: say what it holds.
+    #[arg(long)]
+    pub why: bool,
 
     /// Print everything as JSON, every mapping and every input included. Default: a summary for people.
     #[arg(long)]

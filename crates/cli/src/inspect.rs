@@ -14,6 +14,7 @@ use crate::human;
 use crate::info::Info;
 use crate::opened::Opened;
 use crate::page;
+use crate::why;
 
 /// How many libraries the summary lists.
 const LIBRARIES_SHOWN: usize = 12;
@@ -101,6 +102,9 @@ struct MappingShown {
 /// Runs the subcommand.
 pub fn main(arguments: &Inspect) -> Result<u8> {
     let image = Opened::open(&arguments.image)?;
+    if arguments.why {
+        return why::answer(&image);
+    }
     let contents = Contents::read(&image)?;
     if arguments.json {
         page::print_json(&contents)?;

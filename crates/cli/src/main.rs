@@ -18,6 +18,7 @@ mod run;
 mod runtime;
 mod time;
 mod verify;
+mod why;
 
 use std::process::ExitCode;
 

@@ -16,7 +16,7 @@ const PAGES: u64 = 3;
 fn whole() -> Vec<u8> {
     let mut tables = TablesWriter::new();
     let path = tables.text(b"/lib/libexample.so.1");
-    tables.push(Section::Files, &MappedFile { path, size: 10, mtime: 1, ctime: 2 });
+    tables.push(Section::Files, &MappedFile { path, size: 10, mtime: 1, ctime: 2, digest: [0; 16] });
     let mapping = |start: u64, pages: u64, kind, file| Mapping {
         start,
         end: start + pages * PAGE,

@@ -245,7 +245,7 @@ impl<'a> Plan<'a> {
             return None;
         };
         let path = self.tables.text(&area.name);
-        let row = MappedFile { path, size: status.size, mtime: status.mtime, ctime: status.ctime };
+        let row = MappedFile { path, size: status.size, mtime: status.mtime, ctime: status.ctime, digest: [0; 16] };
         self.tables.push(Section::Files, &row);
         self.paths.push(area.name.clone());
         Some(self.paths.len() as u32 - 1)

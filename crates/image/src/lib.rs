@@ -57,6 +57,22 @@ pub fn digest(bytes: &[u8]) -> [u8; 16] {
     xxhash_rust::xxh3::xxh3_128(bytes).to_le_bytes()
 }
 
+/// The same digest of a content that comes piece by piece.
+#[derive(Clone, Default)]
+pub struct ContentDigest(xxhash_rust::xxh3::Xxh3);
+
+impl ContentDigest {
+    /// Adds the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all pieces.
+    pub fn finish(&self) -> [u8; 16] {
+        self.0.digest128().to_le_bytes()
+    }
+}
+
 /// Places inside the reserved range.
 pub mod reserved {
     use crate::RESERVED_START;
@@ -72,6 +88,8 @@ pub mod reserved {
     pub const ENVIRONMENT: u64 = LEFTOVER_END;
     /// The launcher looks here which parts of the image are in memory.
     pub const PROBE: u64 = RESERVED_START + 0x8_0000_0000;
+    /// What the launcher remembers of files that it has compared.
+    pub const SEEN: u64 = RESERVED_START + 0x10_0000_0000;
     /// The freezer's working memory, which never gets into an image.
     pub const ARENA: u64 = RESERVED_START + 0x8_0000_0000;
 }

@@ -74,6 +74,8 @@ record! {
         pub mtime: i64,
         /// Time of the last change of its inode (ns since 1970).
         pub ctime: i64,
+        /// Digest of its content.
+        pub digest: [u8; 16],
     }
 }
 
@@ -208,6 +210,61 @@ record! {
         /// Time of the last change of its content (ns since 1970).
         pub mtime: i64,
         /// Time of the last change of its inode (ns since 1970).
+        pub ctime: i64,
+        /// Digest of its content.
+        pub digest: [u8; 16],
+    }
+}
+
+record! {
+    /// How a thaw goes about its checks.
+    pub struct Settings {
+        /// One of [`policy`].
+        pub policy: u32,
+        /// Always 0.
+        pub reserved: u32,
+    }
+}
+
+/// What it takes for a file to be what it was.
+pub mod policy {
+    /// The same size and times; where only times differ, the same content. This holds for an image without settings.
+    pub const CHECK: u32 = 0;
+    /// The same size and content, whatever the times.
+    pub const CONTENT: u32 = 1;
+    /// Nothing, for loaded files; the same size, for mapped ones.
+    pub const TRUST: u32 = 2;
+}
+
+record! {
+    /// The head of the file IMAGE.seen, in which a thaw remembers files that had other times and the same content.
+    pub struct SeenHead {
+        /// [`SeenHead::MAGIC`].
+        pub magic: [u8; 8],
+        /// The `tables_sum` of the image.
+        pub image: u64,
+        /// Number of [`SeenFile`] rows that follow.
+        pub count: u64,
+        /// Checksum of these rows.
+        pub sum: u64,
+    }
+}
+
+impl SeenHead {
+    /// The first bytes of such a file.
+    pub const MAGIC: [u8; 8] = *b"SNAPSEEN";
+}
+
+record! {
+    /// A file whose content was compared.
+    pub struct SeenFile {
+        /// Its row in the inputs section or, counted on from there, in the files section.
+        pub number: u32,
+        /// Always 0.
+        pub reserved: u32,
+        /// Time of the last change of its content (ns since 1970) when it was compared.
+        pub mtime: i64,
+        /// Time of the last change of its inode (ns since 1970) when it was compared.
         pub ctime: i64,
     }
 }

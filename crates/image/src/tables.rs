@@ -47,11 +47,13 @@ pub enum Section {
     Hot = 15,
     /// [`crate::TouchedRange`] rows.
     Touched = 16,
+    /// One [`crate::Settings`] row.
+    Settings = 17,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 16] = [
+    pub const ALL: [Section; 17] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -68,6 +70,7 @@ impl Section {
         Section::Auxv,
         Section::Hot,
         Section::Touched,
+        Section::Settings,
     ];
 
     /// The section's name in messages and in `docs/image-format.md`.
@@ -89,6 +92,7 @@ impl Section {
             Section::Auxv => "auxv",
             Section::Hot => "hot",
             Section::Touched => "touched",
+            Section::Settings => "settings",
         }
     }
 }

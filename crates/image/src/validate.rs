@@ -2,8 +2,8 @@
 
 use crate::x86_64::Registers;
 use crate::{
-    mapping_kind, reserved, Descriptor, Error, Head, HotRange, Mapping, Process, Section, SignalAction, Tables,
-    TouchedRange, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    mapping_kind, policy, reserved, Descriptor, Error, Head, HotRange, Mapping, Process, Section, Settings,
+    SignalAction, Tables, TouchedRange, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
 /// End of the addresses that a process has on x86-64 with four-level page tables.
@@ -44,6 +44,9 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     }
     for hot in tables.rows::<HotRange>(Section::Hot)? {
         range("a hot range", hot.start, hot.end)?;
+    }
+    for settings in tables.rows::<Settings>(Section::Settings)? {
+        at_most("the policy", settings.policy.into(), policy::TRUST.into())?;
     }
     for touched in tables.rows::<TouchedRange>(Section::Touched)? {
         in_data_pages("the offset of a touched range", touched.offset, touched.size, head)?;

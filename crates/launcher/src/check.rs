@@ -14,6 +14,7 @@ use linux_raw_sys::general::{PROT_READ, RLIMIT_STACK};
 use crate::block::Block;
 use crate::fallback::Reason;
 use crate::files;
+use crate::freshness::Freshness;
 use crate::opened::Opened;
 use crate::start::Start;
 use crate::sys::{self, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
@@ -47,9 +48,9 @@ impl Frozen {
 }
 
 /// Checks the file, the machine, the process, the environment, the arguments and the inputs, cheapest first.
-pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<Frozen, Reason> {
+pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<(Frozen, Freshness), Reason> {
     let file = opened.file?;
-    let tables = tables(opened, file, block)?;
+    let (head, tables) = tables(opened, file, block)?;
     let mut frozen = Frozen {
         file,
         registers: tables.one(Section::Registers).map_err(Reason::image)?,
@@ -62,11 +63,13 @@ pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<Frozen, Reas
     environment(&frozen, block)?;
     process(&mut frozen)?;
     platform(start, &mut frozen)?;
-    files::unchanged(&frozen)?;
-    Ok(frozen)
+    // Its number may be another one by now.
+    let mut freshness = Freshness::of(frozen.file, &frozen.tables, head.tables_sum).map_err(Reason::image)?;
+    files::unchanged(&frozen, &mut freshness)?;
+    Ok((frozen, freshness))
 }
 
-fn tables(opened: &Opened, file: Fd, block: &Block) -> Result<Tables<'static>, Reason> {
+fn tables(opened: &Opened, file: Fd, block: &Block) -> Result<(Head, Tables<'static>), Reason> {
     let status = sys::fstat(file).map_err(|errno| Reason::new("cannot stat the image").errno(errno))?;
     if status.owner != 0 && status.owner != sys::euid() {
         return Err(Reason::new("the image belongs to another user, whose code it would run"));
@@ -92,7 +95,7 @@ fn tables(opened: &Opened, file: Fd, block: &Block) -> Result<Tables<'static>, R
     } else {
         prefetch(file, &head, &tables)?;
     }
-    Ok(tables)
+    Ok((head, tables))
 }
 
 /// After a reboot, or when memory was short, the image must come from the disk: what will be used is asked for in one go, while
@@ -121,7 +124,7 @@ fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
     for guard in frozen.rows::<Item>(Section::Guards)? {
         let guard = frozen.tables.text(guard.text).map_err(Reason::image)?;
         if block.arguments().any(|argument| environment::matches(guard, argument)) {
-            return Err(Reason::new("a guard argument was given").subject(guard));
+            return Err(Reason::new("a guard argument was given").subject(guard).wanted());
         }
     }
     Ok(())

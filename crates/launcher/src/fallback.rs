@@ -23,17 +23,24 @@ pub struct Reason {
     subject: &'static [u8],
     errno: Option<Errno>,
     image: Option<image::Error>,
+    is_wanted: bool,
 }
 
 impl Reason {
     /// A reason in words.
     pub const fn new(text: &'static str) -> Reason {
-        Reason { text, subject: b"", errno: None, image: None }
+        Reason { text, subject: b"", errno: None, image: None, is_wanted: false }
     }
 
     /// The image itself is not as it should be.
     pub fn image(error: image::Error) -> Reason {
         Reason { image: Some(error), ..Reason::new("") }
+    }
+
+    /// The image itself says that this start is to be an ordinary one.
+    pub fn wanted(mut self) -> Reason {
+        self.is_wanted = true;
+        self
     }
 
     /// Names what it is about.
@@ -72,6 +79,12 @@ impl fmt::Display for Reason {
 pub fn run(opened: &Opened, block: &Block, reason: &Reason) -> ! {
     if block.is_rehearsal() {
         fail(format_args!("the rehearsal of a new image failed: {reason}"));
+    }
+    let on_stale = inputs::environment::value_of(b"SNAPBOOT_ON_STALE", block.environment());
+    if on_stale == Some(b"error") && !reason.is_wanted {
+        fail(format_args!(
+            "the image cannot be used: {reason}. SNAPBOOT_ON_STALE=error asks for an error; freeze again."
+        ));
     }
     if wants_log(block) {
         log(format_args!("{reason}; starting the ordinary way"));

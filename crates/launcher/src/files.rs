@@ -1,25 +1,32 @@
 //! Whether the files that the boot depended on are what they were.
 
 use image::{Input, Section};
-use linux_raw_sys::general::{O_CLOEXEC, O_DIRECTORY, O_PATH};
+use linux_raw_sys::general::{O_CLOEXEC, O_DIRECTORY, O_NONBLOCK, O_PATH, O_RDONLY};
 
 use crate::check::Frozen;
 use crate::fallback::Reason;
+use crate::freshness::{Freshness, Recorded};
 use crate::start::without_nul;
 use crate::sys::{self, Fd, Status};
 
-/// Whether a file is as it was: same size, same times.
-pub fn same(now: &Status, size: u64, mtime: i64, ctime: i64) -> bool {
-    now.size == size && now.mtime == mtime && now.ctime == ctime
-}
-
 /// Compares every input; the first difference is the reason for the fallback.
-pub fn unchanged(frozen: &Frozen) -> Result<(), Reason> {
+pub fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
+    if freshness.trusts() {
+        return Ok(());
+    }
     let mut directory = Directory::default();
-    for input in frozen.rows::<Input>(Section::Inputs)? {
+    for (number, input) in frozen.rows::<Input>(Section::Inputs)?.enumerate() {
         let path = frozen.text(input.path)?;
+        let Input { size, mtime, ctime, digest, .. } = input;
+        let recorded = Recorded { size, mtime, ctime, digest };
         match directory.stat(path) {
-            Ok(now) if same(&now, input.size, input.mtime, input.ctime) => {}
+            Ok(now)
+                if freshness.holds(
+                    number as u32,
+                    || sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC),
+                    &now,
+                    &recorded,
+                ) => {}
             Ok(_) => return Err(Reason::new("stale: this file has changed").subject(without_nul(path))),
             Err(errno) => {
                 let reason = Reason::new("stale: this file cannot be found any more");

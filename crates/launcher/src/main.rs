@@ -22,6 +22,7 @@ mod block;
 mod check;
 mod fallback;
 mod files;
+mod freshness;
 mod memory;
 mod opened;
 mod restore;
@@ -59,8 +60,9 @@ fn launch(start: &Start) -> ! {
 enum Never {}
 
 fn thaw(start: &Start, opened: &Opened, block: &mut Block) -> Result<Never, Reason> {
-    let frozen = check::all(start, opened, block)?;
-    memory::lay_out(&frozen)?;
+    let (frozen, mut freshness) = check::all(start, opened, block)?;
+    memory::lay_out(&frozen, &mut freshness)?;
+    freshness.remember();
     restore::go_on(&frozen, block)
 }
 

@@ -3,7 +3,8 @@
 
 use image::validate::ADDRESS_END;
 use image::{
-    mapping_flag, mapping_kind, reserved, HotRange, MappedFile, Mapping, Rows, Section, RESERVED_END, RESERVED_START,
+    mapping_flag, mapping_kind, reserved, HotRange, Input, MappedFile, Mapping, Rows, Section, RESERVED_END,
+    RESERVED_START,
 };
 use linux_raw_sys::general::{
     MADV_DONTDUMP, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, MADV_WIPEONFORK, O_CLOEXEC,
@@ -12,7 +13,7 @@ use linux_raw_sys::general::{
 
 use crate::check::Frozen;
 use crate::fallback::Reason;
-use crate::files::same;
+use crate::freshness::{Freshness, Recorded};
 use crate::start::without_nul;
 use crate::sys::{
     self, Errno, Fd, MAP_ANONYMOUS, MAP_FIXED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK,
@@ -22,9 +23,9 @@ use crate::sys::{
 const MAP_DROPPABLE: u32 = 0x08;
 
 /// Replaces everything outside of the launcher's own range by the frozen process' memory.
-pub fn lay_out(frozen: &Frozen) -> Result<(), Reason> {
+pub fn lay_out(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
     drop_old(frozen)?;
-    let mut library = Library { index: image::NO_FILE, file: Fd(0) };
+    let mut library = Library { index: image::NO_FILE, file: Fd(0), freshness };
     let files = frozen.rows::<MappedFile>(Section::Files)?;
     for mapping in frozen.rows::<Mapping>(Section::Mappings)? {
         make(frozen, &mapping, &files, &mut library)?;
@@ -63,12 +64,13 @@ fn drop_old(frozen: &Frozen) -> Result<(), Reason> {
 }
 
 /// The file that the last file mapping came from: mappings of one file follow each other.
-struct Library {
+struct Library<'a> {
     index: u32,
     file: Fd,
+    freshness: &'a mut Freshness,
 }
 
-impl Library {
+impl Library<'_> {
     fn open(&mut self, frozen: &Frozen, files: &Rows<'static, MappedFile>, index: u32) -> Result<Fd, Reason> {
         if self.index == index {
             return Ok(self.file);
@@ -80,7 +82,10 @@ impl Library {
         self.file = sys::open(path, O_RDONLY | O_CLOEXEC).map_err(|errno| gone.errno(errno))?;
         self.index = index;
         let now = sys::fstat(self.file).map_err(|errno| gone.errno(errno))?;
-        if !same(&now, file.size, file.mtime, file.ctime) {
+        let MappedFile { size, mtime, ctime, digest, .. } = file;
+        let recorded = Recorded { size, mtime, ctime, digest };
+        let number = frozen.rows::<Input>(Section::Inputs)?.len() as u32 + index;
+        if !self.freshness.holds(number, || sys::duplicate(self.file), &now, &recorded) {
             return Err(Reason::new("stale: this library has changed").subject(without_nul(path)));
         }
         Ok(self.file)
@@ -98,7 +103,7 @@ fn make(
     frozen: &Frozen,
     mapping: &Mapping,
     files: &Rows<'static, MappedFile>,
-    library: &mut Library,
+    library: &mut Library<'_>,
 ) -> Result<(), Reason> {
     let failed = |errno| Reason::new("cannot map the frozen process' memory").errno(errno);
     let size = mapping.end - mapping.start;

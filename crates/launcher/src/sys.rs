@@ -42,6 +42,50 @@ pub fn open(path: &[u8], flags: u32) -> Result<Fd> {
     unsafe { call(raw::__NR_openat, &[cwd, path.as_ptr() as usize, flags as usize, 0]) }.map(|fd| Fd(fd as u32))
 }
 
+/// Opens a file that may have to be made first, with this mode. `path` ends with a NUL.
+pub fn create(path: &[u8], flags: u32, mode: u32) -> Result<Fd> {
+    let cwd = raw::AT_FDCWD as isize as usize;
+    let arguments = [cwd, path.as_ptr() as usize, flags as usize, mode as usize];
+    // SAFETY: `path` is NUL-terminated and the kernel only reads it.
+    unsafe { call(raw::__NR_openat, &arguments) }.map(|fd| Fd(fd as u32))
+}
+
+/// Gives a file another name, in whose place it comes. Both end with a NUL.
+pub fn rename(from: &[u8], to: &[u8]) -> Result<()> {
+    // SAFETY: the paths are NUL-terminated and the kernel only reads them.
+    unsafe { call(raw::__NR_rename, &[from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
+}
+
+/// Removes a file, if it is there. `path` ends with a NUL.
+pub fn unlink(path: &[u8]) {
+    // SAFETY: `path` is NUL-terminated and the kernel only reads it.
+    let _ = unsafe { call(raw::__NR_unlink, &[path.as_ptr() as usize]) };
+}
+
+/// What a symbolic link says; returns its length, at most that of `target`. `path` ends with a NUL.
+pub fn read_link(path: &[u8], target: &mut [u8]) -> Result<usize> {
+    let arguments = [path.as_ptr() as usize, target.as_mut_ptr() as usize, target.len()];
+    // SAFETY: `path` is NUL-terminated; the kernel writes to `target` only.
+    unsafe { call(raw::__NR_readlink, &arguments) }
+}
+
+/// Reads from a place in a file; returns how much (bytes), 0 at the end. Less than asked for only at the end of a regular file.
+pub fn read_at(fd: Fd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let arguments = [fd.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), offset as usize];
+    // SAFETY: the kernel writes to `buffer` only.
+    unsafe { call(raw::__NR_pread64, &arguments) }
+}
+
+/// Writes all of `bytes`.
+pub fn write_all(fd: Fd, mut bytes: &[u8]) -> Result<()> {
+    while !bytes.is_empty() {
+        // SAFETY: the kernel only reads `bytes`.
+        let count = unsafe { call(raw::__NR_write, &[fd.0 as usize, bytes.as_ptr() as usize, bytes.len()])? };
+        bytes = &bytes[count.min(bytes.len())..];
+    }
+    Ok(())
+}
+
 /// Closes a descriptor of the launcher's own.
 pub fn close(fd: Fd) {
     // SAFETY: no memory is involved.
@@ -95,6 +139,12 @@ pub fn stat(directory: Option<Fd>, path: &[u8]) -> Result<Status> {
 pub fn is_open(number: u32) -> bool {
     // SAFETY: F_GETFD involves no memory.
     unsafe { call(raw::__NR_fcntl, &[number as usize, raw::F_GETFD as usize]) }.is_ok()
+}
+
+/// Another descriptor of the same open file.
+pub fn duplicate(fd: Fd) -> Result<Fd> {
+    // SAFETY: no memory is involved.
+    unsafe { call(raw::__NR_fcntl, &[fd.0 as usize, raw::F_DUPFD_CLOEXEC as usize, 0]) }.map(|fd| Fd(fd as u32))
 }
 
 /// Moves the open descriptor `fd` to the first free number above `number`.

@@ -8,7 +8,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use image::{
-    Head, Item, MappedFile, Mapping, Process, Record, Section, Tables, TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM,
+    Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables, TablesWriter, Trailer, HEAD_OFFSET,
+    HEAD_ROOM,
 };
 use rustix::fs::{fadvise, Advice};
 
@@ -40,6 +41,8 @@ pub struct Parts<'a> {
     pub language: Language,
     /// What the boot saw.
     pub environment: &'a Environment,
+    /// How starts check files: one of [`image::policy`].
+    pub policy: u32,
     /// Arguments that force the fallback.
     pub guards: &'a [OsString],
     /// For `snapboot inspect`.
@@ -176,7 +179,8 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<T
     let mut process: Process = dumped.one(Section::Process)?;
     process.comm = comm(parts.name);
     tables.replace(Section::Process, &process);
-    inputs.write(&mut tables);
+    inputs.write(dumped, &mut tables)?;
+    tables.push(Section::Settings, &Settings { policy: parts.policy, reserved: 0 });
     parts.environment.write(parts.language, &mut tables);
     for guard in parts.guards {
         let text = tables.text(guard.as_bytes());

@@ -1,12 +1,13 @@
 //! The files that the boot depended on, and whether they stayed the same while it ran.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use image::{Input, Section, TablesWriter};
+use image::{ContentDigest, Input, MappedFile, Section, Tables, TablesWriter};
 
 use crate::failure::{Failure, Result};
 
@@ -31,6 +32,19 @@ impl Identity {
             mtime: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
             ctime: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
         })
+    }
+}
+
+/// The digest of a file's content, as records have it.
+pub fn content_digest(path: &Path) -> io::Result<[u8; 16]> {
+    let mut file = File::open(path)?;
+    let mut digest = ContentDigest::default();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(digest.finish()),
+            count => digest.update(&buffer[..count]),
+        }
     }
 }
 
@@ -69,17 +83,25 @@ impl Inputs {
         }
     }
 
-    /// Writes the loaded files, those of a directory together (the launcher looks them up from there); the freezer has
-    /// written the mapped ones.
-    pub fn write(&self, tables: &mut TablesWriter) {
+    /// Writes the loaded files, those of a directory together (the launcher looks them up from there), and the digests of the
+    /// mapped ones, which the freezer has written.
+    pub fn write(&self, dumped: &Tables<'_>, tables: &mut TablesWriter) -> Result<()> {
+        let digest = |path: &Path| content_digest(path).map_err(|error| Failure::io("read", path, &error));
+        let mut files: Vec<MappedFile> = dumped.rows(Section::Files)?.collect();
+        for (row, (path, _)) in files.iter_mut().zip(&self.mapped) {
+            row.digest = digest(path)?;
+        }
+        tables.replace_all(Section::Files, &files);
         let mapped: BTreeSet<&Path> = self.mapped.iter().map(|(path, _)| path.as_path()).collect();
         let mut loaded: Vec<_> = self.loaded.iter().filter(|(path, _)| !mapped.contains(path.as_path())).collect();
         loaded.sort_by_key(|(path, _)| (path.parent(), path.file_name()));
         for (path, identity) in loaded {
+            let digest = digest(path)?;
             let path = tables.text(path.as_os_str().as_bytes());
             let Identity { size, mtime, ctime } = *identity;
-            tables.push(Section::Inputs, &Input { path, size, mtime, ctime });
+            tables.push(Section::Inputs, &Input { path, size, mtime, ctime, digest });
         }
+        Ok(())
     }
 
     fn all(&self) -> impl Iterator<Item = &(PathBuf, Identity)> {

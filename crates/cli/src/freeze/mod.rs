@@ -36,6 +36,8 @@ use interrupt::{die_of, Interrupt};
 use progress::Progress;
 use report::{outcome, Outcome, Report};
 
+pub use inputs::{content_digest, Identity};
+
 pub use environment::{help as environment_help, Environment as BootEnvironment};
 
 /// PATH when there is none, as shells have it.
@@ -149,6 +151,7 @@ impl Session<'_> {
             begun,
             language: self.runtime.language,
             environment: self.environment,
+            policy: self.arguments.policy.number(),
             guards: &guards,
             info: &info,
         };

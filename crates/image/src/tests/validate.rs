@@ -40,6 +40,7 @@ struct Rows {
     process: Process,
     hot: HotRange,
     touched: TouchedRange,
+    settings: Settings,
 }
 
 fn good() -> Rows {
@@ -71,7 +72,7 @@ fn good() -> Rows {
     let registers = Registers { rsp: PLACE + 512, rip: PLACE + 1024, ..Registers::default() };
     let hot = HotRange { start: mapping.start, end: mapping.end };
     let touched = TouchedRange { offset: mapping.offset, size: PAGE };
-    Rows { base, mapping, registers, descriptor, signals, process, hot, touched }
+    Rows { base, mapping, registers, descriptor, signals, process, hot, touched, settings: Settings::default() }
 }
 
 fn tables(all: &Rows) -> Vec<u8> {
@@ -86,6 +87,7 @@ fn tables(all: &Rows) -> Vec<u8> {
     writer.push(Section::Descriptors, &all.descriptor);
     writer.push(Section::Hot, &all.hot);
     writer.push(Section::Touched, &all.touched);
+    writer.push(Section::Settings, &all.settings);
     all.signals.iter().for_each(|action| writer.push(Section::Signals, action));
     writer.push(Section::Process, &all.process);
     writer.finish()
@@ -252,6 +254,7 @@ fn heap_and_argv_area_are_ranges() {
 fn a_rehearsal_has_shown_addresses_and_data_pages() {
     assert_eq!(wrong(|rows| rows.hot.end = 0), "a hot range");
     assert_eq!(wrong(|rows| rows.hot.end = RESERVED_END), "a hot range");
+    assert_eq!(wrong(|rows| rows.settings.policy = 3), "the policy");
     assert_eq!(wrong(|rows| rows.touched.offset = 0), "the offset of a touched range");
     assert_eq!(wrong(|rows| rows.touched.size = 5 * PAGE), "the offset of a touched range");
     assert_eq!(wrong(|rows| rows.touched.size = u64::MAX), "the offset of a touched range");

@@ -3,8 +3,8 @@
 use image::x86_64::Registers;
 use image::{
     descriptor_kind, mapping_kind, process_flag, Descriptor, Head, HotRange, Input, Item, MappedFile, Mapping,
-    Platform, Process, Record, Section, SignalAction, Tables, TablesWriter, TouchedRange, Variable, HEAD_ROOM, NO_FILE,
-    PAGE,
+    Platform, Process, Record, Section, Settings, SignalAction, Tables, TablesWriter, TouchedRange, Variable,
+    HEAD_ROOM, NO_FILE, PAGE,
 };
 
 use crate::read::Pieces;
@@ -77,6 +77,7 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
             Section::Patterns | Section::Guards => (Item::FIELDS, Item::SIZE),
             Section::Hot => (HotRange::FIELDS, HotRange::SIZE),
             Section::Touched => (TouchedRange::FIELDS, TouchedRange::SIZE),
+            Section::Settings => (Settings::FIELDS, Settings::SIZE),
             Section::Strings | Section::Info | Section::Auxv => continue,
         };
         let part = tables.bytes(section);
@@ -92,7 +93,7 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
 /// The seeds, from the smallest to the largest.
 pub fn all() -> Vec<Seed> {
     let long = vec![b'x'; 2000];
-    let (before, behind) = (5 * PAGE, PAGES.0 + PAGES.1);
+    let (before, behind) = ((image::HEAD_OFFSET + image::HEAD_ROOM) as u64, PAGES.0 + PAGES.1);
     vec![
         Seed::new(&[b"/bin/a", b"a"], behind, rows(0)),
         Seed::new(&[b"/usr/bin/python3", b"python3", b"-I", b""], before, rows(1)),
@@ -137,7 +138,7 @@ fn rows(count: u64) -> Vec<u8> {
         let number = index as u32;
         let path = tables.text(format!("/usr/lib/library-{index}.so").as_bytes());
         let name = tables.text(format!("NAME_{index}:LANG").as_bytes());
-        let file = MappedFile { path, size: 4 * PAGE, mtime: -1, ctime: 1 };
+        let file = MappedFile { path, size: 4 * PAGE, mtime: -1, ctime: 1, digest: [3; 16] };
         tables.push(Section::Files, &file);
         let start = 0x7f00_0000_0000 + index * 8 * PAGE;
         let row = Mapping { start, end: start + 2 * PAGE, protection: 1, offset: 0, ..mapping };
@@ -149,7 +150,7 @@ fn rows(count: u64) -> Vec<u8> {
         tables.push(Section::Descriptors, &Descriptor { kind: descriptor_kind::FILE, value: 7, ..descriptor });
         let action = SignalAction { handler: 0x40_1000, number: 1 + number, ..SignalAction::default() };
         tables.push(Section::Signals, &action);
-        tables.push(Section::Inputs, &Input { path, size: 99, mtime: 1, ctime: i64::MAX });
+        tables.push(Section::Inputs, &Input { path, size: 99, mtime: 1, ctime: i64::MAX, digest: [4; 16] });
         tables.push(Section::Variables, &Variable { name, value: [7; 16], present: 1, reserved: 0 });
         tables.push(Section::Patterns, &Item { text: name });
         tables.push(Section::Guards, &Item { text: path });
@@ -157,6 +158,7 @@ fn rows(count: u64) -> Vec<u8> {
         tables.push(Section::Touched, &TouchedRange { offset: PAGES.0 + PAGE, size: PAGE });
     }
     if count > 0 {
+        tables.push(Section::Settings, &Settings { policy: image::policy::CONTENT, reserved: 0 });
         tables.set_bytes(Section::Info, br#"{"runtime":"python"}"#);
         tables.set_bytes(Section::Auxv, &[6; 320]);
     }

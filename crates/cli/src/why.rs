@@ -1,0 +1,220 @@
+//! `snapboot inspect --why`: whether an image would be used here and now, and what differs if not.
+//!
+//! It asks the same questions as the launcher, but all of them, and says from what to what. What only the process that is started can
+//! tell (its limits, its descriptors, a guard argument) is not asked: `SNAPBOOT_LOG=1 IMAGE ARGS` says it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use image::{policy, Input, Item, MappedFile, Platform, Section, Settings, Tables, Text, Variable};
+
+use crate::failure::{Failure, Result};
+use crate::freeze::{content_digest, Identity};
+use crate::opened::Opened;
+use crate::page;
+
+/// Prints the answer; returns the exit status: 0 when the image would be used, 1 when not.
+pub fn answer(image: &Opened) -> Result<u8> {
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let differences = differences(&image.tables(), &environment)?;
+    let name = image.path.display();
+    if differences.is_empty() {
+        page::print(&format!("{name}: fresh\n"))?;
+        return Ok(0);
+    }
+    let lines: String = differences.iter().map(|line| format!("  {line}\n")).collect();
+    page::print(&format!("{name}: stale\n{lines}"))?;
+    Ok(1)
+}
+
+/// Every difference between what an image recorded and what is there, a line each.
+fn differences(tables: &Tables<'_>, environment: &[(OsString, OsString)]) -> Result<Vec<String>> {
+    let mut found = machine(&tables.one(Section::Platform)?)?;
+    variables(tables, environment, &mut found)?;
+    let policy = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default().policy;
+    for row in tables.rows::<Input>(Section::Inputs)?.filter(|_| policy != policy::TRUST) {
+        let Input { path, size, mtime, ctime, digest } = row;
+        found.extend(file(tables, path, Identity { size, mtime, ctime }, digest, policy)?);
+    }
+    for row in tables.rows::<MappedFile>(Section::Files)? {
+        let MappedFile { path, size, mtime, ctime, digest } = row;
+        found.extend(file(tables, path, Identity { size, mtime, ctime }, digest, policy)?);
+    }
+    Ok(found)
+}
+
+fn machine(recorded: &Platform) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    if inputs::cpu::digest() != recorded.cpu {
+        found.push("CPU: another model, or other features, than where the image was made".to_owned());
+    }
+    let vdso = vdso().map_err(|error| Failure::io("read", Path::new("/proc/self/mem"), &error))?;
+    if vdso.len() as u64 != recorded.vdso_size || image::digest(&vdso) != recorded.vdso {
+        found.push("kernel: its vdso differs from that where the image was made (another kernel)".to_owned());
+    }
+    Ok(found)
+}
+
+/// The bytes of this process' vdso; none when it has none.
+fn vdso() -> io::Result<Vec<u8>> {
+    let maps = fs::read_to_string("/proc/self/maps")?;
+    let Some(line) = maps.lines().find(|line| line.ends_with("[vdso]")) else { return Ok(Vec::new()) };
+    let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+    let address = |text: &str| u64::from_str_radix(text, 16).map_err(io::Error::other);
+    let (start, end) = range.ok_or(io::ErrorKind::InvalidData)?;
+    let (start, end) = (address(start)?, address(end)?);
+    let mut bytes = vec![0; (end - start) as usize];
+    File::open("/proc/self/mem")?.read_exact_at(&mut bytes, start)?;
+    Ok(bytes)
+}
+
+/// Names of variables that differ. Values are kept as digests, so they cannot be shown.
+fn variables(tables: &Tables<'_>, environment: &[(OsString, OsString)], found: &mut Vec<String>) -> Result<()> {
+    let value = |name: &[u8]| environment.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, value)| value);
+    let mut recorded = Vec::new();
+    for row in tables.rows::<Variable>(Section::Variables)? {
+        let names = tables.text(row.name)?;
+        let is_group = names.contains(&b':');
+        let now =
+            names.split(|&byte| byte == b':').find_map(|name| value(name).filter(|it| !is_group || !it.is_empty()));
+        let shown = String::from_utf8_lossy(names);
+        match (row.present != 0, now) {
+            (false, Some(_)) => found.push(format!("{shown}: unset -> set")),
+            (true, None) => found.push(format!("{shown}: set -> unset")),
+            (true, Some(now)) if image::digest(now.as_bytes()) != row.value => {
+                found.push(format!("{shown}: another value (only digests are kept)"));
+            }
+            _ => {}
+        }
+        recorded.push(names);
+    }
+    for (name, _) in environment {
+        let name = name.as_bytes();
+        let mut counts = false;
+        for pattern in tables.rows::<Item>(Section::Patterns)? {
+            counts |= inputs::environment::matches(tables.text(pattern.text)?, name);
+        }
+        if counts && !recorded.contains(&name) {
+            found.push(format!("{}: unset -> set", String::from_utf8_lossy(name)));
+        }
+    }
+    Ok(())
+}
+
+/// What differs in a file; None when it has the recorded content.
+fn file(tables: &Tables<'_>, path: Text, recorded: Identity, digest: [u8; 16], policy: u32) -> Result<Option<String>> {
+    let bytes = tables.text(path)?;
+    let path = Path::new(OsStr::from_bytes(bytes));
+    let shown = String::from_utf8_lossy(OsString::from_vec(bytes.to_vec()).as_bytes()).into_owned();
+    let now = match Identity::of(path) {
+        Ok(now) => now,
+        Err(error) => return Ok(Some(format!("{shown}: there -> {}", reason(&error)))),
+    };
+    let times = format!("modified {} -> {}", time(recorded.mtime), time(now.mtime));
+    if now.size != recorded.size {
+        return Ok(Some(format!("{shown}: {} -> {} bytes, {times}", recorded.size, now.size)));
+    }
+    if policy == policy::TRUST || (policy == policy::CHECK && now == recorded) {
+        return Ok(None);
+    }
+    match content_digest(path) {
+        Ok(content) if content == digest => Ok(None),
+        Ok(_) => Ok(Some(format!("{shown}: another content of the same size, {times}"))),
+        Err(error) => Ok(Some(format!("{shown}: readable -> {}", reason(&error)))),
+    }
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "gone".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// A time in ns since 1970, as RFC 3339 has it.
+fn time(ns: i64) -> String {
+    jiff::Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use image::TablesWriter;
+
+    use super::*;
+
+    fn lines(change: impl FnOnce(&mut TablesWriter), environment: &[(&str, &str)]) -> Vec<String> {
+        let vdso = vdso().unwrap();
+        let platform =
+            Platform { cpu: inputs::cpu::digest(), vdso: image::digest(&vdso), vdso_size: vdso.len() as u64 };
+        let mut writer = TablesWriter::new();
+        writer.push(Section::Platform, &platform);
+        change(&mut writer);
+        let bytes = writer.finish();
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        differences(&Tables::parse_unchecked_sum(&bytes).unwrap(), &environment).unwrap()
+    }
+
+    #[test]
+    fn nothing_differs_where_the_image_was_made() {
+        assert_eq!(lines(|_| {}, &[("HOME", "/h")]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn another_machine_is_named() {
+        let other = Platform { cpu: [1; 16], vdso: [1; 16], vdso_size: 4096 };
+        let found = lines(|tables| tables.replace_all(Section::Platform, &[other]), &[]);
+        assert!(found[0].starts_with("CPU: ") && found[1].starts_with("kernel: "), "{found:?}");
+    }
+
+    #[test]
+    fn variables_are_named_without_their_values() {
+        let record = |tables: &mut TablesWriter| {
+            for (name, value) in [("A", Some("1")), ("B", Some("1")), ("C", None)] {
+                let name = tables.text(name.as_bytes());
+                let (value, present) =
+                    (value.map_or([0; 16], |it: &str| image::digest(it.as_bytes())), value.is_some().into());
+                tables.push(Section::Variables, &Variable { name, value, present, reserved: 0 });
+            }
+            let text = tables.text(b"PYTHON*");
+            tables.push(Section::Patterns, &Item { text });
+        };
+        let found = lines(record, &[("A", "2"), ("C", "x"), ("PYTHONPATH", "/p")]);
+        let expected = [
+            "A: another value (only digests are kept)",
+            "B: set -> unset",
+            "C: unset -> set",
+            "PYTHONPATH: unset -> set",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_file_is_shown_from_what_to_what() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("a.py");
+        fs::write(&file, "abc").unwrap();
+        let Identity { size, mtime, ctime } = Identity::of(&file).unwrap();
+        let digest = content_digest(&file).unwrap();
+        let with = |size, mtime: i64, digest, policy| {
+            let record = |tables: &mut TablesWriter| {
+                let path = tables.text(file.as_os_str().as_bytes());
+                tables.push(Section::Inputs, &Input { path, size, mtime, ctime, digest });
+                tables.push(Section::Settings, &Settings { policy, reserved: 0 });
+            };
+            lines(record, &[]).join("")
+        };
+        assert_eq!(with(size, mtime, [0; 16], policy::CHECK), "", "the same times are believed");
+        assert_eq!(with(size, mtime - 1, digest, policy::CHECK), "", "the same content under another time");
+        assert!(with(size, 0, [0; 16], policy::CHECK)
+            .contains("a.py: another content of the same size, modified 1970-01-01T00:00:00Z -> "));
+        assert!(with(size, mtime, [0; 16], policy::CONTENT).contains("another content"));
+        assert!(with(9, mtime, digest, policy::CHECK).contains("a.py: 9 -> 3 bytes, modified "));
+        assert_eq!(with(9, mtime, digest, policy::TRUST), "");
+        fs::remove_file(&file).unwrap();
+        assert!(with(size, mtime, digest, policy::CHECK).ends_with("a.py: there -> gone"));
+    }
+}

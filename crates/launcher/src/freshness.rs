@@ -1,0 +1,237 @@
+//! Whether files are what they were: by size and times or, where only times differ, by content.
+//!
+//! Copying a tree, `touch`, a hard link and a container layer change times and nothing else. What a comparison of contents has shown is
+//! remembered in the file IMAGE.seen beside the image, so that the next thaw need not compare again; where that cannot be written, every
+//! thaw compares. `docs/image-format.md` describes the file.
+#![allow(unsafe_code)]
+
+use core::fmt::Write;
+use core::slice;
+
+use image::{policy, reserved, ContentDigest, Input, MappedFile, Record, Section, SeenFile, SeenHead, Settings};
+use linux_raw_sys::general::{
+    O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, PROT_READ, PROT_WRITE,
+};
+
+use crate::sys::{self, Fd, Status, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+
+/// What was recorded of a file.
+pub struct Recorded {
+    pub size: u64,
+    pub mtime: i64,
+    pub ctime: i64,
+    pub digest: [u8; 16],
+}
+
+/// Answers for one thaw.
+pub struct Freshness {
+    policy: u32,
+    image: Fd,
+    tables_sum: u64,
+    /// Rows in the inputs and the files section together.
+    files: usize,
+    seen: Option<Seen>,
+    /// Whether a content was compared that IMAGE.seen does not know.
+    has_news: bool,
+}
+
+impl Freshness {
+    /// For the image that is open as `image`.
+    pub fn of(image: Fd, tables: &image::Tables<'_>, tables_sum: u64) -> Result<Freshness, image::Error> {
+        let settings = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default();
+        let files = tables.rows::<Input>(Section::Inputs)?.len() + tables.rows::<MappedFile>(Section::Files)?.len();
+        Ok(Freshness { policy: settings.policy, image, tables_sum, files, seen: None, has_news: false })
+    }
+
+    /// Whether loaded files need no look at all.
+    pub fn trusts(&self) -> bool {
+        self.policy == policy::TRUST
+    }
+
+    /// Whether a file is as it was. `number` is its row, as [`SeenFile`] counts; `open` opens it for reading where its content counts.
+    pub fn holds(
+        &mut self,
+        number: u32,
+        open: impl FnOnce() -> sys::Result<Fd>,
+        now: &Status,
+        recorded: &Recorded,
+    ) -> bool {
+        if now.size != recorded.size {
+            return false;
+        }
+        match self.policy {
+            policy::TRUST => return true,
+            policy::CHECK if now.mtime == recorded.mtime && now.ctime == recorded.ctime => return true,
+            _ => {}
+        }
+        let row = SeenFile { number, reserved: 0, mtime: now.mtime, ctime: now.ctime };
+        let (image, tables_sum, files) = (self.image, self.tables_sum, self.files);
+        let seen = self.seen.get_or_insert_with(|| Seen::read(image, tables_sum, files));
+        if !seen.knows(&row) {
+            let Ok(file) = open() else { return false };
+            let same = has_content(file, recorded);
+            sys::close(file);
+            if !same {
+                return false;
+            }
+            self.has_news = true;
+        }
+        seen.add(&row);
+        true
+    }
+
+    /// Writes IMAGE.seen when there is something new, and gives the memory back. Nothing depends on that, so nothing is said when it
+    /// fails.
+    pub fn remember(self) {
+        let Some(seen) = self.seen else { return };
+        if self.has_news {
+            let _ = seen.write(self.image, self.tables_sum);
+        }
+        // SAFETY: nothing keeps a slice of the area, and nobody asks any more.
+        let _ = unsafe { sys::unmap(reserved::SEEN, (2 * seen.most * SeenFile::SIZE) as u64) };
+    }
+}
+
+/// Whether a file has the recorded content. What is no regular file, or cannot be read, has not.
+fn has_content(file: Fd, recorded: &Recorded) -> bool {
+    let (mut digest, mut buffer, mut size) = (ContentDigest::default(), [0; 8192], 0);
+    let whole = loop {
+        match sys::read_at(file, &mut buffer, size) {
+            Ok(0) => break true,
+            Ok(count) => {
+                digest.update(&buffer[..count]);
+                size += count as u64;
+            }
+            Err(_) => break false,
+        }
+    };
+    whole && size == recorded.size && digest.finish() == recorded.digest
+}
+
+/// Two lists in one area of the reserved range, each with room for every file: what IMAGE.seen holds, and what it shall hold.
+struct Seen {
+    most: usize,
+    old: usize,
+    new: usize,
+}
+
+impl Seen {
+    /// An area, with the rows of IMAGE.seen if that is there, whole, and as private as the image. Without memory there is no room.
+    fn read(image: Fd, tables_sum: u64, most: usize) -> Seen {
+        let mut seen = Seen { most, old: 0, new: 0 };
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+        // SAFETY: the place is reserved for this.
+        let area = unsafe {
+            sys::map(reserved::SEEN, (2 * most * SeenFile::SIZE) as u64, PROT_READ | PROT_WRITE, flags, None, 0)
+        };
+        if area.is_err() {
+            seen.most = 0;
+            return seen;
+        }
+        let Some(name) = Name::beside(image, "") else { return seen };
+        let Ok(file) = sys::open(name.bytes(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) else { return seen };
+        seen.old = seen.old_rows_of(file, tables_sum).unwrap_or(0);
+        sys::close(file);
+        seen
+    }
+
+    /// Reads the rows; None when the file is not to be believed.
+    fn old_rows_of(&mut self, file: Fd, tables_sum: u64) -> Option<usize> {
+        let status = sys::fstat(file).ok()?;
+        let is_own = status.owner == 0 || status.owner == sys::euid();
+        if !is_own || status.mode & 0o022 != 0 {
+            return None;
+        }
+        let mut bytes = [0; SeenHead::SIZE];
+        if sys::read_at(file, &mut bytes, 0).ok()? != bytes.len() {
+            return None;
+        }
+        let head = SeenHead::decode(&bytes);
+        let count = usize::try_from(head.count).ok()?;
+        if head.magic != SeenHead::MAGIC || head.image != tables_sum || count > self.most {
+            return None;
+        }
+        let rows = &mut self.area()[..count * SeenFile::SIZE];
+        let whole = sys::read_at(file, rows, SeenHead::SIZE as u64).ok()? == rows.len();
+        (whole && image::checksum(rows) == head.sum).then_some(count)
+    }
+
+    /// Whether IMAGE.seen has this very row. Rows were added in the order in which they are asked for, so the first look is
+    /// mostly right.
+    fn knows(&mut self, row: &SeenFile) -> bool {
+        let (old, likely) = (self.old, self.new);
+        let area = self.area();
+        let at = |index: usize| SeenFile::decode(&area[index * SeenFile::SIZE..]) == *row;
+        (likely < old && at(likely)) || (0..old).any(at)
+    }
+
+    fn add(&mut self, row: &SeenFile) {
+        if self.new < self.most {
+            let start = (self.most + self.new) * SeenFile::SIZE;
+            row.encode(&mut self.area()[start..]);
+            self.new += 1;
+        }
+    }
+
+    /// Puts the new rows in the place of the old file, at once.
+    fn write(&self, image: Fd, tables_sum: u64) -> Option<()> {
+        let (name, temporary) = (Name::beside(image, "")?, Name::beside(image, "~")?);
+        let rows = &self.area()[self.most * SeenFile::SIZE..][..self.new * SeenFile::SIZE];
+        let (count, sum) = (self.new as u64, image::checksum(rows));
+        let mut head = [0; SeenHead::SIZE];
+        SeenHead { magic: SeenHead::MAGIC, image: tables_sum, count, sum }.encode(&mut head);
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+        let Ok(file) = sys::create(temporary.bytes(), flags, 0o600) else {
+            // Perhaps a thaw was killed in here: the next one has room. Of two at the same time one may lose its file.
+            sys::unlink(temporary.bytes());
+            return None;
+        };
+        let written = sys::write_all(file, &head).and_then(|()| sys::write_all(file, rows));
+        sys::close(file);
+        if written.is_err() || sys::rename(temporary.bytes(), name.bytes()).is_err() {
+            sys::unlink(temporary.bytes());
+        }
+        Some(())
+    }
+
+    #[allow(clippy::mut_from_ref)]
+    fn area(&self) -> &'static mut [u8] {
+        // SAFETY: `read` mapped the area for this one value, nothing keeps a slice of it, and it stays mapped; with no memory it has
+        // no size.
+        unsafe { slice::from_raw_parts_mut(reserved::SEEN as *mut u8, 2 * self.most * SeenFile::SIZE) }
+    }
+}
+
+/// The name of the file beside the image, with a NUL.
+struct Name {
+    bytes: [u8; 4096],
+    length: usize,
+}
+
+impl Name {
+    /// None when the image has no name any more, or one that is too long.
+    fn beside(image: Fd, suffix: &str) -> Option<Name> {
+        let mut link = Name { bytes: [0; 4096], length: 0 };
+        write!(link, "/proc/self/fd/{}\0", image.0).ok()?;
+        let mut name = Name { bytes: [0; 4096], length: 0 };
+        name.length = sys::read_link(link.bytes(), &mut name.bytes).ok()?;
+        if name.bytes().ends_with(b" (deleted)") {
+            return None;
+        }
+        write!(name, ".seen{suffix}\0").ok()?;
+        Some(name)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+impl Write for Name {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let room = self.bytes.get_mut(self.length..self.length + text.len()).ok_or(core::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.length += text.len();
+        Ok(())
+    }
+}
