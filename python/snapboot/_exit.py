@@ -223,8 +223,12 @@ class Exit:
         for _ in range(len(last)):
             _from_outside(last.pop)
         names = builtins.__dict__
-        names.clear()
-        names.update(self._builtins)
+        for name in ADDED_BUILTINS:
+            names.pop(name, None)
+        # To touch each of them would write to fifty frozen pages. So one that the program has replaced stays replaced.
+        if len(names) != len(self._builtins):
+            names.clear()
+            names.update(self._builtins)
         self._collect()
         for reference in reversed(alive):
             module = reference()
