@@ -226,7 +226,7 @@ def test_stale_as_an_error(program):
     longer(folder / "helper.py")
     result = support.run([image, *ASK], env=strict, log=False)
     assert (result.status, result.out) == (125, ""), result
-    assert f"{folder}/helper.py" in result.err and "freeze again" in result.err, result
+    assert f"{folder}/helper.py" in result.err and "SNAPBOOT_ON_STALE=error" in result.err, result
     for other in ("", "fallback"):
         assert support.run([image, *ASK], env={**env, "SNAPBOOT_ON_STALE": other}, log=False).out == "second\n"
 

@@ -107,12 +107,9 @@ pub struct Freeze {
 /// itself.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The image to run.
-    pub image: PathBuf,
-
-    /// Arguments for the program.
-    #[arg(value_name = "ARG", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub arguments: Vec<OsString>,
+    /// The image to run, and arguments for the program: all that follows the image is the program's.
+    #[arg(value_names = ["IMAGE", "ARG"], required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
 }
 
 /// Show what an image holds: the command, sizes by kind and by library, descriptors, inputs, the environment compared.
@@ -123,7 +120,7 @@ pub struct Inspect {
 
     /// Say whether the image would be used here and now and, when not, everything that differs: from what, to what. Exit
     /// status 1 when something differs. Default: say what it holds.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub why: bool,
 
     /// Print everything as JSON, every mapping and every input included. Default: a summary for people.

@@ -11,15 +11,14 @@ use crate::failure::{reason, Failure, Result};
 use crate::installation::Installation;
 
 /// Becomes the program of the image; returns only when that fails.
-pub fn main(arguments: &Run) -> Result<u8> {
+pub fn main(run: &Run) -> Result<u8> {
+    let (named, arguments) = run.words.split_first().expect("the command line has at least one word");
+    let named = Path::new(named);
     // Without a slash, execvp would look in PATH.
-    let image = std::path::absolute(&arguments.image).map_err(|error| Failure::io("run", &arguments.image, &error))?;
-    let metadata = image.metadata().map_err(|error| Failure::io("run", &arguments.image, &error))?;
+    let image = std::path::absolute(named).map_err(|error| Failure::io("run", named, &error))?;
+    let metadata = image.metadata().map_err(|error| Failure::io("run", named, &error))?;
     if !metadata.is_file() {
-        return Err(Failure::refusal(format!(
-            "{} is no regular file, and an image is one.",
-            arguments.image.display()
-        )));
+        return Err(Failure::refusal(format!("{} is no regular file, and an image is one.", named.display())));
     }
     let mut command = if on_noexec_mount(&image) {
         let mut launcher = Command::new(Installation::find()?.launcher()?);
@@ -27,13 +26,13 @@ pub fn main(arguments: &Run) -> Result<u8> {
         launcher
     } else {
         let mut command = Command::new(&image);
-        command.arg0(&arguments.image);
+        command.arg0(named);
         command
     };
-    let error = command.args(&arguments.arguments).exec();
+    let error = command.args(arguments).exec();
     Err(Failure::refusal(format!(
         "cannot execute {}: {}. It should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
-        arguments.image.display(),
+        named.display(),
         reason(&error)
     )))
 }

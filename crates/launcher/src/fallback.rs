@@ -82,9 +82,7 @@ pub fn run(opened: &Opened, block: &Block, reason: &Reason) -> ! {
     }
     let on_stale = inputs::environment::value_of(b"SNAPBOOT_ON_STALE", block.environment());
     if on_stale == Some(b"error") && !reason.is_wanted {
-        fail(format_args!(
-            "the image cannot be used: {reason}. SNAPBOOT_ON_STALE=error asks for an error; freeze again."
-        ));
+        fail(format_args!("cannot use the image: {reason} (an error, since SNAPBOOT_ON_STALE=error)"));
     }
     if wants_log(block) {
         log(format_args!("{reason}; starting the ordinary way"));
