@@ -31,7 +31,7 @@ class Exit:
         self._last_module = None
         self._finalizable = []
         self._files = []
-        self._old_collections = 0
+        self._collections = None
         self.from_file = False
         # Whether this is the rehearsal of a new image: what the program asked for at the end is not done then.
         self.rehearses = False
@@ -39,7 +39,7 @@ class Exit:
         self._builtins = {name: thing for name, thing in builtins.__dict__.items() if name not in ADDED_BUILTINS}
 
     def settle(self):
-        """Notes what is in the frozen heap that has something to do at the end. To be called right before gc.freeze."""
+        """Notes what is in the frozen heap that has something to do at the end. To be called before the last garbage collection."""
         self._last_module = next(reversed(sys.modules))
         self._modules = {id(module) for module in sys.modules.values()} - {id(sys.modules["__main__"])}
         standard = _standard_files()
@@ -53,7 +53,11 @@ class Exit:
                     self._finalizable.append(_weakref.ref(thing))
                 except TypeError:
                     pass
-        self._old_collections = gc.get_stats()[1]["collections"]
+
+    def note_collections(self):
+        """To be called after the last garbage collection before the freeze."""
+        stats = gc.get_stats()
+        self._collections = (stats[1]["collections"], stats[2]["collections"])
 
     def leave(self, holder):
         """Ends the process as the interpreter does after the main part. A _trampoline.Trampoline calls it, last thing.
@@ -238,8 +242,14 @@ class Exit:
         self._finish_rest()
 
     def _collect(self):
-        # A full collection empties free lists too, and so writes to frozen pages: only if there is something for it.
-        _from_outside(gc.collect, 2 if gc.get_stats()[1]["collections"] != self._old_collections else 1)
+        # Everything younger than the thaw, and no more: a full collection empties free lists too, and so writes to frozen pages.
+        # What a collection of one generation leaves is in the next one, which the next collection then has to cover.
+        stats = gc.get_stats()
+        if (stats[1]["collections"], stats[2]["collections"]) != self._collections:
+            generation = 2
+        else:
+            generation = 1 if gc.get_count()[1] else 0
+        _from_outside(gc.collect, generation)
 
     def _finish_rest(self):
         """Finalises what is still held, mostly by modules from before the thaw, and flushes files."""

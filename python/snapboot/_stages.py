@@ -107,6 +107,7 @@ class Freeze:
         gc.collect()
         self.exit.settle()
         gc.collect()
+        self.exit.note_collections()
         gc.freeze()
         status = _fork.freeze(self.folder)
         if status is not None:
