@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -109,7 +109,7 @@ fn variables(tables: &Tables<'_>, environment: &[(OsString, OsString)], found: &
 fn file(tables: &Tables<'_>, path: Text, recorded: Identity, digest: [u8; 16], policy: u32) -> Result<Option<String>> {
     let bytes = tables.text(path)?;
     let path = Path::new(OsStr::from_bytes(bytes));
-    let shown = String::from_utf8_lossy(OsString::from_vec(bytes.to_vec()).as_bytes()).into_owned();
+    let shown = String::from_utf8_lossy(bytes);
     let now = match Identity::of(path) {
         Ok(now) => now,
         Err(error) => return Ok(Some(format!("{shown}: there -> {}", reason(&error)))),

@@ -75,7 +75,8 @@ pub fn assemble(dir: &ControlDir, output: &Path, parts: &Parts<'_>) -> Result<u6
     // A file that is open for writing cannot be executed.
     drop(file);
     let rehearsal = rehearse(&path, &dumped, parts.environment.seen());
-    let size = finish(&path, &finished, head, tables, &rehearsal, parts)?;
+    let mappings = dumped.rows(Section::Mappings)?.collect();
+    let size = finish(&path, &finished, trailer.pages_offset, tables, mappings, &rehearsal, parts)?;
     // Its room on the disk is not needed any longer, and there shall be one image only.
     fs::remove_file(&path).map_err(cannot)?;
     inputs.still_unchanged()?;
@@ -88,28 +89,25 @@ pub fn assemble(dir: &ControlDir, output: &Path, parts: &Parts<'_>) -> Result<u6
     Ok(size)
 }
 
-/// Writes the final file from the rehearsed one: the launcher, the tables, and the pages in the order in which starts want them.
+/// Writes the final file from the rehearsed one: the launcher, at `tables_offset` the tables, and the pages in the order in which
+/// starts want them.
 fn finish(
     rehearsed: &Path,
     finished: &Path,
-    rehearsed_head: Head,
+    tables_offset: u64,
     mut tables: TablesWriter,
+    mappings: Vec<Mapping>,
     rehearsal: &Rehearsal,
     parts: &Parts<'_>,
 ) -> Result<u64> {
     let cannot = |error: io::Error| Failure::io("write", finished, &error);
     rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
-    let mappings: Vec<Mapping> = {
-        let bytes = tables.clone().finish();
-        Tables::parse_unchecked_sum(&bytes)?.rows(Section::Mappings)?.collect()
-    };
     let with = |order: &Order| {
         let mut tables = tables.clone();
         tables.replace_all(Section::Mappings, &order.mappings);
         tables.replace_all(Section::Touched, &order.touched);
         tables.finish()
     };
-    let tables_offset = rehearsed_head.pages_offset;
     // Other offsets do not change the size of the tables.
     let size = with(&Order::new(mappings.clone(), &rehearsal.touched, 0)).len() as u64;
     let pages_offset = (tables_offset + size).next_multiple_of(image::PAGE);
