@@ -3,14 +3,15 @@
 //! It asks the same questions as the launcher, but all of them, and says from what to what. What only the process that is started can
 //! tell (its limits, its descriptors, a guard argument) is not asked: `SNAPBOOT_LOG=1 IMAGE ARGS` says it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use image::{policy, Input, Item, MappedFile, Platform, Section, Settings, Tables, Text, Variable};
+use image::{policy, Input, MappedFile, Platform, Section, Settings, Tables, Text};
+use inputs::environment::Difference;
 
 use crate::failure::{Failure, Result};
 use crate::freeze::{content_digest, Identity};
@@ -19,7 +20,7 @@ use crate::page;
 
 /// Prints the answer; returns the exit status: 0 when the image would be used, 1 when not.
 pub fn answer(image: &Opened) -> Result<u8> {
-    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let environment = environment().map_err(|error| Failure::io("read", Path::new("/proc/self/environ"), &error))?;
     let differences = differences(&image.tables(), &environment)?;
     let name = image.path.display();
     if differences.is_empty() {
@@ -31,10 +32,13 @@ pub fn answer(image: &Opened) -> Result<u8> {
     Ok(1)
 }
 
-/// Every difference between what an image recorded and what is there, a line each.
-fn differences(tables: &Tables<'_>, environment: &[(OsString, OsString)]) -> Result<Vec<String>> {
+/// Every difference between what an image recorded and what is there, a line each. `environment`: entries with NUL between.
+fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8]) -> Result<Vec<String>> {
     let mut found = machine(&tables.one(Section::Platform)?)?;
-    variables(tables, environment, &mut found)?;
+    let entries = environment.split(|&byte| byte == 0);
+    for difference in inputs::environment::differences(tables, entries)? {
+        found.push(variable(difference?));
+    }
     let policy = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default().policy;
     for row in tables.rows::<Input>(Section::Inputs)?.filter(|_| policy != policy::TRUST) {
         let Input { path, size, mtime, ctime, digest } = row;
@@ -72,37 +76,22 @@ fn vdso() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Names of variables that differ. Values are kept as digests, so they cannot be shown.
-fn variables(tables: &Tables<'_>, environment: &[(OsString, OsString)], found: &mut Vec<String>) -> Result<()> {
-    let value = |name: &[u8]| environment.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, value)| value);
-    let mut recorded = Vec::new();
-    for row in tables.rows::<Variable>(Section::Variables)? {
-        let names = tables.text(row.name)?;
-        let is_group = names.contains(&b':');
-        let now =
-            names.split(|&byte| byte == b':').find_map(|name| value(name).filter(|it| !is_group || !it.is_empty()));
-        let shown = String::from_utf8_lossy(names);
-        match (row.present != 0, now) {
-            (false, Some(_)) => found.push(format!("{shown}: unset -> set")),
-            (true, None) => found.push(format!("{shown}: set -> unset")),
-            (true, Some(now)) if image::digest(now.as_bytes()) != row.value => {
-                found.push(format!("{shown}: another value (only digests are kept)"));
-            }
-            _ => {}
-        }
-        recorded.push(names);
-    }
-    for (name, _) in environment {
-        let name = name.as_bytes();
-        let mut counts = false;
-        for pattern in tables.rows::<Item>(Section::Patterns)? {
-            counts |= inputs::environment::matches(tables.text(pattern.text)?, name);
-        }
-        if counts && !recorded.contains(&name) {
-            found.push(format!("{}: unset -> set", String::from_utf8_lossy(name)));
-        }
-    }
-    Ok(())
+/// A difference in the environment. Values are kept as digests, so they cannot be shown.
+fn variable(difference: Difference<'_>) -> String {
+    let (name, what) = match difference {
+        Difference::Changed(name) => (name, "another value (only digests are kept)"),
+        Difference::Appeared(name) => (name, "unset -> set"),
+        Difference::Gone(name) => (name, "set -> unset"),
+    };
+    format!("{}: {what}", String::from_utf8_lossy(name))
+}
+
+/// The environment as the kernel gave it to this process: what an image that is run beside it would get.
+fn environment() -> io::Result<Vec<u8>> {
+    let mut entries = fs::read("/proc/self/environ")?;
+    // Without the last NUL, behind which there is no entry.
+    entries.pop();
+    Ok(entries)
 }
 
 /// What differs in a file; None when it has the recorded content.
@@ -142,7 +131,7 @@ fn time(ns: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use image::TablesWriter;
+    use image::{Item, TablesWriter, Variable};
 
     use super::*;
 
@@ -154,8 +143,8 @@ mod tests {
         writer.push(Section::Platform, &platform);
         change(&mut writer);
         let bytes = writer.finish();
-        let environment: Vec<_> = environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        differences(&Tables::parse_unchecked_sum(&bytes).unwrap(), &environment).unwrap()
+        let entries: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        differences(&Tables::parse_unchecked_sum(&bytes).unwrap(), entries.join("\0").as_bytes()).unwrap()
     }
 
     #[test]

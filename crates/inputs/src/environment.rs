@@ -8,46 +8,71 @@ use image::{Error, Item, Section, Tables, Variable};
 /// What differs from the environment in which the image was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference<'a> {
-    /// This variable (or group of names with `:` between) has another value, or is set or unset now.
+    /// This variable (or group of names with `:` between) has another value.
     Changed(&'a [u8]),
-    /// This variable counts, and was not set when the image was made.
+    /// This variable (or group) counts, and was not set when the image was made.
     Appeared(&'a [u8]),
+    /// This variable (or group) was set when the image was made, and is not now.
+    Gone(&'a [u8]),
 }
 
-/// Compares the environment with what the image recorded.
-///
-/// `environment` yields `NAME=VALUE` entries without NUL. Returns None when nothing that counts differs.
+/// The first of [`differences`], or None when nothing that counts differs.
 pub fn compare<'a, E>(tables: &Tables<'a>, environment: E) -> Result<Option<Difference<'a>>, Error>
 where
     E: Iterator<Item = &'a [u8]> + Clone,
 {
+    differences(tables, environment)?.next().transpose()
+}
+
+/// Compares the environment with what the image recorded: yields every difference.
+///
+/// `environment` yields `NAME=VALUE` entries without NUL. Fails for tables that are damaged.
+pub fn differences<'t, 'a, E>(
+    tables: &'t Tables<'a>,
+    environment: E,
+) -> Result<impl Iterator<Item = Result<Difference<'a>, Error>> + use<'t, 'a, E>, Error>
+where
+    E: Iterator<Item = &'a [u8]> + Clone,
+{
+    let entries = environment.clone();
+    let recorded = tables.rows::<Variable>(Section::Variables)?;
+    let recorded = recorded.filter_map(move |row| difference(tables, &row, entries.clone()).transpose());
+    let new = environment.map(name_of).filter_map(move |name| match is_new(tables, name) {
+        Ok(is_new) => is_new.then_some(Ok(Difference::Appeared(name))),
+        Err(error) => Some(Err(error)),
+    });
+    Ok(recorded.chain(new))
+}
+
+/// What differs in a variable that was recorded, or recorded as not set.
+fn difference<'a>(
+    tables: &Tables<'a>,
+    variable: &Variable,
+    environment: impl Iterator<Item = &'a [u8]> + Clone,
+) -> Result<Option<Difference<'a>>, Error> {
+    let names = tables.text(variable.name)?;
+    let value = names.split(|&byte| byte == b':').find_map(|name| {
+        value_of(name, environment.clone()).filter(|value| !names.contains(&b':') || !value.is_empty())
+    });
+    Ok(match (value, variable.present != 0) {
+        (Some(value), true) if image::digest(value) != variable.value => Some(Difference::Changed(names)),
+        (Some(_), false) => Some(Difference::Appeared(names)),
+        (None, true) => Some(Difference::Gone(names)),
+        _ => None,
+    })
+}
+
+/// Whether a variable that is set counts, and is not among those that were recorded.
+fn is_new(tables: &Tables<'_>, name: &[u8]) -> Result<bool, Error> {
+    if !matches_any(tables, name)? {
+        return Ok(false);
+    }
     for variable in tables.rows::<Variable>(Section::Variables)? {
-        let names = tables.text(variable.name)?;
-        let value = names.split(|&byte| byte == b':').find_map(|name| {
-            value_of(name, environment.clone()).filter(|value| !names.contains(&b':') || !value.is_empty())
-        });
-        let same = match value {
-            Some(value) => variable.present != 0 && image::digest(value) == variable.value,
-            None => variable.present == 0,
-        };
-        if !same {
-            return Ok(Some(Difference::Changed(names)));
+        if tables.text(variable.name)? == name {
+            return Ok(false);
         }
     }
-    for entry in environment {
-        let name = name_of(entry);
-        if !matches_any(tables, name)? {
-            continue;
-        }
-        let mut recorded = false;
-        for variable in tables.rows::<Variable>(Section::Variables)? {
-            recorded |= tables.text(variable.name)? == name;
-        }
-        if !recorded {
-            return Ok(Some(Difference::Appeared(name)));
-        }
-    }
-    Ok(None)
+    Ok(true)
 }
 
 /// Whether a variable's name matches one of the image's patterns.
@@ -83,6 +108,7 @@ mod tests {
     extern crate std;
 
     use image::TablesWriter;
+    use std::string::String;
     use std::vec::Vec;
 
     use super::*;
@@ -103,14 +129,28 @@ mod tests {
         writer.finish()
     }
 
-    /// What differs when the image is run with `environment`.
-    fn difference(tables: &[u8], environment: &[&'static str]) -> Option<std::string::String> {
+    /// The first thing that differs when the image is run with `environment`; it is the first of all.
+    fn difference(tables: &[u8], environment: &[&'static str]) -> Option<String> {
+        let all = all_differences(tables, environment);
         let tables = Tables::parse_unchecked_sum(tables).unwrap();
-        let found = compare(&tables, environment.iter().map(|entry| entry.as_bytes())).unwrap();
-        found.map(|found| match found {
-            Difference::Changed(name) => std::format!("changed {}", std::str::from_utf8(name).unwrap()),
-            Difference::Appeared(name) => std::format!("appeared {}", std::str::from_utf8(name).unwrap()),
-        })
+        let first = compare(&tables, environment.iter().map(|entry| entry.as_bytes())).unwrap().map(in_words);
+        assert_eq!(first.as_ref(), all.first());
+        first
+    }
+
+    fn all_differences(tables: &[u8], environment: &[&'static str]) -> Vec<String> {
+        let tables = Tables::parse_unchecked_sum(tables).unwrap();
+        let found = differences(&tables, environment.iter().map(|entry| entry.as_bytes())).unwrap();
+        found.map(|found| in_words(found.unwrap())).collect()
+    }
+
+    fn in_words(difference: Difference<'_>) -> String {
+        let (what, name) = match difference {
+            Difference::Changed(name) => ("changed", name),
+            Difference::Appeared(name) => ("appeared", name),
+            Difference::Gone(name) => ("gone", name),
+        };
+        std::format!("{what} {}", std::str::from_utf8(name).unwrap())
     }
 
     #[test]
@@ -124,11 +164,19 @@ mod tests {
     fn another_value_another_presence_and_a_new_name_are_told_apart() {
         let tables = recorded(&[("HOME", Some("/h")), ("UNSET", None)], &["HOME", "PYTHON*"]);
         assert_eq!(difference(&tables, &["HOME=/x"]).as_deref(), Some("changed HOME"));
-        assert_eq!(difference(&tables, &[]).as_deref(), Some("changed HOME"));
-        assert_eq!(difference(&tables, &["HOME=/h", "UNSET="]).as_deref(), Some("changed UNSET"));
+        assert_eq!(difference(&tables, &[]).as_deref(), Some("gone HOME"));
+        assert_eq!(difference(&tables, &["HOME=/h", "UNSET="]).as_deref(), Some("appeared UNSET"));
         assert_eq!(difference(&tables, &["HOME=/h", "PYTHONPATH=/p"]).as_deref(), Some("appeared PYTHONPATH"));
         assert_eq!(difference(&tables, &["HOME=/h", "PYTHONPATH="]).as_deref(), Some("appeared PYTHONPATH"));
         assert_eq!(difference(&tables, &["HOME=/h", "XPYTHONPATH=/p"]), None);
+    }
+
+    #[test]
+    fn every_difference_is_told() {
+        let tables = recorded(&[("A", Some("1")), ("B", Some("1")), ("C", None), ("D", Some(""))], &["PYTHON*"]);
+        let environment = ["A=2", "C=", "PYTHONPATH=/p", "TERM=vt", "D=", "PYTHONHOME="];
+        let expected = ["changed A", "gone B", "appeared C", "appeared PYTHONPATH", "appeared PYTHONHOME"];
+        assert_eq!(all_differences(&tables, &environment), expected);
     }
 
     #[test]

@@ -131,16 +131,19 @@ fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
 }
 
 fn environment(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
-    match environment::compare(&frozen.tables, block.environment()).map_err(Reason::image)? {
-        None => Ok(()),
+    let (text, name) = match environment::compare(&frozen.tables, block.environment()).map_err(Reason::image)? {
+        None => return Ok(()),
         Some(Difference::Changed(name)) => {
-            Err(Reason::new("stale: this environment variable has another value than when the image was made")
-                .subject(name))
+            ("stale: this environment variable has another value than when the image was made", name)
         }
         Some(Difference::Appeared(name)) => {
-            Err(Reason::new("stale: this environment variable was not set when the image was made").subject(name))
+            ("stale: this environment variable was not set when the image was made", name)
         }
-    }
+        Some(Difference::Gone(name)) => {
+            ("stale: this environment variable was set when the image was made, and is not now", name)
+        }
+    };
+    Err(Reason::new(text).subject(name))
 }
 
 /// What the new process inherited and the frozen one cannot cope with.
