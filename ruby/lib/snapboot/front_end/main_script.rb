@@ -57,7 +57,8 @@ class MainScript
 
   # Makes the script exchangeable; to be called while freezing. Raises NotFound.
   def prepare_exchange
-    @stream.read # to the end: nothing but what is pushed back will be parsed
+    # Nothing but what is pushed back will be parsed, and an image does not depend on this installation's files.
+    @stream.reopen(File::NULL)
     names = ObjectSpace.each_object(String).select do |text|
       text.frozen? && text.encoding == Encoding.find("locale") && text == @path
     end
