@@ -231,16 +231,16 @@ def test_stale_as_an_error(program):
         assert support.run([image, *ASK], env={**env, "SNAPBOOT_ON_STALE": other}, log=False).out == "second\n"
 
 
-def why(image, env):
-    result = support.run([support.SNAPBOOT, "inspect", "--why", image], env=env, log=False)
-    return result.status, result.out
-
-
-def test_why_an_image_is_stale(program):
+def test_an_unknown_value_of_on_stale_is_said_where_somebody_asks(program):
     image, (folder, env) = frozen(program), program
-    assert why(image, env) == (0, f"{image}: fresh\n")
-    touch(folder / "helper.py")
-    assert why(image, env) == (0, f"{image}: fresh\n")
+    misspelt = {**env, "SNAPBOOT_ON_STALE": "eror"}
+    said = "SNAPBOOT_ON_STALE=eror should be fallback or error"
+    assert support.run([image, *ASK], env=misspelt, log=False).err == ""
+    asked = support.run([support.SNAPBOOT, "inspect", "--why", image], env=misspelt, log=False)
+    assert said in asked.err and asked.out == f"{image}: fresh\n", asked
+    assert said in support.run([support.SNAPBOOT, "check"], env=misspelt, log=False).out
     longer(folder / "helper.py")
-    status, said = why(image, {**env, "PYTHONOPTIMIZE": "1"})
-    assert status == 1 and f"{folder}/helper.py: 18 -> 23 bytes, modified 20" in said and "PYTHONOPTIMIZE: unset -> set" in said
+    silent = support.run([image, *ASK], env=misspelt, log=False)
+    assert (silent.out, silent.err, silent.status) == ("second\n", "", 0), silent
+    logged = support.run([image, *ASK], env=misspelt)
+    assert logged.out == "second\n" and logged.fell_back and said in logged.err, logged

@@ -103,8 +103,8 @@ pub struct Freeze {
 
 /// Run an image.
 ///
-/// The same as `IMAGE ARGS`, also on a file system mounted noexec, where the kernel refuses to execute the image
-/// itself.
+/// The same as `IMAGE ARGS`, also where the kernel refuses to execute the image itself: on a file system mounted noexec, or
+/// when the file is not executable.
 #[derive(Debug, Args)]
 pub struct Run {
     /// The image to run, and arguments for the program: all that follows the image is the program's.

@@ -1,7 +1,9 @@
 //! `snapboot inspect --why`: whether an image would be used here and now, and what differs if not.
 //!
-//! It asks the same questions as the launcher, but all of them, and says from what to what. What only the process that is started can
-//! tell (its limits, its descriptors, a guard argument) is not asked: `SNAPBOOT_LOG=1 IMAGE ARGS` says it.
+//! It asks the same questions as the launcher, but all of them, and says from what to what. The last word is the launcher's own: that
+//! of this installation, which runs nothing of the image, goes through everything up to the jump in a process as it would be started
+//! from here, with these limits and descriptors. What depends on arguments (guards) or streams is not asked: `SNAPBOOT_LOG=1 IMAGE ARGS`
+//! says it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,26 +12,77 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use std::process::Command;
+use std::time::Duration;
+
 use image::{policy, Input, MappedFile, Platform, Section, Settings, Tables, Text};
 use inputs::environment::Difference;
+use inputs::on_stale::{self, OnStale};
+use rustix::fs::{access, Access};
 
+use crate::child::ask;
 use crate::failure::{Failure, Result};
 use crate::freeze::{content_digest, Identity};
+use crate::installation::Installation;
 use crate::opened::Opened;
 use crate::page;
+
+/// The launcher answers within this; it compares the contents of files whose times differ.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Prints the answer; returns the exit status: 0 when the image would be used, 1 when not.
 pub fn answer(image: &Opened) -> Result<u8> {
     let environment = environment().map_err(|error| Failure::io("read", Path::new("/proc/self/environ"), &error))?;
-    let differences = differences(&image.tables(), &environment)?;
+    let mut differences = differences(&image.tables(), &environment)?;
+    let mut verdict = "stale";
+    if differences.is_empty() {
+        if let Some(reason) = launchers_reason(image)? {
+            verdict = "not used";
+            differences.push(reason);
+        }
+    }
+    if let Some(warning) = unknown_on_stale() {
+        eprintln!("snapboot: warning: {warning}.");
+    }
     let name = image.path.display();
     if differences.is_empty() {
         page::print(&format!("{name}: fresh\n"))?;
         return Ok(0);
     }
     let lines: String = differences.iter().map(|line| format!("  {line}\n")).collect();
-    page::print(&format!("{name}: stale\n{lines}"))?;
+    page::print(&format!("{name}: {verdict}\n{lines}"))?;
     Ok(1)
+}
+
+/// Why the launcher would not use the image; None when it would.
+fn launchers_reason(image: &Opened) -> Result<Option<String>> {
+    if access(&image.path, Access::EXEC_OK).is_err() {
+        return Ok(Some(format!("it is not executable: chmod +x {0}, or snapboot run {0}", image.path.display())));
+    }
+    let launcher = Installation::find()?.launcher()?;
+    let mut command = Command::new(&launcher);
+    command.arg(&image.path).env("SNAPBOOT_REHEARSE", "check");
+    let answer = ask(&mut command, LIMIT).map_err(|error| Failure::io("start", &launcher, &error))?;
+    let Some(answer) = answer else { return Ok(Some("the launcher gave no answer".to_owned())) };
+    if answer.status.success() {
+        return Ok(None);
+    }
+    let said = String::from_utf8_lossy(&answer.stderr);
+    let reason = said.trim().trim_start_matches("snapboot: ");
+    Ok(Some(if reason.is_empty() { format!("the launcher ended with {}", answer.status) } else { reason.to_owned() }))
+}
+
+/// What is wrong with SNAPBOOT_ON_STALE, if anything.
+pub fn unknown_on_stale() -> Option<String> {
+    let value = std::env::var_os(on_stale::NAME)?;
+    match OnStale::of(Some(value.as_bytes())) {
+        OnStale::Unknown(_) => Some(format!(
+            "{}={} should be fallback or error; images take it for fallback",
+            on_stale::NAME,
+            value.display()
+        )),
+        _ => None,
+    }
 }
 
 /// Every difference between what an image recorded and what is there, a line each. `environment`: entries with NUL between.

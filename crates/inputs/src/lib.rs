@@ -10,3 +10,4 @@
 #[path = "cpu_x86_64.rs"]
 pub mod cpu;
 pub mod environment;
+pub mod on_stale;

@@ -58,6 +58,15 @@ impl List {
     }
 }
 
+/// A start that runs nothing of the program, and never falls back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Rehearsal {
+    /// `snapboot freeze` looks what a start needs.
+    Thaw,
+    /// `snapboot inspect --why` asks whether a start would get as far as the jump, and wants nothing of the image to run.
+    Check,
+}
+
 /// Arguments and environment of the new process. In memory: [`Handover`], argv pointers, environment pointers, argv
 /// strings, room for a note, environment strings.
 pub struct Block {
@@ -105,9 +114,12 @@ impl Block {
         self.environment.iter()
     }
 
-    /// Whether `snapboot freeze` runs a new image to see what a start needs.
-    pub fn is_rehearsal(&self) -> bool {
-        inputs::environment::value_of(b"SNAPBOOT_REHEARSE", self.environment()).is_some()
+    /// Which rehearsal this is, if any.
+    pub fn rehearsal(&self) -> Option<Rehearsal> {
+        inputs::environment::value_of(b"SNAPBOOT_REHEARSE", self.environment()).map(|value| match value {
+            b"check" => Rehearsal::Check,
+            _ => Rehearsal::Thaw,
+        })
     }
 
     /// The argv list for executing the original command.

@@ -89,7 +89,7 @@ fn tables(opened: &Opened, file: Fd, block: &Block) -> Result<(Head, Tables<'sta
     };
     let tables = Tables::parse(bytes, &head).map_err(Reason::image)?;
     image::validate::rows(&tables, &head).map_err(Reason::image)?;
-    if block.is_rehearsal() {
+    if block.rehearsal().is_some() {
         // So that the pages which are in memory afterwards are those that a start needs.
         sys::no_read_ahead(file);
     } else {

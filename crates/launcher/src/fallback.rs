@@ -6,9 +6,11 @@
 
 use core::fmt::{self, Write};
 
+use inputs::environment;
+use inputs::on_stale::{self, OnStale};
 use linux_raw_sys::errno::ENOENT;
 
-use crate::block::Block;
+use crate::block::{Block, Rehearsal};
 use crate::opened::Opened;
 use crate::start::without_nul;
 use crate::sys::{self, Errno};
@@ -77,14 +79,20 @@ impl fmt::Display for Reason {
 
 /// Executes the original command with the arguments and the environment that the image was given.
 pub fn run(opened: &Opened, block: &Block, reason: &Reason) -> ! {
-    if block.is_rehearsal() {
-        fail(format_args!("the rehearsal of a new image failed: {reason}"));
+    match block.rehearsal() {
+        Some(Rehearsal::Check) => fail(format_args!("{reason}")),
+        Some(Rehearsal::Thaw) => fail(format_args!("the rehearsal of a new image failed: {reason}")),
+        None => {}
     }
-    let on_stale = inputs::environment::value_of(b"SNAPBOOT_ON_STALE", block.environment());
-    if on_stale == Some(b"error") && !reason.is_wanted {
+    let on_stale = OnStale::of(environment::value_of(on_stale::NAME.as_bytes(), block.environment()));
+    if on_stale == OnStale::Error && !reason.is_wanted {
         fail(format_args!("cannot use the image: {reason} (an error, since SNAPBOOT_ON_STALE=error)"));
     }
     if wants_log(block) {
+        if let OnStale::Unknown(value) = on_stale {
+            let value = core::str::from_utf8(value).unwrap_or("(no text)");
+            log(format_args!("{}={value} should be fallback or error; taking it for fallback", on_stale::NAME));
+        }
         log(format_args!("{reason}; starting the ordinary way"));
     }
     let program = opened.command.program();
@@ -96,8 +104,7 @@ pub fn run(opened: &Opened, block: &Block, reason: &Reason) -> ! {
 }
 
 fn wants_log(block: &Block) -> bool {
-    inputs::environment::value_of(b"SNAPBOOT_LOG", block.environment())
-        .is_some_and(|value| !value.is_empty() && value != b"0")
+    environment::value_of(b"SNAPBOOT_LOG", block.environment()).is_some_and(|value| !value.is_empty() && value != b"0")
 }
 
 /// Ends the process with a message: neither thaw nor fallback is possible.

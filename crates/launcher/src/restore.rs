@@ -2,14 +2,15 @@
 #![allow(unsafe_code)]
 
 use image::{descriptor_kind, process_flag, reserved, Descriptor, Process, Section, SignalAction, RESERVED_START};
+use linux_raw_sys::errno::EBADF;
 use linux_raw_sys::general::{O_APPEND, O_CLOEXEC, O_DIRECT, O_NONBLOCK};
 use linux_raw_sys::prctl::{prctl_mm_map, PR_SET_MM, PR_SET_MM_MAP, PR_SET_NAME};
 
 use crate::arch;
-use crate::block::Block;
+use crate::block::{Block, Rehearsal};
 use crate::check::Frozen;
 use crate::fallback::Reason;
-use crate::sys::{self, Action};
+use crate::sys::{self, Action, Errno, Fd};
 use crate::Never;
 
 /// SIGCANCEL and SIGSETXID, which glibc keeps for itself. It takes them over whatever they were (and its posix_spawn leaves them
@@ -55,6 +56,9 @@ pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
         sys::close(frozen.file);
         if in_arguments && process.flags & process_flag::ENVIRONMENT_MOVED == 0 {
             block.point_environment_to(environment.end);
+        }
+        if block.rehearsal() == Some(Rehearsal::Check) {
+            sys::exit(0);
         }
         let handover = block.hand_over(RESERVED_START..reserved::LEFTOVER_END);
         // The point of no return.
@@ -160,9 +164,19 @@ fn descriptors(frozen: &Frozen) -> Result<(), Reason> {
                 Ok(file)
             }
         };
-        sys::renumber(made.map_err(failed)?, number, descriptor.flags).map_err(failed)?;
+        renumber(made.map_err(failed)?, number, descriptor.flags)?;
     }
     Ok(())
+}
+
+/// Gives a descriptor its number. The kernel's word for one above the limit is that it is a bad descriptor.
+fn renumber(descriptor: Fd, number: u32, flags: u32) -> Result<(), Reason> {
+    sys::renumber(descriptor, number, flags).map_err(|errno| match errno {
+        Errno(EBADF) => {
+            Reason::new("the limit of open files (ulimit -n) is too low for the frozen process' descriptors")
+        }
+        _ => Reason::new("cannot give a descriptor of the frozen process its number").errno(errno),
+    })
 }
 
 fn pipe(frozen: &Frozen, read: &Descriptor) -> Result<(), Reason> {
@@ -178,8 +192,8 @@ fn pipe(frozen: &Frozen, read: &Descriptor) -> Result<(), Reason> {
     } else {
         write_end
     };
-    sys::renumber(read_end, read.number, read.flags).map_err(failed)?;
-    sys::renumber(write_end, write.number, write.flags).map_err(failed)?;
+    renumber(read_end, read.number, read.flags)?;
+    renumber(write_end, write.number, write.flags)?;
     let status = |flags: u32| flags & (O_NONBLOCK | O_DIRECT);
     sys::set_status_flags(read.number, status(read.flags)).map_err(failed)?;
     sys::set_status_flags(write.number, status(write.flags)).map_err(failed)?;

@@ -3,12 +3,14 @@
 mod host;
 mod interpreters;
 
+use inputs::on_stale;
 use serde::Serialize;
 
 use crate::arguments::Check;
 use crate::failure::{Result, FAILED};
 use crate::installation::Installation;
 use crate::page::{print, print_json};
+use crate::why::unknown_on_stale;
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -49,6 +51,7 @@ impl Line {
 pub fn main(arguments: &Check) -> Result<u8> {
     let mut lines = host::lines();
     lines.push(installation());
+    lines.extend(unknown_on_stale().map(|reason| Line::new(on_stale::NAME, State::Note, reason)));
     lines.extend(interpreters::lines());
     let usable = lines.iter().all(|line| line.state != State::No);
     if arguments.json {
