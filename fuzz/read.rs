@@ -8,9 +8,9 @@ use std::fmt::Write;
 use image::validate::{self, ADDRESS_END, MOST_DESCRIPTORS};
 use image::x86_64::Registers;
 use image::{
-    checksum, mapping_kind, reserved, Command, Descriptor, Entry, Error, Head, HotRange, Input, Item, MappedFile,
-    Mapping, Platform, Process, Record, Section, Settings, SignalAction, Tables, TablesWriter, Text, TouchedRange,
-    Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, NO_FILE, PAGE, RESERVED_END,
+    checksum, mapping_kind, reserved, Command, CpuLeaf, Descriptor, Entry, Error, Head, HotRange, Input, Item,
+    MappedFile, Mapping, Platform, Process, Record, Section, Settings, SignalAction, Tables, TablesWriter, Text,
+    TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, NO_FILE, PAGE, RESERVED_END,
     RESERVED_START,
 };
 
@@ -171,6 +171,7 @@ fn inspect(tables: &Tables) {
     rows(tables, Section::Hot, |_: &HotRange| []);
     rows(tables, Section::Touched, |_: &TouchedRange| []);
     rows(tables, Section::Settings, |_: &Settings| []);
+    rows(tables, Section::Cpu, |_: &CpuLeaf| []);
 }
 
 /// Reads the rows of a section in both ways, writes each again, and follows its strings.

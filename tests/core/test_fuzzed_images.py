@@ -28,6 +28,7 @@ ROWS = {
     "registers": "Registers",
     "process": "Process",
     "platform": "Platform",
+    "cpu": "CpuLeaf",
     "mappings": "Mapping",
     "files": "MappedFile",
     "descriptors": "Descriptor",
@@ -37,6 +38,7 @@ ROWS = {
     "patterns": "Item",
     "hot": "HotRange",
     "touched": "TouchedRange",
+    "settings": "Settings",
 }
 
 

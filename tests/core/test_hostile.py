@@ -187,10 +187,10 @@ def test_rows_that_are_out_of_range_though_the_checksums_are_right(content, tmp_
 
 
 def test_sections_that_every_image_has_are_missed(content, tmp_path):
-    for section in ("registers", "process", "platform"):
+    for section in ("registers", "process", "platform", "cpu"):
         changed = ImageFile(content)
         tables = changed.head("tables_offset")
-        for at in range(tables + 8, tables + 8 + 14 * changed.format.size("Entry"), changed.format.size("Entry")):
+        for at in range(tables + 8, tables + 8 + 18 * changed.format.size("Entry"), changed.format.size("Entry")):
             if changed.get("Entry", "section", at) == changed.format.sections[section]:
                 changed.set("Entry", "size", at, 0)
                 break

@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use image::{policy, Input, MappedFile, Platform, Section, Settings, Tables, Text};
+use inputs::cpu;
 use inputs::environment::Difference;
 use inputs::on_stale::{self, OnStale};
 use rustix::fs::{access, Access};
@@ -87,7 +88,7 @@ pub fn unknown_on_stale() -> Option<String> {
 
 /// Every difference between what an image recorded and what is there, a line each. `environment`: entries with NUL between.
 fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8]) -> Result<Vec<String>> {
-    let mut found = machine(&tables.one(Section::Platform)?)?;
+    let mut found = machine(tables)?;
     let entries = environment.split(|&byte| byte == 0);
     for difference in inputs::environment::differences(tables, entries)? {
         found.push(variable(difference?));
@@ -104,16 +105,30 @@ fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8]) -> Result<Vec<Str
     Ok(found)
 }
 
-fn machine(recorded: &Platform) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    if inputs::cpu::digest() != recorded.cpu {
-        found.push("CPU: another model, or other features, than where the image was made".to_owned());
-    }
+fn machine(tables: &Tables<'_>) -> Result<Vec<String>> {
+    let recorded: Platform = tables.one(Section::Platform)?;
+    let mut found: Vec<String> = cpu::differences(tables)?.flat_map(|difference| cpu_lines(&difference)).collect();
     let vdso = vdso().map_err(|error| Failure::io("read", Path::new("/proc/self/mem"), &error))?;
     if vdso.len() as u64 != recorded.vdso_size || image::digest(&vdso) != recorded.vdso {
         found.push("kernel: its vdso differs from that where the image was made (another kernel)".to_owned());
     }
     Ok(found)
+}
+
+/// A line for each feature that differs, or one for the model.
+fn cpu_lines(difference: &cpu::Difference) -> Vec<String> {
+    if difference.is_model() {
+        return vec![format!("CPU: model {:#x} -> {:#x}", difference.wanted, difference.found)];
+    }
+    let line = |bit| {
+        let unnamed = || {
+            let register = ["eax", "ebx", "ecx", "edx"][difference.register];
+            format!("bit {bit} of {register} in leaf {:#x}.{}", difference.leaf, difference.subleaf)
+        };
+        let name = cpu::name(difference, bit).map_or_else(unnamed, str::to_owned);
+        format!("CPU: {name}: {}", if difference.wants(bit) { "there -> gone" } else { "not there -> there" })
+    };
+    difference.bits().map(line).collect()
 }
 
 /// The bytes of this process' vdso; none when it has none.
@@ -190,10 +205,10 @@ mod tests {
 
     fn lines(change: impl FnOnce(&mut TablesWriter), environment: &[(&str, &str)]) -> Vec<String> {
         let vdso = vdso().unwrap();
-        let platform =
-            Platform { cpu: inputs::cpu::digest(), vdso: image::digest(&vdso), vdso_size: vdso.len() as u64 };
+        let platform = Platform { vdso: image::digest(&vdso), vdso_size: vdso.len() as u64 };
         let mut writer = TablesWriter::new();
         writer.push(Section::Platform, &platform);
+        cpu::native().for_each(|leaf| writer.push(Section::Cpu, &leaf));
         change(&mut writer);
         let bytes = writer.finish();
         let entries: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -207,9 +222,21 @@ mod tests {
 
     #[test]
     fn another_machine_is_named() {
-        let other = Platform { cpu: [1; 16], vdso: [1; 16], vdso_size: 4096 };
-        let found = lines(|tables| tables.replace_all(Section::Platform, &[other]), &[]);
-        assert!(found[0].starts_with("CPU: ") && found[1].starts_with("kernel: "), "{found:?}");
+        let platform = Platform { vdso: [1; 16], vdso_size: 4096 };
+        let mut leaves: Vec<_> = cpu::native().collect();
+        leaves[0].eax ^= 1;
+        leaves[0].ecx ^= 1 << 28;
+        leaves[1].edx ^= 1;
+        let change = |tables: &mut TablesWriter| {
+            tables.replace_all(Section::Platform, &[platform]);
+            tables.replace_all(Section::Cpu, &leaves);
+        };
+        let found = lines(change, &[]);
+        assert!(found[0].starts_with("CPU: model 0x"), "{found:?}");
+        let wanted = leaves[0].ecx >> 28 & 1 != 0;
+        assert_eq!(found[1], format!("CPU: avx: {}", if wanted { "there -> gone" } else { "not there -> there" }));
+        assert!(found[2].starts_with("CPU: bit 0 of edx in leaf 0x7.0: "), "{found:?}");
+        assert!(found[3].starts_with("kernel: ") && found.len() == 4, "{found:?}");
     }
 
     #[test]

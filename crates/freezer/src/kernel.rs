@@ -9,7 +9,7 @@ use crate::sys;
 /// SIG_DFL of the kernel.
 const DEFAULT: u64 = 0;
 
-/// Writes the process, platform, signals and auxv sections.
+/// Writes the process, platform, cpu, signals and auxv sections.
 pub fn add(
     tables: &mut TablesWriter,
     findings: &mut Findings,
@@ -19,8 +19,9 @@ pub fn add(
 ) {
     tables.push(Section::Process, &process(findings, thread_pointer, stack_end));
     let vdso = vdso.map(sys::readable_memory).unwrap_or_default();
-    let platform = Platform { cpu: inputs::cpu::digest(), vdso: image::digest(vdso), vdso_size: vdso.len() as u64 };
+    let platform = Platform { vdso: image::digest(vdso), vdso_size: vdso.len() as u64 };
     tables.push(Section::Platform, &platform);
+    inputs::cpu::native().for_each(|leaf| tables.push(Section::Cpu, &leaf));
     tables.set_bytes(Section::Auxv, &sys::read_file(b"/proc/self/auxv\0"));
     for number in 1..=64u32 {
         let Some([handler, flags, restorer, mask]) = sys::signal_action(number) else { continue };

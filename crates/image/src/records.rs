@@ -189,15 +189,44 @@ pub mod process_flag {
 }
 
 record! {
-    /// What must be the same on the machine that thaws.
+    /// What must be the same on the machine that thaws, besides its CPU.
     pub struct Platform {
-        /// Digest of the CPU's identity and features (CPUID leaves and XCR0).
-        pub cpu: [u8; 16],
         /// Digest of the vdso's bytes.
         pub vdso: [u8; 16],
         /// Size of the vdso.
         pub vdso_size: u64,
     }
+}
+
+record! {
+    /// What a leaf of CPUID must answer: each register, under its mask.
+    pub struct CpuLeaf {
+        /// Number of the leaf; [`CpuLeaf::XCR0`] stands for that register, its low half in eax and its high half in edx.
+        pub leaf: u32,
+        /// Number of the subleaf.
+        pub subleaf: u32,
+        /// Bits of eax that count.
+        pub eax_mask: u32,
+        /// Bits of ebx that count.
+        pub ebx_mask: u32,
+        /// Bits of ecx that count.
+        pub ecx_mask: u32,
+        /// Bits of edx that count.
+        pub edx_mask: u32,
+        /// Value of these bits of eax.
+        pub eax: u32,
+        /// Value of these bits of ebx.
+        pub ebx: u32,
+        /// Value of these bits of ecx.
+        pub ecx: u32,
+        /// Value of these bits of edx.
+        pub edx: u32,
+    }
+}
+
+impl CpuLeaf {
+    /// The number of a leaf that CPUs do not have, for the register states that the kernel has enabled.
+    pub const XCR0: u32 = u32::MAX;
 }
 
 record! {

@@ -49,11 +49,13 @@ pub enum Section {
     Touched = 16,
     /// One [`crate::Settings`] row.
     Settings = 17,
+    /// [`crate::CpuLeaf`] rows.
+    Cpu = 18,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 17] = [
+    pub const ALL: [Section; 18] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -71,6 +73,7 @@ impl Section {
         Section::Hot,
         Section::Touched,
         Section::Settings,
+        Section::Cpu,
     ];
 
     /// The section's name in messages and in `docs/image-format.md`.
@@ -93,6 +96,7 @@ impl Section {
             Section::Hot => "hot",
             Section::Touched => "touched",
             Section::Settings => "settings",
+            Section::Cpu => "cpu",
         }
     }
 }

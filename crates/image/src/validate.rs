@@ -2,7 +2,7 @@
 
 use crate::x86_64::Registers;
 use crate::{
-    mapping_kind, policy, reserved, Descriptor, Error, Head, HotRange, Mapping, Process, Section, Settings,
+    mapping_kind, policy, reserved, CpuLeaf, Descriptor, Error, Head, HotRange, Mapping, Process, Section, Settings,
     SignalAction, Tables, TouchedRange, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
@@ -45,6 +45,8 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     for hot in tables.rows::<HotRange>(Section::Hot)? {
         range("a hot range", hot.start, hot.end)?;
     }
+    // Without a row an image would thaw on any CPU.
+    tables.one::<CpuLeaf>(Section::Cpu)?;
     for settings in tables.rows::<Settings>(Section::Settings)? {
         at_most("the policy", settings.policy.into(), policy::TRUST.into())?;
     }

@@ -8,6 +8,7 @@ use image::{
     mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section, SignalAction, Tables,
     TouchedRange,
 };
+use inputs::cpu;
 use inputs::environment::{self, Difference};
 use linux_raw_sys::general::{PROT_READ, RLIMIT_STACK};
 
@@ -173,8 +174,8 @@ fn process(frozen: &mut Frozen) -> Result<(), Reason> {
 
 fn platform(start: &Start, frozen: &mut Frozen) -> Result<(), Reason> {
     let recorded: Platform = frozen.tables.one(Section::Platform).map_err(Reason::image)?;
-    if inputs::cpu::digest() != recorded.cpu {
-        return Err(Reason::new("stale: the image was made on another kind of CPU"));
+    if let Some(difference) = cpu::differences(&frozen.tables).map_err(Reason::image)?.next() {
+        return Err(another_cpu(&difference));
     }
     let mut rows = frozen.rows::<Mapping>(Section::Mappings)?.filter(|row| row.kind == mapping_kind::VDSO);
     let Some(last) = rows.by_ref().last() else {
@@ -199,6 +200,19 @@ fn platform(start: &Start, frozen: &mut Frozen) -> Result<(), Reason> {
     frozen.vdso_group = start.vdso - last.offset;
     frozen.vdso_group_size = last.offset + vdso_size;
     Ok(())
+}
+
+/// Names the first feature that differs; the command's `inspect --why` names all.
+fn another_cpu(difference: &cpu::Difference) -> Reason {
+    let bit = difference.bits().next().unwrap_or(0);
+    let name = cpu::name(difference, bit).unwrap_or("a feature without a name");
+    if difference.is_model() {
+        Reason::new("stale: the image was made on another model of CPU")
+    } else if difference.wants(bit) {
+        Reason::new("stale: the image was made for a CPU with a feature that this one has not").subject(name.as_bytes())
+    } else {
+        Reason::new("stale: the image was made for a CPU without a feature of this one").subject(name.as_bytes())
+    }
 }
 
 /// Size of the vdso according to its ELF header: its section headers are the last thing in it.

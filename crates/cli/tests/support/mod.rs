@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use image::x86_64::Registers;
-use image::{mapping_kind, Mapping, Process, Section, TablesWriter, NO_FILE, PAGE};
+use image::{mapping_kind, CpuLeaf, Mapping, Process, Section, TablesWriter, NO_FILE, PAGE};
 
 /// The installation and a directory to work in; removed at the end of the test.
 pub struct Scene {
@@ -120,4 +120,5 @@ pub fn minimal(tables: &mut TablesWriter) {
     tables.push(Section::Process, &Process { tid_address: start, ..Process::default() });
     tables.push(Section::Registers, &Registers { rsp: start, rip: start, ..Registers::default() });
     tables.push(Section::Mappings, &mapping);
+    tables.push(Section::Cpu, &CpuLeaf::default());
 }

@@ -33,6 +33,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<SignalAction>(),
         row::<Process>(),
         row::<Platform>(),
+        row::<CpuLeaf>(),
         row::<Input>(),
         row::<HotRange>(),
         row::<TouchedRange>(),

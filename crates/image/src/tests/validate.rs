@@ -88,6 +88,7 @@ fn tables(all: &Rows) -> Vec<u8> {
     writer.push(Section::Hot, &all.hot);
     writer.push(Section::Touched, &all.touched);
     writer.push(Section::Settings, &all.settings);
+    writer.push(Section::Cpu, &CpuLeaf::default());
     all.signals.iter().for_each(|action| writer.push(Section::Signals, action));
     writer.push(Section::Process, &all.process);
     writer.finish()

@@ -2,7 +2,7 @@
 
 use image::x86_64::Registers;
 use image::{
-    descriptor_kind, mapping_kind, process_flag, Descriptor, Head, HotRange, Input, Item, MappedFile, Mapping,
+    descriptor_kind, mapping_kind, process_flag, CpuLeaf, Descriptor, Head, HotRange, Input, Item, MappedFile, Mapping,
     Platform, Process, Record, Section, Settings, SignalAction, Tables, TablesWriter, TouchedRange, Variable,
     HEAD_ROOM, NO_FILE, PAGE,
 };
@@ -77,6 +77,7 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
             Section::Patterns | Section::Guards => (Item::FIELDS, Item::SIZE),
             Section::Hot => (HotRange::FIELDS, HotRange::SIZE),
             Section::Touched => (TouchedRange::FIELDS, TouchedRange::SIZE),
+            Section::Cpu => (CpuLeaf::FIELDS, CpuLeaf::SIZE),
             Section::Settings => (Settings::FIELDS, Settings::SIZE),
             Section::Strings | Section::Info | Section::Auxv => continue,
         };
@@ -128,7 +129,8 @@ fn rows(count: u64) -> Vec<u8> {
     tables.push(Section::Process, &process);
     let registers = Registers { rsp: STACK + 0x2000, rip: 0x40_1234, fs_base: 0x7000, gs_base: 0 };
     tables.push(Section::Registers, &registers);
-    tables.push(Section::Platform, &Platform { cpu: [1; 16], vdso: [2; 16], vdso_size: 2 * PAGE });
+    tables.push(Section::Platform, &Platform { vdso: [2; 16], vdso_size: 2 * PAGE });
+    tables.push(Section::Cpu, &CpuLeaf { leaf: 1, ecx_mask: !0, ecx: 1 << 28, ..CpuLeaf::default() });
     let mapping = Mapping { start: STACK, end: STACK + 4 * PAGE, protection: 3, file: NO_FILE, ..Mapping::default() };
     tables.push(Section::Mappings, &Mapping { kind: mapping_kind::STACK, ..mapping });
     tables.push(Section::Mappings, &Mapping { kind: mapping_kind::COPY, offset: PAGES.0, ..mapping });
