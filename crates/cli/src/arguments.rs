@@ -154,10 +154,13 @@ pub struct Check {
 ///
 /// Exit status: 0; 1 when a command failed (unless --allow-failure); 2 when one cannot be started.
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
+#[command(
+    override_usage = "snapboot time [OPTIONS] -- COMMAND [ARG...] [--vs COMMAND [ARG...]]",
+    after_long_help = "\
 Examples:
   snapboot time -- ./rails.img runner 1
-  snapboot time -n 50 -- ./fastpy -c pass --vs python -c 'import flask'")]
+  snapboot time -n 50 -- ./fastpy -c pass --vs python -c 'import flask'"
+)]
 pub struct Time {
     /// How many times to start each command, besides two starts to warm up.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
@@ -174,11 +177,6 @@ pub struct Time {
     pub allow_failure: bool,
 
     /// The command to time, and after --vs the one to compare it with.
-    #[arg(
-        value_name = "COMMAND [ARG...] [--vs COMMAND",
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub commands: Vec<OsString>,
 }

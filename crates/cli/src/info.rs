@@ -1,5 +1,6 @@
 //! What an image tells people about itself: the JSON of its info section. Nothing in it is needed to thaw.
 
+use image::{Section, Tables};
 use serde::{Deserialize, Serialize};
 
 /// Written by `snapboot freeze`, shown by `snapboot inspect`.
@@ -24,6 +25,15 @@ pub struct Info {
     pub seconds: f64,
     /// Variables that were set and are compared; their values are kept only as digests.
     pub variables: Vec<String>,
+    /// What the user should know about what was frozen.
+    pub notes: Vec<String>,
     /// What the front end wanted the user to know.
     pub warnings: Vec<String>,
+}
+
+impl Info {
+    /// The info section, or an empty one: an image can be used without it.
+    pub fn of(tables: &Tables<'_>) -> Self {
+        serde_json::from_slice(tables.bytes(Section::Info)).unwrap_or_default()
+    }
 }

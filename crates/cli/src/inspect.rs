@@ -149,7 +149,7 @@ impl Contents {
             pages: image.head.pages_size,
             tables: image.head.tables_size,
             command: image.command()?,
-            info: info(&tables),
+            info: Info::of(&tables),
             kinds,
             libraries,
             descriptors: descriptors(&tables)?,
@@ -184,6 +184,7 @@ impl Contents {
             ("compared", list(&self.compared)),
             ("guards", list(&self.guards)),
             ("descriptors", list(&self.descriptors.iter().map(DescriptorShown::line).collect::<Vec<_>>())),
+            ("notes", list(&info.notes)),
             ("warnings", list(&info.warnings)),
         ];
         let total = Share {
@@ -221,11 +222,6 @@ impl DescriptorShown {
 
 fn share_row(name: &str, share: &Share) -> Vec<String> {
     vec![name.to_owned(), share.mappings.to_string(), human::size(share.size), human::size(share.in_image)]
-}
-
-/// The info section, or an empty one: an image can be used without it.
-fn info(tables: &Tables<'_>) -> Info {
-    serde_json::from_slice(tables.bytes(Section::Info)).unwrap_or_default()
 }
 
 fn descriptors(tables: &Tables<'_>) -> Result<Vec<DescriptorShown>> {

@@ -141,3 +141,38 @@ fn warnings_and_notes_are_shown_and_do_not_stop_a_freeze() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(stderr(&output), "snapboot: warning: watch out\nsnapboot: warning: thread timer is dropped\n");
 }
+
+#[test]
+fn a_shim_is_noted_once_and_is_no_warning() {
+    let scene = Scene::new();
+    let manager = scene.write("manager", "#!/bin/sh\ncommand -v \"$2\"\n", 0o755);
+    let shim = format!("#!/bin/sh\nexec \"{}\" exec \"$program\" \"$@\"\n", manager.display());
+    scene.write("python3", shim, 0o755);
+    let freeze = || scene.snapboot(&["freeze", "-o", "out.img", "--preload", "written", "--", "./python3"]).output();
+    let first = freeze().unwrap();
+    assert!(first.status.success(), "{}", stderr(&first));
+    assert!(
+        stderr(&first).starts_with("snapboot: note: ./python3 is a shim; the image keeps to"),
+        "{}",
+        stderr(&first)
+    );
+    assert_eq!(stderr(&freeze().unwrap()), "");
+    let inspected = scene.snapboot(&["inspect", "--json", "out.img"]).output().unwrap();
+    let info: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    assert!(info["notes"][0].as_str().unwrap().contains("is a shim"), "{info}");
+    assert_eq!(info["warnings"], serde_json::json!([]));
+}
+
+#[test]
+fn options_behind_the_command_are_hinted_at() {
+    let scene = Scene::new();
+    let output = scene.snapboot(&["freeze", "python3", "--preload", "written"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("own options come first: snapboot freeze --preload ... -- python3"), "{said}");
+    assert!(said.contains("Python's option --preload"), "{said}");
+    assert_eq!(
+        scene.snapboot(&["freeze", "--preload", "a,,b", "--", "python3"]).output().unwrap().status.code(),
+        Some(2)
+    );
+}

@@ -45,3 +45,28 @@ fn failing_commands_are_reported() {
     let output = scene.snapboot(&["time", "true", "--vs", "no-such-command"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn a_shim_is_named_with_what_it_leads_to() {
+    let scene = Scene::new();
+    let manager = scene.write("manager", "#!/bin/sh\ncase $1 in which) echo /bin/true;; *) shift 2;; esac\n", 0o755);
+    let shim = format!("#!/bin/sh\nprogram=python3\nexec \"{}\" exec \"$program\" \"$@\"\n", manager.display());
+    scene.write("python3", shim, 0o755);
+    let output = scene.snapboot(&["time", "-n", "2", "--", "./python3", "--vs", "true"]).output().unwrap();
+    let page = stdout(&output);
+    assert!(page.contains(" A starts through the shim ./python3") && page.contains(": /bin/true\n"), "{page}");
+    assert!(!page.contains(" B starts through"), "{page}");
+}
+
+#[test]
+fn the_usage_has_as_many_brackets_open_as_closed() {
+    let scene = Scene::new();
+    for subcommand in ["freeze", "run", "inspect", "verify", "check", "time"] {
+        let output = scene.snapboot(&[subcommand, "--help"]).output().unwrap();
+        let help = stdout(&output);
+        let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
+        for (open, close) in [('[', ']'), ('<', '>')] {
+            assert_eq!(usage.matches(open).count(), usage.matches(close).count(), "{usage}");
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! `snapboot freeze`: boots a program and writes its image.
 //!
-//! The rooms are the steps: [`output`] (where to), [`environment`] (what the boot sees), [`control_dir`] (where the image comes
-//! into being), [`boot`] (the runtime with the freezer inside), [`report`] (what came of it), [`inputs`], [`rehearse`], [`order`]
-//! and [`assemble`] (the finished image).
+//! The rooms are the steps: [`mistakes`] (in the command line), [`output`] (where to), [`environment`] (what the boot sees),
+//! [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside), [`report`] (what came of
+//! it), [`inputs`], [`rehearse`], [`order`] and [`assemble`] (the finished image).
 
 mod assemble;
 mod boot;
@@ -10,6 +10,7 @@ mod control_dir;
 mod environment;
 mod inputs;
 mod interrupt;
+mod mistakes;
 mod order;
 mod output;
 mod progress;
@@ -26,13 +27,15 @@ use crate::fault::Point;
 use crate::human;
 use crate::info::Info;
 use crate::installation::Installation;
+use crate::opened::Opened;
 use crate::page;
-use crate::runtime::{probe, resolve, Main, Resolved, Runtime};
+use crate::runtime::{probe, resolve, Main, Runtime, Shim};
 use assemble::{assemble, Parts};
 use boot::{fallback_command, Boot, Ended};
 use control_dir::ControlDir;
 use environment::Environment;
 use interrupt::{die_of, Interrupt};
+use mistakes::{check_names, misplaced_options, preloads};
 use progress::Progress;
 use report::{outcome, Outcome, Report};
 
@@ -58,32 +61,38 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
     }
     let search_path = search_path();
     check_names(&arguments.environment)?;
+    let preloads = preloads(&arguments.preload)?;
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(note) = misplaced_options(&arguments.command, &words) {
+        eprintln!("snapboot: note: {note}");
+    }
     let environment = Environment::pick(std::env::vars_os(), &arguments.environment);
     let mut resolved = resolve(&arguments.command, &search_path)?;
     let progress = Progress::start();
     progress.phase(format!("asking {}", resolved.program.display()));
     let runtime = probe(&resolved.program, environment.seen())?;
     if runtime.program != resolved.program {
-        resolved.notes.push(format!(
-            "{} is a shim: freezing {}",
-            resolved.program.display(),
-            runtime.program.display()
-        ));
-        resolved.argv[0] = runtime.program.clone().into_os_string();
-    }
-    for note in &resolved.notes {
-        progress.line(&format!("snapboot: {note}"));
+        let shim = Shim { script: resolved.program.clone(), program: runtime.program.clone() };
+        resolved.argv[0] = shim.program.clone().into_os_string();
+        resolved.shim = Some(shim);
     }
     let main = Main::split(runtime.language, std::mem::take(&mut resolved.argv), &search_path)?;
     let named = main.script.as_deref().unwrap_or(&resolved.named);
     let output = output::path(arguments.output.as_deref(), named)?;
     let sources = resolved.followed.iter().chain(&main.script);
     output::check(&output, sources.map(|path| path.as_path()))?;
+    // Once is enough: who freezes the same again has read it.
+    let notes: Vec<String> = resolved.shim.iter().map(shim_note).collect();
+    let known = Opened::open(&output).map(|old| Info::of(&old.tables()).notes).unwrap_or_default();
+    for note in notes.iter().filter(|note| !known.contains(note)) {
+        progress.line(&format!("snapboot: note: {note}"));
+    }
     let freeze = Session {
         arguments,
+        preloads,
+        notes,
         begun,
         environment: &environment,
-        resolved: &resolved,
         runtime: &runtime,
         main: &main,
         progress: &progress,
@@ -91,22 +100,22 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
     freeze.run(&output)
 }
 
-fn check_names(names: &[String]) -> Result<()> {
-    match names.iter().find(|name| name.is_empty() || name.contains(['=', '*', ':', '\0'])) {
-        Some(name) => Err(Failure::refusal(format!(
-            "--env takes the name of a variable, not \"{name}\". Set its value before the command: NAME=VALUE snapboot freeze \
-             --env NAME ..."
-        ))),
-        None => Ok(()),
-    }
+fn shim_note(shim: &Shim) -> String {
+    format!(
+        "{} is a shim; the image keeps to what that leads to now, {}",
+        shim.script.display(),
+        shim.program.display()
+    )
 }
 
 /// One freeze, with all that was found out before it starts.
 struct Session<'a> {
     arguments: &'a Freeze,
+    preloads: Vec<String>,
     begun: Instant,
     environment: &'a Environment,
-    resolved: &'a Resolved,
+    /// What the user should know about what is frozen.
+    notes: Vec<String>,
     runtime: &'a Runtime,
     main: &'a Main,
     progress: &'a Progress,
@@ -118,8 +127,6 @@ impl Session<'_> {
         let installation = Installation::find()?;
         let interrupt =
             Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
-        let preloads: Vec<String> =
-            self.arguments.preload.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
         let dir = ControlDir::create(output)?;
         Point::AfterControlDir.reached();
         let begun = dir.made_at()?;
@@ -127,7 +134,7 @@ impl Session<'_> {
             installation: &installation,
             runtime: self.runtime,
             main: self.main,
-            preloads: &preloads,
+            preloads: &self.preloads,
             environment: self.environment,
             interrupt: &interrupt,
             progress: self.progress,
@@ -142,7 +149,7 @@ impl Session<'_> {
         };
         Point::AfterDump.reached();
         self.progress.phase("checking the inputs, writing the tables");
-        let info = self.info(&report, &preloads);
+        let info = self.info(&report);
         let guards: Vec<OsString> = self.arguments.guards.iter().chain(&report.guards).cloned().collect();
         let parts = Parts {
             command: &fallback_command(self.runtime, self.main),
@@ -195,7 +202,7 @@ impl Session<'_> {
         Err(report::refusal(&findings, &origins))
     }
 
-    fn info(&self, report: &Report, preloads: &[String]) -> Info {
+    fn info(&self, report: &Report) -> Info {
         let text = |string: &OsStr| string.to_string_lossy().into_owned();
         let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Info {
@@ -204,11 +211,12 @@ impl Session<'_> {
             runtime: report.runtime.clone().unwrap_or_else(|| self.runtime.label.clone()),
             typed: self.arguments.command.iter().map(|word| text(word)).collect(),
             main: self.main.kind.word().to_owned(),
-            preloads: preloads.to_vec(),
+            preloads: self.preloads.clone(),
             loaded: report.loaded.len(),
             seconds: self.begun.elapsed().as_secs_f64(),
             variables: self.environment.compared_names(self.runtime.language).map(text).collect(),
-            warnings: self.resolved.notes.iter().chain(&report.warnings).cloned().collect(),
+            notes: self.notes.clone(),
+            warnings: report.warnings.clone(),
         }
     }
 }
@@ -240,11 +248,5 @@ mod tests {
         };
         let line = summary(Path::new("/x/rails.img"), 113_000_000, Duration::from_millis(2300), &report);
         assert_eq!(line, "/x/rails.img  113 MB  2.3 s  preloaded config/environment (2 files)");
-    }
-
-    #[test]
-    fn env_takes_names() {
-        assert!(check_names(&["EL".to_owned()]).is_ok());
-        assert!(check_names(&["EL=1".to_owned()]).unwrap_err().message.contains("--env takes the name"));
     }
 }

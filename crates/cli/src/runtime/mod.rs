@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::{Failure, Result};
 pub use locate::locate;
 pub use probe::{looks_like_interpreter, probe, range, Language, Runtime, PYTHONS, RUBIES};
-pub use resolve::{resolve, Resolved};
+pub use resolve::{resolve, Shim};
 
 /// What kind of main part a command has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

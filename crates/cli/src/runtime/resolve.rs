@@ -21,8 +21,17 @@ pub struct Resolved {
     pub named: PathBuf,
     /// Files that were followed on the way, the command itself first.
     pub followed: Vec<PathBuf>,
-    /// What the user should know about the way here.
-    pub notes: Vec<String>,
+    /// The shim that was followed, if any.
+    pub shim: Option<Shim>,
+}
+
+/// A version manager's program that stands for another one, such as `python` of pyenv.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shim {
+    /// The shim.
+    pub script: PathBuf,
+    /// What it leads to now.
+    pub program: PathBuf,
 }
 
 /// The kernel follows five scripts; `env` and shims add steps of their own.
@@ -39,7 +48,7 @@ pub fn resolve(command: &[OsString], search_path: &OsStr) -> Result<Resolved> {
         argv: Vec::new(),
         named: program.clone(),
         followed: Vec::new(),
-        notes: Vec::new(),
+        shim: None,
     };
     for _ in 0..MOST_STEPS {
         let start = start_of(&program)?;
@@ -73,7 +82,9 @@ pub fn resolve(command: &[OsString], search_path: &OsStr) -> Result<Resolved> {
             let Some(script) = script.map(|position| position + 1) else { return Err(shell_refusal(&program)) };
             let path = PathBuf::from(&argv[script]);
             let followed = shell::follow(&path, &start_of(&path)?)?;
-            resolved.notes.extend(followed.note);
+            if followed.is_shim {
+                resolved.shim = Some(Shim { script: path, program: PathBuf::from(&followed.argv[0]) });
+            }
             argv = followed.argv.into_iter().chain(argv.drain(script + 1..).collect::<Vec<_>>()).collect();
             program = locate(&argv[0], search_path)?;
         } else {
@@ -169,6 +180,20 @@ mod tests {
         let resolved = resolve(&[tool.clone().into(), "--version".into()], &path).unwrap();
         let expected = [bin.join("python3").into_os_string(), tool.into(), "--version".into()];
         assert_eq!(resolved.argv, expected);
+    }
+
+    #[test]
+    fn a_shim_is_followed_and_named() {
+        let (top, bin, path) = scene();
+        let (shims, manager) = (top.path().join("shims"), top.path().join("manager"));
+        std::fs::create_dir(&shims).unwrap();
+        script(&manager, &format!("#!/bin/sh\necho {}/\"$2\"\n", bin.display()));
+        let shim = shims.join("python3");
+        script(&shim, &format!("#!/bin/sh\nexec \"{}\" exec \"$program\" \"$@\"\n", manager.display()));
+        let resolved = resolve(&[shim.clone().into(), "a.py".into()], &path).unwrap();
+        assert_eq!(resolved.shim, Some(Shim { script: shim, program: bin.join("python3") }));
+        assert_eq!(argv(&resolved), [bin.join("python3").to_str().unwrap(), "a.py"]);
+        assert_eq!(resolve(&["python3".into()], &path).unwrap().shim, None);
     }
 
     #[test]

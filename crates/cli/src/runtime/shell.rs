@@ -19,8 +19,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub struct Followed {
     /// The argv that replaces the script's own, up to the script's arguments.
     pub argv: Vec<OsString>,
-    /// What to tell the user about it, if anything.
-    pub note: Option<String>,
+    /// Whether it is a shim, which leads elsewhere when the user chooses another version.
+    pub is_shim: bool,
 }
 
 /// Whether a program of this file name is a shell.
@@ -33,7 +33,7 @@ pub fn follow(script: &Path, text: &[u8]) -> Result<Followed> {
     let name = script.file_name().unwrap_or(OsStr::new(""));
     if let Some(mut argv) = exec_trick(script, text) {
         argv.push(script.as_os_str().to_owned());
-        return Ok(Followed { argv, note: None });
+        return Ok(Followed { argv, is_shim: false });
     }
     let asked = if let Some(manager) = shim_manager(text) {
         let mut which = Command::new(manager);
@@ -57,8 +57,7 @@ pub fn follow(script: &Path, text: &[u8]) -> Result<Followed> {
         )));
     };
     let program = answer(script, &mut asked)?;
-    let note = format!("{} is a shim: freezing {}", script.display(), program.display());
-    Ok(Followed { argv: vec![program.into_os_string()], note: Some(note) })
+    Ok(Followed { argv: vec![program.into_os_string()], is_shim: true })
 }
 
 /// Runs what names the real program on its first line of output.

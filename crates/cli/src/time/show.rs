@@ -22,6 +22,7 @@ pub fn json(subjects: &[Subject]) -> Value {
                 "command": subject.command.words(), "n": subject.wall.len(), "median_ms": summary.median, "min_ms": summary.min,
                 "mad_ms": summary.mad, "p95_ms": summary.p95, "max_ms": summary.max, "cpu_median_ms": Summary::of(&subject.cpu).median,
                 "wall_ms": subject.wall, "cpu_ms": subject.cpu, "failures": subject.failures,
+                "shim_of": subject.command.shim.as_ref().map(|shim| shim.program.to_string_lossy().into_owned()),
             })
         })
         .collect();
@@ -66,6 +67,16 @@ pub fn page(subjects: &[Subject]) -> String {
     for (letter, subject) in LETTERS.iter().zip(subjects) {
         for (status, count) in &subject.failures {
             let _ = writeln!(page, " {letter} ended with {status} in {count} of {runs} runs");
+        }
+    }
+    for (letter, shim) in LETTERS.iter().zip(subjects.iter().map(|subject| &subject.command.shim)) {
+        if let Some(shim) = shim {
+            let _ = writeln!(
+                page,
+                " {letter} starts through the shim {}, which takes its share; freeze starts what it leads to: {}",
+                shim.script.display(),
+                shim.program.display()
+            );
         }
     }
     page

@@ -11,7 +11,7 @@ use nix::sys::resource::{getrusage, UsageWho};
 use crate::failure::{Failure, Result};
 use crate::freeze::search_path;
 use crate::human;
-use crate::runtime::locate;
+use crate::runtime::{locate, resolve, Shim};
 
 /// How much of a failed command's standard error is shown.
 const SHOWN: usize = 2000;
@@ -20,6 +20,8 @@ const SHOWN: usize = 2000;
 pub struct Timed {
     words: Vec<OsString>,
     program: PathBuf,
+    /// The shim that it starts with, whose time is in every figure.
+    pub shim: Option<Shim>,
 }
 
 /// One start.
@@ -35,7 +37,11 @@ pub struct Run {
 impl Timed {
     /// Looks the program up once, so that no search is timed.
     pub fn new(words: &[OsString]) -> Result<Self> {
-        Ok(Timed { words: words.to_vec(), program: locate(&words[0], &search_path())? })
+        let search_path = search_path();
+        let program = locate(&words[0], &search_path)?;
+        // What cannot be followed is no shim.
+        let shim = resolve(words, &search_path).ok().and_then(|resolved| resolved.shim);
+        Ok(Timed { words: words.to_vec(), program, shim })
     }
 
     /// The words of the command.

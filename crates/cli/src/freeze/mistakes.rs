@@ -1,0 +1,88 @@
+//! Mistakes in the command line of `snapboot freeze` that its grammar does not show.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use crate::arguments::Freeze;
+use crate::failure::{Failure, Result};
+
+/// Refuses what cannot be the name of a variable.
+pub fn check_names(names: &[String]) -> Result<()> {
+    match names.iter().find(|name| name.is_empty() || name.contains(['=', '*', ':', '\0'])) {
+        Some(name) => Err(Failure::refusal(format!(
+            "--env takes the name of a variable, not \"{name}\". Set its value before the command: NAME=VALUE snapboot freeze \
+             --env NAME ..."
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// `--preload` as given, without the blanks around names.
+pub fn preloads(given: &[String]) -> Result<Vec<String>> {
+    let names: Vec<String> = given.iter().map(|name| name.trim().to_owned()).collect();
+    if names.iter().any(String::is_empty) {
+        return Err(Failure::refusal(
+            "--preload has an empty name in it. Write names with one comma between them, as in --preload flask,requests, and \
+             leave --preload out when there is nothing to load.",
+        ));
+    }
+    Ok(names)
+}
+
+/// Options of `snapboot freeze` among the words of the command, where nothing but a `--` would show that they are meant for it.
+pub fn misplaced_options(command: &[OsString], all: &[OsString]) -> Option<String> {
+    let before = all.len().checked_sub(command.len() + 1)?;
+    if all[before] == "--" {
+        return None;
+    }
+    let own = Freeze::augment_args(clap::Command::new("freeze"));
+    let is_own = |word: &str| {
+        own.get_opts().any(|option| {
+            let long = option.get_long().and_then(|long| word.strip_prefix("--")?.strip_prefix(long));
+            long.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+                || option.get_short().is_some_and(|short| word == format!("-{short}"))
+        })
+    };
+    let word = command.iter().skip(1).filter_map(|word| word.to_str()).find(|word| is_own(word))?;
+    Some(format!(
+        "{word} stands behind the command, so it is the command's and not Snapboot's. Snapboot's own options come first: \
+         snapboot freeze {word} ... -- {}",
+        command[0].display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn env_takes_names() {
+        assert!(check_names(&["EL".to_owned()]).is_ok());
+        assert!(check_names(&["EL=1".to_owned()]).unwrap_err().message.contains("--env takes the name"));
+    }
+    #[test]
+    fn preloads_have_names() {
+        let names = |text: &str| preloads(&text.split(',').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(names("a, b").unwrap(), ["a", "b"]);
+        for wrong in ["", "a,,b", "a,", " "] {
+            assert!(names(wrong).unwrap_err().message.contains("an empty name"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn options_behind_the_command_are_noticed() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let note = |before: &str, command: &str| {
+            let all = words(&format!("snapboot freeze {before} {command}"));
+            misplaced_options(&words(command), &all)
+        };
+        assert!(note("-o x.img", "python --preload flask").unwrap().starts_with("--preload stands behind the command"));
+        assert!(note("-o x.img", "python a.py --policy=trust")
+            .unwrap()
+            .contains("snapboot freeze --policy=trust ... -- python"));
+        assert!(note("-o x.img", "python a.py -o b.img").is_some());
+        assert_eq!(note("-o x.img", "python a.py --preloads --out -x"), None);
+        assert_eq!(note("-o x.img --", "gunicorn --preload app"), None);
+    }
+}
