@@ -5,6 +5,7 @@
 #   make test       every test suite                  make bench    all scenarios, and the README's tables from them
 #   make lint       the style checks                  make fuzz     the fuzz targets, SECONDS=60 each
 #   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
+#   make uniqueness ten thousand thaws, no random value twice
 
 PYTHON ?= python3
 CARGO ?= cargo
@@ -15,7 +16,7 @@ N ?= 20
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench lint fuzz install clean toolchain
+.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness
 
 build: toolchain
 	$(CARGO) build --release --workspace
@@ -37,6 +38,10 @@ lint: toolchain
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(PYTHON) tools/lint.py
+
+# Of each of six programs.
+uniqueness: build
+	SNAPBOOT_THAWS=1667 $(PYTHON) tools/run_tests.py python -- tests/core/test_uniqueness.py
 
 fuzz: toolchain
 	tools/fuzz.sh $(SECONDS)

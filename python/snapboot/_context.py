@@ -40,11 +40,14 @@ class Context:
         self._set_arguments(main, plan.argv)
         return main
 
-    def settle(self):
-        """Notes how the program has left things. To be called right before the freeze."""
+    def settle(self, seeding):
+        """Notes how the program has left things. To be called right before the freeze.
+
+        seeding: the _seeding.Seeding that has seen it boot.
+        """
         self.environment.settle()
         self.streams.settle()
-        self.entropy = _entropy.Entropy()
+        self.entropy = _entropy.Entropy(seeding)
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
 

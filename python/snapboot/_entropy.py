@@ -1,15 +1,32 @@
-"""Random state: no two thaws of one image may share it, not even when they run under the same pid."""
+"""Random state: no two thaws of one image may share it, not even when they run under the same pid.
 
+All generators are found before the freeze; a thaw only gives each of them fresh entropy.
+"""
+
+import gc
 import posix
 import sys
+
+from . import _holders
+
+# How far a generator of numpy's old interface is followed from a seed that was drawn (steps of 624 numbers).
+MOST_STEPS = 2000
+WORDS = 624
 
 
 class Entropy:
     """What has to be made anew after a thaw. Made right before the freeze, when it is known what the program has loaded."""
 
-    def __init__(self):
+    def __init__(self, seeding):
+        """seeding: what was seen while the program booted."""
         self._steps = steps = []
+        self._stuck = []
         modules = sys.modules
+        seeding.end()
+        tempfile = modules.get("tempfile")
+        if tempfile is not None:
+            tempfile._name_sequence = None  # made again when it is needed
+        self._found = _instances(modules.get("random"), modules.get("numpy.random"))
         ssl = modules.get("_ssl")
         if ssl is not None:
             # OpenSSL notices a fork by the pid, which two thaws may share. It sets its generators up when they are used
@@ -18,37 +35,161 @@ class Entropy:
             ssl.RAND_add(posix.urandom(32), 32.0)
             ssl.RAND_bytes(1)
             steps.append(lambda: ssl.RAND_add(posix.urandom(32), 32.0))
-        tempfile = modules.get("tempfile")
-        if tempfile is not None:
-            # Its sequence of names is made anew for another pid only.
-            steps.append(lambda: setattr(tempfile, "_name_sequence", None))
         process = modules.get("multiprocessing.process")
         if process is not None:
             config = process.current_process()._config
-            key = type(config["authkey"])
-            steps.append(lambda: config.__setitem__("authkey", key(posix.urandom(32))))
+            key = config["authkey"]
+            if seeding.authkey is None or key is seeding.authkey:
+                steps.append(lambda: config.__setitem__("authkey", type(key)(posix.urandom(32))))
         uuid = modules.get("uuid")
         if uuid is not None:
-            steps.append(lambda: setattr(uuid, "_last_timestamp", None))
-        numpy_random = modules.get("numpy.random")
-        if numpy_random is not None and not _seeded_by_hand(numpy_random):
-            steps.append(numpy_random.seed)
-        # The module `random` has a fork hook of its own.
+            # The node may be a random number, or belong to another machine.
+            uuid._node = None
+            uuid._last_timestamp = None
+            if seeding.made_time_uuid:
+                # libuuid keeps its clock sequence for good; uuid's own one draws it each time.
+                uuid._generate_time_safe = None
+        if "random" in modules:
+            self._add_random(modules["random"], seeding)
+        if "numpy.random" in modules:
+            self._add_numpy(modules["numpy.random"], seeding)
+        del self._found
+
+    def warnings(self):
+        """What the user has to know, as a list of sentences."""
+        if not self._stuck:
+            return []
+        # Dropped, so that nothing but the program holds them.
+        stuck, self._stuck = self._stuck, []
+        paths = _holders.paths_to([generator for generator, _ in stuck])
+        return [WARNING % (path, reason) for path, (_, reason) in zip(paths, stuck)]
 
     def renew(self):
         """Mixes in fresh entropy."""
         for step in self._steps:
             step()
 
+    def _add_random(self, random, seeding):
+        main = getattr(random, "_inst", None)
+        if main is not None and seeding.was_given(main):
+            # Its fork hook draws a new seed.
+            state = main.getstate()
+            self._steps.append(lambda: main.setstate(state))
+        for generator in self._found:
+            if not isinstance(generator, random.Random) or isinstance(generator, random.SystemRandom) or generator is main:
+                continue
+            given = seeding.was_given(generator)
+            if given is None and type(generator).seed is not random.Random.seed:
+                self._stuck.append((generator, "its class has a seed() of its own"))
+            elif not given:
+                self._add(generator, generator.seed)
 
-def _seeded_by_hand(numpy_random):
-    """Whether numpy's global generator is in a state that a plain `numpy.random.seed(NUMBER)` leads to."""
-    try:
-        kind, key, position = numpy_random.get_state()[:3]
-        if kind != "MT19937":
-            return True
-        # The first word of a freshly seeded state is the seed itself.
-        again = numpy_random.RandomState(int(key[0])).get_state()
-        return bool((again[1] == key).all())
-    except Exception:
+    def _add_numpy(self, numpy_random, seeding):
+        sequences = []
+        for sequence in self._found:
+            if isinstance(sequence, numpy_random.SeedSequence) and type(sequence.entropy) is int and sequence.entropy in seeding.drawn:
+                sequences.append(sequence)
+        legacy = Legacy(numpy_random, seeding.drawn)
+        for sequence in sequences:
+            self._add(sequence, _new_sequence(sequence))
+        drawn = {id(sequence) for sequence in sequences}
+        for generator in self._found:
+            if not isinstance(generator, numpy_random.BitGenerator):
+                continue
+            sequence = generator._seed_seq
+            if id(sequence) in drawn or (sequence is None and legacy.has_drawn(generator)):
+                self._add(generator, _new_state(generator))
+        for generator in self._found:
+            if isinstance(generator, numpy_random.RandomState):
+                source = generator._bit_generator
+                if id(source._seed_seq) in drawn or legacy.has_drawn(source):
+                    # It keeps one of each two normal deviates for the next call.
+                    state = generator.get_state(legacy=False)
+                    if type(state) is dict and state.get("has_gauss"):
+                        state["has_gauss"], state["gauss"] = 0, 0.0
+                        generator.set_state(state)
+
+    def _add(self, generator, step):
+        try:
+            step()
+        except Exception as error:
+            self._stuck.append((generator, "%s: %s" % (type(error).__name__, error)))
+        else:
+            self._steps.append(step)
+
+
+class Legacy:
+    """Tells of generators that numpy's old interface has seeded whether their seed was drawn or given.
+
+    These keep no seed. So one is made from each seed that was drawn, and both are compared, however many numbers the program
+    has taken (up to a million).
+    """
+
+    def __init__(self, numpy_random, drawn):
+        self._numpy_random = numpy_random
+        self._drawn = drawn
+        self._known = {}
+
+    def has_drawn(self, generator):
+        """generator: a BitGenerator."""
+        if id(generator) not in self._known:
+            self._known[id(generator)] = type(generator) is self._numpy_random.MT19937 and self._find(generator)
+        return self._known[id(generator)]
+
+    def _find(self, generator):
+        if generator._seed_seq is not None:
+            return False
+        wanted = generator.state["state"]["key"].tobytes()
+        random = self._numpy_random
+        for seed in self._drawn:
+            sequence = random.SeedSequence(seed)
+            twins = random.MT19937(sequence), random.RandomState(sequence.generate_state(WORDS))._bit_generator
+            for twin in twins:
+                twin.random_raw(WORDS - twin.state["state"]["pos"], output=False)
+                for _ in range(MOST_STEPS):
+                    if twin.state["state"]["key"].tobytes() == wanted:
+                        return True
+                    twin.random_raw(WORDS, output=False)
         return False
+
+
+def _new_sequence(sequence):
+    kind = type(sequence)
+
+    def renew():
+        sequence.__setstate__(kind().__reduce__()[2])
+
+    return renew
+
+
+def _new_state(generator):
+    kind = type(generator)
+
+    def renew():
+        sequence = generator._seed_seq
+        generator.state = (kind() if sequence is None else kind(sequence)).state
+
+    return renew
+
+
+def _instances(random, numpy_random):
+    """All generators, and seeds of numpy's, that there are: in modules, classes, instances, closures, wherever."""
+    kinds = set()
+    bases = [] if random is None else [random.Random]
+    for name in ("SeedSequence", "BitGenerator", "RandomState"):
+        if hasattr(numpy_random, name):
+            bases.append(getattr(numpy_random, name))
+    while bases:
+        kind = bases.pop()
+        kinds.add(kind)
+        bases.extend(type.__subclasses__(kind))
+    if not kinds:
+        return []
+    gc.unfreeze()  # what the program froze is not listed
+    return [one for one in gc.get_objects() if type(one) in kinds]
+
+
+WARNING = (
+    "%s holds random state that cannot be renewed (%s): all thaws of the image may repeat its numbers. Seed it in an after_thaw "
+    "hook, or make it with snapboot.defer"
+)

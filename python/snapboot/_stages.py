@@ -17,6 +17,7 @@ from . import (
     _plan,
     _preload,
     _process,
+    _seeding,
     _trampoline,
 )
 
@@ -32,6 +33,7 @@ class Freeze:
     """One freeze, from the plan to the report, and what comes after the thaw."""
 
     def __init__(self):
+        self.seeding = _seeding.Seeding()
         self.context = _context.Context()
         self.exit = _exit.Exit()
         self.report = _plan.Report()
@@ -91,10 +93,13 @@ class Freeze:
             self.front_end.run_before()
         except BaseException as error:
             self._raised(error)
-        self.context.settle()
+        self.context.settle(self.seeding)
+        self.seeding = None
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
         for name in self.plan.preload:
             self.report.add("preloaded", name)
+        for warning in self.context.entropy.warnings():
+            self.report.add("warning", warning)
         for path in _inputs.loaded_files(self.plan.script):
             self.report.add("loaded", path)
         if self.origins is not None:

@@ -5,16 +5,21 @@ class Context
   # The command line of this process; set by #refresh.
   attr_reader :words
 
-  # To be made right before the freeze.
-  def initialize(plan, environment)
+  # To be made right before the freeze. +seeding+ has seen the program boot.
+  def initialize(plan, environment, seeding)
     @plan = plan
     @command_line_file = plan.command_line_file
     @environment = environment
     @environment.record
     @stdio = Stdio.new
-    @randomness = Randomness.new
+    @randomness = Randomness.new(seeding)
     @interpreter = File.readlink("/proc/self/exe")
     @encoding = Encoding.find("locale")
+  end
+
+  # What the user has to know.
+  def warnings
+    @randomness.warnings
   end
 
   # Reads the new command line. Runs the ordinary command instead when a standard stream is closed: Ruby fills such

@@ -28,6 +28,7 @@ class FreezeRun
     ARGV.pop(PAD_ARGUMENTS) unless @plan.simulated?
     Environment.clean
     @environment = Environment.new
+    @seeding = Seeding.new
     @exit = Exit.new(@feature)
     Process.instance_variable_set(:@__snapboot__, self)
     at_exit { at_end }
@@ -97,7 +98,10 @@ class FreezeRun
   # Returns in the thawed process. The freezing one ends in here.
   def freeze
     prepare_program
-    @context = Context.new(@plan, @environment)
+    @seeding.finish
+    @context = Context.new(@plan, @environment, @seeding)
+    @context.warnings.each { |warning| @report.add("warning", warning) }
+    @seeding = nil
     @exit.prepare(@script&.stream)
     rehearse
     ENV["SNAPBOOT_ARM"] = @plan.directory

@@ -1,20 +1,79 @@
 # frozen_string_literal: true
 
-# Makes two thaws differ, whatever their pids. Kernel#rand reseeds itself in every fork child, and SecureRandom asks the
-# kernel; what remains are generators that seeded themselves while freezing, and OpenSSL's.
+# Makes two thaws differ, whatever their pids. SecureRandom asks the kernel, and Ruby itself seeds the generator of
+# Kernel#rand anew in every fork child; what remains are generators that drew their seed while freezing, and OpenSSL's.
+# What the program has seeded goes on as seeded.
 class Randomness
-  # A seed that Ruby chose has 128 bits; one given by the program is hardly ever that long.
-  LONGEST_GIVEN_SEED = 64
+  # Words of a generator's state.
+  WORDS = 624
+  # How far the generator of Kernel#rand is followed from its seed (states of 624 words).
+  MOST_STATES = 10_000
 
-  # Finds the generators while freezing.
-  def initialize
-    @generators = ObjectSpace.each_object(Random).select { |random| random.seed.bit_length > LONGEST_GIVEN_SEED }
+  # Things to tell the user.
+  attr_reader :warnings
+
+  # Finds the generators while freezing. +seeding+ has seen the program boot.
+  def initialize(seeding)
+    @warnings = []
+    @generators = ObjectSpace.each_object(Random).reject { |random| seeding.given?(random.seed) }
+                             .select { |random| renewable?(random) }
     @openssl = OpenSSL::Random.method(:random_add) if Object.const_defined?(:OpenSSL) && OpenSSL.const_defined?(:Random)
+    follow_main_generator if seeding.given?(Random.seed)
   end
 
-  # Reseeds them after a thaw. Generators that the program seeded go on as seeded.
+  # Reseeds them after a thaw.
   def refresh
     @generators.each { |random| random.__send__(:initialize) }
     @openssl&.call(Random.urandom(32), 32.0)
+    go_on if @words
+  end
+
+  private
+
+  def renewable?(random)
+    random.__send__(:initialize)
+    true
+  rescue StandardError => e
+    @warnings << "#{place_of(random)} holds random state that cannot be renewed (#{e.class}): all thaws of the image may " \
+                 "repeat its numbers. Make it with Snapboot.defer."
+    false
+  end
+
+  # The constant that holds it, or else what it is.
+  def place_of(random)
+    ObjectSpace.each_object(Module) do |holder|
+      name = holder.constants(false).find { |it| !holder.autoload?(it) && holder.const_get(it, false).equal?(random) }
+      return holder.equal?(Object) ? name.to_s : "#{holder}::#{name}" if name
+    rescue StandardError
+      next # it does not let itself be looked at
+    end
+    "an object of #{random.class}"
+  end
+
+  def follow_main_generator
+    @seed = Random.seed
+    @words = words_taken
+    return if @words
+
+    @warnings << "srand(#{@seed}) was followed by more than #{WORDS * MOST_STATES} numbers while booting: Kernel#rand " \
+                 "does not go on from there, but draws a new seed. Call srand in an after_thaw hook."
+  end
+
+  # How many words Kernel#rand has taken since it was seeded: the fork forgets the state, and none can be put back.
+  def words_taken
+    state = Random.__send__(:state)
+    twin = Random.new(@seed)
+    return 0 if twin.__send__(:state) == state
+
+    twin.bytes(4) # makes the first state
+    # The state's place counts from WORDS, after the first word, down to 1.
+    taken = WORDS + 1 - Random.__send__(:left)
+    found = (0...MOST_STATES).find { twin.__send__(:state) == state || (twin.bytes(4 * WORDS) && false) }
+    found && ((WORDS * found) + taken)
+  end
+
+  def go_on
+    Random.srand(@seed)
+    Random.bytes(4 * @words) if @words.positive?
   end
 end

@@ -1,0 +1,77 @@
+"""Where in the program an object is held, in words that its author knows: `app.rng._gen`."""
+
+import sys
+
+MOST_VISITED = 2000000
+
+
+def paths_to(objects):
+    """The shortest path from a module to each of `objects`, in their order; for what no module leads to, its type."""
+    wanted = {id(one): None for one in objects}
+    missing = len(wanted)
+    level = [(module, name) for name, module in list(sys.modules.items()) if type(module) is type(sys)]
+    seen = {id(module) for module, _ in level}
+    seen.add(id(objects))
+    while level and missing and len(seen) < MOST_VISITED:
+        found = []
+        for holder, path in level:
+            for part, way in _parts(holder):
+                if id(part) in seen or type(part) in PLAIN or type(part) is type(sys):
+                    continue
+                seen.add(id(part))
+                place = path + way
+                if id(part) in wanted:
+                    wanted[id(part)] = place
+                    missing -= 1
+                found.append((part, place))
+        level = found
+    return [wanted[id(one)] or "an object of %s" % _name(type(one)) for one in objects]
+
+
+def _parts(holder):
+    """What an object holds: pairs of an object and how the program gets to it from the holder."""
+    kind = type(holder)
+    if kind is dict:
+        yield from [(value, "[%.40r]" % (key,)) for key, value in list(holder.items()) if type(key) in PLAIN]
+        return
+    if kind is list or kind is tuple:
+        yield from [(part, "[%d]" % index) for index, part in enumerate(list(holder))]
+        return
+    if kind is FUNCTION:
+        for name, cell in zip(holder.__code__.co_freevars, holder.__closure__ or ()):
+            try:
+                yield cell.cell_contents, ".<%s>" % name
+            except ValueError:
+                pass  # not filled yet
+        for part in holder.__defaults__ or ():
+            yield part, ".<default>"
+        return
+    if kind is METHOD:
+        yield holder.__self__, ".__self__"
+        return
+    if isinstance(holder, type):
+        names = type.__dict__["__dict__"].__get__(holder)
+    else:
+        try:
+            names = object.__getattribute__(holder, "__dict__")
+        except Exception:
+            names = {}
+        for base in kind.__mro__:
+            for name, slot in list(base.__dict__.items()):
+                if type(slot) in SLOTS:
+                    try:
+                        yield slot.__get__(holder, kind), "." + name
+                    except Exception:
+                        pass  # not set
+    if type(names) in (dict, type(type.__dict__)):
+        yield from [(part, ".%s" % name) for name, part in list(names.items())]
+
+
+def _name(kind):
+    return kind.__module__ + "." + kind.__qualname__
+
+
+FUNCTION = type(_name)
+METHOD = type(type("", (), {"m": _name})().m)
+SLOTS = (type(FUNCTION.__code__), type(FUNCTION.__globals__))
+PLAIN = frozenset((str, bytes, int, float, bool, complex, type(None), type(Ellipsis)))

@@ -1,0 +1,172 @@
+"""Who seeded which generator: what the program seeded itself goes on as seeded, what drew its seed from the kernel must not.
+
+A generator's state does not tell where its seed came from. So a few functions of the standard library and of numpy are watched
+while the program boots, from the moment on that their module has been executed, and are what they were again before the image
+is written. The program holds the same function objects all the time: only their code is exchanged.
+"""
+
+import _weakref
+import sys
+
+
+class Seeding:
+    """What was seen of seeding. To be made before the program can import anything."""
+
+    def __init__(self):
+        # All by id, with a weak reference that tells whether it is still the same object.
+        self._seeded = {}  # random.Random -> whether its seed was given
+        self._states = {}  # hash of a state that was asked for -> the same
+        self.drawn = set()  # seeds that numpy drew from the kernel
+        self.authkey = None  # the key that multiprocessing made
+        self.made_time_uuid = False  # whether libuuid has chosen a clock sequence
+        self._undo = []
+        self._watches = {
+            "random": self._watch_random,
+            "numpy.random.bit_generator": self._watch_numpy,
+            "multiprocessing.process": self._watch_multiprocessing,
+            "uuid": self._watch_uuid,
+        }
+        self._finder = Finder(self._watches)
+        sys.meta_path.insert(0, self._finder)
+        for name in [name for name in self._watches if name in sys.modules]:
+            self._watches.pop(name)(sys.modules[name])
+
+    def end(self):
+        """Takes everything back. To be called before the image is written."""
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        while self._undo:
+            self._undo.pop()()
+
+    def was_given(self, generator):
+        """Whether the program gave this random.Random its seed; None when it was never seen to be seeded."""
+        reference, given = self._seeded.get(id(generator), (None, None))
+        return given if reference is not None and reference() is generator else None
+
+    def _note(self, generator, given):
+        self._seeded[id(generator)] = _weakref.ref(generator), given
+
+    def _watch_random(self, module):
+        def seed(original, generator, value, version):
+            original(generator, value, version)
+            self._note(generator, value is not None)
+
+        def getstate(original, generator):
+            state = original(generator)
+            self._states[_key(state)] = self.was_given(generator)
+            return state
+
+        def setstate(original, generator, state):
+            original(generator, state)
+            # A state that some generator had has its seed from where that had it; any other the program brought with it.
+            self._note(generator, self._states.get(_key(state), True))
+
+        for watch in (seed, getstate, setstate):
+            self._exchange(getattr(module.Random, watch.__name__), watch)
+        if hasattr(module, "_inst"):
+            self._note(module._inst, False)
+
+    def _exchange(self, function, watch):
+        """Has calls of `function` go to `watch`, which gets the original as its first argument."""
+        code, keywords = function.__code__, function.__kwdefaults__
+        if code.co_freevars != ("__class__",):
+            return  # an interpreter that does it in another way; then every seed counts as drawn
+        original = type(function)(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+        function.__code__ = TEMPLATES[watch.__name__].__code__
+        function.__kwdefaults__ = {"watch": lambda _, *arguments: watch(original, *arguments)}
+
+        def undo():
+            function.__code__, function.__kwdefaults__ = code, keywords
+
+        self._undo.append(undo)
+
+    def _replace(self, module, name, value):
+        original = module.__dict__[name]
+        module.__dict__[name] = value
+        self._undo.append(lambda: module.__dict__.__setitem__(name, original))
+
+    def _watch_numpy(self, module):
+        draw = module.__dict__.get("randbits")
+        if draw is None:
+            return
+
+        def randbits(count):
+            value = draw(count)
+            self.drawn.add(value)
+            return value
+
+        self._replace(module, "randbits", randbits)
+
+    def _watch_multiprocessing(self, module):
+        self.authkey = module.current_process()._config.get("authkey")
+
+    def _watch_uuid(self, module):
+        generate = module.__dict__.get("_generate_time_safe")
+        if generate is None:
+            return
+
+        def generate_time_safe():
+            self.made_time_uuid = True
+            return generate()
+
+        self._replace(module, "_generate_time_safe", generate_time_safe)
+
+
+class Finder:
+    """Finds nothing, but arranges that a watch gets its module as soon as that was executed."""
+
+    def __init__(self, watches):
+        self._watches = watches
+
+    def find_spec(self, name, path=None, target=None):
+        """As importlib wants it: None, unless a watch waits for the module; then what the other finders say."""
+        watch = self._watches.pop(name, None)
+        if watch is None:
+            return None
+        for finder in sys.meta_path:
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec = None if find is None else find(name, path, target)
+            if spec is not None:
+                _after_execution(spec.loader, watch)
+                return spec
+        return None
+
+
+def _after_execution(loader, watch):
+    if isinstance(loader, type):
+        return  # of the interpreter itself, for all modules: none that is watched is built in
+    execute = loader.exec_module
+
+    def exec_module(module):
+        del loader.exec_module
+        execute(module)
+        watch(module)
+
+    try:
+        loader.exec_module = exec_module
+    except AttributeError:
+        pass  # a loader that is not a plain object: its module is not watched
+
+
+def _key(state):
+    try:
+        return hash(state)
+    except TypeError:
+        return None  # no state of a random.Random
+
+
+def _templates(__class__):
+    # They use the cell that the methods have, which call super(): code can only be exchanged for code with the same ones.
+    def seed(self, a=None, version=2, *, watch):
+        return watch(__class__, self, a, version)
+
+    def getstate(self, *, watch):
+        return watch(__class__, self)
+
+    def setstate(self, state, *, watch):
+        return watch(__class__, self, state)
+
+    return {function.__name__: function for function in (seed, getstate, setstate)}
+
+
+TEMPLATES = _templates(None)
