@@ -43,6 +43,23 @@ impl Policy {
     }
 }
 
+/// On which CPUs an image thaws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Cpu {
+    Native,
+    Baseline,
+}
+
+impl Cpu {
+    /// The word for it on the command line and in `snapboot inspect`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Cpu::Native => "native",
+            Cpu::Baseline => "baseline",
+        }
+    }
+}
+
 const FREEZE_EXAMPLES: &str = "\
 Examples:
   snapboot freeze -o fastpy --preload flask,requests -- python
@@ -89,6 +106,13 @@ pub struct Freeze {
     /// IMAGE.seen what they have compared.
     #[arg(long, value_name = "POLICY", value_enum, default_value_t = Policy::Check)]
     pub policy: Policy,
+
+    /// On which CPUs the image thaws; on others it runs COMMAND in the ordinary way. `native`: on those with the model and the
+    /// features of this one. `baseline`: on all that have x86-64-v2 with AES and PCLMULQDQ; the C library, OpenSSL, OpenBLAS
+    /// and numpy then do without newer instructions, also after a thaw, and other libraries that pick instructions by CPU are
+    /// refused.
+    #[arg(long, value_name = "CPU", value_enum, default_value_t = Cpu::Native)]
+    pub cpu: Cpu,
 
     /// An argument that the image must not handle: where ARG is among the arguments of the image, COMMAND runs in the
     /// ordinary way (such as --guard=-e for a Rails image frozen in production). A final * stands for anything. May be

@@ -21,6 +21,8 @@ pub struct Info {
     pub preloads: Vec<String>,
     /// Files that were loaded.
     pub loaded: usize,
+    /// On which CPUs it thaws: `native` or `baseline`.
+    pub cpu: String,
     /// How long the freeze took (seconds).
     pub seconds: f64,
     /// Variables that were set and are compared; their values are kept only as digests.

@@ -180,6 +180,7 @@ impl Contents {
             ("runtime", info.runtime.clone()),
             ("command", command),
             ("preloads", list(&info.preloads)),
+            ("CPU", info.cpu.clone()),
             ("inputs", format!("{} loaded, {} mapped", human::count(self.inputs.len(), "file"), self.files.len())),
             ("compared", list(&self.compared)),
             ("guards", list(&self.guards)),

@@ -14,10 +14,12 @@ use image::{
 use rustix::fs::{fadvise, Advice};
 
 use super::control_dir::ControlDir;
+use super::cpu::check_libraries;
 use super::environment::Environment;
 use super::inputs::{Identity, Inputs};
 use super::order::Order;
 use super::rehearse::{rehearse, Rehearsal};
+use crate::arguments::Cpu;
 use crate::failure::{Failure, Result};
 use crate::fault::Point;
 use crate::info::Info;
@@ -43,6 +45,8 @@ pub struct Parts<'a> {
     pub environment: &'a Environment,
     /// How starts check files: one of [`image::policy`].
     pub policy: u32,
+    /// On which CPUs the image thaws.
+    pub cpu: Cpu,
     /// Arguments that force the fallback.
     pub guards: &'a [OsString],
     /// For `snapboot inspect`.
@@ -177,6 +181,10 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<T
     let mut process: Process = dumped.one(Section::Process)?;
     process.comm = comm(parts.name);
     tables.replace(Section::Process, &process);
+    if parts.cpu == Cpu::Baseline {
+        check_libraries(dumped)?;
+        tables.replace_all(Section::Cpu, &inputs::cpu::baseline().collect::<Vec<_>>());
+    }
     inputs.write(dumped, &mut tables)?;
     tables.push(Section::Settings, &Settings { policy: parts.policy, reserved: 0 });
     parts.environment.write(parts.language, &mut tables);

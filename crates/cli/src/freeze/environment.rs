@@ -125,6 +125,8 @@ pub struct Environment {
     seen: Vec<(OsString, OsString)>,
     /// Names from `--env`.
     named: Vec<String>,
+    /// What is set for the boot, in place of what is seen, and is no input.
+    boot_only: Vec<(OsString, OsString)>,
 }
 
 impl Environment {
@@ -133,7 +135,12 @@ impl Environment {
         let is_named = |name: &OsStr| named.iter().any(|wanted| name == wanted.as_str());
         let mut seen: Vec<_> = all.filter(|(name, _)| is_named(name) || rule(name).is_some()).collect();
         seen.sort();
-        Environment { seen, named: named.to_vec() }
+        Environment { seen, named: named.to_vec(), boot_only: Vec::new() }
+    }
+
+    /// Sets these variables for the boot alone.
+    pub fn with_boot_only(self, boot_only: Vec<(OsString, OsString)>) -> Self {
+        Environment { boot_only, ..self }
     }
 
     /// What the boot sees.
@@ -153,7 +160,9 @@ impl Environment {
             preload.push(":");
             preload.push(own);
         }
-        let mut all: Vec<_> = self.seen.iter().filter(|(name, _)| name != "LD_PRELOAD").cloned().collect();
+        let is_replaced = |name: &OsStr| name == "LD_PRELOAD" || self.boot_only.iter().any(|(own, _)| own == name);
+        let mut all: Vec<_> = self.seen.iter().filter(|(name, _)| !is_replaced(name)).cloned().collect();
+        all.extend(self.boot_only.iter().cloned());
         all.push(("LD_PRELOAD".into(), preload));
         all.push(("SNAPBOOT_FREEZE_DIR".into(), control_dir.to_owned()));
         // A thaw should not look up symbols that the boot has not called yet. The freezer takes this value out again.

@@ -1,12 +1,13 @@
 //! `snapboot freeze`: boots a program and writes its image.
 //!
-//! The rooms are the steps: [`mistakes`] (in the command line), [`output`] (where to), [`environment`] (what the boot sees),
-//! [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside), [`report`] (what came of
-//! it), [`inputs`], [`rehearse`], [`order`] and [`assemble`] (the finished image).
+//! The rooms are the steps: [`mistakes`] (in the command line), [`output`] (where to), [`environment`] (what the boot sees), [`cpu`]
+//! (for which CPUs), [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside), [`report`]
+//! (what came of it), [`inputs`], [`rehearse`], [`order`] and [`assemble`] (the finished image).
 
 mod assemble;
 mod boot;
 mod control_dir;
+mod cpu;
 mod environment;
 mod inputs;
 mod interrupt;
@@ -21,7 +22,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::arguments::Freeze;
+use crate::arguments::{Cpu, Freeze};
 use crate::failure::{Failure, Result};
 use crate::fault::Point;
 use crate::human;
@@ -76,6 +77,10 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
         resolved.argv[0] = shim.program.clone().into_os_string();
         resolved.shim = Some(shim);
     }
+    let environment = match arguments.cpu {
+        Cpu::Native => environment,
+        Cpu::Baseline => cpu::for_baseline(environment, &runtime.program)?,
+    };
     let main = Main::split(runtime.language, std::mem::take(&mut resolved.argv), &search_path)?;
     let named = main.script.as_deref().unwrap_or(&resolved.named);
     let output = output::path(arguments.output.as_deref(), named)?;
@@ -159,6 +164,7 @@ impl Session<'_> {
             language: self.runtime.language,
             environment: self.environment,
             policy: self.arguments.policy.number(),
+            cpu: self.arguments.cpu,
             guards: &guards,
             info: &info,
         };
@@ -213,6 +219,7 @@ impl Session<'_> {
             main: self.main.kind.word().to_owned(),
             preloads: self.preloads.clone(),
             loaded: report.loaded.len(),
+            cpu: self.arguments.cpu.word().to_owned(),
             seconds: self.begun.elapsed().as_secs_f64(),
             variables: self.environment.compared_names(self.runtime.language).map(text).collect(),
             notes: self.notes.clone(),

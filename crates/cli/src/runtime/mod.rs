@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
 pub use locate::locate;
-pub use probe::{looks_like_interpreter, probe, range, Language, Runtime, PYTHONS, RUBIES};
+pub use probe::{loader_of, looks_like_interpreter, probe, range, Language, Runtime, PYTHONS, RUBIES};
 pub use resolve::{resolve, Shim};
 
 /// What kind of main part a command has.

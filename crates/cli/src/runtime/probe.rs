@@ -82,14 +82,20 @@ pub fn probe(program: &Path, environment: &[(OsString, OsString)]) -> Result<Run
     Ok(Runtime { language, label: answer.label(), program })
 }
 
-/// Refuses what cannot have the freezer preloaded.
-fn check_executable(program: &Path, file: &[u8]) -> Result<()> {
+/// The loader that starts a program, such as `/lib64/ld-linux-x86-64.so.2`.
+pub fn loader_of(program: &Path) -> Result<PathBuf> {
+    let file = std::fs::read(program).map_err(|error| Failure::io("read", program, &error))?;
+    check_executable(program, &file)
+}
+
+/// Refuses what cannot have the freezer preloaded; returns the loader of what can.
+fn check_executable(program: &Path, file: &[u8]) -> Result<PathBuf> {
     let path = program.display();
     match Executable::parse(file) {
         Executable::Dynamic { loader } if loader.contains("musl") => {
             Err(not_yet(&path.to_string(), "it is linked against musl, and Snapboot knows only glibc"))
         }
-        Executable::Dynamic { .. } => Ok(()),
+        Executable::Dynamic { loader } => Ok(PathBuf::from(loader)),
         Executable::Static => Err(Failure::refusal(format!(
             "{path} is a static binary: the freezer cannot be loaded into it. Use a Python or Ruby that is linked \
              dynamically (ldd {path} lists its libraries then)."
