@@ -59,6 +59,30 @@ class Prepared:
             del filters[0]
 
 
+def check_syntax(main, prepared):
+    """Raises the SyntaxError that each start of the program would end with, so that nobody freezes what can never run.
+
+    An image that says so at every start would be right as well, but the freeze is where somebody is looking.
+    main: an _arguments.Main. prepared: its script, if it is one.
+    """
+    if main.kind == "code":
+        source, filename, flags = main.value + "\n", "<string>", IGNORE_COOKIE
+    elif prepared is not None and prepared.source is not None and prepared.code is None:
+        source, filename, flags = prepared.source, prepared.filename, 0
+    else:
+        return
+    filters = sys.modules["_warnings"].filters
+    filters.insert(0, ("ignore", None, Warning, None, 0))  # those that -W makes errors are the start's to raise
+    try:
+        compile_script(source, filename) if flags == 0 else compile(source, filename, "exec", flags, True)
+    except SyntaxError:
+        raise
+    except Exception:
+        pass  # only an ordinary start can do this, if any
+    finally:
+        del filters[0]
+
+
 def compile_script(source, filename):
     """Compiles a script. Raises SyntaxError, or Fallback for what is not Python source."""
     if b"\0" in source or filename.endswith(".pyc") or source[:2] == PYC_MAGIC:

@@ -99,12 +99,14 @@ GUARDED = b"-"
 def module_source(name):
     """The source of what `python -m name` runs, and the package it is in; imports its parents, as that does.
 
-    Returns (None, None) when there is no such module or no source: the thawed program will say so.
+    Returns (None, None) when there is no such module or no source: the thawed program will say so. Raises SyntaxError.
     """
     import runpy
 
     try:
         found, spec, _ = runpy._get_module_details(name) if name != "__main__" else runpy._get_main_module_details()
         return spec.loader.get_source(found), spec.parent
+    except SyntaxError:
+        raise  # as every start would
     except Exception:
         return None, None

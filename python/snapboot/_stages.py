@@ -48,6 +48,10 @@ class Freeze:
         _hooks.install(self.front_end)
         main = self.context.begin(self.plan)
         try:
+            _main.check_syntax(main, self.context.prepared)
+        except SyntaxError as error:
+            self._raised(error, NEVER_STARTS)
+        try:
             _preload.load_preloads(self.plan.preload)
             source, package = self._source_of(main)
             if source is not None:
@@ -60,6 +64,8 @@ class Freeze:
             self.running = True
             self._start(main, self._never_reached)
         else:
+            if source is not None and b"before_freeze" in _plan.encode(source):
+                self.report.add("warning", DEAD_HOOK)
             self._freeze()
             self._start(self._thawed(), self.exit.leave)
 
@@ -181,3 +187,8 @@ class Freeze:
 
 
 KEPT = []
+NEVER_STARTS = "it has a syntax error, which ends each of its starts"
+DEAD_HOOK = (
+    "the main part mentions before_freeze, but it runs after the freeze, and a hook that it registers is never called. "
+    "Register it in a module that --preload names, or call snapboot.freeze_point() behind it"
+)

@@ -152,3 +152,35 @@ def test_origins_of_descriptors(simulated, tmp_path):
     file, sock = image.run(["-c", code]).stdout.split()
     origins = [value for key, value in image.report() if key == "fd_origin"]
     assert origins == ["%s:%s/opens.py:2" % (file, tmp_path), "%s:%s/opens.py:4" % (sock, tmp_path)]
+
+
+@pytest.mark.parametrize("kind", ["script", "code", "module"])
+def test_what_can_never_start_is_not_frozen(simulated, python, tmp_path, kind):
+    script = tmp_path / "never.py"
+    script.write_text("import os\ndef (\n")
+    rest = {"script": [str(script)], "code": ["-c", script.read_text()], "module": ["-m", "never"]}[kind]
+    image = simulated(*rest, kind=kind, script=str(script) if kind == "script" else None)
+    result = image.run()
+    assert result.status == 1
+    assert result.stderr.splitlines()[-4:] == harness.ordinary([python] + rest, cwd=str(tmp_path)).stderr.splitlines()[-4:]
+
+
+@pytest.mark.parametrize("code", ["x = 1 is 1\n", "x = '\\d'\n"])
+def test_what_the_compiler_warns_of_is_frozen(simulated, tmp_path, code):
+    script = tmp_path / "warned.py"
+    script.write_text(code + "print('main')\n")
+    assert simulated(str(script), kind="script", script=str(script)).run().stdout == "main\n"
+
+
+@pytest.mark.parametrize("kind", ["script", "code"])
+def test_a_before_freeze_hook_of_the_main_part_is_warned_of(simulated, tmp_path, kind):
+    code = "import sys; sys.path.insert(0, %r)\nimport snapboot\nsnapboot.before_freeze(print)\n" % FRONT_END
+    script = tmp_path / "dead.py"
+    script.write_text(code)
+    image = simulated(*([str(script)] if kind == "script" else ["-c", code]), kind=kind, script=str(script))
+    assert image.run().stdout == ""
+    assert "mentions before_freeze" in dict(image.report())["warning"]
+    script.write_text(code + "snapboot.freeze_point()\n")
+    image = simulated(str(script), kind="script", script=str(script))
+    assert image.run().stdout == "\n"
+    assert "warning" not in dict(image.report())

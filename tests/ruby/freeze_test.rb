@@ -60,6 +60,36 @@ class FreezeTest < SameResult
     assert_match(/ended without reaching Snapboot.freeze_point/, SNAPBOOT ? shown.errors : report.grep(/error/).join)
   end
 
+  def test_what_can_never_start_is_not_frozen
+    file("never.rb", "def a\n  foo(\nend\n")
+    { ["never.rb"] => /never\.rb:3: syntax error, unexpected `end'/,
+      ["-e", "p 1", "-e", "foo("] => /\A-e:2: syntax error, unexpected end-of-input/ }.each do |command, message|
+      shown, report = thawed(command)
+      assert_equal 1, shown.status
+      assert_match message, shown.errors
+      refute_match(/front_end/, shown.errors)
+      assert_includes report, "error=it has a syntax error, which ends each of its starts" unless SNAPBOOT
+    end
+  end
+
+  def test_what_only_looks_wrong_is_frozen
+    same [file("data.rb", "#!/usr/bin/env ruby\np DATA.read\n__END__\ndef (\n")]
+    same [file("latin.rb", "# encoding: iso-8859-1\np 'a'\n")]
+    same [file("warned.rb", "p((1 if a = 2))\n")]
+    same ["-ne", "next if $_ == 'x'; print"], input: "a\n" if SNAPBOOT
+  end
+
+  def test_a_before_freeze_hook_of_the_main_part_is_warned_of
+    code = "#{HOOKS}Snapboot.before_freeze { p 1 }\n"
+    [[file("dead.rb", code)], ["-e", code]].each do |command|
+      shown, report = thawed(command)
+      assert_equal "", shown.output
+      assert_match(/^warning=the main part mentions before_freeze/, report.join("\n")) unless SNAPBOOT
+    end
+    _, report = thawed([file("alive.rb", "#{code}Snapboot.freeze_point\n")])
+    assert_empty report.grep(/^warning/) unless SNAPBOOT
+  end
+
   def test_unknown_preloads
     { "no_such_feature" => /unknown preload no_such_feature.*load path.*Check the spelling/,
       "./no/such" => %r{unknown preload ./no/such: there is no file .*/no/such\.rb} }.each do |name, message|

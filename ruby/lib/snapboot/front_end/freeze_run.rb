@@ -7,6 +7,8 @@ class FreezeRun
   # measured (bare Ruby, a Rails application): no faster thaw, no faster first request, so it is not done.
   COLLECTIONS = 4
   MERGING_REQUEST = 1 << 16
+  DEAD_HOOK = "the main part mentions before_freeze, but it runs after the freeze, and a hook that it registers is never " \
+              "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
   # The last arguments are room in the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
 
@@ -77,6 +79,7 @@ class FreezeRun
   def boot
     # The -r libraries are loaded: from now on nothing of the front end is to be seen.
     $LOADED_FEATURES.delete(@feature)
+    check_syntax
     inputs = Inputs.new(@directory)
     inputs.watch
     origins = Origins.new(@directory) if @plan.value("origins") == "1"
@@ -85,14 +88,24 @@ class FreezeRun
     Recipes.applicable.each { |recipe| recipe.load_main(@plan.value("script").to_s) }
     @inputs = inputs
     @origins = origins
-    @waiting = mentions_freeze_point?
+    @waiting = @plan.main == :script && main_source.include?("freeze_point")
+    @report.add("warning", DEAD_HOOK) if !@waiting && main_source.include?("before_freeze")
   end
 
-  def mentions_freeze_point?
+  # The text of the main part as bytes; empty when the image is to be told.
+  def main_source
     case @plan.main
-    when :script then File.binread(@plan.value("script")).include?("freeze_point")
-    else false
+    when :script then File.binread(@plan.value("script"))
+    when :code then @plan.command.code.to_s.b # none where options are combined with it, as in -ne
+    else ""
     end
+  end
+
+  # Refuses what can never run. An image that says so at every start would be right as well, but the freeze is where somebody
+  # is looking.
+  def check_syntax
+    error = MainSyntax.new(@plan).error
+    @report.program_failed(error, @directory, "it has a syntax error, which ends each of its starts") if error
   end
 
   # Returns in the thawed process. The freezing one ends in here.

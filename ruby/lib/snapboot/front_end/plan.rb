@@ -34,6 +34,16 @@ class Plan
     value("main_index").to_i
   end
 
+  # The interpreter's options.
+  def options
+    list("argv")[1...main_index]
+  end
+
+  # The command's main part, read as the interpreter reads it.
+  def command
+    CommandLine.new(list("argv")[main_index..])
+  end
+
   # Where the arguments of this process are read after a thaw. Tests without an image name a file of their own.
   def command_line_file
     value("test_command_line") || "/proc/self/cmdline"

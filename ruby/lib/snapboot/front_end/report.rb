@@ -33,11 +33,15 @@ class Report
     finish(USER_MISTAKE)
   end
 
-  # Shows that the program itself failed, with the front end's own frames taken out, and leaves.
-  def program_failed(error, front_end_directory)
+  # Shows that the program itself failed, with the front end's own frames taken out, and leaves. +text+: what more there is
+  # to say.
+  def program_failed(error, front_end_directory, text = nil)
+    add("error", text) if text
     trace = error.backtrace&.reject { |frame| frame.start_with?(front_end_directory) }
     error.set_backtrace(trace) if trace
-    $stderr.write(error.full_message(highlight: $stderr.tty?, order: :top))
+    # With no place outside the front end it is the parser's, whose message names the place.
+    from_parser = trace.nil? || trace.empty?
+    $stderr.write(from_parser ? "#{error.message}\n" : error.full_message(highlight: $stderr.tty?, order: :top))
     finish(PROGRAM_FAILED)
   end
 

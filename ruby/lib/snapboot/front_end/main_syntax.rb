@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+# Whether the main part of a command can be parsed at all. Nothing of it runs, and nothing is said.
+class MainSyntax
+  # Options that change how a program is read: in loops (-n, -p ...) or in another encoding. What is read with them is left
+  # to the start.
+  READING = /\A-[^IrwW-]*[npalxsSKEU]|\A--(?:enc|ext|int)/
+
+  def initialize(plan)
+    @plan = plan
+  end
+
+  # The SyntaxError that each start of the program would end with; nil when there is none, or none that is certain.
+  def error
+    return if (@plan.options + ENV.fetch("RUBYOPT", "").split).any? { |word| word.match?(READING) }
+
+    verbose = $VERBOSE
+    $VERBOSE = nil
+    parse
+    nil
+  rescue SyntaxError => e
+    e
+  rescue StandardError
+    nil
+  ensure
+    $VERBOSE = verbose
+  end
+
+  private
+
+  # The parser alone decides; the compiler then words it with the file's name.
+  def parse
+    case @plan.main
+    when :script
+      script = @plan.value("script")
+      parsed { RubyVM::AbstractSyntaxTree.parse_file(script) } || RubyVM::InstructionSequence.compile_file(script)
+    when :code
+      code = @plan.command.code
+      return unless code && (code.ascii_only? || code.encoding == Encoding::UTF_8)
+
+      parsed { RubyVM::AbstractSyntaxTree.parse(code) } || RubyVM::InstructionSequence.compile(code, "-e", "-e")
+    end
+  end
+
+  def parsed
+    yield
+    true
+  rescue SyntaxError
+    false
+  end
+end
