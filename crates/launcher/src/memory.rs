@@ -16,7 +16,7 @@ use crate::fallback::Reason;
 use crate::freshness::{Freshness, Recorded};
 use crate::start::without_nul;
 use crate::sys::{
-    self, Errno, Fd, MAP_ANONYMOUS, MAP_FIXED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK,
+    self, Errno, Fd, Part, MAP_ANONYMOUS, MAP_FIXED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK,
 };
 
 /// MAP_DROPPABLE of linux/mman.h (Linux 6.11), which replaces MAP_PRIVATE.
@@ -35,15 +35,29 @@ pub fn lay_out(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason>
 }
 
 /// Takes the page faults that every start of this image has all at once, which is cheaper than one by one. The kernel may not know
-/// how (before Linux 5.14); then they come when they come.
+/// how (before Linux 5.14), or not for many ranges in one call (before 6.15); then they come when they come, or call by call.
 fn populate(frozen: &Frozen) -> Result<(), Reason> {
-    for hot in frozen.rows::<HotRange>(Section::Hot)? {
+    let mut hot = frozen.rows::<HotRange>(Section::Hot)?;
+    let mut can_batch = true;
+    loop {
+        let mut batch = [Part { start: 0, size: 0 }; 128];
+        let count = batch
+            .iter_mut()
+            .zip(&mut hot)
+            .map(|(part, hot)| *part = Part { start: hot.start, size: hot.end - hot.start })
+            .count();
+        let batch = &batch[..count];
+        if batch.is_empty() {
+            return Ok(());
+        }
         // SAFETY: only brings in what a write to these pages would bring in.
-        if unsafe { sys::advise(hot.start, hot.end - hot.start, MADV_POPULATE_WRITE) }.is_err() {
-            break;
+        unsafe {
+            can_batch = can_batch && sys::advise_all(batch, MADV_POPULATE_WRITE).is_ok();
+            if !can_batch && !batch.iter().all(|part| sys::advise(part.start, part.size, MADV_POPULATE_WRITE).is_ok()) {
+                return Ok(());
+            }
         }
     }
-    Ok(())
 }
 
 /// Puts the vvar and vdso group aside and unmaps the rest of what the kernel made.
