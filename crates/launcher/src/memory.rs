@@ -24,11 +24,11 @@ const MAP_DROPPABLE: u32 = 0x08;
 
 /// Replaces everything outside of the launcher's own range by the frozen process' memory.
 pub fn lay_out(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
-    drop_old(frozen)?;
+    let vdso = drop_old(frozen)?;
     let mut library = Library { index: image::NO_FILE, file: Fd(0), freshness };
     let files = frozen.rows::<MappedFile>(Section::Files)?;
     for mapping in frozen.rows::<Mapping>(Section::Mappings)? {
-        make(frozen, &mapping, &files, &mut library)?;
+        make(frozen, &mapping, &files, &mut library, vdso)?;
     }
     library.close();
     populate(frozen)
@@ -60,21 +60,39 @@ fn populate(frozen: &Frozen) -> Result<(), Reason> {
     }
 }
 
-/// Puts the vvar and vdso group aside and unmaps the rest of what the kernel made.
-fn drop_old(frozen: &Frozen) -> Result<(), Reason> {
-    let failed = |errno| Reason::new("cannot drop the memory that the process started with").errno(errno);
-    for part in frozen.rows::<Mapping>(Section::Mappings)?.filter(|row| row.kind == mapping_kind::VDSO) {
-        let (now, size) = (frozen.vdso_group + part.offset, part.end - part.start);
-        // SAFETY: nothing uses the vdso before the jump, and the place is reserved for it.
-        unsafe { sys::move_to(now, size, reserved::VDSO + part.offset) }
-            .map_err(|errno| Reason::new("this kernel does not let the vdso move").errno(errno))?;
+/// Unmaps what the kernel made, but for the vvar and vdso group. Returns the group's first address: as it was or, when memory of the
+/// frozen process comes there, in the reserved range.
+fn drop_old(frozen: &Frozen) -> Result<u64, Reason> {
+    let mappings = frozen.rows::<Mapping>(Section::Mappings)?;
+    let group = frozen.vdso_group..frozen.vdso_group + frozen.vdso_group_size;
+    let can_stay =
+        group.start >= RESERVED_END && !mappings.clone().any(|row| row.start < group.end && group.start < row.end);
+    if !can_stay {
+        for part in mappings.filter(|row| row.kind == mapping_kind::VDSO) {
+            // SAFETY: nothing uses the vdso before the jump, and the place is reserved for it.
+            unsafe { sys::move_to(group.start + part.offset, part.end - part.start, reserved::VDSO + part.offset) }
+                .map_err(vdso_stays)?;
+        }
     }
     // SAFETY: code, data and stack of the launcher, the tables and the block are in the reserved range; arguments and
     // environment were copied there.
-    unsafe {
-        sys::unmap(0, RESERVED_START).map_err(failed)?;
-        sys::unmap(RESERVED_END, ADDRESS_END - RESERVED_END).map_err(failed)
+    let drop = |start: u64, end: u64| match unsafe { sys::unmap(start, end - start) } {
+        Err(errno) => Err(Reason::new("cannot drop the memory that the process started with").errno(errno)),
+        Ok(()) => Ok(()),
+    };
+    drop(0, RESERVED_START)?;
+    if can_stay {
+        drop(RESERVED_END, group.start)?;
+        drop(group.end, ADDRESS_END)?;
+        Ok(group.start)
+    } else {
+        drop(RESERVED_END, ADDRESS_END)?;
+        Ok(reserved::VDSO)
     }
+}
+
+fn vdso_stays(errno: Errno) -> Reason {
+    Reason::new("this kernel does not let the vdso move").errno(errno)
 }
 
 /// The file that the last file mapping came from: mappings of one file follow each other.
@@ -118,6 +136,7 @@ fn make(
     mapping: &Mapping,
     files: &Rows<'static, MappedFile>,
     library: &mut Library<'_>,
+    vdso: u64,
 ) -> Result<(), Reason> {
     let failed = |errno| Reason::new("cannot map the frozen process' memory").errno(errno);
     let size = mapping.end - mapping.start;
@@ -155,7 +174,7 @@ fn make(
             mapping_kind::COPY => {
                 sys::read_into(frozen.file, mapping.start, size, mapping.offset).map_err(failed)?;
             }
-            _ => sys::move_to(reserved::VDSO + mapping.offset, size, mapping.start).map_err(failed)?,
+            _ => sys::move_to(vdso + mapping.offset, size, mapping.start).map_err(vdso_stays)?,
         }
         for (flag, advice) in ADVICE {
             if mapping.flags & flag != 0 {
