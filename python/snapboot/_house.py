@@ -51,6 +51,7 @@ def start(folder):
     for name in set(sys.modules) - known:
         del sys.modules[name]
     # Not to be freed after the thaw: that would only cost the new process time.
+    stages.KEPT += [sys._getframe(1).f_code, sys._getframe(2).f_code, folder]
     del known
     stages.run()
 

@@ -26,7 +26,7 @@ def run():
     """Boots the program that the plan names and freezes it. Returns in the thawed process, ready for its main part."""
     # Kept for good: to free what a freeze leaves behind would only cost the thawed process time.
     KEPT.append(Freeze())
-    KEPT[0].run()
+    KEPT[-1].run()
 
 
 class Freeze:
