@@ -33,8 +33,10 @@ class Exit:
         self._files = []
         self._collections = None
         self.from_file = False
-        # Whether this is the rehearsal of a new image: what the program asked for at the end is not done then.
+        # Whether this is the rehearsal of a new image: what the program asked for at the end is not done then, but for exit
+        # handlers in a process that is confined, so that they can do nothing to anybody else.
         self.rehearses = False
+        self.is_confined = False
         # What the interpreter brings back at its end: the builtins from before `io` and `site` added theirs.
         self._builtins = {name: thing for name, thing in builtins.__dict__.items() if name not in ADDED_BUILTINS}
 
@@ -70,7 +72,8 @@ class Exit:
         if self.rehearses:
             self._finalizable.clear()
             self._files.clear()
-            self._end()
+            if not self.is_confined:
+                self._end()
         atexit = sys.modules.get("atexit")
         if atexit is None:
             self._end()

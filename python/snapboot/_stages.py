@@ -132,9 +132,11 @@ class Freeze:
             main = self.context.renew(_process.arguments(), environment)
         except _main.Fallback as reason:
             self.context.fall_back(reason)
-        if b"SNAPBOOT_REHEARSE=1" in environment:
+        rehearsal = [entry for entry in environment if entry.startswith(b"SNAPBOOT_REHEARSE=")]
+        if rehearsal:
             # `snapboot freeze` looks at which pages a thaw touches from here to its end, without running any of the program.
             self.exit.rehearses = True
+            self.exit.is_confined = rehearsal[0].endswith(b"=confined")
             return _arguments.Main("code", "pass", ["-c"])
         try:
             self.front_end.run_after()

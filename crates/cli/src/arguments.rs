@@ -22,6 +22,7 @@ pub enum Subcommand {
     Verify(Verify),
     Check(Check),
     Time(Time),
+    Confined(Confined),
 }
 
 /// How files are checked.
@@ -203,4 +204,13 @@ pub struct Time {
     /// The command to time, and after --vs the one to compare it with.
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub commands: Vec<OsString>,
+}
+
+/// What `snapboot freeze` starts to see what a program does at its end: executes PROGRAM in a process that can do nothing to anybody
+/// else.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct Confined {
+    /// What to execute, without arguments.
+    pub program: PathBuf,
 }

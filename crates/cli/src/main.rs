@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Subcommand::Verify(arguments) => verify::main(&arguments),
         Subcommand::Check(arguments) => check::main(&arguments),
         Subcommand::Time(arguments) => time::main(&arguments),
+        Subcommand::Confined(arguments) => freeze::confined(&arguments),
     };
     match result {
         Ok(status) => ExitCode::from(status),

@@ -3,7 +3,7 @@
 
 use image::{descriptor_kind, process_flag, reserved, Descriptor, Process, Section, SignalAction, RESERVED_START};
 use linux_raw_sys::errno::EBADF;
-use linux_raw_sys::general::{O_APPEND, O_CLOEXEC, O_DIRECT, O_NONBLOCK};
+use linux_raw_sys::general::{O_ACCMODE, O_APPEND, O_CLOEXEC, O_DIRECT, O_NONBLOCK};
 use linux_raw_sys::prctl::{prctl_mm_map, PR_SET_MM, PR_SET_MM_MAP, PR_SET_NAME};
 
 use crate::arch;
@@ -24,7 +24,7 @@ const IGNORE: u64 = 1;
 pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
     let process = &frozen.process;
     let inherited = note_ignored_signals(frozen, block)?;
-    descriptors(frozen)?;
+    descriptors(frozen, block.is_rehearsal())?;
     // SAFETY: the frozen process' memory is in place; its argv area is writable memory of its stack.
     let (argv, environment) = unsafe { block.copy_strings_to(process.arg_start..process.env_end) };
     let in_arguments = argv.start == process.arg_start;
@@ -137,8 +137,9 @@ fn set_memory_map(
     .map_err(|errno| Reason::new("this kernel does not let a process set its memory map").errno(errno))
 }
 
-/// Makes the descriptors again. All get O_CLOEXEC first, so that a fallback after a failure does not pass them on.
-fn descriptors(frozen: &Frozen) -> Result<(), Reason> {
+/// Makes the descriptors again. All get O_CLOEXEC first, so that a fallback after a failure does not pass them on. In a rehearsal
+/// files are for reading only, whatever the program has opened them for.
+fn descriptors(frozen: &Frozen, is_rehearsal: bool) -> Result<(), Reason> {
     let rows = frozen.rows::<Descriptor>(Section::Descriptors)?;
     for descriptor in rows {
         let number = descriptor.number;
@@ -157,7 +158,8 @@ fn descriptors(frozen: &Frozen) -> Result<(), Reason> {
                 let path = frozen.text(descriptor.path)?;
                 let gone = Reason::new("a file that the frozen process holds open cannot be opened")
                     .subject(crate::start::without_nul(path));
-                let file = sys::open(path, descriptor.flags).map_err(|errno| gone.errno(errno))?;
+                let flags = if is_rehearsal { descriptor.flags & !O_ACCMODE } else { descriptor.flags };
+                let file = sys::open(path, flags).map_err(|errno| gone.errno(errno))?;
                 if descriptor.value != 0 && descriptor.flags & O_APPEND == 0 {
                     sys::seek(file, descriptor.value).map_err(|errno| gone.errno(errno))?;
                 }

@@ -6,6 +6,7 @@
 
 mod assemble;
 mod boot;
+mod confined;
 mod control_dir;
 mod cpu;
 mod environment;
@@ -40,6 +41,7 @@ use mistakes::{check_names, misplaced_options, preloads};
 use progress::Progress;
 use report::{outcome, Outcome, Report};
 
+pub use confined::main as confined;
 pub use inputs::{content_digest, Identity};
 
 pub use environment::{help as environment_help, Environment as BootEnvironment};

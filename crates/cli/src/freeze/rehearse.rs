@@ -1,8 +1,9 @@
-//! The rehearsal: a thaw of the finished image that stops before the program's main part, to see which pages every start
-//! writes to. The launcher then brings these in at once instead of one page fault after the other.
+//! The rehearsal: a thaw of the finished image with an empty main part, to see which pages every start writes to. The launcher
+//! then brings these in at once instead of one page fault after the other.
 //!
-//! `SNAPBOOT_REHEARSE=1` tells the front end to stop the process (SIGSTOP) when it has adapted the frozen process, and the
-//! launcher never to fall back. Nothing of the program runs, no hook either. A rehearsal that fails costs nothing but the gain.
+//! `SNAPBOOT_REHEARSE` tells the front end to stop the process (SIGSTOP) at its end, and the launcher never to fall back. Nothing of
+//! the program runs, no hook either; only its exit handlers do where they can do nothing to anybody else ([`confined`]). A rehearsal
+//! that fails costs nothing but the gain.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 use image::{mapping_kind, HotRange, Mapping, Section, Tables, PAGE};
 use rustix::process::{waitpid, Pid, WaitOptions};
 
+use super::confined;
 use crate::child::kill_group;
 
 /// How long a rehearsal may take, and how often it is looked at.
@@ -39,11 +41,20 @@ pub struct Rehearsal {
 
 /// Runs `image` with the environment of the boot; the result is empty when nothing could be learnt.
 pub fn rehearse(image: &Path, tables: &Tables<'_>, environment: &[(OsString, OsString)]) -> Rehearsal {
-    let mut command = Command::new(image);
-    command.env_clear().envs(environment.iter().cloned()).env("SNAPBOOT_REHEARSE", "1").process_group(0);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(mut child) = command.spawn() else { return Rehearsal::default() };
-    let rehearsal = if stops(&child) { look(&child, tables).unwrap_or_default() } else { Rehearsal::default() };
+    let confined = confined::command(image).ok().map(|command| (command, "confined"));
+    let ways = confined.into_iter().chain([(Command::new(image), "1")]);
+    let mut rehearsals = ways.filter_map(|(mut command, way)| {
+        command.env_clear().envs(environment.iter().cloned()).env("SNAPBOOT_REHEARSE", way);
+        watch(&mut command, tables)
+    });
+    rehearsals.next().unwrap_or_default()
+}
+
+/// Runs the command until it stops, and looks at it; None when it ends instead, or takes too long.
+fn watch(command: &mut Command, tables: &Tables<'_>) -> Option<Rehearsal> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    let mut child = command.spawn().ok()?;
+    let rehearsal = if stops(&child) { look(&child, tables).ok() } else { None };
     kill_group(&mut child);
     rehearsal
 }

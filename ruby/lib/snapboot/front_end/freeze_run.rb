@@ -128,7 +128,7 @@ class FreezeRun
     @context.read_command_line
     @exit.remember_descriptors
     # `snapboot freeze` looks at which pages a thaw has written to up to here, and ends the process.
-    Process.kill(:STOP, Process.pid) if ENV["SNAPBOOT_REHEARSE"] == "1"
+    Process.kill(:STOP, Process.pid) if ENV.key?("SNAPBOOT_REHEARSE")
   end
 
   def prepare_program
