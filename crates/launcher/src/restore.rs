@@ -24,7 +24,7 @@ const IGNORE: u64 = 1;
 pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
     let process = &frozen.process;
     let inherited = note_ignored_signals(frozen, block)?;
-    descriptors(frozen, block.is_rehearsal())?;
+    descriptors(frozen, block.rehearsal().is_some())?;
     // SAFETY: the frozen process' memory is in place; its argv area is writable memory of its stack.
     let (argv, environment) = unsafe { block.copy_strings_to(process.arg_start..process.env_end) };
     let in_arguments = argv.start == process.arg_start;
