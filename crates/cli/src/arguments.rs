@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser};
 
@@ -61,6 +62,9 @@ impl Cpu {
     }
 }
 
+/// IMAGE.thaws has a byte for each of them.
+const MOST_THAWS: u64 = 1_000_000_000;
+
 const FREEZE_EXAMPLES: &str = "\
 Examples:
   snapboot freeze -o fastpy --preload flask,requests -- python
@@ -114,6 +118,16 @@ pub struct Freeze {
     /// refused.
     #[arg(long, value_name = "CPU", value_enum, default_value_t = Cpu::Native)]
     pub cpu: Cpu,
+
+    /// How long the image may be used, as in 12h or 7d: afterwards COMMAND runs in the ordinary way until you freeze again. All
+    /// starts of an image share its memory layout and hash seed; a new image has others. Default: for ever.
+    #[arg(long, value_name = "DURATION", value_parser = crate::rotation::duration)]
+    pub max_age: Option<Duration>,
+
+    /// How many starts the image may be used for. They are counted in the file IMAGE.thaws, which must stay beside the image;
+    /// where it cannot be written, COMMAND runs in the ordinary way. Default: any number.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_THAWS))]
+    pub max_thaws: Option<u64>,
 
     /// An argument that the image must not handle: where ARG is among the arguments of the image, COMMAND runs in the
     /// ordinary way (such as --guard=-e for a Rails image frozen in production). A final * stands for anything. May be

@@ -14,6 +14,7 @@ use crate::human;
 use crate::info::Info;
 use crate::opened::Opened;
 use crate::page;
+use crate::rotation;
 use crate::why;
 
 /// How many libraries the summary lists.
@@ -39,6 +40,8 @@ struct Contents {
     descriptors: Vec<DescriptorShown>,
     signals: Vec<u32>,
     guards: Vec<String>,
+    /// Until when it may be used.
+    limits: Vec<String>,
     patterns: Vec<String>,
     compared: Vec<String>,
     inputs: Vec<FileShown>,
@@ -155,6 +158,7 @@ impl Contents {
             descriptors: descriptors(&tables)?,
             signals: tables.rows::<SignalAction>(Section::Signals)?.map(|action| action.number).collect(),
             guards: texts(Section::Guards)?,
+            limits: rotation::limits(&image.settings()?, &image.path, image.head.tables_sum),
             patterns: texts(Section::Patterns)?,
             compared: tables
                 .rows::<Variable>(Section::Variables)?
@@ -184,6 +188,7 @@ impl Contents {
             ("inputs", format!("{} loaded, {} mapped", human::count(self.inputs.len(), "file"), self.files.len())),
             ("compared", list(&self.compared)),
             ("guards", list(&self.guards)),
+            ("limits", list(&self.limits)),
             ("descriptors", list(&self.descriptors.iter().map(DescriptorShown::line).collect::<Vec<_>>())),
             ("notes", list(&info.notes)),
             ("warnings", list(&info.warnings)),

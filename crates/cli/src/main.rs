@@ -14,6 +14,7 @@ mod inspect;
 mod installation;
 mod opened;
 mod page;
+mod rotation;
 mod run;
 mod runtime;
 mod time;

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use image::{Command, Head, Tables, HEAD_OFFSET, HEAD_ROOM};
+use image::{Command, Head, Section, Settings, Tables, HEAD_OFFSET, HEAD_ROOM};
 
 use crate::failure::{Failure, Result};
 
@@ -55,6 +55,11 @@ impl Opened {
     pub fn tables(&self) -> Tables<'_> {
         // They were parsed with the same bytes when the image was opened.
         Tables::parse(&self.tables, &self.head).expect("tables that were checked before")
+    }
+
+    /// How thaws go about their checks.
+    pub fn settings(&self) -> Result<Settings> {
+        Ok(self.tables().rows::<Settings>(Section::Settings)?.next().unwrap_or_default())
     }
 
     /// The original command: the program, then its argv.

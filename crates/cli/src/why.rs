@@ -27,6 +27,7 @@ use crate::freeze::{content_digest, Identity};
 use crate::installation::Installation;
 use crate::opened::Opened;
 use crate::page;
+use crate::rotation;
 
 /// The launcher answers within this; it compares the contents of files whose times differ.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -35,6 +36,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub fn answer(image: &Opened) -> Result<u8> {
     let environment = environment().map_err(|error| Failure::io("read", Path::new("/proc/self/environ"), &error))?;
     let mut differences = differences(&image.tables(), &environment)?;
+    differences.extend(rotation::differences(&image.settings()?, &image.path, image.head.tables_sum));
     let mut verdict = "stale";
     if differences.is_empty() {
         if let Some(reason) = launchers_reason(image)? {
@@ -272,7 +274,7 @@ mod tests {
             let record = |tables: &mut TablesWriter| {
                 let path = tables.text(file.as_os_str().as_bytes());
                 tables.push(Section::Inputs, &Input { path, size, mtime, ctime, digest });
-                tables.push(Section::Settings, &Settings { policy, reserved: 0 });
+                tables.push(Section::Settings, &Settings { policy, ..Settings::default() });
             };
             lines(record, &[]).join("")
         };

@@ -252,6 +252,12 @@ record! {
         pub policy: u32,
         /// Always 0.
         pub reserved: u32,
+        /// When the image was made (ns since 1970).
+        pub made: i64,
+        /// How long it may be used from then on (ns); 0 for ever.
+        pub most_age: u64,
+        /// How many thaws it may be used for; 0 for any number.
+        pub most_thaws: u64,
     }
 }
 
@@ -296,6 +302,21 @@ record! {
         /// Time of the last change of its inode (ns since 1970) when it was compared.
         pub ctime: i64,
     }
+}
+
+record! {
+    /// The head of the file IMAGE.thaws, which has one more byte for each thaw of an image with [`Settings::most_thaws`].
+    pub struct ThawsHead {
+        /// [`ThawsHead::MAGIC`].
+        pub magic: [u8; 8],
+        /// The `tables_sum` of the image.
+        pub image: u64,
+    }
+}
+
+impl ThawsHead {
+    /// The first bytes of such a file.
+    pub const MAGIC: [u8; 8] = *b"SNAPTHAW";
 }
 
 record! {

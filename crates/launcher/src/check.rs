@@ -5,8 +5,8 @@ use core::slice;
 
 use image::x86_64::Registers;
 use image::{
-    mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section, SignalAction, Tables,
-    TouchedRange,
+    mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section, Settings, SignalAction,
+    Tables, TouchedRange,
 };
 use inputs::cpu;
 use inputs::environment::{self, Difference};
@@ -17,6 +17,7 @@ use crate::fallback::Reason;
 use crate::files;
 use crate::freshness::Freshness;
 use crate::opened::Opened;
+use crate::rotation;
 use crate::start::Start;
 use crate::sys::{self, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
@@ -60,13 +61,19 @@ pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<(Frozen, Fre
         vdso_group: 0,
         vdso_group_size: 0,
     };
+    let settings = frozen.rows::<Settings>(Section::Settings)?.next().unwrap_or_default();
     guards(&frozen, block)?;
+    rotation::check_age(&settings)?;
     environment(&frozen, block)?;
     process(&mut frozen)?;
     platform(start, &mut frozen)?;
     // Its number may be another one by now.
-    let mut freshness = Freshness::of(frozen.file, &frozen.tables, head.tables_sum).map_err(Reason::image)?;
+    let mut freshness =
+        Freshness::of(frozen.file, &frozen.tables, head.tables_sum, settings.policy).map_err(Reason::image)?;
     files::unchanged(&frozen, &mut freshness)?;
+    if block.rehearsal().is_none() {
+        rotation::count_thaw(&settings, frozen.file, head.tables_sum)?;
+    }
     Ok((frozen, freshness))
 }
 

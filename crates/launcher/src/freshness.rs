@@ -5,14 +5,14 @@
 //! thaw compares. `docs/image-format.md` describes the file.
 #![allow(unsafe_code)]
 
-use core::fmt::Write;
 use core::slice;
 
-use image::{policy, reserved, ContentDigest, Input, MappedFile, Record, Section, SeenFile, SeenHead, Settings};
+use image::{policy, reserved, ContentDigest, Input, MappedFile, Record, Section, SeenFile, SeenHead};
 use linux_raw_sys::general::{
     O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, PROT_READ, PROT_WRITE,
 };
 
+use crate::beside::Name;
 use crate::sys::{self, Fd, Status, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
 /// What was recorded of a file.
@@ -36,11 +36,10 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// For the image that is open as `image`.
-    pub fn of(image: Fd, tables: &image::Tables<'_>, tables_sum: u64) -> Result<Freshness, image::Error> {
-        let settings = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default();
+    /// For the image that is open as `image`. `policy`: one of [`image::policy`].
+    pub fn of(image: Fd, tables: &image::Tables<'_>, tables_sum: u64, policy: u32) -> Result<Freshness, image::Error> {
         let files = tables.rows::<Input>(Section::Inputs)?.len() + tables.rows::<MappedFile>(Section::Files)?.len();
-        Ok(Freshness { policy: settings.policy, image, tables_sum, files, seen: None, has_news: false })
+        Ok(Freshness { policy, image, tables_sum, files, seen: None, has_news: false })
     }
 
     /// Whether loaded files need no look at all.
@@ -128,7 +127,7 @@ impl Seen {
             seen.most = 0;
             return seen;
         }
-        let Some(name) = Name::beside(image, "") else { return seen };
+        let Some(name) = Name::beside(image, ".seen") else { return seen };
         let Ok(file) = sys::open(name.bytes(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) else { return seen };
         seen.old = seen.old_rows_of(file, tables_sum).unwrap_or(0);
         sys::close(file);
@@ -175,7 +174,7 @@ impl Seen {
 
     /// Puts the new rows in the place of the old file, at once.
     fn write(&self, image: Fd, tables_sum: u64) -> Option<()> {
-        let (name, temporary) = (Name::beside(image, "")?, Name::beside(image, "~")?);
+        let (name, temporary) = (Name::beside(image, ".seen")?, Name::beside(image, ".seen~")?);
         let rows = &self.area()[self.most * SeenFile::SIZE..][..self.new * SeenFile::SIZE];
         let (count, sum) = (self.new as u64, image::checksum(rows));
         let mut head = [0; SeenHead::SIZE];
@@ -199,39 +198,5 @@ impl Seen {
         // SAFETY: `read` mapped the area for this one value, nothing keeps a slice of it, and it stays mapped; with no memory it has
         // no size.
         unsafe { slice::from_raw_parts_mut(reserved::SEEN as *mut u8, 2 * self.most * SeenFile::SIZE) }
-    }
-}
-
-/// The name of the file beside the image, with a NUL.
-struct Name {
-    bytes: [u8; 4096],
-    length: usize,
-}
-
-impl Name {
-    /// None when the image has no name any more, or one that is too long.
-    fn beside(image: Fd, suffix: &str) -> Option<Name> {
-        let mut link = Name { bytes: [0; 4096], length: 0 };
-        write!(link, "/proc/self/fd/{}\0", image.0).ok()?;
-        let mut name = Name { bytes: [0; 4096], length: 0 };
-        name.length = sys::read_link(link.bytes(), &mut name.bytes).ok()?;
-        if name.bytes().ends_with(b" (deleted)") {
-            return None;
-        }
-        write!(name, ".seen{suffix}\0").ok()?;
-        Some(name)
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-impl Write for Name {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        let room = self.bytes.get_mut(self.length..self.length + text.len()).ok_or(core::fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
-        self.length += text.len();
-        Ok(())
     }
 }

@@ -18,6 +18,7 @@
 #[cfg(target_arch = "x86_64")]
 #[path = "arch_x86_64.rs"]
 mod arch;
+mod beside;
 mod block;
 mod check;
 mod fallback;
@@ -26,6 +27,7 @@ mod freshness;
 mod memory;
 mod opened;
 mod restore;
+mod rotation;
 mod start;
 mod sys;
 

@@ -174,6 +174,20 @@ pub fn seek(fd: Fd, offset: u64) -> Result<()> {
     unsafe { call(raw::__NR_lseek, &[fd.0 as usize, offset as usize, raw::SEEK_SET as usize]) }.map(drop)
 }
 
+/// A file's offset.
+pub fn position(fd: Fd) -> Result<u64> {
+    // SAFETY: no memory is involved.
+    unsafe { call(raw::__NR_lseek, &[fd.0 as usize, 0, raw::SEEK_CUR as usize]) }.map(|offset| offset as u64)
+}
+
+/// The wall clock (ns since 1970).
+pub fn now() -> Result<i64> {
+    let mut time = raw::__kernel_timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills in the structure.
+    unsafe { call(raw::__NR_clock_gettime, &[raw::CLOCK_REALTIME as usize, &raw mut time as usize])? };
+    Ok(time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec))
+}
+
 /// Makes an eventfd with this count.
 pub fn eventfd(count: u32, flags: u32) -> Result<Fd> {
     // SAFETY: no memory is involved.

@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use image::{
     Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables, TablesWriter, Trailer, HEAD_OFFSET,
@@ -24,6 +25,7 @@ use crate::failure::{Failure, Result};
 use crate::fault::Point;
 use crate::info::Info;
 use crate::opened::digest_pages;
+use crate::rotation;
 use crate::runtime::Language;
 
 /// How much of an image is read back (bytes). The parts that are used most come first.
@@ -47,6 +49,10 @@ pub struct Parts<'a> {
     pub policy: u32,
     /// On which CPUs the image thaws.
     pub cpu: Cpu,
+    /// How long the image may be used, if not for ever.
+    pub most_age: Option<Duration>,
+    /// How many thaws it may be used for, if not any number.
+    pub most_thaws: Option<u64>,
     /// Arguments that force the fallback.
     pub guards: &'a [OsString],
     /// For `snapboot inspect`.
@@ -80,17 +86,30 @@ pub fn assemble(dir: &ControlDir, output: &Path, parts: &Parts<'_>) -> Result<u6
     drop(file);
     let rehearsal = rehearse(&path, &dumped, parts.environment.seen());
     let mappings = dumped.rows(Section::Mappings)?.collect();
-    let size = finish(&path, &finished, trailer.pages_offset, tables, mappings, &rehearsal, parts)?;
+    let head = finish(&path, &finished, trailer.pages_offset, tables, mappings, &rehearsal, parts)?;
     // Its room on the disk is not needed any longer, and there shall be one image only.
     fs::remove_file(&path).map_err(cannot)?;
     inputs.still_unchanged()?;
+    let counter = dir.file("thaws");
+    if parts.most_thaws.is_some() {
+        rotation::write_counter(&counter, head.tables_sum).map_err(|error| Failure::io("write", &counter, &error))?;
+    }
     Point::BeforeRename.reached();
+    if parts.most_thaws.is_some() {
+        // Before the image: one that has its name is never without its counter. For a moment the old image has the new one's, and
+        // falls back.
+        let place = rotation::counter(output);
+        fs::rename(&counter, &place).map_err(|error| Failure::io("write", &place, &error))?;
+    }
     fs::rename(&finished, output).map_err(|error| Failure::io("write", output, &error))?;
     let directory = output.parent().unwrap_or(Path::new("/"));
     // The image is in place; that its name survives a crash of the machine is all that this could still fail to do.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
+    if parts.most_thaws.is_none() {
+        rotation::remove_counter(output);
+    }
     Point::AfterRename.reached();
-    Ok(size)
+    Ok(head.file_size)
 }
 
 /// Writes the final file from the rehearsed one: the launcher, at `tables_offset` the tables, and the pages in the order in which
@@ -103,7 +122,7 @@ fn finish(
     mappings: Vec<Mapping>,
     rehearsal: &Rehearsal,
     parts: &Parts<'_>,
-) -> Result<u64> {
+) -> Result<Head> {
     let cannot = |error: io::Error| Failure::io("write", finished, &error);
     rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
     let with = |order: &Order| {
@@ -128,11 +147,11 @@ fn finish(
         tables_offset,
         ..Head::default()
     };
-    let size = write(&file, head, &with(&order), parts, finished)?;
+    let head = write(&file, head, &with(&order), parts, finished)?;
     file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
     file.sync_all().map_err(cannot)?;
     read_back(&file);
-    Ok(size)
+    Ok(head)
 }
 
 /// Has the page cache hold the image as it will after a restart of the machine: in the large folios that reading makes, from which
@@ -186,7 +205,7 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<T
         tables.replace_all(Section::Cpu, &inputs::cpu::baseline().collect::<Vec<_>>());
     }
     inputs.write(dumped, &mut tables)?;
-    tables.push(Section::Settings, &Settings { policy: parts.policy, reserved: 0 });
+    tables.push(Section::Settings, &settings(parts));
     parts.environment.write(parts.language, &mut tables);
     for guard in parts.guards {
         let text = tables.text(guard.as_bytes());
@@ -198,6 +217,16 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<T
     Ok(tables)
 }
 
+fn settings(parts: &Parts<'_>) -> Settings {
+    Settings {
+        policy: parts.policy,
+        reserved: 0,
+        made: rotation::now(),
+        most_age: parts.most_age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
+        most_thaws: parts.most_thaws.unwrap_or(0),
+    }
+}
+
 /// A name as the kernel keeps it: at most 15 bytes.
 fn comm(name: &OsStr) -> [u8; 16] {
     let mut comm = [0; 16];
@@ -206,10 +235,10 @@ fn comm(name: &OsStr) -> [u8; 16] {
     comm
 }
 
-/// Writes the tables and the head, replacing what the freezer wrote behind the data pages; returns the size of the file (bytes).
+/// Writes the tables and the head, replacing what the freezer wrote behind the data pages; returns the complete head.
 ///
 /// The first byte of the magic comes last: without it the file is no image.
-fn write(file: &File, mut head: Head, tables: &[u8], parts: &Parts<'_>, path: &Path) -> Result<u64> {
+fn write(file: &File, mut head: Head, tables: &[u8], parts: &Parts<'_>, path: &Path) -> Result<Head> {
     let cannot = |error: io::Error| Failure::io("write", path, &error);
     head.tables_size = tables.len() as u64;
     head.tables_sum = image::checksum(tables);
@@ -222,7 +251,7 @@ fn write(file: &File, mut head: Head, tables: &[u8], parts: &Parts<'_>, path: &P
     Point::BeforeHead.reached();
     file.write_all_at(&room[1..], HEAD_OFFSET as u64 + 1).map_err(cannot)?;
     file.write_all_at(&room[..1], HEAD_OFFSET as u64).map_err(cannot)?;
-    Ok(head.file_size)
+    Ok(head)
 }
 
 /// Executable for whoever the umask lets, writable for the owner only: a launcher does not trust anything else.

@@ -31,6 +31,7 @@ use crate::info::Info;
 use crate::installation::Installation;
 use crate::opened::Opened;
 use crate::page;
+use crate::rotation;
 use crate::runtime::{probe, resolve, Main, Runtime, Shim};
 use assemble::{assemble, Parts};
 use boot::{fallback_command, Boot, Ended};
@@ -88,6 +89,9 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
     let output = output::path(arguments.output.as_deref(), named)?;
     let sources = resolved.followed.iter().chain(&main.script);
     output::check(&output, sources.map(|path| path.as_path()))?;
+    if arguments.max_thaws.is_some() {
+        rotation::check_counter(&output)?;
+    }
     // Once is enough: who freezes the same again has read it.
     let notes: Vec<String> = resolved.shim.iter().map(shim_note).collect();
     let known = Opened::open(&output).map(|old| Info::of(&old.tables()).notes).unwrap_or_default();
@@ -167,6 +171,8 @@ impl Session<'_> {
             environment: self.environment,
             policy: self.arguments.policy.number(),
             cpu: self.arguments.cpu,
+            most_age: self.arguments.max_age,
+            most_thaws: self.arguments.max_thaws,
             guards: &guards,
             info: &info,
         };

@@ -40,6 +40,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<Settings>(),
         row::<SeenHead>(),
         row::<SeenFile>(),
+        row::<ThawsHead>(),
         row::<Variable>(),
         row::<Item>(),
         row::<x86_64::Registers>(),

@@ -160,7 +160,10 @@ fn rows(count: u64) -> Vec<u8> {
         tables.push(Section::Touched, &TouchedRange { offset: PAGES.0 + PAGE, size: PAGE });
     }
     if count > 0 {
-        tables.push(Section::Settings, &Settings { policy: image::policy::CONTENT, reserved: 0 });
+        tables.push(
+            Section::Settings,
+            &Settings { policy: image::policy::CONTENT, made: 1, most_age: 2, most_thaws: 3, reserved: 0 },
+        );
         tables.set_bytes(Section::Info, br#"{"runtime":"python"}"#);
         tables.set_bytes(Section::Auxv, &[6; 320]);
     }

@@ -1,0 +1,40 @@
+//! Names of the files that lie beside an image: IMAGE.seen, IMAGE.thaws.
+
+use core::fmt::Write;
+
+use crate::sys::{self, Fd};
+
+/// The name of such a file, with a NUL.
+pub struct Name {
+    bytes: [u8; 4096],
+    length: usize,
+}
+
+impl Name {
+    /// The name of the image followed by `suffix`. None when the image has no name any more, or one that is too long.
+    pub fn beside(image: Fd, suffix: &str) -> Option<Name> {
+        let mut link = Name { bytes: [0; 4096], length: 0 };
+        write!(link, "/proc/self/fd/{}\0", image.0).ok()?;
+        let mut name = Name { bytes: [0; 4096], length: 0 };
+        name.length = sys::read_link(link.bytes(), &mut name.bytes).ok()?;
+        if name.bytes().ends_with(b" (deleted)") {
+            return None;
+        }
+        write!(name, "{suffix}\0").ok()?;
+        Some(name)
+    }
+
+    /// The name, its NUL included.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+impl Write for Name {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let room = self.bytes.get_mut(self.length..self.length + text.len()).ok_or(core::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.length += text.len();
+        Ok(())
+    }
+}
