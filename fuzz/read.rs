@@ -8,10 +8,10 @@ use std::fmt::Write;
 use image::validate::{self, ADDRESS_END, MOST_DESCRIPTORS};
 use image::x86_64::Registers;
 use image::{
-    checksum, mapping_kind, reserved, Command, CpuLeaf, Descriptor, Entry, Error, Head, HotRange, Input, Item,
-    MappedFile, Mapping, Platform, Process, Record, Section, Settings, SignalAction, Tables, TablesWriter, Text,
-    TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, NO_FILE, PAGE, RESERVED_END,
-    RESERVED_START,
+    checksum, mapping_kind, policy, reserved, settings_flag, Command, CpuLeaf, Descriptor, Entry, Error, Head,
+    HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section, Settings, SignalAction, Tables,
+    TablesWriter, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, NO_FILE,
+    PAGE, RESERVED_END, RESERVED_START,
 };
 
 /// How far the bytes got.
@@ -241,6 +241,10 @@ fn check_rows(tables: &Tables, head: &Head) {
         tables.rows::<SignalAction>(Section::Signals).unwrap().map(|action| action.number).collect();
     numbers.sort_unstable();
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]) && numbers.iter().all(|number| (1..=64).contains(number)));
+    assert!(tables.rows::<CpuLeaf>(Section::Cpu).unwrap().len() > 0);
+    for row in tables.rows::<Settings>(Section::Settings).unwrap() {
+        assert!(row.policy <= policy::TRUST && row.flags <= settings_flag::CHECK_PAGES);
+    }
     for row in tables.rows::<HotRange>(Section::Hot).unwrap() {
         assert!(row.start <= row.end && row.end <= ADDRESS_END && is_outside(row.start, row.end));
     }

@@ -112,6 +112,12 @@ pub struct Freeze {
     #[arg(long, value_name = "POLICY", value_enum, default_value_t = Policy::Check)]
     pub policy: Policy,
 
+    /// Let every start read and digest all of the image before it uses it, and run COMMAND in the ordinary way where a byte
+    /// differs. That costs about as much as the thaw itself (SNAPBOOT_VERIFY=1 asks a single start for it). Default: a start
+    /// checks head and tables, and leaves the rest to `snapboot verify`.
+    #[arg(long)]
+    pub check_pages: bool,
+
     /// On which CPUs the image thaws; on others it runs COMMAND in the ordinary way. `native`: on those with the model and the
     /// features of this one. `baseline`: on all that have x86-64-v2 with AES and PCLMULQDQ; the C library, OpenSSL, OpenBLAS
     /// and numpy then do without newer instructions, also after a thaw, and other libraries that pick instructions by CPU are

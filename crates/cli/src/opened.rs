@@ -5,9 +5,12 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use image::{Command, Head, Section, Settings, Tables, HEAD_OFFSET, HEAD_ROOM};
+use image::{Command, ContentDigest, Head, Section, Settings, Tables, HEAD_OFFSET, HEAD_ROOM};
 
 use crate::failure::{Failure, Result};
+
+/// How much is read at a time (bytes).
+const PIECE: usize = 1 << 18;
 
 /// An image whose head and tables are whole. The data pages are not read.
 pub struct Opened {
@@ -69,16 +72,21 @@ impl Opened {
         Ok(strings.map(|string| String::from_utf8_lossy(&string[..string.len() - 1]).into_owned()).collect())
     }
 
-    /// The BLAKE3 digest of the data pages as they are in the file.
-    pub fn digest_pages(&self) -> io::Result<[u8; 32]> {
+    /// The digest of the data pages as they are in the file.
+    pub fn digest_pages(&self) -> io::Result<[u8; 16]> {
         digest_pages(&self.file, self.head.pages_offset, self.head.pages_size)
     }
 }
 
-/// The BLAKE3 digest of a part of a file.
-pub fn digest_pages(mut file: &File, offset: u64, size: u64) -> io::Result<[u8; 32]> {
-    file.seek(SeekFrom::Start(offset))?;
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(file.take(size))?;
-    Ok(*hasher.finalize().as_bytes())
+/// The digest of a part of a file, as the head has it of the data pages.
+pub fn digest_pages(file: &File, offset: u64, size: u64) -> io::Result<[u8; 16]> {
+    let (mut digest, mut buffer) = (ContentDigest::default(), vec![0; PIECE]);
+    let (mut at, end) = (offset, offset + size);
+    while at < end {
+        let piece = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut buffer[..piece], at)?;
+        digest.update(&buffer[..piece]);
+        at += piece as u64;
+    }
+    Ok(digest.finish())
 }

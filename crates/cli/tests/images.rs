@@ -37,7 +37,7 @@ fn whole() -> Vec<u8> {
     let head = Head {
         pages_offset: PAGES_OFFSET,
         pages_size: PAGES * PAGE,
-        pages_digest: *blake3::hash(&file[PAGES_OFFSET as usize..]).as_bytes(),
+        pages_digest: image::digest(&file[PAGES_OFFSET as usize..]),
         tables_offset: PAGES_OFFSET + PAGES * PAGE,
         tables_size: tables.len() as u64,
         tables_sum: image::checksum(&tables),

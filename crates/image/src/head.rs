@@ -40,8 +40,8 @@ record! {
         pub pages_offset: u64,
         /// Bytes of data pages, a multiple of the page size.
         pub pages_size: u64,
-        /// BLAKE3 digest of the data pages; checked by `snapboot verify`.
-        pub pages_digest: [u8; 32],
+        /// Digest (XXH3, 128 bits) of the data pages; checked by `snapboot verify`, and by those starts that are asked to.
+        pub pages_digest: [u8; 16],
         /// File offset of the tables, a multiple of the page size.
         pub tables_offset: u64,
         /// Bytes of the tables.

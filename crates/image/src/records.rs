@@ -250,8 +250,8 @@ record! {
     pub struct Settings {
         /// One of [`policy`].
         pub policy: u32,
-        /// Always 0.
-        pub reserved: u32,
+        /// Sum of [`settings_flag`].
+        pub flags: u32,
         /// When the image was made (ns since 1970).
         pub made: i64,
         /// How long it may be used from then on (ns); 0 for ever.
@@ -259,6 +259,12 @@ record! {
         /// How many thaws it may be used for; 0 for any number.
         pub most_thaws: u64,
     }
+}
+
+/// What else a thaw does.
+pub mod settings_flag {
+    /// It digests the data pages before it uses them.
+    pub const CHECK_PAGES: u32 = 1;
 }
 
 /// What it takes for a file to be what it was.

@@ -2,8 +2,8 @@
 
 use crate::x86_64::Registers;
 use crate::{
-    mapping_kind, policy, reserved, CpuLeaf, Descriptor, Error, Head, HotRange, Mapping, Process, Section, Settings,
-    SignalAction, Tables, TouchedRange, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    mapping_kind, policy, reserved, settings_flag, CpuLeaf, Descriptor, Error, Head, HotRange, Mapping, Process,
+    Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
 /// End of the addresses that a process has on x86-64 with four-level page tables.
@@ -49,6 +49,7 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     tables.one::<CpuLeaf>(Section::Cpu)?;
     for settings in tables.rows::<Settings>(Section::Settings)? {
         at_most("the policy", settings.policy.into(), policy::TRUST.into())?;
+        at_most("the flags of the settings", settings.flags.into(), settings_flag::CHECK_PAGES.into())?;
     }
     for touched in tables.rows::<TouchedRange>(Section::Touched)? {
         in_data_pages("the offset of a touched range", touched.offset, touched.size, head)?;

@@ -17,6 +17,7 @@ use crate::fallback::Reason;
 use crate::files;
 use crate::freshness::Freshness;
 use crate::opened::Opened;
+use crate::pages;
 use crate::rotation;
 use crate::start::Start;
 use crate::sys::{self, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
@@ -71,6 +72,9 @@ pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<(Frozen, Fre
     let mut freshness =
         Freshness::of(frozen.file, &frozen.tables, head.tables_sum, settings.policy).map_err(Reason::image)?;
     files::unchanged(&frozen, &mut freshness)?;
+    if pages::are_to_be_checked(&settings, block) {
+        pages::check(frozen.file, &head)?;
+    }
     if block.rehearsal().is_none() {
         rotation::count_thaw(&settings, frozen.file, head.tables_sum)?;
     }

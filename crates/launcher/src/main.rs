@@ -26,6 +26,7 @@ mod files;
 mod freshness;
 mod memory;
 mod opened;
+mod pages;
 mod restore;
 mod rotation;
 mod start;

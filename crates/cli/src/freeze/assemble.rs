@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use image::{
-    Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables, TablesWriter, Trailer, HEAD_OFFSET,
-    HEAD_ROOM,
+    settings_flag, Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables, TablesWriter, Trailer,
+    HEAD_OFFSET, HEAD_ROOM,
 };
 use rustix::fs::{fadvise, Advice};
 
@@ -47,6 +47,8 @@ pub struct Parts<'a> {
     pub environment: &'a Environment,
     /// How starts check files: one of [`image::policy`].
     pub policy: u32,
+    /// Whether starts check the data pages.
+    pub check_pages: bool,
     /// On which CPUs the image thaws.
     pub cpu: Cpu,
     /// How long the image may be used, if not for ever.
@@ -220,7 +222,7 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<T
 fn settings(parts: &Parts<'_>) -> Settings {
     Settings {
         policy: parts.policy,
-        reserved: 0,
+        flags: if parts.check_pages { settings_flag::CHECK_PAGES } else { 0 },
         made: rotation::now(),
         most_age: parts.most_age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
         most_thaws: parts.most_thaws.unwrap_or(0),

@@ -170,6 +170,7 @@ impl Session<'_> {
             language: self.runtime.language,
             environment: self.environment,
             policy: self.arguments.policy.number(),
+            check_pages: self.arguments.check_pages,
             cpu: self.arguments.cpu,
             most_age: self.arguments.max_age,
             most_thaws: self.arguments.max_thaws,

@@ -7,7 +7,7 @@ use crate::x86_64::Registers;
 use crate::*;
 
 const HEAD: Head = {
-    let (magic, pages_digest) = ([0; 8], [0; 32]);
+    let (magic, pages_digest) = ([0; 8], [0; 16]);
     Head {
         magic,
         version: VERSION,
@@ -256,6 +256,7 @@ fn a_rehearsal_has_shown_addresses_and_data_pages() {
     assert_eq!(wrong(|rows| rows.hot.end = 0), "a hot range");
     assert_eq!(wrong(|rows| rows.hot.end = RESERVED_END), "a hot range");
     assert_eq!(wrong(|rows| rows.settings.policy = 3), "the policy");
+    assert_eq!(wrong(|rows| rows.settings.flags = 2), "the flags of the settings");
     assert_eq!(wrong(|rows| rows.touched.offset = 0), "the offset of a touched range");
     assert_eq!(wrong(|rows| rows.touched.size = 5 * PAGE), "the offset of a touched range");
     assert_eq!(wrong(|rows| rows.touched.size = u64::MAX), "the offset of a touched range");

@@ -162,7 +162,13 @@ fn rows(count: u64) -> Vec<u8> {
     if count > 0 {
         tables.push(
             Section::Settings,
-            &Settings { policy: image::policy::CONTENT, made: 1, most_age: 2, most_thaws: 3, reserved: 0 },
+            &Settings {
+                policy: image::policy::CONTENT,
+                made: 1,
+                most_age: 2,
+                most_thaws: 3,
+                flags: image::settings_flag::CHECK_PAGES,
+            },
         );
         tables.set_bytes(Section::Info, br#"{"runtime":"python"}"#);
         tables.set_bytes(Section::Auxv, &[6; 320]);
