@@ -168,6 +168,12 @@ pub struct Inspect {
     #[arg(long, conflicts_with = "json")]
     pub why: bool,
 
+    /// Look in the frozen memory, the original command and the tables for what should not be there, such as a password: print
+    /// each match of the regular expression PATTERN (of bytes) as MAPPING+OFFSET: MATCH. Exit status 0 when something was
+    /// found, 1 when not, 2 when the image cannot be read.
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["why", "json"])]
+    pub strings: Option<OsString>,
+
     /// Print everything as JSON, every mapping and every input included. Default: a summary for people.
     #[arg(long)]
     pub json: bool,

@@ -9,12 +9,13 @@ use image::{
 use serde::Serialize;
 
 use crate::arguments::Inspect;
-use crate::failure::Result;
+use crate::failure::{Failure, Result, REFUSED};
 use crate::human;
 use crate::info::Info;
 use crate::opened::Opened;
 use crate::page;
 use crate::rotation;
+use crate::strings;
 use crate::why;
 
 /// How many libraries the summary lists.
@@ -104,6 +105,11 @@ struct MappingShown {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Inspect) -> Result<u8> {
+    if let Some(pattern) = &arguments.strings {
+        // 1 would say that nothing was found.
+        let image = Opened::open(&arguments.image).map_err(|failure| Failure { status: REFUSED, ..failure })?;
+        return strings::search(&image, pattern);
+    }
     let image = Opened::open(&arguments.image)?;
     if arguments.why {
         return why::answer(&image);

@@ -17,6 +17,7 @@ mod page;
 mod rotation;
 mod run;
 mod runtime;
+mod strings;
 mod time;
 mod verify;
 mod why;
