@@ -19,6 +19,10 @@ from . import support
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 POINTS = re.findall(r'=> "([a-z-]+)"', (support.ROOT / "crates/cli/src/fault.rs").read_text())
 
+# Where the image has its final name, and where the file in the control directory has no first byte.
+RENAMED = ("before-directory-sync", "after-rename")
+UNFINISHED = ("after-control-dir", "after-plan", "after-dump", "before-head", "before-magic")
+
 
 @pytest.fixture
 def program(tmp_path):
@@ -44,7 +48,7 @@ def check_old(folder, image, env, before):
 
 
 def test_the_fault_points_are_known():
-    assert "before-rename" in POINTS and len(POINTS) >= 6
+    assert "before-rename" in POINTS and len(POINTS) >= 11
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -53,14 +57,14 @@ def test_killed_at_a_fault_point(program, point):
     before = image.read_bytes()
     result = support.run(freeze_argv(image), env={**env, "SNAPBOOT_FAULT": point}, log=False)
     assert result.status == -signal.SIGKILL, result
-    if point == "after-rename":
+    if point in RENAMED:
         assert support.thawed([image, *ASK], env=env).out == "1\n"
     else:
         check_old(folder, image, env, before)
     assert leftovers(folder), "this is what the next freeze is to remove"
     for name in leftovers(folder):
         half = folder / name / "image"
-        if half.exists() and point not in ("before-rename",):
+        if half.exists() and point in UNFINISHED:
             done = support.run([support.launcher(), half, *ASK], env=env)
             assert done.fell_back or done.status in (125, 126), f"an unfinished image was used: {done}"
     support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
@@ -74,7 +78,7 @@ def test_killed_without_an_image_before(program, point):
     image.unlink()
     result = support.run(freeze_argv(image), env={**env, "SNAPBOOT_FAULT": point}, log=False)
     assert result.status == -signal.SIGKILL, result
-    assert image.exists() == (point == "after-rename")
+    assert image.exists() == (point in RENAMED)
     support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
     assert leftovers(folder) == []
 

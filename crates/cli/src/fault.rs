@@ -1,7 +1,10 @@
 //! Named places where the command kills itself, so that tests can see what an interrupted freeze leaves behind.
 //!
 //! `SNAPBOOT_FAULT=NAME snapboot freeze ...` ends with SIGKILL at the place of that name. The names are those of
-//! [`Point`], in words: `after-control-dir` and so on.
+//! [`Point`], in words: `after-control-dir` and so on. The freezer has fault points of its own, whose names begin with `freezer-`;
+//! it finds the name in a file, since the front end takes Snapboot's variables out of the environment.
+
+use std::ffi::OsString;
 
 use rustix::process::{getpid, kill_process, Signal};
 
@@ -16,9 +19,19 @@ pub enum Point {
     AfterDump,
     /// All tables are written; the head is not.
     BeforeHead,
-    /// The image is complete, under its temporary name.
+    /// The head is written but for its first byte.
+    BeforeMagic,
+    /// The image that will be rehearsed is whole and on the disk.
+    BeforeRehearsal,
+    /// The final file holds the launcher, and no page yet.
+    BeforePages,
+    /// The final file is whole; it need not be on the disk.
+    BeforeSync,
+    /// It is on the disk, under its temporary name.
     BeforeRename,
-    /// The image has its final name; the control directory still exists.
+    /// It has its final name; that name need not be on the disk.
+    BeforeDirectorySync,
+    /// That is on the disk as well; the control directory still exists.
     AfterRename,
 }
 
@@ -30,16 +43,30 @@ impl Point {
             Point::AfterPlan => "after-plan",
             Point::AfterDump => "after-dump",
             Point::BeforeHead => "before-head",
+            Point::BeforeMagic => "before-magic",
+            Point::BeforeRehearsal => "before-rehearsal",
+            Point::BeforePages => "before-pages",
+            Point::BeforeSync => "before-sync",
             Point::BeforeRename => "before-rename",
+            Point::BeforeDirectorySync => "before-directory-sync",
             Point::AfterRename => "after-rename",
         }
     }
 
     /// Ends the process with SIGKILL when `SNAPBOOT_FAULT` names this place.
     pub fn reached(self) {
-        if std::env::var_os("SNAPBOOT_FAULT").is_some_and(|wanted| wanted == self.name()) {
+        if wanted().is_some_and(|wanted| wanted == self.name()) {
             // SIGKILL to oneself cannot fail, and nothing can be done if it did.
             let _ = kill_process(getpid(), Signal::KILL);
         }
     }
+}
+
+/// The name that the freezer is to find in the control directory's file `fault`, if there is one.
+pub fn for_freezer() -> Option<OsString> {
+    wanted().filter(|name| name.as_encoded_bytes().starts_with(b"freezer-"))
+}
+
+fn wanted() -> Option<OsString> {
+    std::env::var_os("SNAPBOOT_FAULT")
 }

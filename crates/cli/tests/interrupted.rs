@@ -18,14 +18,16 @@ fn control_dirs(scene: &Scene) -> Vec<String> {
 
 #[test]
 fn killed_at_every_fault_point_it_leaves_only_its_control_directory() {
-    let points = ["after-control-dir", "after-plan", "after-dump", "before-head", "before-rename", "after-rename"];
+    let before = ["after-control-dir", "after-plan", "after-dump", "before-head", "before-magic", "before-rehearsal"];
+    let between = ["before-pages", "before-sync", "before-rename"];
+    let renamed = ["before-directory-sync", "after-rename"];
     let scene = Scene::new();
-    for point in points {
+    for point in before.into_iter().chain(between).chain(renamed) {
         scene.write("out.img", OLD, 0o755);
         let output = scene.freeze("written").env("SNAPBOOT_FAULT", point).output().unwrap();
         assert_eq!(output.status.signal(), Some(9), "{point}: {}", stderr(&output));
         let size = scene.work().join("out.img").metadata().unwrap().len();
-        assert_eq!(size > 0, point == "after-rename", "{point}: {size} bytes");
+        assert_eq!(size > 0, renamed.contains(&point), "{point}: {size} bytes");
         assert_eq!(control_dirs(&scene).len(), 1, "{point}: {:?}", scene.listing());
         // The directory is young, but its freeze is gone: the next one removes it.
         let output = scene.freeze("written").output().unwrap();

@@ -45,6 +45,14 @@ pub fn run(registers: Registers) -> ! {
 
 type Failure = (&'static [u8], i32);
 
+/// Ends the process with SIGKILL when the file `fault` of the control directory names this place: tests see then what a killed
+/// freezer leaves behind.
+fn fault_point(directory: &[u8], name: &[u8]) {
+    if sys::read_file(&sys::c_path(&[directory, b"/fault"])) == name {
+        sys::kill_self();
+    }
+}
+
 fn write(directory: &[u8], registers: &Registers, findings: &mut Findings) -> Result<(), Failure> {
     let failed = |what: &'static [u8]| move |errno: i32| (what, errno);
     let mut tables = TablesWriter::new();
@@ -68,10 +76,12 @@ fn write(directory: &[u8], registers: &Registers, findings: &mut Findings) -> Re
     tables.push(Section::Registers, registers);
     sys::interpose::remember(rows.iter().filter(|row| row.kind == mapping_kind::IMAGE).map(|row| row.start..row.end));
 
+    fault_point(directory, b"freezer-before-pages");
     let mut writer = PageWriter::new(&image).map_err(failed(b"opening /proc/self/mem"))?;
     for row in rows.iter().filter(|row| matches!(row.kind, mapping_kind::IMAGE | mapping_kind::COPY)) {
         writer.write(row.start..row.end, row.offset).map_err(failed(b"writing memory to the image"))?;
     }
+    fault_point(directory, b"freezer-after-pages");
     for row in &rows {
         tables.push(Section::Mappings, row);
     }
@@ -83,6 +93,7 @@ fn write(directory: &[u8], registers: &Registers, findings: &mut Findings) -> Re
     trailer.encode(&mut trailer_bytes);
     let end = tables_offset + tables.len() as u64;
     image.write_at(&tables, tables_offset).map_err(failed(b"writing the tables"))?;
+    fault_point(directory, b"freezer-before-trailer");
     image.write_at(&trailer_bytes, end).map_err(failed(b"writing the trailer"))?;
     image.set_size(end + Trailer::SIZE as u64).map_err(failed(b"setting the image's size"))
 }

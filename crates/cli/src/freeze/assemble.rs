@@ -86,6 +86,7 @@ pub fn assemble(dir: &ControlDir, output: &Path, parts: &Parts<'_>) -> Result<u6
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     // A file that is open for writing cannot be executed.
     drop(file);
+    Point::BeforeRehearsal.reached();
     let rehearsal = rehearse(&path, &dumped, parts.environment.seen());
     let mappings = dumped.rows(Section::Mappings)?.collect();
     let head = finish(&path, &finished, trailer.pages_offset, tables, mappings, &rehearsal, parts)?;
@@ -104,6 +105,7 @@ pub fn assemble(dir: &ControlDir, output: &Path, parts: &Parts<'_>) -> Result<u6
         fs::rename(&counter, &place).map_err(|error| Failure::io("write", &place, &error))?;
     }
     fs::rename(&finished, output).map_err(|error| Failure::io("write", output, &error))?;
+    Point::BeforeDirectorySync.reached();
     let directory = output.parent().unwrap_or(Path::new("/"));
     // The image is in place; that its name survives a crash of the machine is all that this could still fail to do.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
@@ -141,6 +143,7 @@ fn finish(
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(finished).map_err(cannot)?;
     io::copy(&mut (&from).take(tables_offset), &mut &file).map_err(cannot)?;
     file.write_all_at(&[0], HEAD_OFFSET as u64).map_err(cannot)?;
+    Point::BeforePages.reached();
     order.copy(&from, &file).map_err(cannot)?;
     let head = Head {
         pages_offset,
@@ -151,6 +154,7 @@ fn finish(
     };
     let head = write(&file, head, &with(&order), parts, finished)?;
     file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+    Point::BeforeSync.reached();
     file.sync_all().map_err(cannot)?;
     read_back(&file);
     Ok(head)
@@ -252,6 +256,7 @@ fn write(file: &File, mut head: Head, tables: &[u8], parts: &Parts<'_>, path: &P
     file.write_all_at(tables, head.tables_offset).map_err(cannot)?;
     Point::BeforeHead.reached();
     file.write_all_at(&room[1..], HEAD_OFFSET as u64 + 1).map_err(cannot)?;
+    Point::BeforeMagic.reached();
     file.write_all_at(&room[..1], HEAD_OFFSET as u64).map_err(cannot)?;
     Ok(head)
 }

@@ -21,7 +21,7 @@ use super::progress::{Output, Progress};
 use crate::child::{kill_group, timespec};
 use crate::entries::Entries;
 use crate::failure::{Failure, Result};
-use crate::fault::Point;
+use crate::fault::{self, Point};
 use crate::human;
 use crate::installation::Installation;
 use crate::runtime::{Language, Main, MainKind, Runtime};
@@ -65,6 +65,10 @@ impl Boot<'_> {
         }
         let plan = dir.file("plan");
         fs::write(&plan, self.plan(origins).to_bytes()).map_err(|error| Failure::io("write", &plan, &error))?;
+        if let Some(name) = fault::for_freezer() {
+            let file = dir.file("fault");
+            fs::write(&file, name.as_encoded_bytes()).map_err(|error| Failure::io("write", &file, &error))?;
+        }
         let launcher_size = self.place_launcher(&dir.file("image"))?;
         Point::AfterPlan.reached();
         self.progress.phase(format!("booting {}", self.runtime.label));

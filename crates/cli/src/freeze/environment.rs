@@ -169,8 +169,6 @@ impl Environment {
         if self.value("LD_BIND_NOW").is_none() {
             all.push(("LD_BIND_NOW".into(), "snapboot".into()));
         }
-        // The freezer has fault points of its own.
-        all.extend(std::env::var_os("SNAPBOOT_FAULT").map(|value| ("SNAPBOOT_FAULT".into(), value)));
         all
     }
 

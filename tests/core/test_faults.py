@@ -1,0 +1,159 @@
+"""A freeze or a thaw that is killed before each of the system calls with which it writes, and the order of these calls.
+
+The calls come from strace, which also kills: no list of them can get out of date. What a program killed there leaves behind is
+what a crash of the machine leaves behind, as far as it was written in this order.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from . import support
+from .image_file import workloads
+
+ASK = ["-c", "import helper; print(helper.ANSWER)"]
+CHANGES = (
+    "mkdir,mkdirat,open,openat,creat,write,pwrite64,copy_file_range,sendfile,ftruncate,fchmod,fsync,fdatasync,rename,renameat,"
+    "renameat2,unlink,unlinkat,rmdir"
+)
+FREEZER_POINTS = re.findall(r'fault_point\(directory, b"(.*)"\)', (support.ROOT / "crates/freezer/src/capture.rs").read_text())
+
+
+def strace(*options):
+    """The beginning of an strace command line. Skips where there is no strace, or where it may not trace."""
+    try:
+        workloads.install_debian_packages(("strace",))
+    except workloads.Unavailable as reason:
+        pytest.skip(str(reason))
+    if not shutil.which("strace") or subprocess.run(["strace", "true"], capture_output=True).returncode:
+        pytest.skip("strace is not there or may not trace")
+    return ["strace", "-qq", "-y", *options]
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A folder with a module, an image of it, the environment that finds it, and the argv of another freeze."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "helper.py").write_text("ANSWER = 1\n")
+    env = support.environment(PYTHONPATH=str(folder), PYTHONDONTWRITEBYTECODE="1")
+    image = support.frozen(folder / "app.img", [support.PYTHON], "--preload", "helper", env=env)
+    freeze = [support.SNAPBOOT, "freeze", "-o", image, "--preload", "helper", "--", support.PYTHON]
+    return folder, image, env, freeze
+
+
+def calls(argv, env, folder, log):
+    """The calls by which a program changes something in a folder: name, number among the calls of that name, and the line."""
+    result = support.run([*strace("-e", f"trace={CHANGES}", "-o", log), *argv], env=env, log=False)
+    assert result.status == 0, result
+    numbers, found = {}, []
+    for line in log.read_text().splitlines():
+        name = re.match(r"\w*", line).group()
+        numbers[name] = numbers.get(name, 0) + 1
+        opens = name in ("open", "openat", "creat")
+        if name and str(folder) in line and not (opens and "O_CREAT" not in line):
+            found.append((name, numbers[name], line))
+    return found
+
+
+def killed_before(argv, env, name, number):
+    """Run a program that is killed when it makes that call."""
+    inject = strace("-o", "/dev/null", "-e", f"trace={CHANGES}", "-e", f"inject={name}:signal=SIGKILL:when={number}")
+    return support.run([*inject, *argv], env=env, log=False)
+
+
+def thinned(found):
+    """Of each run of equal calls (the pages) the first, the middle and the last."""
+    runs = []
+    for call in found:
+        if runs and runs[-1][0][0] == call[0]:
+            runs[-1].append(call)
+        else:
+            runs.append([call])
+    return [run[index] for run in runs for index in sorted({0, len(run) // 2, len(run) - 1})]
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
+
+
+def test_a_freeze_killed_before_each_change(program, tmp_path):
+    """A freeze that is killed before any of the system calls with which it writes, syncs and renames"""
+    folder, image, env, freeze = program
+    found = thinned(calls(freeze, env, folder, tmp_path / "log"))
+    kinds = [name for name, _, _ in found]
+    assert {"fsync", "rename"} <= set(kinds) and len(found) > 15, kinds
+    renamed = False
+    for name, number, line in found:
+        before = image.read_bytes()
+        result = killed_before(freeze, env, name, number)
+        assert result.status == -signal.SIGKILL or result.status == 128 + signal.SIGKILL, (line, result)
+        assert renamed or image.read_bytes() == before, line
+        assert support.run([support.SNAPBOOT, "verify", image], log=False).status == 0, line
+        assert support.thawed([image, *ASK], env=env).out == "1\n", line
+        assert len([other for other in names(folder) if "freezing" in other]) <= 2, (line, names(folder))
+        renamed = renamed or name.startswith("rename")
+    time.sleep(2.1)  # a control directory is given two seconds to be locked by whoever made it
+    support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
+    assert names(folder) == ["app.img", "helper.py"]
+
+
+def test_the_order_that_survives_a_power_failure(program, tmp_path):
+    """A power failure: the file is on the disk before it gets its name, its first byte comes last, then the directory is synced"""
+    folder, image, env, freeze = program
+    lines = [line for _, _, line in calls(freeze, env, folder, tmp_path / "log")]
+    (rename,) = [index for index, line in enumerate(lines) if line.startswith("rename") and f'"{image}"' in line]
+    file = re.match(r'rename\w*\((?:[^"]*)"([^"]*)"', lines[rename]).group(1)
+    of_file = [line for line in lines[:rename] if f"<{file}>" in line]
+    assert of_file[-1].startswith("fsync("), "nothing is written after the sync"
+    writes = [line for line in of_file if re.match("write|pwrite|copy_file_range|sendfile|ftruncate", line)]
+    assert re.match(r"pwrite64\(\d+<[^>]*>, \"\\211\", 1, 8192\)", writes[-1]), writes[-1]
+    assert any(re.match(rf"fsync\(\d+<{re.escape(str(folder))}>\)", line) for line in lines[rename + 1 :]), lines[rename:]
+
+
+@pytest.mark.parametrize("point", FREEZER_POINTS)
+def test_the_freezer_killed_at_a_fault_point(program, point):
+    """The process that writes its own memory is killed meanwhile (out of memory)"""
+    folder, image, env, freeze = program
+    before = image.read_bytes()
+    result = support.run(freeze, env={**env, "SNAPBOOT_FAULT": point}, log=False)
+    assert result.status in (1, 2) and "snapboot: " in result.err, result
+    assert image.read_bytes() == before and names(folder) == ["app.img", "helper.py"]
+    assert support.thawed([image, *ASK], env={**env, "SNAPBOOT_FAULT": point}).out == "1\n", "a thaw has no fault points"
+
+
+def test_the_freezer_has_fault_points():
+    assert len(FREEZER_POINTS) == 3
+
+
+def test_a_thaw_killed_before_each_change(program, tmp_path):
+    """A thaw that is killed while it writes IMAGE.seen"""
+    folder, image, env, _ = program
+    os.utime(folder / "helper.py")
+    found = calls([image, *ASK], env, folder, tmp_path / "log")
+    assert [name for name, _, _ in found] == ["openat", "write", "write", "rename"], found
+    for name, number, line in found:
+        image.with_name("app.img.seen").unlink(missing_ok=True)
+        result = killed_before([image, *ASK], env, name, number)
+        assert result.status in (-signal.SIGKILL, 128 + signal.SIGKILL), (line, result)
+        for _ in range(3):
+            assert support.thawed([image, *ASK], env=env).out == "1\n", line
+        assert names(folder) == ["app.img", "app.img.seen", "helper.py"], line
+
+
+def test_a_counted_thaw_killed_before_each_change(program, tmp_path):
+    """A thaw that is killed while it counts itself in IMAGE.thaws"""
+    folder, image, env, freeze = program
+    support.frozen(image, [support.PYTHON], "--preload", "helper", "--max-thaws", "5", env=env)
+    found = calls([image, *ASK], env, folder, tmp_path / "log")
+    assert [name for name, _, _ in found] == ["write"], found
+    for name, number, _ in found:
+        killed_before([image, *ASK], env, name, number)
+    results = [support.run([image, *ASK], env=env) for _ in range(6)]
+    assert {result.out for result in results} == {"1\n"}
+    assert [result.fell_back for result in results] == [False] * 4 + [True] * 2, "one thaw was counted under strace"
