@@ -41,6 +41,7 @@ def test_many_thaws_at_once(program):
     assert {line[2] for line in lines} == {"3000000"} and len({line[3] for line in lines}) == THAWS
 
 
+@pytest.mark.fault("many processes from one image write to the same memory", "none sees another's")
 def test_many_thaws_that_live_at_the_same_time(program):
     _, image, env = program
     code = "import helper, sys; helper.DATA[0] = int(sys.argv[1]); sys.stdout.write('ready\\n'); sys.stdout.flush(); "
@@ -54,6 +55,7 @@ def test_many_thaws_that_live_at_the_same_time(program):
     assert answers == [f"{n}\n".encode() for n in range(THAWS)], "what one writes no other sees"
 
 
+@pytest.mark.fault("an image is replaced while others start it", "each start uses the old or the new one")
 def test_thaws_while_the_image_is_replaced(program):
     folder, image, env = program
     stop = threading.Event()
@@ -83,6 +85,7 @@ def test_thaws_while_the_image_is_replaced(program):
     assert replaced >= 2 and failures == []
 
 
+@pytest.mark.fault("the image of a running process is replaced, removed or renamed", "the process goes on")
 def test_a_running_process_outlives_its_image(program):
     """It maps the old file, which stays as long as somebody maps it."""
     folder, image, env = program
@@ -106,6 +109,7 @@ def test_a_running_process_outlives_its_image(program):
         assert (process.returncode, out, err) == (0, b"360000000 True\n[1]\n", b""), change
 
 
+@pytest.mark.fault("freezes of one image at once", "one of them is there; nothing is left")
 def test_freezes_of_one_output_at_once(program):
     folder, image, env = program
     argv = [support.SNAPBOOT, "freeze", "-o", image, "--preload", "helper", "--", support.PYTHON]

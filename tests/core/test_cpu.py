@@ -53,6 +53,10 @@ def why(image):
         (XCR0, 0, "eax", 18, "xcr0_amx_tiledata"),
     ],
 )
+@pytest.mark.fault(
+    "a CPU with another feature, or other register states (XCR0)",
+    "the ordinary start; the feature is named",
+)
 def test_a_cpu_with_or_without_one_feature(python_image, tmp_path, number, subleaf, register, bit, name):
     image, wanted = flipped(python_image, tmp_path / "other.img", number, register, bit, subleaf)
     result = support.run([image, *ASK])
@@ -61,6 +65,7 @@ def test_a_cpu_with_or_without_one_feature(python_image, tmp_path, number, suble
     assert why(image) == (1, [f"CPU: {name}: {'there -> gone' if wanted else 'not there -> there'}"])
 
 
+@pytest.mark.fault("another model of CPU", "the ordinary start")
 def test_another_model(python_image, tmp_path):
     image, _ = flipped(python_image, tmp_path / "other.img", 1, "eax", 4)
     result = support.run([image, *ASK])

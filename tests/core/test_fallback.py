@@ -43,6 +43,7 @@ def test_a_fresh_image_is_used(program, image):
     assert support.thawed([image, *ASK], env=program[1]).out == "first!\n"
 
 
+@pytest.mark.fault("a source was edited", "the ordinary start")
 def test_an_edited_source(program, image):
     folder, env = program
     (folder / "helper.py").write_text("ANSWER = 'another'\n")
@@ -67,6 +68,7 @@ def test_a_source_that_was_replaced_by_an_older_one(program, image):
     stale([image, *ASK], env, "second", "stale", f"{folder}/helper.py")
 
 
+@pytest.mark.fault("a source is gone", "the ordinary start")
 def test_a_source_that_is_gone(program, image):
     folder, env = program
     os.unlink(folder / "helper.py")
@@ -99,6 +101,7 @@ def test_edited_and_frozen_again(program, image):
         assert support.thawed([image, *ASK], env=env).out == f"{number}\n"
 
 
+@pytest.mark.fault("a source is edited while the program boots", "the freeze is void")
 def test_an_edit_while_the_program_boots_makes_the_freeze_void(program):
     folder, env = program
     (folder / "slow.py").write_text(
@@ -113,6 +116,7 @@ def test_an_edit_while_the_program_boots_makes_the_freeze_void(program):
 LIBRARY = "int answer(void) { return %d; }"
 
 
+@pytest.mark.fault("a shared library was replaced or removed", "the ordinary start")
 def test_a_changed_library(program):
     folder, env = program
     library = support.cc(LIBRARY % 1, folder / "libanswer.so", "-shared", "-fPIC")
@@ -128,6 +132,47 @@ def test_a_changed_library(program):
     assert result.fell_back and result.status == 1 and "libanswer.so" in result.err, result
 
 
+@pytest.mark.fault(
+    "a library was replaced by one of the same size and time",
+    "the ordinary start; who runs keeps the old one",
+)
+def test_an_upgraded_extension_of_the_same_size_and_time(program):
+    """As a package manager does it: another content, renamed over the old one, with the time that the package gives it."""
+    folder, env = program
+    source = "#define answer() %d\n" + EXTENSION
+    include = subprocess.run(
+        [support.PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('include'))"], capture_output=True, text=True
+    ).stdout.strip()
+    if not os.path.exists(f"{include}/Python.h"):
+        pytest.skip("Python's headers are not there")
+    options = ("-shared", "-fPIC", f"-I{include}")
+    library = support.cc(source % 1, folder / "native.so", *options)
+    image = support.frozen(folder / "native.img", [support.PYTHON], "--preload", "native", env=env)
+    ask = ["-c", "import native; print(native.ANSWER)"]
+    assert support.thawed([image, *ask], env=env).out == "1\n"
+    old, running = library.stat(), subprocess.Popen(
+        [image, "-c", "input(); import native; print(native.ANSWER)"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    new = support.cc(source % 2, folder / "new.so", *options)
+    assert new.stat().st_size == old.st_size
+    os.utime(new, ns=(old.st_atime_ns, old.st_mtime_ns))
+    os.rename(new, library)
+    stale([image, *ask], env, "2", "stale", str(library))
+    assert running.communicate(b"\n", timeout=support.SECONDS)[0] == b"1\n", "who runs keeps the old one"
+
+
+EXTENSION = """
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "native", 0, -1};
+PyMODINIT_FUNC PyInit_native(void) {
+    PyObject *made = PyModule_Create(&module);
+    PyModule_AddIntConstant(made, "ANSWER", answer());
+    return made;
+}
+"""
+
+
+@pytest.mark.fault("the interpreter was replaced", "the ordinary start")
 def test_a_changed_interpreter(tmp_path):
     venv = tmp_path / "venv"
     made = subprocess.run([support.PYTHON, "-m", "venv", "--copies", "--without-pip", venv], capture_output=True)
@@ -182,6 +227,7 @@ def test_a_guard_argument(program):
         assert support.thawed([image, *ask, argument], env=env).out == f"['{argument}']\n"
 
 
+@pytest.mark.fault("the caller passes a descriptor that the image needs", "the ordinary start")
 def test_a_descriptor_that_the_caller_uses(program):
     folder, env = program
     (folder / "holder.py").write_text("import os\nends = os.pipe()\n")
@@ -278,6 +324,7 @@ def limit(which, value):
     return lambda: resource.setrlimit(which, (value, value))
 
 
+@pytest.mark.fault("any limit on memory", "the thaw or the ordinary start")
 def test_every_memory_limit(program, image):
     """Where an ordinary start works, the image works, thawed or not; where it fails, the image fails, and does not crash."""
     _, env = program
@@ -294,6 +341,7 @@ def test_every_memory_limit(program, image):
     assert (True, False) in outcomes, "with a generous limit it thaws"
 
 
+@pytest.mark.fault("any limit on open files", "the thaw or the ordinary start")
 def test_every_limit_of_open_files(program, image):
     _, env = program
     for files in (3, 4, 5, 6, 7, 8, 10, 16, 32, 101):
@@ -306,6 +354,7 @@ def test_every_limit_of_open_files(program, image):
             support.no_signal(result)
 
 
+@pytest.mark.fault("another limit on the stack", "the thaw or the ordinary start")
 def test_stack_limits(program):
     folder, env = program
     small, large = 4 << 20, 16 << 20
@@ -327,6 +376,7 @@ def patched(image, folder, section, record, field, value):
     return support.write(folder / "patched.img", copy.seal())
 
 
+@pytest.mark.fault("another kernel, whose vdso differs", "the ordinary start")
 def test_another_kernel(program, image):
     folder, env = program
     for field, value in (("vdso", bytes(16)), ("vdso_size", 4096 * 7)):

@@ -82,8 +82,11 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
 
 
+@pytest.mark.fault(
+    "a freeze is killed before any call with which it writes, syncs or renames",
+    "the image that was there stays whole and is used; the next freeze removes what is left",
+)
 def test_a_freeze_killed_before_each_change(program, tmp_path):
-    """A freeze that is killed before any of the system calls with which it writes, syncs and renames"""
     folder, image, env, freeze = program
     found = thinned(calls(freeze, env, folder, tmp_path / "log"))
     kinds = [name for name, _, _ in found]
@@ -103,8 +106,11 @@ def test_a_freeze_killed_before_each_change(program, tmp_path):
     assert names(folder) == ["app.img", "helper.py"]
 
 
+@pytest.mark.fault(
+    "the power fails while freezing",
+    "the old image or the new one: the file is on the disk before it gets its name, its first byte comes last, the directory is synced",
+)
 def test_the_order_that_survives_a_power_failure(program, tmp_path):
-    """A power failure: the file is on the disk before it gets its name, its first byte comes last, then the directory is synced"""
     folder, image, env, freeze = program
     lines = [line for _, _, line in calls(freeze, env, folder, tmp_path / "log")]
     (rename,) = [index for index, line in enumerate(lines) if line.startswith("rename") and f'"{image}"' in line]
@@ -117,8 +123,8 @@ def test_the_order_that_survives_a_power_failure(program, tmp_path):
 
 
 @pytest.mark.parametrize("point", FREEZER_POINTS)
+@pytest.mark.fault("the process that writes its own memory is killed", "the freeze fails, and leaves nothing")
 def test_the_freezer_killed_at_a_fault_point(program, point):
-    """The process that writes its own memory is killed meanwhile (out of memory)"""
     folder, image, env, freeze = program
     before = image.read_bytes()
     result = support.run(freeze, env={**env, "SNAPBOOT_FAULT": point}, log=False)
@@ -131,8 +137,8 @@ def test_the_freezer_has_fault_points():
     assert len(FREEZER_POINTS) == 3
 
 
+@pytest.mark.fault("a thaw is killed while it writes IMAGE.seen", "the next thaw compares again; one leftover at most")
 def test_a_thaw_killed_before_each_change(program, tmp_path):
-    """A thaw that is killed while it writes IMAGE.seen"""
     folder, image, env, _ = program
     os.utime(folder / "helper.py")
     found = calls([image, *ASK], env, folder, tmp_path / "log")
@@ -146,8 +152,11 @@ def test_a_thaw_killed_before_each_change(program, tmp_path):
         assert names(folder) == ["app.img", "app.img.seen", "helper.py"], line
 
 
+@pytest.mark.fault(
+    "a thaw is killed while it counts itself in IMAGE.thaws",
+    "it was counted or not; never more thaws than allowed",
+)
 def test_a_counted_thaw_killed_before_each_change(program, tmp_path):
-    """A thaw that is killed while it counts itself in IMAGE.thaws"""
     folder, image, env, freeze = program
     support.frozen(image, [support.PYTHON], "--preload", "helper", "--max-thaws", "5", env=env)
     found = calls([image, *ASK], env, folder, tmp_path / "log")

@@ -68,6 +68,7 @@ def test_the_image_itself_is_good(image):
     assert support.thawed([image, *ASK]).out == ANSWER
 
 
+@pytest.mark.fault("an image is cut off", "the ordinary start, or a refusal when the command is gone")
 def test_cut_off_at_every_border(content, tmp_path):
     whole = ImageFile(content)
     borders = {launcher_end(content), whole.head("pages_offset"), whole.head("tables_offset"), len(content)}
@@ -92,6 +93,7 @@ def test_cut_off_inside_the_launcher_is_refused_by_who_can_tell(content, tmp_pat
         assert support.run([cut, *ASK]).status != 0, "and it ends"
 
 
+@pytest.mark.fault("any byte of the head is another one", "the ordinary start")
 def test_every_byte_of_the_head_changed(content, tmp_path):
     whole = ImageFile(content)
     for field, (offset, size) in whole.format.records["Head"].items():
@@ -111,6 +113,7 @@ def test_every_field_of_the_head_changed_for_a_launcher_with_an_argument(content
         falls_back_or_refuses([support.launcher(), support.write(tmp_path / "changed.img", changed)])
 
 
+@pytest.mark.fault("the original command in the image is damaged", "exit status 125 and a message")
 def test_the_command_changed(content, tmp_path):
     whole = ImageFile(content)
     at = whole.head_at + whole.format.constants["COMMAND_OFFSET"]
@@ -121,6 +124,7 @@ def test_the_command_changed(content, tmp_path):
         assert result.status == 125 and "the checksum of the command" in result.err, result
 
 
+@pytest.mark.fault("random bytes of head and tables are others", "the ordinary start")
 def test_random_changes_of_head_and_tables(content, tmp_path):
     whole = ImageFile(content)
     start = whole.head("tables_offset")
@@ -135,12 +139,14 @@ def test_random_changes_of_head_and_tables(content, tmp_path):
             falls_back_or_refuses([support.write(tmp_path / "changed.img", changed)])
 
 
+@pytest.mark.fault("an image of another version of the format", "the ordinary start")
 def test_another_version(content, tmp_path):
     other = ImageFile(content)
     other.set_head("version", other.head("version") + 1)
     falls_back([support.write(tmp_path / "other.img", other.seal())], "made by another release")
 
 
+@pytest.mark.fault("an image that was never finished", "the ordinary start")
 def test_unfinished(content, tmp_path):
     """The first byte of the magic is written last."""
     unfinished = bytearray(content)
@@ -180,6 +186,7 @@ def test_no_tables(content, tmp_path):
         ("platform", "Platform", "vdso_size", 1 << 40),
     ],
 )
+@pytest.mark.fault("fields out of range under right checksums", "the ordinary start")
 def test_rows_that_are_out_of_range_though_the_checksums_are_right(content, tmp_path, section, record, field, value):
     changed = ImageFile(content)
     changed.set(record, field, changed.rows(section)[0], value)
@@ -197,6 +204,7 @@ def test_sections_that_every_image_has_are_missed(content, tmp_path):
         falls_back([support.write(tmp_path / "changed.img", changed.seal())], f"no {section} section")
 
 
+@pytest.mark.fault("mappings that cannot be made", "the ordinary start")
 def test_mappings_that_cannot_be_made(content, tmp_path):
     """Errors while memory is being replaced: the last moment at which the fallback is possible."""
     changed = ImageFile(content)
@@ -209,6 +217,7 @@ def test_mappings_that_cannot_be_made(content, tmp_path):
 
 
 @support.needs_root
+@pytest.mark.fault("the image belongs to another user", "the ordinary start")
 def test_an_image_of_somebody_else(content, open_directory):
     image = support.write(open_directory / "theirs.img", content)
     os.chown(image, support.NOBODY, support.NOBODY)
@@ -219,6 +228,7 @@ def test_an_image_of_somebody_else(content, open_directory):
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o777])
+@pytest.mark.fault("group or others can write to the image", "the ordinary start")
 def test_an_image_that_others_can_write(content, tmp_path, mode):
     image = support.write(tmp_path / "open.img", content)
     image.chmod(mode)
@@ -253,6 +263,7 @@ def test_renamed_moved_and_started_by_any_name(content, tmp_path):
     assert support.thawed(["env", "other name", *ASK], env=in_path).out == ANSWER
 
 
+@pytest.mark.fault("strip cuts the frozen process off", "the ordinary start")
 def test_stripped(content, tmp_path):
     if not shutil.which("strip"):
         pytest.skip("there is no strip")
@@ -290,6 +301,7 @@ def test_an_image_made_by_hand_has_no_launcher_bytes_to_trust(content, tmp_path)
     assert support.thawed([support.launcher(), image, *ASK]).out == ANSWER
 
 
+@pytest.mark.fault("the original command is gone", "thaws go on; a fallback ends with 127 and a message")
 def test_the_original_command_is_gone(content, tmp_path):
     changed = ImageFile(content)
     at = changed.head_at + changed.format.constants["COMMAND_OFFSET"]
@@ -303,6 +315,10 @@ def test_the_original_command_is_gone(content, tmp_path):
 
 
 @support.needs_root
+@pytest.mark.fault(
+    "the image is set-uid or set-gid",
+    "refused with 125: a fallback would run an interpreter with raised privileges",
+)
 def test_set_uid_is_refused(content, open_directory):
     for bit in (0o4755, 0o2755):
         image = support.write(open_directory / "raised.img", content)
@@ -325,6 +341,7 @@ def test_on_a_read_only_mount(image):
     assert support.thawed(argv).out == ANSWER
 
 
+@pytest.mark.fault("the image lies on a noexec mount", "snapboot run and the launcher thaw it")
 def test_on_a_noexec_mount(image):
     through = [[os.fspath(support.SNAPBOOT), "run", "/mnt/app.img"], [os.fspath(support.launcher()), "/mnt/app.img"]]
     for argv in through:
@@ -334,6 +351,7 @@ def test_on_a_noexec_mount(image):
     assert support.run(argv).status == 126, "the kernel refuses, and the shell says so"
 
 
+@pytest.mark.fault("/proc is not mounted", "the ordinary start")
 def test_without_proc(image):
     script = 'mount -t tmpfs none /proc && exec "$@"'
     result = support.run(support.in_mount_namespace(script, os.fspath(image), *ASK))

@@ -52,6 +52,10 @@ def test_the_fault_points_are_known():
 
 
 @pytest.mark.parametrize("point", POINTS)
+@pytest.mark.fault(
+    "a freeze is killed at a named point",
+    "the image that was there stays whole and is used; the next freeze removes what is left",
+)
 def test_killed_at_a_fault_point(program, point):
     folder, image, env = program
     before = image.read_bytes()
@@ -73,6 +77,7 @@ def test_killed_at_a_fault_point(program, point):
 
 
 @pytest.mark.parametrize("point", POINTS)
+@pytest.mark.fault("the same, and there was no image", "there is none, or a whole one")
 def test_killed_without_an_image_before(program, point):
     folder, image, env = program
     image.unlink()
@@ -83,6 +88,10 @@ def test_killed_without_an_image_before(program, point):
     assert leftovers(folder) == []
 
 
+@pytest.mark.fault(
+    "a freeze is killed at any moment",
+    "the image that was there stays whole and is used; the next freeze removes what is left",
+)
 def test_killed_at_random_moments(program):
     folder, image, env = program
     before = image.read_bytes()
@@ -108,6 +117,7 @@ def test_killed_at_random_moments(program):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.fault("SIGINT, SIGTERM or SIGHUP while freezing", "the program ends too; nothing is left")
 def test_ended_by_a_signal(program, number):
     folder, image, env = program
     before = image.read_bytes()
@@ -125,6 +135,7 @@ def test_ended_by_a_signal(program, number):
     (folder / "helper.py").write_text("ANSWER = 1\n")
 
 
+@pytest.mark.fault("the program dies while it boots", "a message; the old image stays")
 def test_a_program_that_dies_while_it_boots(program):
     folder, image, env = program
     before = image.read_bytes()
@@ -142,6 +153,7 @@ def test_a_program_that_dies_while_it_boots(program):
         assert image.read_bytes() == before and leftovers(folder) == []
 
 
+@pytest.mark.fault("a limit on the size of files while freezing", "a message; the old image stays")
 def test_the_kernel_kills_the_child_that_writes(program):
     """A file size limit stands for whatever ends the writing: the freezer's child gets SIGXFSZ, or an error."""
     folder, image, env = program
@@ -172,6 +184,7 @@ ls -A /mnt
 
 
 @pytest.mark.parametrize("room", ["0", "20k", "1m", "4m", "8m"])
+@pytest.mark.fault("the disk is full while freezing", "a message; the old image stays and is used; nothing is left")
 def test_a_full_disk(program, room):
     folder, image, env = program
     megabytes = image.stat().st_blocks * 512 / (1 << 20)
@@ -184,6 +197,7 @@ def test_a_full_disk(program, room):
     assert result.out.splitlines()[1:] == ["app.img", "still 1"], result
 
 
+@pytest.mark.fault("the place for the image is read-only", "a message")
 def test_a_place_that_cannot_be_written(tmp_path):
     script = 'mount -t tmpfs -o ro none /mnt; exec "$@"'
     argv = support.in_mount_namespace(
@@ -193,6 +207,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
     assert result.status == 2 and "/mnt" in result.err and "read-only" in result.err, result
 
 
+@pytest.mark.fault("somebody removes the control directory while freezing", "a message; the old image stays")
 def test_a_control_directory_that_is_removed_meanwhile(program):
     folder, image, env = program
     before = image.read_bytes()

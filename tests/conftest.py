@@ -1,0 +1,6 @@
+"""What all Python tests share: the marks."""
+
+
+def pytest_configure(config):
+    """Make the marks known."""
+    config.addinivalue_line("markers", "fault(what, outcome): a fault that is survived; tools/faults.py lists these in docs/limits.md")
