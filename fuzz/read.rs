@@ -10,8 +10,8 @@ use image::x86_64::Registers;
 use image::{
     checksum, mapping_kind, policy, reserved, settings_flag, Command, CpuLeaf, Descriptor, Entry, Error, Head,
     HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section, Settings, SignalAction, Tables,
-    TablesWriter, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, NO_FILE,
-    PAGE, RESERVED_END, RESERVED_START,
+    TablesWriter, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES,
+    MOST_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
 /// How far the bytes got.
@@ -101,6 +101,12 @@ fn image(room: &[u8], tail: &[u8], file_size: u64) -> Reached {
     }
     let Some(head) = checked(Head::parse(room, file_size)) else { return Reached::Head };
     check_head(&head, file_size);
+    assert!((1..=MOST_VARIANTS).contains(&head.variants));
+    for number in 1..head.variants {
+        if let Some(other) = checked(Head::parse_variant(number, room, file_size)) {
+            check_head(&other, file_size);
+        }
+    }
     let bytes = tables_of(&head, tail);
     match checked(Tables::parse(bytes, &head)) {
         Some(tables) => check_tables(&tables, bytes, &head),

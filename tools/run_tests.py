@@ -28,6 +28,8 @@ SUITE_SECONDS = 1500
 # Variables that act on the runtimes under test; a suite sets the ones that it is about.
 REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "LD_", "MALLOC_", "SNAPBOOT_")
 REMOVED += ("MAKE", "MFLAGS")  # from the make that may have started this
+# What the tests themselves listen to.
+KEPT = ("SNAPBOOT_PYTHONS", "SNAPBOOT_THAWS", "SNAPBOOT_FREEZE_OPTIONS")
 RUNTIMES = "tests/runtimes"
 
 
@@ -46,7 +48,9 @@ class Count:
 
 def environment() -> dict[str, str]:
     """What the suites inherit: everything but what would act on the runtimes under test, and which snapboot to test."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(REMOVED)}
+    inherited = {
+        name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(REMOVED)
+    }
     return {"SNAPBOOT": str(ROOT / "target/release/snapboot"), **inherited}
 
 

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,7 @@ class Images:
     def _freeze(self, name, command, preload, env, cwd):
         image = self.folder / name
         options = ["--preload", ",".join(preload)] if preload else []
+        options += shlex.split(os.environ.get("SNAPBOOT_FREEZE_OPTIONS", ""))
         done = subprocess.run(
             [SNAPBOOT, "freeze", "-o", image, *options, "--", *command],
             cwd=cwd,

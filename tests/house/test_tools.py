@@ -98,3 +98,10 @@ def test_every_suite_is_in_the_closing_line(monkeypatch, capsys):
     assert "broken ended with status 2 and named no failed test" in printed
     assert "missing skipped: no such runtime here" in printed
     assert printed.splitlines()[-1] == "4 passed, 1 failed, 2 skipped"
+
+
+def test_suites_hear_what_is_meant_for_them_and_nothing_else(monkeypatch):
+    monkeypatch.setenv("SNAPBOOT_THAWS", "7")
+    monkeypatch.setenv("SNAPBOOT_ON_STALE", "error")
+    environment = run_tests.environment()
+    assert environment["SNAPBOOT_THAWS"] == "7" and "SNAPBOOT_ON_STALE" not in environment

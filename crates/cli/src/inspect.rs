@@ -32,6 +32,8 @@ struct Contents {
     size: u64,
     pages: u64,
     tables: u64,
+    /// How many frozen processes it holds. What follows is said of the first of them.
+    variants: usize,
     /// The program that the fallback executes, then its argv.
     command: Vec<String>,
     #[serde(flatten)]
@@ -153,10 +155,11 @@ impl Contents {
             |path, size, mtime, ctime| -> Result<FileShown> { Ok(FileShown { path: text(path)?, size, mtime, ctime }) };
         Ok(Contents {
             image: image.path.to_string_lossy().into_owned(),
-            format_version: image.head.version,
+            format_version: image.head().version,
             size: image.size,
-            pages: image.head.pages_size,
-            tables: image.head.tables_size,
+            pages: image.variants.iter().map(|variant| variant.head.pages_size).sum(),
+            tables: image.variants.iter().map(|variant| variant.head.tables_size).sum(),
+            variants: image.variants.len(),
             command: image.command()?,
             info: Info::of(&tables),
             kinds,
@@ -164,7 +167,7 @@ impl Contents {
             descriptors: descriptors(&tables)?,
             signals: tables.rows::<SignalAction>(Section::Signals)?.map(|action| action.number).collect(),
             guards: texts(Section::Guards)?,
-            limits: rotation::limits(&image.settings()?, &image.path, image.head.tables_sum),
+            limits: rotation::limits(&image.settings()?, &image.path, image.head().tables_sum),
             patterns: texts(Section::Patterns)?,
             compared: tables
                 .rows::<Variable>(Section::Variables)?
@@ -187,6 +190,7 @@ impl Contents {
         let rows = [
             ("image", format!("{}  {}", self.image, human::size(self.size))),
             ("format", format!("version {}, written by snapboot {}", self.format_version, info.snapboot)),
+            ("variants", self.variants.to_string()),
             ("runtime", info.runtime.clone()),
             ("command", command),
             ("preloads", list(&info.preloads)),

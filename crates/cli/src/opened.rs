@@ -12,18 +12,44 @@ use crate::failure::{Failure, Result};
 /// How much is read at a time (bytes).
 const PIECE: usize = 1 << 18;
 
-/// An image whose head and tables are whole. The data pages are not read.
+/// An image whose heads and tables are whole. The data pages are not read.
 pub struct Opened {
     /// The file.
     pub file: File,
     /// Where it is.
     pub path: PathBuf,
-    /// Its head.
-    pub head: Head,
     /// Its size in bytes.
     pub size: u64,
+    /// The frozen processes that it holds, at least one.
+    pub variants: Vec<Variant>,
     room: Vec<u8>,
+}
+
+/// One of the frozen processes of an image.
+pub struct Variant {
+    /// Its head.
+    pub head: Head,
     tables: Vec<u8>,
+}
+
+impl Variant {
+    fn read(number: u32, room: &[u8], file: &File, size: u64) -> io::Result<std::result::Result<Self, image::Error>> {
+        let head = match Head::parse_variant(number, room, size) {
+            Ok(head) => head,
+            Err(error) => return Ok(Err(error)),
+        };
+        // The tables lie inside the file, as was just checked.
+        let mut tables = vec![0; head.tables_size as usize];
+        file.read_exact_at(&mut tables, head.tables_offset)?;
+        let checked = Tables::parse(&tables, &head).and_then(|tables| image::validate::rows(&tables, &head));
+        Ok(checked.map(|()| Variant { head, tables }))
+    }
+
+    /// Its tables.
+    pub fn tables(&self) -> Tables<'_> {
+        // They were parsed with the same bytes when the image was opened.
+        Tables::parse(&self.tables, &self.head).expect("tables that were checked before")
+    }
 }
 
 impl Opened {
@@ -44,20 +70,23 @@ impl Opened {
         if room.len() < HEAD_ROOM {
             return Err(wrong(image::Error::NotAnImage));
         }
-        let head = Head::parse(&room, size).map_err(wrong)?;
-        // `Head::parse` has checked that the tables lie inside the file.
-        let mut tables = vec![0; head.tables_size as usize];
-        file.read_exact_at(&mut tables, head.tables_offset).map_err(cannot)?;
-        let opened = Opened { file, path: path.to_owned(), head, size, room, tables };
-        let tables = Tables::parse(&opened.tables, &opened.head).map_err(wrong)?;
-        image::validate::rows(&tables, &opened.head).map_err(wrong)?;
-        Ok(opened)
+        let first = Variant::read(0, &room, &file, size).map_err(cannot)?.map_err(wrong)?;
+        let count = first.head.variants;
+        let mut variants = vec![first];
+        for number in 1..count {
+            variants.push(Variant::read(number, &room, &file, size).map_err(cannot)?.map_err(wrong)?);
+        }
+        Ok(Opened { file, path: path.to_owned(), size, variants, room })
     }
 
-    /// The tables.
+    /// The head of the first variant.
+    pub fn head(&self) -> &Head {
+        &self.variants[0].head
+    }
+
+    /// The tables of the first variant.
     pub fn tables(&self) -> Tables<'_> {
-        // They were parsed with the same bytes when the image was opened.
-        Tables::parse(&self.tables, &self.head).expect("tables that were checked before")
+        self.variants[0].tables()
     }
 
     /// How thaws go about their checks.
@@ -67,14 +96,9 @@ impl Opened {
 
     /// The original command: the program, then its argv.
     pub fn command(&self) -> Result<Vec<String>> {
-        let command = Command::parse(&self.room, &self.head)?;
+        let command = Command::parse(&self.room, self.head())?;
         let strings = std::iter::once(command.program()).chain(command.argv());
         Ok(strings.map(|string| String::from_utf8_lossy(&string[..string.len() - 1]).into_owned()).collect())
-    }
-
-    /// The digest of the data pages as they are in the file.
-    pub fn digest_pages(&self) -> io::Result<[u8; 16]> {
-        digest_pages(&self.file, self.head.pages_offset, self.head.pages_size)
     }
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
-use image::{mapping_kind, MappedFile, Mapping, Process, Section, Tables, HEAD_OFFSET, HEAD_ROOM, NO_FILE};
+use image::{mapping_kind, Head, MappedFile, Mapping, Process, Section, Tables, HEAD_OFFSET, HEAD_ROOM, NO_FILE};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::failure::{Failure, Result};
@@ -31,19 +31,21 @@ struct Area {
 /// there is none.
 pub fn search(image: &Opened, pattern: &std::ffi::OsStr) -> Result<u8> {
     let regex = compile(pattern)?;
-    let tables = image.tables();
-    let memory = memory(&tables)?;
-    let in_file = [
-        Area { start: 0, size: HEAD_ROOM as u64, offset: HEAD_OFFSET as u64, name: "(command)".to_owned() },
-        Area { start: 0, size: image.head.tables_size, offset: image.head.tables_offset, name: "(tables)".to_owned() },
-    ];
     let mut page = String::new();
-    for run in runs(&memory).chain(in_file.iter().map(std::slice::from_ref)) {
+    let mut look_at = |run: &[Area]| -> Result<()> {
         let bytes = read(image, run).map_err(|error| Failure::io("read", &image.path, &error))?;
         for found in regex.find_iter(&bytes) {
             page += &line(run, run[0].start + found.start() as u64, found.as_bytes());
         }
+        Ok(())
+    };
+    for variant in &image.variants {
+        let memory = memory(&variant.tables())?;
+        runs(&memory).try_for_each(&mut look_at)?;
+        let Head { tables_offset: offset, tables_size: size, .. } = variant.head;
+        look_at(&[Area { start: 0, size, offset, name: "(tables)".to_owned() }])?;
     }
+    look_at(&[Area { start: 0, size: HEAD_ROOM as u64, offset: HEAD_OFFSET as u64, name: "(command)".to_owned() }])?;
     page::print(&page)?;
     Ok(u8::from(page.is_empty()))
 }

@@ -2,43 +2,50 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use image::{Input, Item, MappedFile, Section, Variable};
+use image::{Input, Item, MappedFile, Section, Tables, Variable};
 
 use crate::arguments::Verify;
 use crate::failure::{Failure, Result};
 use crate::human;
-use crate::opened::Opened;
+use crate::opened::{digest_pages, Opened, Variant};
 use crate::page;
 
 /// Runs the subcommand; fails with exit status 1 when something is wrong.
 pub fn main(arguments: &Verify) -> Result<u8> {
     let image = Opened::open(&arguments.image)?;
     let wrong = |what: String| Failure::failed(format!("{}: {what}", arguments.image.display()));
-    check_texts(&image).map_err(|error| wrong(format!("{error}.")))?;
-    if image.size != image.head.file_size {
-        return Err(wrong(format!(
-            "the head says {} bytes, and the file has {}: something was appended to it. Freeze again.",
-            image.head.file_size, image.size
-        )));
+    let (mut tables, mut pages) = (0, 0);
+    for Variant { head, .. } in &image.variants {
+        if image.size != head.file_size {
+            return Err(wrong(format!(
+                "the head says {} bytes, and the file has {}: something was appended to it. Freeze again.",
+                head.file_size, image.size
+            )));
+        }
+        (tables, pages) = (tables + head.tables_size, pages + head.pages_size);
     }
-    let digest = image.digest_pages().map_err(|error| Failure::io("read", &arguments.image, &error))?;
-    if digest != image.head.pages_digest {
-        let error = image::Error::Damaged { what: "data pages" };
-        return Err(wrong(format!("{error}.")));
+    for variant in &image.variants {
+        check_texts(&variant.tables()).map_err(|error| wrong(format!("{error}.")))?;
+        let head = &variant.head;
+        let digest = digest_pages(&image.file, head.pages_offset, head.pages_size)
+            .map_err(|error| Failure::io("read", &arguments.image, &error))?;
+        if digest != head.pages_digest {
+            let error = image::Error::Damaged { what: "data pages" };
+            return Err(wrong(format!("{error}.")));
+        }
     }
     check_owner(&image).map_err(wrong)?;
     page::print(&format!(
         "{}: whole (head, tables {}, data pages {})\n",
         arguments.image.display(),
-        human::size(image.head.tables_size),
-        human::size(image.head.pages_size)
+        human::size(tables),
+        human::size(pages)
     ))?;
     Ok(0)
 }
 
 /// Follows every string of every row.
-fn check_texts(image: &Opened) -> std::result::Result<(), image::Error> {
-    let tables = image.tables();
+fn check_texts(tables: &Tables<'_>) -> std::result::Result<(), image::Error> {
     for row in tables.rows::<MappedFile>(Section::Files)? {
         tables.text(row.path)?;
     }

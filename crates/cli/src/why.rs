@@ -25,7 +25,7 @@ use crate::child::ask;
 use crate::failure::{Failure, Result};
 use crate::freeze::{content_digest, Identity};
 use crate::installation::Installation;
-use crate::opened::Opened;
+use crate::opened::{Opened, Variant};
 use crate::page;
 use crate::rotation;
 
@@ -35,8 +35,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Prints the answer; returns the exit status: 0 when the image would be used, 1 when not.
 pub fn answer(image: &Opened) -> Result<u8> {
     let environment = environment().map_err(|error| Failure::io("read", Path::new("/proc/self/environ"), &error))?;
-    let mut differences = differences(&image.tables(), &environment)?;
-    differences.extend(rotation::differences(&image.settings()?, &image.path, image.head.tables_sum));
+    let mut differences = rotation::differences(&image.settings()?, &image.path, image.head().tables_sum);
+    let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
+    for tables in &tables {
+        // What differs for one variant mostly differs for all.
+        let more = self::differences(tables, &environment)?;
+        differences.extend(more.into_iter().filter(|line| !differences.contains(line)).collect::<Vec<_>>());
+    }
     let mut verdict = "stale";
     if differences.is_empty() {
         if let Some(reason) = launchers_reason(image)? {

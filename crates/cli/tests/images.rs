@@ -46,7 +46,7 @@ fn whole() -> Vec<u8> {
     };
     file.extend_from_slice(&tables);
     let command: [&[u8]; 3] = [b"/usr/bin/python3", b"python3", b"it's"];
-    head.write(command.into_iter(), &mut file[HEAD_OFFSET..][..HEAD_ROOM]).unwrap();
+    Head::write(&[head], command.into_iter(), &mut file[HEAD_OFFSET..][..HEAD_ROOM]).unwrap();
     file
 }
 

@@ -78,7 +78,7 @@ impl fmt::Display for Error {
                 f,
                 "the command has {length} bytes, and an image keeps at most {}: \
                  shorten its fixed arguments, or pass them when the image is run",
-                crate::HEAD_ROOM - crate::COMMAND_OFFSET
+                crate::VARIANTS_OFFSET - crate::COMMAND_OFFSET
             ),
         }
     }

@@ -14,6 +14,10 @@ pub const HEAD_OFFSET: usize = 8192;
 pub const HEAD_ROOM: usize = 16 * 1024;
 /// Where the command's strings start, from the head (bytes).
 pub const COMMAND_OFFSET: usize = 256;
+/// An image holds at most this many frozen processes.
+pub const MOST_VARIANTS: u32 = 16;
+/// Where the heads of all variants but the first are, one after the other, from the first head (bytes). The command ends before.
+pub const VARIANTS_OFFSET: usize = HEAD_ROOM - (MOST_VARIANTS as usize - 1) * Head::SIZE;
 
 /// The room that the launcher has for the tables (bytes).
 pub const MOST_TABLES: u64 = reserved::VDSO - reserved::TABLES;
@@ -22,7 +26,8 @@ pub const MOST_TABLES: u64 = reserved::VDSO - reserved::TABLES;
 const MAGIC: [u8; 8] = *b"\x89SNAPBT\n";
 
 record! {
-    /// Says what the rest of the file is and where; [`Head::parse`] checks all of it.
+    /// Says what the rest of the file is and where; [`Head::parse`] checks all of it. An image with several variants has one for
+    /// each, which differ in their data pages and tables only.
     pub struct Head {
         /// `\x89SNAPBT\n`; the first byte is written last.
         pub magic: [u8; 8],
@@ -48,6 +53,10 @@ record! {
         pub tables_size: u64,
         /// Checksum of the tables.
         pub tables_sum: u64,
+        /// Number of variants: frozen processes that a thaw picks one of.
+        pub variants: u32,
+        /// Always 0.
+        pub reserved: u32,
         /// Checksum of all fields before this one.
         pub head_sum: u64,
     }
@@ -57,23 +66,43 @@ impl Head {
     /// Bytes of the head that `head_sum` covers.
     const SUMMED: usize = Self::SIZE - 8;
 
-    /// Reads and checks a head.
+    /// Reads and checks the head of the first variant.
     ///
     /// `room` holds the [`HEAD_ROOM`] bytes at [`HEAD_OFFSET`]; `file_size` is the size of the file as it
     /// is now. Every field of the head that is returned lies within its bounds.
     pub fn parse(room: &[u8], file_size: u64) -> Result<Head, Error> {
+        Head::parse_at(0, room, file_size)
+    }
+
+    /// Like [`Head::parse`], for any variant: `number` counts from 0, and is below the first head's `variants`.
+    pub fn parse_variant(number: u32, room: &[u8], file_size: u64) -> Result<Head, Error> {
+        if number >= MOST_VARIANTS {
+            return Err(Error::OutOfRange { what: "the number of a variant", value: number.into() });
+        }
+        Head::parse_at(Head::place(number as usize), room, file_size)
+    }
+
+    /// Where the head of a variant is, from the first one (bytes).
+    fn place(number: usize) -> usize {
+        number.checked_sub(1).map_or(0, |index| VARIANTS_OFFSET + index * Head::SIZE)
+    }
+
+    fn parse_at(start: usize, room: &[u8], file_size: u64) -> Result<Head, Error> {
         if room.len() < HEAD_ROOM {
             return Err(Error::Truncated { what: "the head", expected: HEAD_ROOM as u64, found: room.len() as u64 });
         }
-        let head = Head::decode(room);
+        let head = Head::decode(&room[start..]);
         if head.magic != MAGIC {
             return Err(Error::NotAnImage);
         }
         if head.version != VERSION {
             return Err(Error::Version { found: head.version });
         }
-        if checksum(&room[..Self::SUMMED]) != head.head_sum {
+        if checksum(&room[start..][..Self::SUMMED]) != head.head_sum {
             return Err(Error::Damaged { what: "head" });
+        }
+        if head.variants == 0 || head.variants > MOST_VARIANTS {
+            return Err(Error::OutOfRange { what: "the number of variants", value: head.variants.into() });
         }
         Command::parse(room, &head)?;
         if head.file_size > file_size {
@@ -94,33 +123,42 @@ impl Head {
         Ok(head)
     }
 
-    /// Completes a head: magic, version, the command's fields and the checksum. Writes it and the command into
-    /// `room` ([`HEAD_ROOM`] bytes), ready to be stored at [`HEAD_OFFSET`].
+    /// Completes the heads of all variants (at least 1, at most [`MOST_VARIANTS`]): magic, version, the command's fields and the
+    /// checksum. Writes them and the command into `room` ([`HEAD_ROOM`] bytes), ready to be stored at [`HEAD_OFFSET`].
     ///
     /// `command` is the program to execute followed by its argv.
-    pub fn write<'a>(mut self, command: impl Iterator<Item = &'a [u8]>, room: &mut [u8]) -> Result<(), Error> {
+    pub fn write<'a>(variants: &[Head], command: impl Iterator<Item = &'a [u8]>, room: &mut [u8]) -> Result<(), Error> {
         let mut end = COMMAND_OFFSET;
         let mut needed = 0;
-        self.command_count = 0;
+        let mut command_count = 0;
         for string in command {
-            self.command_count += 1;
+            command_count += 1;
             needed += string.len() + 1;
-            if COMMAND_OFFSET + needed <= HEAD_ROOM {
+            if COMMAND_OFFSET + needed <= VARIANTS_OFFSET {
                 room[end..end + string.len()].copy_from_slice(string);
                 room[end + string.len()] = 0;
                 end += string.len() + 1;
             }
         }
-        if COMMAND_OFFSET + needed > HEAD_ROOM {
+        if COMMAND_OFFSET + needed > VARIANTS_OFFSET {
             return Err(Error::CommandTooLong { length: needed });
         }
-        self.magic = MAGIC;
-        self.version = VERSION;
-        self.command_size = needed as u64;
-        self.command_sum = checksum(&room[COMMAND_OFFSET..end]);
-        self.encode(room);
-        self.head_sum = checksum(&room[..Self::SUMMED]);
-        self.encode(room);
+        let command_sum = checksum(&room[COMMAND_OFFSET..end]);
+        for (number, head) in variants.iter().enumerate() {
+            let mut head = Head {
+                magic: MAGIC,
+                version: VERSION,
+                command_count,
+                command_size: needed as u64,
+                command_sum,
+                variants: variants.len() as u32,
+                ..*head
+            };
+            let place = &mut room[Head::place(number)..];
+            head.encode(place);
+            head.head_sum = checksum(&place[..Self::SUMMED]);
+            head.encode(place);
+        }
         Ok(())
     }
 }
@@ -147,7 +185,7 @@ impl<'a> Command<'a> {
     pub fn parse(room: &'a [u8], head: &Head) -> Result<Command<'a>, Error> {
         let size = usize::try_from(head.command_size).unwrap_or(usize::MAX);
         let strings = room
-            .get(COMMAND_OFFSET..)
+            .get(COMMAND_OFFSET..VARIANTS_OFFSET)
             .and_then(|rest| rest.get(..size))
             .ok_or(Error::OutOfRange { what: "the length of the command", value: head.command_size })?;
         if checksum(strings) != head.command_sum || strings.last() != Some(&0) {

@@ -26,7 +26,7 @@ pub mod validate;
 pub mod x86_64;
 
 pub use error::Error;
-pub use head::{Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES};
+pub use head::{Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, MOST_VARIANTS, VARIANTS_OFFSET};
 pub use record::{Field, Record, Text};
 pub use records::*;
 #[cfg(any(feature = "write", test))]

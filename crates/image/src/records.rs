@@ -282,7 +282,7 @@ record! {
     pub struct SeenHead {
         /// [`SeenHead::MAGIC`].
         pub magic: [u8; 8],
-        /// The `tables_sum` of the image.
+        /// The `tables_sum` of the image's first variant.
         pub image: u64,
         /// Number of [`SeenFile`] rows that follow.
         pub count: u64,
@@ -299,10 +299,8 @@ impl SeenHead {
 record! {
     /// A file whose content was compared.
     pub struct SeenFile {
-        /// Its row in the inputs section or, counted on from there, in the files section.
-        pub number: u32,
-        /// Always 0.
-        pub reserved: u32,
+        /// Checksum of its path.
+        pub path: u64,
         /// Time of the last change of its content (ns since 1970) when it was compared.
         pub mtime: i64,
         /// Time of the last change of its inode (ns since 1970) when it was compared.
@@ -315,7 +313,7 @@ record! {
     pub struct ThawsHead {
         /// [`ThawsHead::MAGIC`].
         pub magic: [u8; 8],
-        /// The `tables_sum` of the image.
+        /// The `tables_sum` of the image's first variant.
         pub image: u64,
     }
 }

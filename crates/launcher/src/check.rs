@@ -53,7 +53,7 @@ impl Frozen {
 /// Checks the file, the machine, the process, the environment, the arguments and the inputs, cheapest first.
 pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<(Frozen, Freshness), Reason> {
     let file = opened.file?;
-    let (head, tables) = tables(opened, file, block)?;
+    let (image_sum, head, tables) = tables(start, opened, file, block)?;
     let mut frozen = Frozen {
         file,
         registers: tables.one(Section::Registers).map_err(Reason::image)?,
@@ -70,18 +70,19 @@ pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<(Frozen, Fre
     platform(start, &mut frozen)?;
     // Its number may be another one by now.
     let mut freshness =
-        Freshness::of(frozen.file, &frozen.tables, head.tables_sum, settings.policy).map_err(Reason::image)?;
+        Freshness::of(frozen.file, &frozen.tables, image_sum, settings.policy).map_err(Reason::image)?;
     files::unchanged(&frozen, &mut freshness)?;
     if pages::are_to_be_checked(&settings, block) {
         pages::check(frozen.file, &head)?;
     }
     if block.rehearsal().is_none() {
-        rotation::count_thaw(&settings, frozen.file, head.tables_sum)?;
+        rotation::count_thaw(&settings, frozen.file, image_sum)?;
     }
     Ok((frozen, freshness))
 }
 
-fn tables(opened: &Opened, file: Fd, block: &Block) -> Result<(Head, Tables<'static>), Reason> {
+/// Head and tables of the variant that is to be thawed, and before them the checksum by which files beside the image know it.
+fn tables(start: &Start, opened: &Opened, file: Fd, block: &Block) -> Result<(u64, Head, Tables<'static>), Reason> {
     let status = sys::fstat(file).map_err(|errno| Reason::new("cannot stat the image").errno(errno))?;
     if status.owner != 0 && status.owner != sys::euid() {
         return Err(Reason::new("the image belongs to another user, whose code it would run"));
@@ -89,7 +90,11 @@ fn tables(opened: &Opened, file: Fd, block: &Block) -> Result<(Head, Tables<'sta
     if status.mode & 0o022 != 0 {
         return Err(Reason::new("the image can be written by group or others; remove that permission (chmod go-w)"));
     }
-    let head = Head::parse(opened.room, status.size).map_err(Reason::image)?;
+    let first = Head::parse(opened.room, status.size).map_err(Reason::image)?;
+    let head = match (start.random % u64::from(first.variants)) as u32 {
+        0 => first,
+        number => Head::parse_variant(number, opened.room, status.size).map_err(Reason::image)?,
+    };
     // Exactly the tables: where they are not in memory a fault would read far around them first.
     sys::will_need(file, head.tables_offset, head.tables_size);
     // SAFETY: the place is reserved for the tables, and the file has these bytes.
@@ -107,7 +112,7 @@ fn tables(opened: &Opened, file: Fd, block: &Block) -> Result<(Head, Tables<'sta
     } else {
         prefetch(file, &head, &tables)?;
     }
-    Ok((head, tables))
+    Ok((first.tables_sum, head, tables))
 }
 
 /// After a reboot, or when memory was short, the image must come from the disk: what will be used is asked for in one go, while

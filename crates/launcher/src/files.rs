@@ -15,14 +15,14 @@ pub fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reaso
         return Ok(());
     }
     let mut directory = Directory::default();
-    for (number, input) in frozen.rows::<Input>(Section::Inputs)?.enumerate() {
+    for input in frozen.rows::<Input>(Section::Inputs)? {
         let path = frozen.text(input.path)?;
         let Input { size, mtime, ctime, digest, .. } = input;
         let recorded = Recorded { size, mtime, ctime, digest };
         match directory.stat(path) {
             Ok(now)
                 if freshness.holds(
-                    number as u32,
+                    without_nul(path),
                     || sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC),
                     &now,
                     &recorded,

@@ -27,7 +27,7 @@ pub struct Recorded {
 pub struct Freshness {
     policy: u32,
     image: Fd,
-    tables_sum: u64,
+    image_sum: u64,
     /// Rows in the inputs and the files section together.
     files: usize,
     seen: Option<Seen>,
@@ -36,10 +36,10 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// For the image that is open as `image`. `policy`: one of [`image::policy`].
-    pub fn of(image: Fd, tables: &image::Tables<'_>, tables_sum: u64, policy: u32) -> Result<Freshness, image::Error> {
+    /// For the image that is open as `image`, and that IMAGE.seen knows by `image_sum`. `policy`: one of [`image::policy`].
+    pub fn of(image: Fd, tables: &image::Tables<'_>, image_sum: u64, policy: u32) -> Result<Freshness, image::Error> {
         let files = tables.rows::<Input>(Section::Inputs)?.len() + tables.rows::<MappedFile>(Section::Files)?.len();
-        Ok(Freshness { policy, image, tables_sum, files, seen: None, has_news: false })
+        Ok(Freshness { policy, image, image_sum, files, seen: None, has_news: false })
     }
 
     /// Whether loaded files need no look at all.
@@ -47,10 +47,10 @@ impl Freshness {
         self.policy == policy::TRUST
     }
 
-    /// Whether a file is as it was. `number` is its row, as [`SeenFile`] counts; `open` opens it for reading where its content counts.
+    /// Whether a file is as it was. `open` opens it for reading where its content counts.
     pub fn holds(
         &mut self,
-        number: u32,
+        path: &[u8],
         open: impl FnOnce() -> sys::Result<Fd>,
         now: &Status,
         recorded: &Recorded,
@@ -63,9 +63,9 @@ impl Freshness {
             policy::CHECK if now.mtime == recorded.mtime && now.ctime == recorded.ctime => return true,
             _ => {}
         }
-        let row = SeenFile { number, reserved: 0, mtime: now.mtime, ctime: now.ctime };
-        let (image, tables_sum, files) = (self.image, self.tables_sum, self.files);
-        let seen = self.seen.get_or_insert_with(|| Seen::read(image, tables_sum, files));
+        let row = SeenFile { path: image::checksum(path), mtime: now.mtime, ctime: now.ctime };
+        let (image, image_sum, files) = (self.image, self.image_sum, self.files);
+        let seen = self.seen.get_or_insert_with(|| Seen::read(image, image_sum, files));
         if !seen.knows(&row) {
             let Ok(file) = open() else { return false };
             let same = has_content(file, recorded);
@@ -84,7 +84,7 @@ impl Freshness {
     pub fn remember(self) {
         let Some(seen) = self.seen else { return };
         if self.has_news {
-            let _ = seen.write(self.image, self.tables_sum);
+            let _ = seen.write(self.image, self.image_sum);
         }
         // SAFETY: nothing keeps a slice of the area, and nobody asks any more.
         let _ = unsafe { sys::unmap(reserved::SEEN, (2 * seen.most * SeenFile::SIZE) as u64) };
@@ -116,7 +116,7 @@ struct Seen {
 
 impl Seen {
     /// An area, with the rows of IMAGE.seen if that is there, whole, and as private as the image. Without memory there is no room.
-    fn read(image: Fd, tables_sum: u64, most: usize) -> Seen {
+    fn read(image: Fd, image_sum: u64, most: usize) -> Seen {
         let mut seen = Seen { most, old: 0, new: 0 };
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
         // SAFETY: the place is reserved for this.
@@ -129,13 +129,13 @@ impl Seen {
         }
         let Some(name) = Name::beside(image, ".seen") else { return seen };
         let Ok(file) = sys::open(name.bytes(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) else { return seen };
-        seen.old = seen.old_rows_of(file, tables_sum).unwrap_or(0);
+        seen.old = seen.old_rows_of(file, image_sum).unwrap_or(0);
         sys::close(file);
         seen
     }
 
     /// Reads the rows; None when the file is not to be believed.
-    fn old_rows_of(&mut self, file: Fd, tables_sum: u64) -> Option<usize> {
+    fn old_rows_of(&mut self, file: Fd, image_sum: u64) -> Option<usize> {
         let status = sys::fstat(file).ok()?;
         let is_own = status.owner == 0 || status.owner == sys::euid();
         if !is_own || status.mode & 0o022 != 0 {
@@ -147,7 +147,7 @@ impl Seen {
         }
         let head = SeenHead::decode(&bytes);
         let count = usize::try_from(head.count).ok()?;
-        if head.magic != SeenHead::MAGIC || head.image != tables_sum || count > self.most {
+        if head.magic != SeenHead::MAGIC || head.image != image_sum || count > self.most {
             return None;
         }
         let rows = &mut self.area()[..count * SeenFile::SIZE];
@@ -173,12 +173,12 @@ impl Seen {
     }
 
     /// Puts the new rows in the place of the old file, at once.
-    fn write(&self, image: Fd, tables_sum: u64) -> Option<()> {
+    fn write(&self, image: Fd, image_sum: u64) -> Option<()> {
         let (name, temporary) = (Name::beside(image, ".seen")?, Name::beside(image, ".seen~")?);
         let rows = &self.area()[self.most * SeenFile::SIZE..][..self.new * SeenFile::SIZE];
         let (count, sum) = (self.new as u64, image::checksum(rows));
         let mut head = [0; SeenHead::SIZE];
-        SeenHead { magic: SeenHead::MAGIC, image: tables_sum, count, sum }.encode(&mut head);
+        SeenHead { magic: SeenHead::MAGIC, image: image_sum, count, sum }.encode(&mut head);
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
         let Ok(file) = sys::create(temporary.bytes(), flags, 0o600) else {
             // Perhaps a thaw was killed in here: the next one has room. Of two at the same time one may lose its file.

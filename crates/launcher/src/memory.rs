@@ -3,8 +3,7 @@
 
 use image::validate::ADDRESS_END;
 use image::{
-    mapping_flag, mapping_kind, reserved, HotRange, Input, MappedFile, Mapping, Rows, Section, RESERVED_END,
-    RESERVED_START,
+    mapping_flag, mapping_kind, reserved, HotRange, MappedFile, Mapping, Rows, Section, RESERVED_END, RESERVED_START,
 };
 use linux_raw_sys::general::{
     MADV_DONTDUMP, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, MADV_WIPEONFORK, O_CLOEXEC,
@@ -116,8 +115,7 @@ impl Library<'_> {
         let now = sys::fstat(self.file).map_err(|errno| gone.errno(errno))?;
         let MappedFile { size, mtime, ctime, digest, .. } = file;
         let recorded = Recorded { size, mtime, ctime, digest };
-        let number = frozen.rows::<Input>(Section::Inputs)?.len() as u32 + index;
-        if !self.freshness.holds(number, || sys::duplicate(self.file), &now, &recorded) {
+        if !self.freshness.holds(without_nul(path), || sys::duplicate(self.file), &now, &recorded) {
             return Err(Reason::new("stale: this library has changed").subject(without_nul(path)));
         }
         Ok(self.file)

@@ -4,7 +4,7 @@
 use core::ffi::CStr;
 use core::marker::PhantomData;
 
-use linux_raw_sys::auxvec::{AT_SECURE, AT_SYSINFO_EHDR};
+use linux_raw_sys::auxvec::{AT_RANDOM, AT_SECURE, AT_SYSINFO_EHDR};
 
 /// Arguments, environment and auxiliary vector of the new process, as they lie on the kernel's stack.
 ///
@@ -17,6 +17,8 @@ pub struct Start {
     pub vdso: u64,
     /// Whether the kernel raised privileges for this program (set-uid, file capabilities).
     pub secure: bool,
+    /// A number that the kernel drew for this process; 0 when it did not.
+    pub random: u64,
 }
 
 impl Start {
@@ -32,7 +34,7 @@ impl Start {
             while !(*end).is_null() {
                 end = end.add(1);
             }
-            let mut start = Start { argc, argv, envp, vdso: 0, secure: false };
+            let mut start = Start { argc, argv, envp, vdso: 0, secure: false, random: 0 };
             let mut entry = end.add(1).cast::<usize>();
             while *entry != 0 {
                 let (kind, value) = (*entry, *entry.add(1));
@@ -40,6 +42,9 @@ impl Start {
                     start.vdso = value as u64;
                 } else if kind == AT_SECURE as usize {
                     start.secure = value != 0;
+                } else if kind == AT_RANDOM as usize {
+                    // 16 random bytes, for whatever a process wants to do with them.
+                    start.random = (value as *const u64).read_unaligned();
                 }
                 entry = entry.add(2);
             }

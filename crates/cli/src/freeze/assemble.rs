@@ -61,103 +61,156 @@ pub struct Parts<'a> {
     pub info: &'a Info,
 }
 
-/// Makes the dump in the control directory an image named `output`; returns its size in bytes.
-///
-/// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the dump is not whole.
-pub fn assemble(dir: &ControlDir, output: &Path, parts: &Parts<'_>) -> Result<u64> {
-    let (path, finished) = (dir.file("image"), dir.file("finished"));
-    let cannot = |error: io::Error| Failure::io("write", &path, &error);
-    let file = OpenOptions::new().read(true).write(true).open(&path).map_err(cannot)?;
-    let trailer = trailer(&file, &path)?;
-    let dumped = read_at(&file, trailer.tables_offset, trailer.tables_size).map_err(cannot)?;
-    let dumped = Tables::parse_unchecked_sum(&dumped)?;
-    let inputs = Inputs::record(parts.loaded, mapped_files(&dumped)?, parts.begun)?;
-    let tables = complete(&dumped, &inputs, parts)?;
-    let head = Head {
-        pages_offset: trailer.pages_offset,
-        pages_size: trailer.pages_size,
-        tables_offset: (trailer.pages_offset + trailer.pages_size).next_multiple_of(image::PAGE),
-        ..Head::default()
-    };
-    file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
-    write(&file, head, &tables.clone().finish(), parts, &path)?;
-    // Out of the page cache: the rehearsal brings back what a start needs.
-    file.sync_data().map_err(cannot)?;
-    let _ = fadvise(&file, 0, None, Advice::DontNeed);
-    // A file that is open for writing cannot be executed.
-    drop(file);
-    Point::BeforeRehearsal.reached();
-    let rehearsal = rehearse(&path, &dumped, parts.environment.seen());
-    let mappings = dumped.rows(Section::Mappings)?.collect();
-    let head = finish(&path, &finished, trailer.pages_offset, tables, mappings, &rehearsal, parts)?;
-    // Its room on the disk is not needed any longer, and there shall be one image only.
-    fs::remove_file(&path).map_err(cannot)?;
-    inputs.still_unchanged()?;
-    let counter = dir.file("thaws");
-    if parts.most_thaws.is_some() {
-        rotation::write_counter(&counter, head.tables_sum).map_err(|error| Failure::io("write", &counter, &error))?;
-    }
-    Point::BeforeRename.reached();
-    if parts.most_thaws.is_some() {
-        // Before the image: one that has its name is never without its counter. For a moment the old image has the new one's, and
-        // falls back.
-        let place = rotation::counter(output);
-        fs::rename(&counter, &place).map_err(|error| Failure::io("write", &place, &error))?;
-    }
-    fs::rename(&finished, output).map_err(|error| Failure::io("write", output, &error))?;
-    Point::BeforeDirectorySync.reached();
-    let directory = output.parent().unwrap_or(Path::new("/"));
-    // The image is in place; that its name survives a crash of the machine is all that this could still fail to do.
-    let _ = File::open(directory).and_then(|directory| directory.sync_all());
-    if parts.most_thaws.is_none() {
-        rotation::remove_counter(output);
-    }
-    Point::AfterRename.reached();
-    Ok(head.file_size)
+/// An image in the making: the launcher, and one variant after the other.
+pub struct Assembly<'a> {
+    dir: &'a ControlDir,
+    /// The heads of the variants that are in the file `finished`.
+    heads: Vec<Head>,
+    /// Where each variant's stack started: what tells whether the kernel gives each boot a layout of its own.
+    stacks: Vec<u64>,
+    inputs: Vec<Inputs>,
 }
 
-/// Writes the final file from the rehearsed one: the launcher, at `tables_offset` the tables, and the pages in the order in which
-/// starts want them.
-fn finish(
-    rehearsed: &Path,
-    finished: &Path,
-    tables_offset: u64,
-    mut tables: TablesWriter,
-    mappings: Vec<Mapping>,
-    rehearsal: &Rehearsal,
-    parts: &Parts<'_>,
-) -> Result<Head> {
-    let cannot = |error: io::Error| Failure::io("write", finished, &error);
-    rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
-    let with = |order: &Order| {
-        let mut tables = tables.clone();
-        tables.replace_all(Section::Mappings, &order.mappings);
-        tables.replace_all(Section::Touched, &order.touched);
-        tables.finish()
-    };
-    // Other offsets do not change the size of the tables.
-    let size = with(&Order::new(mappings.clone(), &rehearsal.touched, 0)).len() as u64;
-    let pages_offset = (tables_offset + size).next_multiple_of(image::PAGE);
-    let order = Order::new(mappings, &rehearsal.touched, pages_offset);
-    let from = File::open(rehearsed).map_err(cannot)?;
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(finished).map_err(cannot)?;
-    io::copy(&mut (&from).take(tables_offset), &mut &file).map_err(cannot)?;
-    file.write_all_at(&[0], HEAD_OFFSET as u64).map_err(cannot)?;
-    Point::BeforePages.reached();
-    order.copy(&from, &file).map_err(cannot)?;
-    let head = Head {
-        pages_offset,
-        pages_size: order.size(),
-        pages_digest: digest_pages(&file, pages_offset, order.size()).map_err(cannot)?,
-        tables_offset,
-        ..Head::default()
-    };
-    let head = write(&file, head, &with(&order), parts, finished)?;
-    file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
-    Point::BeforeSync.reached();
-    file.sync_all().map_err(cannot)?;
-    read_back(&file);
-    Ok(head)
+impl<'a> Assembly<'a> {
+    /// An image without variants.
+    pub fn new(dir: &'a ControlDir) -> Self {
+        Assembly { dir, heads: Vec::new(), stacks: Vec::new(), inputs: Vec::new() }
+    }
+
+    /// Completes the dump in the control directory, rehearses it, and makes it the next variant.
+    ///
+    /// Fails when the disk is full, an input changed meanwhile, or the dump is not whole.
+    pub fn add(&mut self, parts: &Parts<'_>) -> Result<()> {
+        let path = self.dir.file("image");
+        let cannot = |error: io::Error| Failure::io("write", &path, &error);
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(cannot)?;
+        let trailer = trailer(&file, &path)?;
+        let dumped = read_at(&file, trailer.tables_offset, trailer.tables_size).map_err(cannot)?;
+        let dumped = Tables::parse_unchecked_sum(&dumped)?;
+        let inputs = Inputs::record(parts.loaded, mapped_files(&dumped)?, parts.begun)?;
+        let tables = complete(&dumped, &inputs, parts)?;
+        let mut head = Head {
+            pages_offset: trailer.pages_offset,
+            pages_size: trailer.pages_size,
+            tables_offset: (trailer.pages_offset + trailer.pages_size).next_multiple_of(image::PAGE),
+            ..Head::default()
+        };
+        file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+        write_tables(&file, &mut head, &tables.clone().finish(), &path)?;
+        write_heads(&file, &mut [head], parts.command, &path)?;
+        // Out of the page cache: the rehearsal brings back what a start needs.
+        file.sync_data().map_err(cannot)?;
+        let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        // A file that is open for writing cannot be executed.
+        drop(file);
+        Point::BeforeRehearsal.reached();
+        let rehearsal = rehearse(&path, &dumped, parts.environment.seen());
+        let mappings = dumped.rows(Section::Mappings)?.collect();
+        self.append(&path, trailer.pages_offset, tables, mappings, &rehearsal)?;
+        // Its room on the disk is not needed any longer, and there shall be one image only.
+        fs::remove_file(&path).map_err(cannot)?;
+        self.stacks.push(dumped.one::<Process>(Section::Process)?.start_stack);
+        self.inputs.push(inputs);
+        Ok(())
+    }
+
+    /// Adds a variant to the final file: tables with what the rehearsal has shown, and the pages in the order in which starts want
+    /// them. `launcher_size`: how many bytes of the rehearsed file are the launcher, which comes first of all.
+    fn append(
+        &mut self,
+        rehearsed: &Path,
+        launcher_size: u64,
+        mut tables: TablesWriter,
+        mappings: Vec<Mapping>,
+        rehearsal: &Rehearsal,
+    ) -> Result<()> {
+        let finished = self.dir.file("finished");
+        let cannot = |error: io::Error| Failure::io("write", &finished, &error);
+        rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
+        let with = |order: &Order| {
+            let mut tables = tables.clone();
+            tables.replace_all(Section::Mappings, &order.mappings);
+            tables.replace_all(Section::Touched, &order.touched);
+            tables.finish()
+        };
+        // Other offsets do not change the size of the tables.
+        let size = with(&Order::new(mappings.clone(), &rehearsal.touched, 0)).len() as u64;
+        let tables_offset = self.heads.last().map_or(launcher_size, |last| last.pages_offset + last.pages_size);
+        let pages_offset = (tables_offset + size).next_multiple_of(image::PAGE);
+        let order = Order::new(mappings, &rehearsal.touched, pages_offset);
+        let from = File::open(rehearsed).map_err(cannot)?;
+        let file = self.finished().map_err(cannot)?;
+        if self.heads.is_empty() {
+            io::copy(&mut (&from).take(launcher_size), &mut &file).map_err(cannot)?;
+            file.write_all_at(&[0], HEAD_OFFSET as u64).map_err(cannot)?;
+        }
+        Point::BeforePages.reached();
+        order.copy(&from, &file).map_err(cannot)?;
+        let mut head = Head {
+            pages_offset,
+            pages_size: order.size(),
+            pages_digest: digest_pages(&file, pages_offset, order.size()).map_err(cannot)?,
+            tables_offset,
+            ..Head::default()
+        };
+        write_tables(&file, &mut head, &with(&order), &finished)?;
+        self.heads.push(head);
+        Ok(())
+    }
+
+    fn finished(&self) -> io::Result<File> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.dir.file("finished"))
+    }
+
+    /// Whether the kernel has given two variants the same memory layout.
+    pub fn shares_layout(&self) -> bool {
+        (1..self.stacks.len()).any(|index| self.stacks[..index].contains(&self.stacks[index]))
+    }
+
+    /// Gives the image its name, and a counter if its thaws are limited; returns its size in bytes. `command`: see [`Parts`].
+    ///
+    /// Fails, and leaves `output` as it was, when the disk is full or an input changed meanwhile.
+    pub fn finish(mut self, output: &Path, command: &[OsString], most_thaws: Option<u64>) -> Result<u64> {
+        let (finished, counter) = (self.dir.file("finished"), self.dir.file("thaws"));
+        let cannot = |error: io::Error| Failure::io("write", &finished, &error);
+        let file = self.finished().map_err(cannot)?;
+        write_heads(&file, &mut self.heads, command, &finished)?;
+        file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+        Point::BeforeSync.reached();
+        file.sync_all().map_err(cannot)?;
+        read_back(&file);
+        drop(file);
+        for inputs in &self.inputs {
+            inputs.still_unchanged()?;
+        }
+        if most_thaws.is_some() {
+            rotation::write_counter(&counter, self.heads[0].tables_sum)
+                .map_err(|error| Failure::io("write", &counter, &error))?;
+        }
+        Point::BeforeRename.reached();
+        if most_thaws.is_some() {
+            // Before the image: one that has its name is never without its counter. For a moment the old image has the new one's,
+            // and falls back.
+            let place = rotation::counter(output);
+            fs::rename(&counter, &place).map_err(|error| Failure::io("write", &place, &error))?;
+        }
+        fs::rename(&finished, output).map_err(|error| Failure::io("write", output, &error))?;
+        Point::BeforeDirectorySync.reached();
+        let directory = output.parent().unwrap_or(Path::new("/"));
+        // The image is in place; that its name survives a crash of the machine is all that this could still fail to do.
+        let _ = File::open(directory).and_then(|directory| directory.sync_all());
+        if most_thaws.is_none() {
+            rotation::remove_counter(output);
+        }
+        Point::AfterRename.reached();
+        Ok(self.heads[0].file_size)
+    }
 }
 
 /// Has the page cache hold the image as it will after a restart of the machine: in the large folios that reading makes, from which
@@ -241,24 +294,29 @@ fn comm(name: &OsStr) -> [u8; 16] {
     comm
 }
 
-/// Writes the tables and the head, replacing what the freezer wrote behind the data pages; returns the complete head.
-///
-/// The first byte of the magic comes last: without it the file is no image.
-fn write(file: &File, mut head: Head, tables: &[u8], parts: &Parts<'_>, path: &Path) -> Result<Head> {
-    let cannot = |error: io::Error| Failure::io("write", path, &error);
+/// Writes the tables, in a rehearsed image in the place of what the freezer wrote behind the data pages, and completes their head.
+fn write_tables(file: &File, head: &mut Head, tables: &[u8], path: &Path) -> Result<()> {
     head.tables_size = tables.len() as u64;
     head.tables_sum = image::checksum(tables);
-    head.file_size = (head.tables_offset + head.tables_size).max(head.pages_offset + head.pages_size);
+    file.write_all_at(tables, head.tables_offset).map_err(|error| Failure::io("write", path, &error))
+}
+
+/// Cuts the file off behind the last variant, and writes the heads of all.
+///
+/// The first byte of the magic comes last: without it the file is no image.
+fn write_heads(file: &File, heads: &mut [Head], command: &[OsString], path: &Path) -> Result<()> {
+    let cannot = |error: io::Error| Failure::io("write", path, &error);
+    let end = |head: &Head| (head.tables_offset + head.tables_size).max(head.pages_offset + head.pages_size);
+    let size = heads.iter().map(end).max().unwrap_or(0);
+    heads.iter_mut().for_each(|head| head.file_size = size);
     let mut room = vec![0; HEAD_ROOM];
-    head.write(parts.command.iter().map(|string| string.as_bytes()), &mut room)
+    Head::write(heads, command.iter().map(|string| string.as_bytes()), &mut room)
         .map_err(|error| Failure::refusal(format!("{error}.")))?;
-    file.set_len(head.file_size).map_err(cannot)?;
-    file.write_all_at(tables, head.tables_offset).map_err(cannot)?;
+    file.set_len(size).map_err(cannot)?;
     Point::BeforeHead.reached();
     file.write_all_at(&room[1..], HEAD_OFFSET as u64 + 1).map_err(cannot)?;
     Point::BeforeMagic.reached();
-    file.write_all_at(&room[..1], HEAD_OFFSET as u64).map_err(cannot)?;
-    Ok(head)
+    file.write_all_at(&room[..1], HEAD_OFFSET as u64).map_err(cannot)
 }
 
 /// Executable for whoever the umask lets, writable for the owner only: a launcher does not trust anything else.

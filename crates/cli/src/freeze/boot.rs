@@ -45,6 +45,8 @@ pub struct Boot<'a> {
     pub environment: &'a Environment,
     pub interrupt: &'a Interrupt,
     pub progress: &'a Progress,
+    /// Which boot of several this is, for people: ` (2 of 3)`, or nothing.
+    pub number: String,
 }
 
 /// How a boot ended.
@@ -71,7 +73,7 @@ impl Boot<'_> {
         }
         let launcher_size = self.place_launcher(&dir.file("image"))?;
         Point::AfterPlan.reached();
-        self.progress.phase(format!("booting {}", self.runtime.label));
+        self.progress.phase(format!("booting {}{}", self.runtime.label, self.number));
         // In a second boot the program says what it has said before, or complains about what the first one left behind.
         let output =
             if origins { Ok((Stdio::null(), Stdio::null(), Output::default())) } else { self.progress.output() };

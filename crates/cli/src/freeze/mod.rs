@@ -33,7 +33,7 @@ use crate::opened::Opened;
 use crate::page;
 use crate::rotation;
 use crate::runtime::{probe, resolve, Main, Runtime, Shim};
-use assemble::{assemble, Parts};
+use assemble::{Assembly, Parts};
 use boot::{fallback_command, Boot, Ended};
 use control_dir::ControlDir;
 use environment::Environment;
@@ -119,6 +119,11 @@ fn shim_note(shim: &Shim) -> String {
     )
 }
 
+/// Variants that are none.
+const SHARED_LAYOUT: &str =
+    "the variants have the same memory layout, since the kernel gives every process the same one: address \
+    randomization is switched off here (kernel.randomize_va_space, setarch -R)";
+
 /// One freeze, with all that was found out before it starts.
 struct Session<'a> {
     arguments: &'a Freeze,
@@ -141,48 +146,61 @@ impl Session<'_> {
         let dir = ControlDir::create(output)?;
         Point::AfterControlDir.reached();
         let begun = dir.made_at()?;
-        let boot = Boot {
-            installation: &installation,
-            runtime: self.runtime,
-            main: self.main,
-            preloads: &self.preloads,
-            environment: self.environment,
-            interrupt: &interrupt,
-            progress: self.progress,
-        };
-        let report = match self.boot(&boot, &dir)? {
-            Ok(report) => report,
-            Err(signal) => {
-                self.progress.stop();
-                drop(dir);
-                return Ok(die_of(signal));
-            }
-        };
-        Point::AfterDump.reached();
-        self.progress.phase("checking the inputs, writing the tables");
-        let info = self.info(&report);
-        let guards: Vec<OsString> = self.arguments.guards.iter().chain(&report.guards).cloned().collect();
-        let parts = Parts {
-            command: &fallback_command(self.runtime, self.main),
-            name: Path::new(&self.arguments.command[0]).file_name().unwrap_or_default(),
-            loaded: &report.loaded,
-            begun,
-            language: self.runtime.language,
-            environment: self.environment,
-            policy: self.arguments.policy.number(),
-            check_pages: self.arguments.check_pages,
-            cpu: self.arguments.cpu,
-            most_age: self.arguments.max_age,
-            most_thaws: self.arguments.max_thaws,
-            guards: &guards,
-            info: &info,
-        };
-        let size = assemble(&dir, output, &parts)?;
+        let command = fallback_command(self.runtime, self.main);
+        let mut assembly = Assembly::new(&dir);
+        let mut warnings: Vec<String> = Vec::new();
+        let mut first = None;
+        let count = self.arguments.variants;
+        for number in 1..=count {
+            let boot = Boot {
+                installation: &installation,
+                runtime: self.runtime,
+                main: self.main,
+                preloads: &self.preloads,
+                environment: self.environment,
+                interrupt: &interrupt,
+                progress: self.progress,
+                number: if count == 1 { String::new() } else { format!(" ({number} of {count})") },
+            };
+            let report = match self.boot(&boot, &dir)? {
+                Ok(report) => report,
+                Err(signal) => {
+                    self.progress.stop();
+                    drop(dir);
+                    return Ok(die_of(signal));
+                }
+            };
+            Point::AfterDump.reached();
+            self.progress.phase("checking the inputs, writing the tables");
+            let guards: Vec<OsString> = self.arguments.guards.iter().chain(&report.guards).cloned().collect();
+            assembly.add(&Parts {
+                command: &command,
+                name: Path::new(&self.arguments.command[0]).file_name().unwrap_or_default(),
+                loaded: &report.loaded,
+                begun,
+                language: self.runtime.language,
+                environment: self.environment,
+                policy: self.arguments.policy.number(),
+                check_pages: self.arguments.check_pages,
+                cpu: self.arguments.cpu,
+                most_age: self.arguments.max_age,
+                most_thaws: self.arguments.max_thaws,
+                guards: &guards,
+                info: &self.info(&report),
+            })?;
+            warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());
+            first.get_or_insert(report);
+        }
+        if assembly.shares_layout() {
+            warnings.push(SHARED_LAYOUT.to_owned());
+        }
+        let size = assembly.finish(output, &command, self.arguments.max_thaws)?;
         self.progress.stop();
-        for warning in &report.warnings {
+        for warning in &warnings {
             eprintln!("snapboot: warning: {warning}");
         }
-        page::print(&(summary(output, size, self.begun.elapsed(), &report) + "\n"))?;
+        let report = first.unwrap_or_default();
+        page::print(&(summary(output, size, self.begun.elapsed(), &report, count) + "\n"))?;
         Ok(0)
     }
 
@@ -238,12 +256,13 @@ impl Session<'_> {
 }
 
 /// `rails.img  113 MB  2.3 s  preloaded config/environment (1868 files)`.
-fn summary(output: &Path, size: u64, took: Duration, report: &Report) -> String {
+fn summary(output: &Path, size: u64, took: Duration, report: &Report, variants: u32) -> String {
     let shown = std::env::current_dir().ok().and_then(|here| output.strip_prefix(here).ok().map(Path::to_owned));
     let names: Vec<&str> = report.preloaded.iter().map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
     let preloaded = if names.is_empty() { "loaded".to_owned() } else { format!("preloaded {}", names.join(", ")) };
+    let variants = if variants == 1 { String::new() } else { format!("{variants} variants, ") };
     format!(
-        "{}  {}  {}  {preloaded} ({})",
+        "{}  {}  {}  {variants}{preloaded} ({})",
         shown.as_deref().unwrap_or(output).display(),
         human::size(size),
         human::seconds(took),
@@ -262,7 +281,7 @@ mod tests {
             preloaded: vec!["./config/environment".into()],
             ..Report::default()
         };
-        let line = summary(Path::new("/x/rails.img"), 113_000_000, Duration::from_millis(2300), &report);
+        let line = summary(Path::new("/x/rails.img"), 113_000_000, Duration::from_millis(2300), &report, 1);
         assert_eq!(line, "/x/rails.img  113 MB  2.3 s  preloaded config/environment (2 files)");
     }
 }

@@ -132,6 +132,8 @@ fn every_constant_has_its_value() {
         ("HEAD_OFFSET", HEAD_OFFSET as u64),
         ("HEAD_ROOM", HEAD_ROOM as u64),
         ("COMMAND_OFFSET", COMMAND_OFFSET as u64),
+        ("MOST_VARIANTS", MOST_VARIANTS.into()),
+        ("VARIANTS_OFFSET", VARIANTS_OFFSET as u64),
         ("MOST_TABLES", MOST_TABLES),
         ("RESERVED_START", RESERVED_START),
         ("RESERVED_END", RESERVED_END),
@@ -166,7 +168,7 @@ fn every_kind_and_flag_has_its_row() {
 #[test]
 fn the_document_names_the_magics() {
     let mut room = [0; HEAD_ROOM];
-    Head::default().write([&b"/p"[..], b"p"].into_iter(), &mut room).unwrap();
+    Head::write(&[Head::default()], [&b"/p"[..], b"p"].into_iter(), &mut room).unwrap();
     assert_eq!(room[..8], *b"\x89SNAPBT\n");
     assert!(DOCUMENT.contains(r"`\x89SNAPBT\n`"));
     assert!(DOCUMENT.contains(core::str::from_utf8(&Trailer::MAGIC).unwrap()));

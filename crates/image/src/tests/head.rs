@@ -4,7 +4,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::{
-    checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, PAGE, VERSION,
+    checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, MOST_VARIANTS, PAGE,
+    VARIANTS_OFFSET, VERSION,
 };
 
 const COMMAND: [&[u8]; 3] = [b"/usr/bin/python3", b"python3", b"-I"];
@@ -24,7 +25,7 @@ fn good() -> Head {
 
 fn written(head: Head) -> Vec<u8> {
     let mut room = vec![0; HEAD_ROOM];
-    head.write(COMMAND.into_iter(), &mut room).unwrap();
+    Head::write(&[head], COMMAND.into_iter(), &mut room).unwrap();
     room
 }
 
@@ -51,6 +52,40 @@ fn what_is_written_is_read_back() {
     assert_eq!(command.program(), b"/usr/bin/python3\0");
     assert_eq!(command.argv().collect::<Vec<_>>(), [&b"python3\0"[..], b"-I\0"]);
     assert_eq!(command.argc(), 2);
+}
+
+#[test]
+fn every_variant_has_a_head_of_its_own() {
+    let head = |number: u64| Head { pages_size: PAGE * (1 + number % 2), tables_sum: number, ..good() };
+    let heads: Vec<Head> = (0..MOST_VARIANTS.into()).map(head).collect();
+    let mut room = vec![0; HEAD_ROOM];
+    let longest = vec![b'x'; VARIANTS_OFFSET - COMMAND_OFFSET - 4];
+    Head::write(&heads, [&b"/p"[..], &longest].into_iter(), &mut room).unwrap();
+    for number in 0..MOST_VARIANTS {
+        let parsed = Head::parse_variant(number, &room, good().file_size).unwrap();
+        assert_eq!((parsed.tables_sum, parsed.variants), (number.into(), MOST_VARIANTS));
+    }
+    let beyond = Head::parse_variant(MOST_VARIANTS, &room, u64::MAX);
+    assert!(matches!(beyond, Err(Error::OutOfRange { what: "the number of a variant", .. })));
+    assert_eq!(Head::parse_variant(1, &written(good()), u64::MAX), Err(Error::NotAnImage));
+    let last = HEAD_ROOM - Head::SIZE;
+    room[last + 40] ^= 1;
+    assert_eq!(Head::parse_variant(MOST_VARIANTS - 1, &room, u64::MAX), Err(Error::Damaged { what: "head" }));
+    assert!(Head::parse(&room, good().file_size).is_ok());
+}
+
+#[test]
+fn the_number_of_variants_has_bounds() {
+    for wrong in [0, MOST_VARIANTS + 1, u32::MAX] {
+        let mut room = written(good());
+        let mut head = Head::decode(&room);
+        head.variants = wrong;
+        head.encode(&mut room);
+        head.head_sum = checksum(&room[..Head::SIZE - 8]);
+        head.encode(&mut room);
+        let parsed = Head::parse(&room, u64::MAX);
+        assert!(matches!(parsed, Err(Error::OutOfRange { what: "the number of variants", .. })), "{wrong}");
+    }
 }
 
 #[test]
@@ -153,14 +188,14 @@ fn a_command_has_a_program_and_an_argv_whose_strings_end() {
 
 #[test]
 fn a_command_fills_the_room_to_the_last_byte_and_no_further() {
-    let room_for_strings = HEAD_ROOM - COMMAND_OFFSET;
+    let room_for_strings = VARIANTS_OFFSET - COMMAND_OFFSET;
     let longest = vec![b'x'; room_for_strings - b"/p\0\0".len()];
     let mut room = vec![0; HEAD_ROOM];
-    good().write([&b"/p"[..], &longest].into_iter(), &mut room).unwrap();
+    Head::write(&[good()], [&b"/p"[..], &longest].into_iter(), &mut room).unwrap();
     let head = Head::parse(&room, good().file_size).unwrap();
     assert_eq!(Command::parse(&room, &head).unwrap().argv().next().unwrap().len(), longest.len() + 1);
     let longer = vec![b'x'; longest.len() + 1];
-    let error = good().write([&b"/p"[..], &longer].into_iter(), &mut room);
+    let error = Head::write(&[good()], [&b"/p"[..], &longer].into_iter(), &mut room);
     assert_eq!(error, Err(Error::CommandTooLong { length: room_for_strings + 1 }));
 }
 

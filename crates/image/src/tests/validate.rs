@@ -21,6 +21,8 @@ const HEAD: Head = {
         tables_offset: 12 * PAGE,
         tables_size: PAGE,
         tables_sum: 0,
+        variants: 1,
+        reserved: 0,
         head_sum: 0,
     }
 };

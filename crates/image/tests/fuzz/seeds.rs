@@ -4,7 +4,7 @@ use image::x86_64::Registers;
 use image::{
     descriptor_kind, mapping_kind, process_flag, CpuLeaf, Descriptor, Head, HotRange, Input, Item, MappedFile, Mapping,
     Platform, Process, Record, Section, Settings, SignalAction, Tables, TablesWriter, TouchedRange, Variable,
-    HEAD_ROOM, NO_FILE, PAGE,
+    HEAD_ROOM, NO_FILE, PAGE, VARIANTS_OFFSET,
 };
 
 use crate::read::Pieces;
@@ -39,9 +39,12 @@ impl Seed {
             ..Head::default()
         };
         let mut room = vec![0; HEAD_ROOM];
-        head.write(command.iter().copied(), &mut room).unwrap();
+        let variants = if command.len() == 3 { 3 } else { 1 };
+        Head::write(&vec![head; variants], command.iter().copied(), &mut room).unwrap();
         room.truncate(room.iter().rposition(|&byte| byte != 0).unwrap() + 1);
-        let head_fields = Head::FIELDS.iter().map(|field| (field.offset, field.size)).collect();
+        let heads = [0].into_iter().chain((1..variants).map(|number| VARIANTS_OFFSET + (number - 1) * Head::SIZE));
+        let head_fields = heads.flat_map(|at| Head::FIELDS.iter().map(move |field| (at + field.offset, field.size)));
+        let head_fields = head_fields.collect();
         let table_fields = fields(&tables);
         Seed { file_size: head.file_size, room, tables, head_fields, table_fields }
     }
