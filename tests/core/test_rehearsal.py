@@ -91,16 +91,3 @@ def test_a_confined_process_does_nothing_to_others(tmp_path):
     script.chmod(0o755)
     done = subprocess.run([support.SNAPBOOT, "confined", script], capture_output=True, text=True, timeout=support.SECONDS)
     assert done.stdout.startswith("text\n") and not os.path.exists(tmp_path / "made"), done
-
-
-def test_address_space_without_randomisation(tmp_path):
-    """Then the kernel's vdso is always where it was while freezing, and has to be put aside first."""
-    fixed = ["setarch", "-R"]
-    if subprocess.run([*fixed, "true"], capture_output=True).returncode:
-        pytest.skip("the address space cannot be fixed here")
-    image = tmp_path / "app.img"
-    done = support.run([*fixed, support.SNAPBOOT, "freeze", "-o", image, "--", support.PYTHON], log=False)
-    assert done.status == 0, done
-    ask = [image, "-c", "import time; print(time.time() > 0)"]
-    assert support.thawed([*fixed, *ask]).out == "True\n"
-    assert support.thawed(ask).out == "True\n"

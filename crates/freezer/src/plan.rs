@@ -21,6 +21,10 @@ const FILE_GAP: u64 = 32 * 1024;
 /// Only `snapboot inspect` goes by it.
 const LIBRARY_ZEROS: u64 = 128 * 1024;
 
+/// Code and constants of a library up to this size are mapped together (bytes). Runtimes are larger: debuggers and profilers look for
+/// a runtime by the mapping of its code.
+const SMALL_LIBRARY: u64 = 1 << 20;
+
 /// The most room that the main thread's stack gets when its limit is higher or absent.
 const STACK_ROOM: u64 = 128 << 20;
 
@@ -221,7 +225,7 @@ impl<'a> Plan<'a> {
     fn push(&mut self, row: Mapping) {
         if let Some(last) = self.rows.last_mut() {
             let alike = (last.end, last.kind, last.flags, last.file) == (row.start, row.kind, row.flags, row.file)
-                && (last.protection == row.protection || are_both_constant(last, &row));
+                && (last.protection == row.protection || are_of_small_library(last, &row));
             let continues = match row.kind {
                 mapping_kind::ANONYMOUS => true,
                 mapping_kind::IMAGE | mapping_kind::FILE => last.offset + (last.end - last.start) == row.offset,
@@ -265,13 +269,13 @@ fn with_small_ends(mut runs: Vec<Range<u64>>, area: Range<u64>) -> Vec<Range<u64
     runs
 }
 
-/// Code and constants of one file: a linker puts them into three mappings, so that constants cannot be executed. A mapping costs
-/// each thaw two microseconds, a third of which is saved here for what older linkers did not have either.
-fn are_both_constant(first: &Mapping, second: &Mapping) -> bool {
+/// Code and constants of one small library: a linker puts them into three mappings, so that constants cannot be executed. Programs
+/// have dozens of extension modules, and each mapping costs every thaw two microseconds, so these get one, as older linkers had it.
+fn are_of_small_library(first: &Mapping, second: &Mapping) -> bool {
     let constant = |row: &Mapping| {
         row.kind == mapping_kind::FILE && row.protection & !(libc::PROT_EXEC as u32) == libc::PROT_READ as u32
     };
-    constant(first) && constant(second)
+    constant(first) && constant(second) && second.end - first.start <= SMALL_LIBRARY
 }
 
 fn anonymous(area: &Area, range: Range<u64>) -> Mapping {
