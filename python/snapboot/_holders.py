@@ -49,7 +49,7 @@ def _parts(holder):
     if kind is METHOD:
         yield holder.__self__, ".__self__"
         return
-    if isinstance(holder, type):
+    if type in kind.__mro__:  # what it says of itself (`__class__`) may be anything
         names = type.__dict__["__dict__"].__get__(holder)
     else:
         try:

@@ -35,6 +35,7 @@ class Seeding:
         """Takes everything back. To be called before the image is written."""
         if self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
+        self._watches.clear()
         while self._undo:
             self._undo.pop()()
 
@@ -120,32 +121,31 @@ class Finder:
 
     def find_spec(self, name, path=None, target=None):
         """As importlib wants it: None, unless a watch waits for the module; then what the other finders say."""
-        watch = self._watches.pop(name, None)
-        if watch is None:
+        if name not in self._watches:
             return None
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)
             spec = None if find is None else find(name, path, target)
             if spec is not None:
-                _after_execution(spec.loader, watch)
+                self._watch_execution(name, spec.loader)
                 return spec
         return None
 
+    def _watch_execution(self, name, loader):
+        if isinstance(loader, type):
+            return  # of the interpreter itself, for all modules: none that is watched is built in
+        execute = loader.exec_module
 
-def _after_execution(loader, watch):
-    if isinstance(loader, type):
-        return  # of the interpreter itself, for all modules: none that is watched is built in
-    execute = loader.exec_module
+        def exec_module(module):
+            del loader.exec_module
+            execute(module)
+            # Others may have asked for the module as well, and not executed it.
+            self._watches.pop(name, lambda _: None)(module)
 
-    def exec_module(module):
-        del loader.exec_module
-        execute(module)
-        watch(module)
-
-    try:
-        loader.exec_module = exec_module
-    except AttributeError:
-        pass  # a loader that is not a plain object: its module is not watched
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:
+            pass  # a loader that is not a plain object: its module is not watched
 
 
 def _key(state):

@@ -134,6 +134,10 @@ def a_link(image):
     counter(image).symlink_to("elsewhere")
 
 
+@pytest.mark.fault(
+    "IMAGE.thaws, in which the starts of an image with `--max-thaws` are counted, is missing, damaged or another image's",
+    "the ordinary start, until the program is frozen again",
+)
 @pytest.mark.parametrize("harm", [missing, of_another_image, cut_off, a_directory, a_link])
 def test_thaws_that_cannot_be_counted(tmp_path, harm):
     image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--max-thaws", "9")
@@ -154,6 +158,7 @@ def test_an_image_moves_with_its_counter(tmp_path):
     stale(moved)
 
 
+@pytest.mark.fault("IMAGE.thaws cannot be written: the file system is mounted read-only", "the ordinary start")
 def test_where_nothing_can_be_written(tmp_path):
     image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--max-thaws", "9")
     script = 'mount --bind "$1" "$1"; mount -o remount,bind,ro "$1"; shift; exec "$@"'

@@ -20,6 +20,8 @@ WORKERS = os.cpu_count() or 1
 # `drawn()` must never repeat a value; `given()` must always be that of an ordinary start. Values are so large that chance
 # repeats none.
 PYTHON = """
+import importlib.util
+importlib.util.find_spec("random")
 import copy, hashlib, json, multiprocessing, os, random, secrets, ssl, sys, tempfile, uuid
 
 class Holder:
@@ -242,6 +244,13 @@ class Own(random.Random):
 class Holder:
     pass
 
+class Pretends:
+    @property
+    def __class__(self):
+        return type
+
+pretends, loop = Pretends(), []
+loop.append(loop)
 rng = Holder()
 rng._gen = Own()
 """

@@ -73,6 +73,9 @@ def variant_heads(patched):
     return [first] + [others + index * size for index in range(patched.head("variants") - 1)]
 
 
+@pytest.mark.fault(
+    "damage to head or tables of one of several variants", "the ordinary start, whenever a start draws that variant"
+)
 def test_damage_is_found_in_every_variant(image, tmp_path):
     path, ask = image
     for number, head in enumerate(variant_heads(ImageFile(support.read(path)))):
@@ -133,6 +136,7 @@ def test_the_program_boots_each_time(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["__pycache__", "app.img", "helper.py"]
 
 
+@pytest.mark.fault("one of the boots of `--variants` fails, or is interrupted", "the image that was there stays")
 def test_a_later_boot_that_fails_leaves_the_old_image(tmp_path):
     image = support.frozen(tmp_path / "app.img", [support.PYTHON])
     before = support.read(image)
