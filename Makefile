@@ -3,13 +3,14 @@
 #
 #   make            the release build                 make demo     four programs, ordinary against thawed
 #   make test       every test suite                  make bench    all scenarios, and the README's tables from them
-#   make lint       the style checks                  make fuzz     the fuzz targets, SECONDS=60 each
+#   make lint       the style checks                  make fuzz     damaged images, CASES=1000000
 #   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
 #   make uniqueness ten thousand thaws, no random value twice
 
 PYTHON ?= python3
 CARGO ?= cargo
 PREFIX ?= /usr/local
+CASES ?= 1000000
 SECONDS ?= 60
 N ?= 20
 
@@ -44,7 +45,7 @@ uniqueness: build
 	SNAPBOOT_THAWS=1667 $(PYTHON) tools/run_tests.py python -- tests/core/test_uniqueness.py
 
 fuzz: toolchain
-	tools/fuzz.sh $(SECONDS)
+	tools/fuzz.sh $(CASES) $(SECONDS)
 
 library := $(abspath $(DESTDIR)$(PREFIX))/lib/snapboot
 
