@@ -12,7 +12,8 @@ class Plan:
 
     folder: the control directory (bytes). main: "bare", "script", "module" or "code". argv: the command as the kernel starts
     it. main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of
-    modules. origins: whether to record where descriptors are opened.
+    modules. boot_only: names of variables that are set for the boot alone. origins: whether to record where descriptors are
+    opened.
     """
 
     def __init__(self, folder, entries):
@@ -26,6 +27,7 @@ class Plan:
         self.main_index = int(fields["main_index"][0])
         self.script = fields.get("script", [None])[0]
         self.preload = fields.get("preload", [])
+        self.boot_only = fields.get("boot_only", [])
         self.origins = fields.get("origins") == ["1"]
 
 

@@ -6,6 +6,7 @@ import sys
 
 from . import (
     _arguments,
+    _boot_only,
     _context,
     _exit,
     _fork,
@@ -40,11 +41,13 @@ class Freeze:
         self.folder = self.context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
         self.plan = _plan.read_plan(self.folder)
         self.origins = _origins.Origins() if self.plan.origins else None
+        self.mute = _boot_only.Mute(self.plan.boot_only)
         self.front_end = _hooks.FrontEnd(self._freeze_point)
         self.running = False
 
     def run(self):
         """See the function."""
+        self.mute.begin()
         _hooks.install(self.front_end)
         main = self.context.begin(self.plan)
         try:
@@ -99,6 +102,7 @@ class Freeze:
             self.front_end.run_before()
         except BaseException as error:
             self._raised(error)
+        self.mute.end()
         self.context.settle(self.seeding)
         self.seeding = None
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])

@@ -159,9 +159,16 @@ def test_numpy_and_openblas_keep_to_the_baseline(tmp_path):
         "ask.restype = ctypes.c_char_p\n"
         "print(ask().decode(), (numpy.ones((50, 50)) @ numpy.ones((50, 50))).sum())\n"
     )
-    image = support.frozen(tmp_path / "numpy.img", [python], "--preload", "numpy", "--cpu", "baseline")
+    image, quiet = tmp_path / "numpy.img", [python, "-W", "error"]
+    result = support.freeze(image, quiet, "--preload", "numpy", "--cpu", "baseline")
+    assert result.status == 0 and result.err == "", "numpy warns of names that its version does not know"
     result = support.thawed([image, "-c", code])
     assert result.out == "True False\nNehalem 125000.0\n", result
+    script = tmp_path / "script.py"
+    script.write_text(code + "import warnings\nprint([one for one in warnings.filters if 'snapboot' in repr(one)])\n")
+    support.frozen(image, [*quiet, script], "--cpu", "baseline")
+    expected = "True False\nNehalem 125000.0\n[]\n"
+    assert support.thawed([image]).out == expected, "what the script imports first is in the image as well"
 
 
 def test_an_image_for_the_baseline_asks_for_nothing_else(baseline_image, tmp_path):

@@ -166,3 +166,62 @@ def test_a_counted_thaw_killed_before_each_change(program, tmp_path):
     results = [support.run([image, *ASK], env=env) for _ in range(6)]
     assert {result.out for result in results} == {"1\n"}
     assert [result.fell_back for result in results] == [False] * 4 + [True] * 2, "one thaw was counted under strace"
+
+
+FULL_THAW = """
+mount -t tmpfs -o size="$1" none /mnt
+cp "$2" /mnt/app.img
+[ ! -e "$2.thaws" ] || cp "$2.thaws" /mnt/app.img.thaws
+dd if=/dev/zero of=/mnt/fill bs=4096 2>/dev/null || true
+shift 2
+"$@"
+"$@"
+ls -A /mnt
+"""
+
+
+def on_a_full_disk(program):
+    """What two starts of an image on a full disk print, and the listing of that disk afterwards."""
+    folder, image, env, _ = program
+    size = str(image.stat().st_size + (64 << 10))
+    argv = support.in_mount_namespace(FULL_THAW, size, os.fspath(image), "/mnt/app.img", *ASK)
+    return support.run(argv, env=env)
+
+
+@pytest.mark.fault("the disk is full when a thaw wants to write IMAGE.seen", "the thaw goes on; nothing is left")
+def test_a_thaw_on_a_full_disk(program):
+    folder, image, _, _ = program
+    os.utime(folder / "helper.py")
+    result = on_a_full_disk(program)
+    assert result.out == "1\n1\napp.img\nfill\n" and not result.fell_back, result
+
+
+@pytest.mark.fault("the disk is full when a thaw is to be counted", "the thaw, where the count still fits, or the ordinary start")
+def test_a_counted_thaw_on_a_full_disk(program):
+    folder, image, env, _ = program
+    support.frozen(image, [support.PYTHON], "--preload", "helper", "--max-thaws", "5", env=env)
+    result = on_a_full_disk(program)
+    assert result.out == "1\n1\napp.img\napp.img.thaws\nfill\n" and result.status == 0, result
+
+
+@pytest.mark.fault("freezes of one image at once, each killed at some point, and thaws meanwhile", "a whole image in every thaw")
+def test_killed_freezes_at_once_and_thaws(program):
+    folder, image, env, freeze = program
+    words = [os.fspath(word) for word in freeze]
+    points = ("after-plan", "before-magic", "before-pages", "before-sync", "before-rename", "before-directory-sync", None)
+    running = [
+        subprocess.Popen(
+            words,
+            env={**env, "SNAPBOOT_FAULT": point} if point else env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for point in points
+    ]
+    while any(process.poll() is None for process in running):
+        assert support.thawed([image, *ASK], env=env).out == "1\n"
+    assert [process.returncode for process in running] == [-signal.SIGKILL] * (len(points) - 1) + [0]
+    time.sleep(2.1)
+    support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
+    assert names(folder) == ["app.img", "helper.py"]

@@ -327,6 +327,20 @@ def test_set_uid_is_refused(content, open_directory):
         assert result.status == 125 and "raised privileges" in result.err and result.out == "", result
 
 
+@support.needs_root
+@pytest.mark.fault("the image has file capabilities", "refused with 125")
+def test_file_capabilities_are_refused(content, open_directory):
+    image = support.write(open_directory / "capable.img", content)
+    try:
+        done = subprocess.run(["setcap", "cap_net_bind_service+ep", image], capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no setcap")
+    if done.returncode != 0:
+        pytest.skip("file capabilities are not permitted here")
+    result = support.run(support.as_nobody([image, *ASK]), cwd="/")
+    assert result.status == 125 and "raised privileges" in result.err and result.out == "", result
+
+
 MOUNTED = """
 mount -t tmpfs -o size=200m none /mnt
 cp "$1" /mnt/app.img

@@ -103,6 +103,7 @@ impl Boot<'_> {
         plan.push("main_index", self.main.index.to_string());
         self.main.script.iter().for_each(|script| plan.push("script", script));
         self.preloads.iter().for_each(|name| plan.push("preload", name));
+        self.environment.boot_only_names().for_each(|name| plan.push("boot_only", name));
         if origins {
             plan.push("origins", "1");
         }

@@ -143,6 +143,11 @@ impl Environment {
         Environment { boot_only, ..self }
     }
 
+    /// Names of the variables that are set for the boot alone.
+    pub fn boot_only_names(&self) -> impl Iterator<Item = &OsStr> {
+        self.boot_only.iter().map(|(name, _)| name.as_os_str())
+    }
+
     /// What the boot sees.
     pub fn seen(&self) -> &[(OsString, OsString)] {
         &self.seen
