@@ -204,6 +204,7 @@ RAILS_PACKAGES = (
 WORKLOADS = {
     "bare": Workload("an empty virtual environment", python=()),
     "tools": Workload("what checks the project itself: pytest and ruff", python=("pytest", "pytest-timeout", "ruff")),
+    "cryptography": Workload("an extension with an OpenSSL of its own", python=("cryptography",)),
     "web": Workload("the web trio", python=("flask", "requests", "pymongo")),
     "django": Workload("a new Django project", python=("django",), build=build_django),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),

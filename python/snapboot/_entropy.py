@@ -35,6 +35,11 @@ class Entropy:
             ssl.RAND_add(posix.urandom(32), 32.0)
             ssl.RAND_bytes(1)
             steps.append(lambda: ssl.RAND_add(posix.urandom(32), 32.0))
+        binding = getattr(modules.get("cryptography.hazmat.bindings._rust"), "_openssl", None)
+        library = getattr(binding, "lib", None)
+        if hasattr(library, "RAND_add"):
+            # The package cryptography brings an OpenSSL of its own.
+            steps.append(lambda: library.RAND_add(posix.urandom(32), 32, 32.0))
         process = modules.get("multiprocessing.process")
         if process is not None:
             config = process.current_process()._config

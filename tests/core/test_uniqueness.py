@@ -140,6 +140,23 @@ end
 def given = { explicit: EXPLICIT.rand, long: LONG.rand }
 """
 
+# An extension that was linked with an OpenSSL of its own, which draws anew only where it sees another pid.
+CRYPTOGRAPHY = """
+import json, os
+from cryptography.hazmat.primitives.asymmetric import ec
+
+def key():
+    return hex(ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value)
+
+key()
+
+def drawn():
+    return {"key": key()}
+
+def given():
+    return {}
+"""
+
 RUBY_GLOBALLY_SEEDED = """
 require "json"
 srand(3)
@@ -162,15 +179,29 @@ def in_new_pid_namespace(argv):
     return [*prefix, *argv]
 
 
-def with_numpy():
-    """A Python that has numpy."""
+def in_pid_namespace_as(pid, argv):
+    """The argv that runs argv with that pid, which is not 1. Skips where that is not permitted."""
+    script = 'echo "$1" > /proc/sys/kernel/ns_last_pid; shift; "$@"; true'
+    argv = ["unshare", "-pf", "--mount-proc", "sh", "-ec", script, "sh", str(pid - 1), *argv]
+    if not support.IS_ROOT or subprocess.run([*argv[:8], "true"], capture_output=True).returncode:
+        pytest.skip("pids cannot be chosen here")
+    return argv
+
+
+def python_of(workload):
+    """The Python of a workload, with its packages."""
     sys.path.append(str(support.ROOT / "tools"))
     import workloads
 
     try:
-        return workloads.prepare("pandas", support.PYTHON)["python"]
+        return workloads.prepare(workload, support.PYTHON)["python"]
     except workloads.Unavailable as reason:
         pytest.skip(str(reason))
+
+
+def with_numpy():
+    """A Python that has numpy."""
+    return python_of("pandas")
 
 
 PROGRAMS = {
@@ -229,6 +260,31 @@ def test_no_value_comes_twice(tmp_path, name):
             assert value not in values, f"{source} of thaw {index} repeats {values[value]}"
             values[value] = f"{source} of thaw {index}"
     assert name.endswith("seeded") or len(values) >= 9 * THAWS
+
+
+IN_BOOT = {
+    "python": (PYTHON, lambda: support.PYTHON),
+    "cryptography": (CRYPTOGRAPHY, lambda: python_of("cryptography")),
+    "ruby": (RUBY, lambda: support.RUBY),
+}
+
+
+@pytest.mark.parametrize("name", IN_BOOT)
+def test_not_even_with_the_pid_of_the_boot(tmp_path, name):
+    """What tells a fork by its pid takes such a thaw for the process that booted."""
+    text, interpreter = IN_BOOT[name]
+    program = Program(tmp_path, text, interpreter())
+    pid_file = tmp_path / "pid"
+    source = tmp_path / ("app.rb" if program.is_ruby else "app.py")
+    tell = "File.write(%r, Process.pid)" if program.is_ruby else "open(%r, 'w').write(str(os.getpid()))"
+    source.write_text(text + "\n" + tell % str(pid_file) + "\n")
+    image = program.frozen()
+    pid = int(pid_file.read_text())
+    argv = in_pid_namespace_as(pid, program.asked(image, ASK_RUBY if program.is_ruby else ASK_PYTHON))
+    answers = [json.loads(support.thawed(argv, env=program.env).out) for _ in range(8)]
+    assert {answer[0] for answer in answers} == {pid}
+    for source in answers[0][1]:
+        assert len({answer[1][source] for answer in answers}) == len(answers), source
 
 
 OWN_SEED = """
