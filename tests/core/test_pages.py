@@ -34,6 +34,8 @@ def test_a_flipped_bit_where_the_image_asks_for_a_check(checked_image, tmp_path,
     assert "the data pages" in result.err, result
     verify = support.run([support.SNAPBOOT, "verify", image])
     assert verify.status == 1 and "data pages" in verify.err, verify
+    why = support.run([support.SNAPBOOT, "inspect", "--why", image], log=False)
+    assert why.status == 1 and "data pages" in why.out, why
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 1])
@@ -48,6 +50,21 @@ def test_whole_images_pass_the_check(checked_image, python_image):
     assert support.thawed([checked_image, *ASK]).out == "right\n"
     for value in ("1", "0", ""):
         assert support.thawed([python_image, *ASK], env=support.environment(SNAPBOOT_VERIFY=value)).out == "right\n"
+
+
+def test_an_image_that_checks_was_rehearsed_as_others_are(checked_image):
+    assert len(ImageFile(support.read(checked_image)).rows("hot")) > 0
+
+
+def test_each_variant_is_checked(tmp_path):
+    image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--check-pages", "--variants", "2")
+    assert support.thawed([image, *ASK]).out == "right\n"
+    content = support.read(image)
+    content[ImageFile(content).head("pages_offset")] ^= 1
+    changed = support.write(tmp_path / "changed.img", content)
+    results = [support.run([changed, *ASK]) for _ in range(30)]
+    assert {result.out for result in results} == {"right\n"}
+    assert {result.fell_back for result in results} == {True, False}, "one variant is damaged, the other is not"
 
 
 def test_nobody_looks_who_is_not_asked(python_image, tmp_path):
