@@ -122,7 +122,9 @@ fn checked<T>(result: Result<T, Error>) -> Option<T> {
 fn check_command(command: &Command) {
     let strings: Vec<&[u8]> = std::iter::once(command.program()).chain(command.argv()).collect();
     assert!(command.argc() >= 1 && strings.len() == command.argc() + 1);
-    for string in strings {
+    let anchor = command.anchor();
+    assert!(anchor.is_none_or(|(index, path)| index < command.argc() && path[0] == b'/'));
+    for string in strings.into_iter().chain(anchor.map(|(_, path)| path)) {
         assert!(string.iter().position(|&byte| byte == 0) == Some(string.len() - 1));
     }
 }

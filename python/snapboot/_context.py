@@ -76,6 +76,8 @@ class Context:
         main = _arguments.parse(arguments[self.plan.main_index :])
         if main is None:
             raise _main.Fallback("the interpreter is asked for what it decides at its start, or cannot do")
+        if self.prepared is not None:
+            self.prepared = self.prepared.named(main.value)
         for number in self.environment.renew(environment):
             _signal.signal(number, _signal.SIG_IGN)
         self._renew_user_site()

@@ -42,10 +42,24 @@ class Prepared:
     """A script that was read and compiled before the freeze. filename and code, and whether it is a folder or archive."""
 
     def __init__(self, given, script):
+        self.script = script
         self.filename = script_name(given, script)
         self.is_package = importer_of(script) is not None
         self.source = None if self.is_package else _plan.read_file(_plan.encode(script))
         self.code = None if self.is_package else self._compile()
+
+    def named(self, given):
+        """The same script by the name that a thaw gives it, which is another one outside the directory of the freeze. Raises
+        Fallback."""
+        name = script_name(given, self.script)
+        if name == self.filename:
+            return self
+        if self.is_package:
+            raise Fallback("the program is a folder or archive, and its path led there from another directory")
+        try:
+            return Prepared(given, self.script)
+        except OSError:
+            raise Fallback(CANNOT_COMPILE % "OSError") from None
 
     def _compile(self):
         # A warning must show at each start, so what warns is compiled at each start.

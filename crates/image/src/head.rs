@@ -33,7 +33,7 @@ record! {
         pub magic: [u8; 8],
         /// [`VERSION`].
         pub version: u32,
-        /// Number of strings of the command: the program to execute, then its argv.
+        /// Number of strings of the command: the program to execute, the anchor, then its argv.
         pub command_count: u32,
         /// Bytes of the command's strings, each with its NUL.
         pub command_size: u64,
@@ -126,7 +126,7 @@ impl Head {
     /// Completes the heads of all variants (at least 1, at most [`MOST_VARIANTS`]): magic, version, the command's fields and the
     /// checksum. Writes them and the command into `room` ([`HEAD_ROOM`] bytes), ready to be stored at [`HEAD_OFFSET`].
     ///
-    /// `command` is the program to execute followed by its argv.
+    /// `command` is the program to execute, the anchor (see [`Command::anchor`]), and the argv.
     pub fn write<'a>(variants: &[Head], command: impl Iterator<Item = &'a [u8]>, room: &mut [u8]) -> Result<(), Error> {
         let mut end = COMMAND_OFFSET;
         let mut needed = 0;
@@ -192,27 +192,45 @@ impl<'a> Command<'a> {
             return Err(Error::Damaged { what: "command" });
         }
         let count = strings.iter().filter(|&&byte| byte == 0).count();
-        if count != head.command_count as usize || count < 2 {
+        if count != head.command_count as usize || count < 3 {
             return Err(Error::OutOfRange {
                 what: "the number of strings of the command",
                 value: head.command_count.into(),
             });
         }
-        Ok(Command { strings, count })
+        let command = Command { strings, count };
+        if command.words().nth(1) != Some(b"\0") && command.anchor().is_none() {
+            return Err(Error::Damaged { what: "command" });
+        }
+        Ok(command)
     }
 
     /// The program to execute, with the NUL that ends it.
     pub fn program(&self) -> &'a [u8] {
-        self.strings.split_inclusive(|&byte| byte == 0).next().unwrap_or(b"\0")
+        self.words().next().unwrap_or(b"\0")
+    }
+
+    /// The index in argv of a script that was named by a relative path, and its absolute path with the NUL that ends it. In the
+    /// strings `INDEX=PATH`; an empty string stands for none.
+    pub fn anchor(&self) -> Option<(usize, &'a [u8])> {
+        let anchor = self.words().nth(1)?;
+        let equals = anchor.iter().position(|&byte| byte == b'=')?;
+        let index = core::str::from_utf8(&anchor[..equals]).ok()?.parse().ok()?;
+        let path = &anchor[equals + 1..];
+        (index < self.argc() && path.starts_with(b"/")).then_some((index, path))
     }
 
     /// The argv of the command, each string with the NUL that ends it.
     pub fn argv(&self) -> impl Iterator<Item = &'a [u8]> {
-        self.strings.split_inclusive(|&byte| byte == 0).skip(1)
+        self.words().skip(2)
     }
 
     /// Number of argv entries.
     pub fn argc(&self) -> usize {
-        self.count - 1
+        self.count - 2
+    }
+
+    fn words(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.strings.split_inclusive(|&byte| byte == 0)
     }
 }

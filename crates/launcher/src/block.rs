@@ -76,10 +76,28 @@ pub struct Block {
     note_size: u64,
 }
 
+/// Whether the script that the command names by a relative path is not found by it from here, or is another one. When it is not
+/// where it was either, the relative path is as good.
+fn leads_elsewhere(opened: &Opened, index: usize, path: &[u8]) -> bool {
+    let named = opened.command.argv().nth(index).unwrap_or(b"\0");
+    match (sys::stat(None, named), sys::stat(None, path)) {
+        (Ok(named), Ok(script)) => (named.device, named.inode) != (script.device, script.inode),
+        (Err(_), Ok(_)) => true,
+        (_, Err(_)) => false,
+    }
+}
+
 impl Block {
     /// Copies the command's argv followed by the arguments that the image was given, and the environment.
     pub fn build(start: &Start, opened: &Opened) -> Result<Block, Errno> {
-        let arguments = || opened.command.argv().chain(start.arguments().skip(opened.own_arguments));
+        let moved = opened.command.anchor().filter(|(index, path)| leads_elsewhere(opened, *index, path));
+        let command = || {
+            opened.command.argv().enumerate().map(move |(index, word)| match moved {
+                Some((script, path)) if script == index => path,
+                _ => word,
+            })
+        };
+        let arguments = || command().chain(start.arguments().skip(opened.own_arguments));
         let measure = |sizes: (usize, usize), string: &[u8]| (sizes.0 + 1, sizes.1 + string.len());
         let (argc, argv_size) = arguments().fold((0, 0), measure);
         let (envc, environment_size) = start.environment().fold((0, 0), measure);

@@ -102,6 +102,8 @@ pub struct Status {
     pub ctime: i64,
     pub owner: u32,
     pub mode: u32,
+    pub device: u64,
+    pub inode: u64,
 }
 
 fn status(number: u32, arguments: [usize; 4], place: usize) -> Result<Status> {
@@ -120,6 +122,8 @@ fn status(number: u32, arguments: [usize; 4], place: usize) -> Result<Status> {
         ctime: ns(stat.st_ctime, stat.st_ctime_nsec),
         owner: stat.st_uid,
         mode: stat.st_mode,
+        device: stat.st_dev,
+        inode: stat.st_ino,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Starts the runtime with the freezer inside, and waits until the image is written or refused.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -183,16 +183,28 @@ fn fill_descriptors(command: &mut Command) -> io::Result<()> {
     Ok(())
 }
 
-/// The program and argv that the fallback executes.
+/// The program, anchor and argv that the fallback executes.
 ///
-/// CPython looks for its library from argv[0], and in PATH when that has no slash; PATH may be another one later. So the
-/// fallback gives it the path that was found now.
+/// CPython looks for its library from argv[0], and in PATH when that has no slash; PATH and the directory may be others later.
+/// So the fallback gives it the path that was found now. The anchor makes an image work from anywhere, though its script was
+/// named by a relative path: where that leads elsewhere, the launcher takes the absolute one.
 pub fn fallback_command(runtime: &Runtime, main: &Main) -> Vec<OsString> {
     let program = runtime.program.clone().into_os_string();
-    let has_slash = |name: &OsStr| name.as_encoded_bytes().contains(&b'/');
     let first = match runtime.language {
-        Language::Python if !has_slash(&main.argv[0]) => program.clone(),
+        Language::Python if !Path::new(&main.argv[0]).is_absolute() => program.clone(),
         _ => main.argv[0].clone(),
     };
-    [program, first].into_iter().chain(main.argv.iter().skip(1).cloned()).collect()
+    let anchor = anchor(main).unwrap_or_default();
+    [program, anchor, first].into_iter().chain(main.argv.iter().skip(1).cloned()).collect()
+}
+
+/// None for an absolute path, and for a script that was found in PATH.
+fn anchor(main: &Main) -> Option<OsString> {
+    let (script, named) = (main.script.as_ref()?, Path::new(main.argv.get(main.index)?));
+    if named.is_absolute() || std::path::absolute(named).ok()? != *script {
+        return None;
+    }
+    let mut anchor = OsString::from(format!("{}=", main.index));
+    anchor.push(script);
+    Some(anchor)
 }

@@ -8,7 +8,7 @@ use crate::{
     VARIANTS_OFFSET, VERSION,
 };
 
-const COMMAND: [&[u8]; 3] = [b"/usr/bin/python3", b"python3", b"-I"];
+const COMMAND: [&[u8]; 4] = [b"/usr/bin/python3", b"1=/a/b", b"python3", b"-I"];
 const FIRST: u64 = (HEAD_OFFSET + HEAD_ROOM) as u64;
 
 /// Two data pages and some tables right behind the head.
@@ -52,6 +52,7 @@ fn what_is_written_is_read_back() {
     assert_eq!(command.program(), b"/usr/bin/python3\0");
     assert_eq!(command.argv().collect::<Vec<_>>(), [&b"python3\0"[..], b"-I\0"]);
     assert_eq!(command.argc(), 2);
+    assert_eq!(command.anchor(), Some((1, &b"/a/b\0"[..])));
 }
 
 #[test]
@@ -59,8 +60,8 @@ fn every_variant_has_a_head_of_its_own() {
     let head = |number: u64| Head { pages_size: PAGE * (1 + number % 2), tables_sum: number, ..good() };
     let heads: Vec<Head> = (0..MOST_VARIANTS.into()).map(head).collect();
     let mut room = vec![0; HEAD_ROOM];
-    let longest = vec![b'x'; VARIANTS_OFFSET - COMMAND_OFFSET - 4];
-    Head::write(&heads, [&b"/p"[..], &longest].into_iter(), &mut room).unwrap();
+    let longest = vec![b'x'; VARIANTS_OFFSET - COMMAND_OFFSET - 5];
+    Head::write(&heads, [&b"/p"[..], b"", &longest].into_iter(), &mut room).unwrap();
     for number in 0..MOST_VARIANTS {
         let parsed = Head::parse_variant(number, &room, good().file_size).unwrap();
         assert_eq!((parsed.tables_sum, parsed.variants), (number.into(), MOST_VARIANTS));
@@ -172,12 +173,23 @@ fn a_command_has_a_program_and_an_argv_whose_strings_end() {
         let (room, head) = with(count, strings);
         Command::parse(&room, &head).map(|command| command.argc())
     };
-    assert_eq!(parse(2, b"/p\0p\0"), Ok(1));
-    assert!(matches!(parse(1, b"/p\0"), Err(Error::OutOfRange { .. })), "a program without argv");
-    assert!(matches!(parse(3, b"/p\0p\0"), Err(Error::OutOfRange { .. })), "another number of strings");
-    assert_eq!(parse(2, b"/p\0p"), Err(Error::Damaged { what: "command" }), "no NUL at the end");
+    assert_eq!(parse(3, b"/p\0\0p\0"), Ok(1));
+    assert!(matches!(parse(2, b"/p\0\0"), Err(Error::OutOfRange { .. })), "a program without argv");
+    assert!(matches!(parse(4, b"/p\0\0p\0"), Err(Error::OutOfRange { .. })), "another number of strings");
+    assert_eq!(parse(3, b"/p\0\0p"), Err(Error::Damaged { what: "command" }), "no NUL at the end");
+    assert_eq!(parse(4, b"/p\x001=/s\0p\0s\0"), Ok(2));
+    for wrong in [
+        &b"/p\x002=/s\0p\0s\0"[..],
+        b"/p\x001=s\0p\0s\0",
+        b"/p\x001\0p\0s\0",
+        b"/p\0=/s\0p\0s\0",
+        b"/p\0x=/s\0p\0s\0",
+        b"/p\0-1=/s\0p\0s\0",
+    ] {
+        assert_eq!(parse(4, wrong), Err(Error::Damaged { what: "command" }), "{}", wrong.escape_ascii());
+    }
     assert_eq!(parse(0, b""), Err(Error::Damaged { what: "command" }));
-    let (room, head) = with(2, b"/p\0p\0");
+    let (room, head) = with(3, b"/p\0\0p\0");
     for size in [HEAD_ROOM as u64, u64::MAX] {
         let head = Head { command_size: size, ..head };
         assert!(matches!(Command::parse(&room, &head), Err(Error::OutOfRange { .. })));
@@ -189,13 +201,13 @@ fn a_command_has_a_program_and_an_argv_whose_strings_end() {
 #[test]
 fn a_command_fills_the_room_to_the_last_byte_and_no_further() {
     let room_for_strings = VARIANTS_OFFSET - COMMAND_OFFSET;
-    let longest = vec![b'x'; room_for_strings - b"/p\0\0".len()];
+    let longest = vec![b'x'; room_for_strings - b"/p\0\0\0".len()];
     let mut room = vec![0; HEAD_ROOM];
-    Head::write(&[good()], [&b"/p"[..], &longest].into_iter(), &mut room).unwrap();
+    Head::write(&[good()], [&b"/p"[..], b"", &longest].into_iter(), &mut room).unwrap();
     let head = Head::parse(&room, good().file_size).unwrap();
     assert_eq!(Command::parse(&room, &head).unwrap().argv().next().unwrap().len(), longest.len() + 1);
     let longer = vec![b'x'; longest.len() + 1];
-    let error = Head::write(&[good()], [&b"/p"[..], &longer].into_iter(), &mut room);
+    let error = Head::write(&[good()], [&b"/p"[..], b"", &longer].into_iter(), &mut room);
     assert_eq!(error, Err(Error::CommandTooLong { length: room_for_strings + 1 }));
 }
 

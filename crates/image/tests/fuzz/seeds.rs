@@ -99,10 +99,10 @@ pub fn all() -> Vec<Seed> {
     let long = vec![b'x'; 2000];
     let (before, behind) = ((image::HEAD_OFFSET + image::HEAD_ROOM) as u64, PAGES.0 + PAGES.1);
     vec![
-        Seed::new(&[b"/bin/a", b"a"], behind, rows(0)),
-        Seed::new(&[b"/usr/bin/python3", b"python3", b"-I", b""], before, rows(1)),
-        Seed::new(&[b"/usr/bin/ruby", b"ruby", &long], behind, rows(2)),
-        Seed::new(&[b"/usr/bin/ruby", b"ruby"], before, rows(8)),
+        Seed::new(&[b"/bin/a", b"", b"a"], behind, rows(0)),
+        Seed::new(&[b"/usr/bin/python3", b"1=/a.py", b"python3", b"a.py", b""], before, rows(1)),
+        Seed::new(&[b"/usr/bin/ruby", b"", b"ruby", &long], behind, rows(2)),
+        Seed::new(&[b"/usr/bin/ruby", b"", b"ruby"], before, rows(8)),
     ]
 }
 

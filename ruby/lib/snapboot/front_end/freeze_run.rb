@@ -60,7 +60,7 @@ class FreezeRun
     return at_exit { default_freeze_point } if @plan.main == :script && File.zero?(@plan.value("script"))
 
     @script = MainScript.new
-    @script.prepare_exchange unless @plan.main == :script
+    @plan.main == :script ? @script.prepare_renaming : @script.prepare_exchange
     @script.before_parse { default_freeze_point }
   rescue MainScript::NotFound => e
     @report.user_mistake("cannot take over the main script: #{e.message}. " \
@@ -184,6 +184,7 @@ class FreezeRun
   # After the thaw: lets Ruby run what the new command line says.
   def run_main
     if @plan.main == :script
+      name_script(@context.main_words.first) if @script
       @context.refresh_arguments(@context.main_words.drop(1))
       return after_thaw
     end
@@ -195,6 +196,13 @@ class FreezeRun
     @context.refresh_arguments(command.arguments)
     after_thaw
     apply_options(command)
+  end
+
+  # In another directory the launcher names the script by its absolute path.
+  def name_script(name)
+    return @script.keep_name if name == @plan.list("argv")[@plan.main_index]
+
+    @context.fall_back("the script cannot be given its absolute path") unless @script.take_path(name)
   end
 
   def preloaded?

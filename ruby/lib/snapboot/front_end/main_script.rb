@@ -18,6 +18,7 @@ class MainScript
   STRING_TYPE = 0x05
   TYPE_MASK = 0x1f
   FROZEN_FLAG = 1 << 11
+  INTERNED_FLAG = 1 << 29
   # A text pushed back must fit into the buffer of the stream.
   LARGEST_PUSHBACK = 8192
   LARGEST_PIPE = 1 << 20
@@ -59,13 +60,24 @@ class MainScript
   def prepare_exchange
     # Nothing but what is pushed back will be parsed, and an image does not depend on this installation's files.
     @stream.reopen(File::NULL)
-    names = ObjectSpace.each_object(String).select do |text|
-      text.frozen? && text.encoding == Encoding.find("locale") && text == @path
-    end
-    raise NotFound, "#{names.size} strings hold its name" unless names.size == 1
+    find_name
+  end
 
-    @name = names.first
-    thaw_string(@name)
+  # Makes the name of the script exchangeable; to be called while freezing. Without that it keeps its name or falls back.
+  def prepare_renaming
+    find_name unless @path.start_with?("/")
+  rescue NotFound
+    @name = nil
+  end
+
+  # Has the script run under the name that it was frozen with.
+  def keep_name
+    @name&.freeze
+  end
+
+  # Has the script run under its absolute path, where the relative one leads elsewhere. False when it cannot.
+  def take_path(path)
+    !@name.nil? && run_file(path)
   end
 
   # Runs +code+ as `ruby -e` does. False when it cannot.
@@ -113,6 +125,18 @@ class MainScript
   end
 
   private
+
+  # Finds the string that Ruby takes the script's name from. Of a short name Ruby has an interned copy too. Raises NotFound.
+  def find_name
+    names = ObjectSpace.each_object(String).select do |text|
+      text.frozen? && text.encoding == Encoding.find("locale") && text == @path
+    end
+    names.reject! { |text| with_flags(text) { |flags| flags & INTERNED_FLAG != 0 } } if names.size > 1
+    raise NotFound, "#{names.size} strings hold its name" unless names.size == 1
+
+    @name = names.first
+    thaw_string(@name)
+  end
 
   def stand_in(file)
     @stream = file
@@ -202,14 +226,18 @@ class MainScript
   # Ruby has no way to change a frozen string, which the name is. This happens in the process that is being frozen, to one
   # string that nothing but Ruby's main function knows, after making sure that the header is what it has to be.
   def thaw_string(string)
-    address = Kernel.instance_method(:to_s).bind_call(string)[/0x\h+/].hex
-    File.open("/proc/self/mem", "r+b") do |memory|
-      flags = memory.pread(8, address).unpack1("Q")
+    with_flags(string) do |flags, memory, address|
       raise NotFound, "its name is not laid out as expected" unless
         flags & TYPE_MASK == STRING_TYPE && flags & FROZEN_FLAG == FROZEN_FLAG
 
       memory.pwrite([flags & ~FROZEN_FLAG].pack("Q"), address)
     end
     raise NotFound, "its name stays frozen" if string.frozen?
+  end
+
+  # Yields the header of a string, the file that is this process' memory, and the address.
+  def with_flags(string)
+    address = Kernel.instance_method(:to_s).bind_call(string)[/0x\h+/].hex
+    File.open("/proc/self/mem", "r+b") { |memory| yield memory.pread(8, address).unpack1("Q"), memory, address }
   end
 end
