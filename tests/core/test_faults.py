@@ -175,13 +175,14 @@ cp "$2" /mnt/app.img
 dd if=/dev/zero of=/mnt/fill bs=4096 2>/dev/null || true
 shift 2
 "$@"
+ls -A /mnt
 "$@"
 ls -A /mnt
 """
 
 
 def on_a_full_disk(program):
-    """What two starts of an image on a full disk print, and the listing of that disk afterwards."""
+    """What two starts of an image on a full disk print, and the listing of that disk after each."""
     folder, image, env, _ = program
     size = str(image.stat().st_size + (64 << 10))
     argv = support.in_mount_namespace(FULL_THAW, size, os.fspath(image), "/mnt/app.img", *ASK)
@@ -193,7 +194,7 @@ def test_a_thaw_on_a_full_disk(program):
     folder, image, _, _ = program
     os.utime(folder / "helper.py")
     result = on_a_full_disk(program)
-    assert result.out == "1\n1\napp.img\nfill\n" and not result.fell_back, result
+    assert result.out == "1\napp.img\nfill\n" * 2 and not result.fell_back, result
 
 
 @pytest.mark.fault("the disk is full when a thaw is to be counted", "the thaw, where the count still fits, or the ordinary start")
@@ -201,7 +202,7 @@ def test_a_counted_thaw_on_a_full_disk(program):
     folder, image, env, _ = program
     support.frozen(image, [support.PYTHON], "--preload", "helper", "--max-thaws", "5", env=env)
     result = on_a_full_disk(program)
-    assert result.out == "1\n1\napp.img\napp.img.thaws\nfill\n" and result.status == 0, result
+    assert result.out == "1\napp.img\napp.img.thaws\nfill\n" * 2 and result.status == 0, result
 
 
 @pytest.mark.fault("freezes of one image at once, each killed at some point, and thaws meanwhile", "a whole image in every thaw")
