@@ -286,7 +286,9 @@ def test_a_copy_with_holes(image, tmp_path):
 
 def test_what_is_no_image_given_to_the_launcher(tmp_path):
     text = support.write(tmp_path / "text", b"not an image" * 3000)
-    for argument in (text, support.PYTHON, support.launcher(), tmp_path, tmp_path / "nothing", "/dev/null"):
+    os.mkfifo(tmp_path / "pipe")
+    others = (tmp_path, tmp_path / "nothing", tmp_path / "pipe", "/dev/null")
+    for argument in (text, support.PYTHON, support.launcher(), *others):
         result = support.run([support.launcher(), argument])
         assert result.status == 125 and result.err.startswith("snapboot: "), result
     result = support.run([support.launcher()])

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use image::{reserved, Command, Head, Record, HEAD_OFFSET, HEAD_ROOM};
-use linux_raw_sys::general::{O_CLOEXEC, O_RDONLY, PROT_READ};
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY, PROT_READ};
 
 use crate::fallback::Reason;
 use crate::start::Start;
@@ -39,7 +39,8 @@ impl Opened {
             let path = start.arguments().nth(1).ok_or(Reason::new(
                 "expected an image: run the image itself, or give the launcher an image as its first argument",
             ))?;
-            let file = sys::open(path, O_RDONLY | O_CLOEXEC)
+            // A pipe would wait for somebody who writes.
+            let file = sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
                 .map_err(|errno| Reason::new("cannot open the image").errno(errno))?;
             (head_of(file)?, 2, Ok(file))
         };
