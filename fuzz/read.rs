@@ -8,10 +8,10 @@ use std::fmt::Write;
 use image::validate::{self, ADDRESS_END, MOST_DESCRIPTORS};
 use image::x86_64::Registers;
 use image::{
-    checksum, mapping_kind, policy, reserved, settings_flag, Command, CpuLeaf, Descriptor, Entry, Error, Head,
-    HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section, Settings, SignalAction, Tables,
-    TablesWriter, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES,
-    MOST_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    checksum, mapping_kind, policy, reserved, settings_flag, Answers, Command, CpuLeaf, Descriptor, Directory, Entry,
+    Error, Head, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section, Settings,
+    SignalAction, Tables, TablesWriter, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM,
+    MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
 /// How far the bytes got.
@@ -74,6 +74,7 @@ pub fn read(data: &[u8]) -> Reached {
         }
     }
     any_record(data);
+    answers(data);
     reached
 }
 
@@ -138,6 +139,8 @@ fn check_head(head: &Head, file_size: u64) {
     let (pages, tables) = (wide(head.pages_offset), wide(head.tables_offset));
     let (pages_end, tables_end) = (pages + wide(head.pages_size), tables + wide(head.tables_size));
     assert!(pages_end <= tables || tables_end <= pages);
+    assert!(head.answers_size == 0 || wide(head.answers_offset) + wide(head.answers_size) <= wide(head.file_size));
+    assert!(head.answers_size <= MOST_ANSWERS);
     assert!(pages_end <= wide(head.file_size) && tables_end <= wide(head.file_size));
 }
 
@@ -173,6 +176,7 @@ fn inspect(tables: &Tables) {
     rows(tables, Section::Descriptors, |row: &Descriptor| [row.path]);
     rows(tables, Section::Signals, |_: &SignalAction| []);
     rows(tables, Section::Inputs, |row: &Input| [row.path]);
+    rows(tables, Section::Directories, |row: &Directory| [row.path]);
     rows(tables, Section::Variables, |row: &Variable| [row.name]);
     rows(tables, Section::Patterns, |row: &Item| [row.text]);
     rows(tables, Section::Guards, |row: &Item| [row.text]);
@@ -256,6 +260,12 @@ fn check_rows(tables: &Tables, head: &Head) {
     for row in tables.rows::<HotRange>(Section::Hot).unwrap() {
         assert!(row.start <= row.end && row.end <= ADDRESS_END && is_outside(row.start, row.end));
     }
+    let directories = tables.rows::<Directory>(Section::Directories).unwrap();
+    let inputs: u64 = directories.clone().map(|row| u64::from(row.inputs)).sum();
+    assert!(inputs == tables.rows::<Input>(Section::Inputs).unwrap().len() as u64);
+    assert!(directories
+        .clone()
+        .all(|row| { u128::from(row.answers_offset) + u128::from(row.answers_size) <= u128::from(head.answers_size) }));
     for row in tables.rows::<TouchedRange>(Section::Touched).unwrap() {
         assert!(is_in_pages(head, row.offset, row.size));
     }
@@ -280,6 +290,15 @@ fn is_outside(start: u64, end: u64) -> bool {
 fn is_in_pages(head: &Head, offset: u64, size: u64) -> bool {
     let end = u128::from(offset) + u128::from(size);
     offset >= head.pages_offset && end <= u128::from(head.pages_offset) + u128::from(head.pages_size)
+}
+
+/// Any bytes as the answers of a directory, with a checksum that is right: each name is whole and has its NUL.
+fn answers(data: &[u8]) {
+    let Some(mut answers) = checked(Answers::parse(data, checksum(data))) else { return };
+    while let Some(Some(answer)) = checked(answers.next()) {
+        let (last, name) = answer.name.split_last().unwrap();
+        assert!(*last == 0 && name == answer.bare_name() && !name.contains(&0) && !answer.value.contains(&0));
+    }
 }
 
 /// Records that are read outside of sections, from any bytes.

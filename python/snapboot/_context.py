@@ -4,7 +4,7 @@ import _signal
 import posix
 import sys
 
-from . import _arguments, _entropy, _environment, _main, _plan, _process, _search_path, _streams
+from . import _arguments, _entropy, _environment, _importers, _main, _plan, _process, _search_path, _streams
 
 
 class Context:
@@ -40,11 +40,22 @@ class Context:
         self._set_arguments(main, plan.argv)
         return main
 
-    def settle(self, seeding):
+    def own_folder(self):
+        """The folder of the entry of `sys.path` that every thaw computes anew, if nothing else in the path leads there; or None."""
+        if self.path_entry is None or self.prepared is not None:
+            return None
+        folder = _importers.folder_of(self.path_entry)
+        return None if any(_importers.folder_of(path) == folder for path in sys.path if path is not self.path_entry) else folder
+
+    def settle(self, seeding, importers):
         """Notes how the program has left things. To be called right before the freeze.
 
-        seeding: the _seeding.Seeding that has seen it boot.
+        seeding: the _seeding.Seeding that has seen it boot. importers: the Importers that have.
         """
+        self.asked, self.asked_folder = {}, None
+        if self.path_entry is not None and self.prepared is None:
+            self.asked_folder = _importers.folder_of(self.path_entry)
+            self.asked = importers.asked_in(self.asked_folder)
         self.environment.settle()
         self.streams.settle()
         self.entropy = _entropy.Entropy(seeding)
@@ -138,6 +149,7 @@ class Context:
             name = _main.script_name(main.value, None)
             if _search_path.importer_of(name) is not None:
                 entry = name
+        self._check_shadows(entry)
         old = self.path_entry
         if entry == old:
             return
@@ -148,6 +160,19 @@ class Context:
                 return
         if old is None:
             path.insert(0, entry)
+
+    def _check_shadows(self, entry):
+        """Raises Fallback when the folder of the new entry has a module that would have come before one that is loaded."""
+        if entry is None or not self.asked:
+            return
+        try:
+            folder = _importers.folder_of(entry)
+            found = _importers.shadows(folder, self.asked, folder == self.asked_folder)
+        except OSError:
+            importer = _search_path.importer_of(entry)
+            found = next((name for name in self.asked if importer is not None and importer.find_spec(name)), None)
+        if found is not None:
+            raise _main.Fallback("stale: %s in the folder of the program would be found first" % found)
 
     def _renew_user_site(self):
         """The per-user site-packages follow HOME, which may be another one now."""

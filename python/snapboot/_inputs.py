@@ -1,11 +1,12 @@
-"""Which files the boot of this interpreter depended on."""
+"""Which files this interpreter has loaded."""
 
 import posix
 import sys
 
 
 def loaded_files(script):
-    """The absolute paths of all sources, extension modules and settings that were loaded, without repetition.
+    """The absolute paths of all sources and extension modules that were loaded, without repetition. What else was read, `snapboot
+    freeze` sees from outside.
 
     script: the path of the main script, or None.
     """
@@ -13,8 +14,6 @@ def loaded_files(script):
     for module in list(sys.modules.values()):
         for path in _files_of(module):
             files[path] = None
-    for path in _settings():
-        files[path] = None
     return [path for path in files if path.startswith("/") and _is_file(path)]
 
 
@@ -31,26 +30,6 @@ def _files_of(module):
     for path in candidates:
         if type(path) is str:
             yield path if path.startswith("/") else posix.getcwd() + "/" + path
-
-
-def _settings():
-    """pyvenv.cfg, and the .pth files that `site` has read."""
-    if sys.prefix != sys.base_prefix:
-        yield sys.prefix + "/pyvenv.cfg"
-    site = sys.modules.get("site")
-    if site is None or sys.flags.no_site:
-        return
-    folders = site.getsitepackages()
-    if site.ENABLE_USER_SITE:
-        folders.append(site.USER_SITE)
-    for folder in folders:
-        try:
-            names = posix.listdir(folder)
-        except OSError:
-            continue
-        for name in sorted(names):
-            if name.endswith(".pth"):
-                yield folder + "/" + name
 
 
 def _is_file(path):

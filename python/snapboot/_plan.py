@@ -43,13 +43,17 @@ class Report:
 
     def write(self, folder):
         """Writes `report` into the control directory. Raises OSError."""
-        lines = [key.encode() + b"=" + encode(value).replace(b"\0", b"") + b"\0" for key, value in self.entries]
-        write_file(folder + b"/report", b"".join(lines))
+        write_file(folder + b"/report", to_bytes(self.entries))
 
 
 def read_plan(folder):
     """Reads `plan` in the control directory (bytes). Raises OSError, or KeyError for a plan without a needed key."""
     return Plan(folder, read_file(folder + b"/plan").split(b"\0")[:-1])
+
+
+def to_bytes(entries):
+    """Entries, as pairs of key and value, as they stand in a file."""
+    return b"".join([key.encode() + b"=" + encode(value).replace(b"\0", b"") + b"\0" for key, value in entries])
 
 
 def read_file(path):

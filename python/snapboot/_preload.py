@@ -33,29 +33,34 @@ def _explain(name, missing):
     )
 
 
-def load_imports(imports, package, folder):
+def load_imports(imports, package, folder, importers):
     """Imports what the main part imports first, as far as that goes unnoticed.
 
-    imports: a list of Import. package: what relative ones are relative to. folder: the control directory (bytes).
+    imports: a list of Import. package: what relative ones are relative to. folder: the control directory (bytes). importers: the
+    Importers that watch.
 
     The rest is left to the program's own run from the first one on that fails, writes something or ends the process: that
     must happen at each start. Which one that is, a child finds out, so that this process stays clean.
     """
     if imports:
-        for one, good in zip(imports, _rehearse(imports, package, folder)):
+        for one, good in zip(imports, _rehearse(imports, package, folder, importers)):
             if good:
                 one.run(package)
 
 
-def _rehearse(imports, package, folder):
+def _rehearse(imports, package, folder, importers):
     """Has a child run the imports. Returns, for those it got through without a word, whether they succeeded."""
     passed, tell = posix.pipe()
     child = fork()
     if not child:
+        importers.forget_lists()
         try:
             _rehearse_in_child(imports, package, folder, tell)
         finally:
-            posix._exit(0)
+            try:
+                importers.add_to(folder + b"/asked")
+            finally:
+                posix._exit(0)
     posix.close(tell)
     posix.waitpid(child, 0)
     # A process that an import started may hold the other end for ever: take what is there.

@@ -11,6 +11,7 @@ from . import (
     _exit,
     _fork,
     _hooks,
+    _importers,
     _imports,
     _inputs,
     _main,
@@ -37,6 +38,7 @@ class Freeze:
         self.seeding = _seeding.Seeding()
         self.context = _context.Context()
         self.exit = _exit.Exit()
+        self.importers = _importers.Importers()
         self.report = _plan.Report()
         self.folder = self.context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
         self.plan = _plan.read_plan(self.folder)
@@ -58,7 +60,7 @@ class Freeze:
             _preload.load_preloads(self.plan.preload)
             source, package = self._source_of(main)
             if source is not None:
-                _preload.load_imports(_imports.leading_imports(source), package, self.folder)
+                _preload.load_imports(_imports.leading_imports(source), package, self.folder, self.importers)
         except _preload.UnknownPreload as error:
             self._end(_fork.USER_MISTAKE, str(error))
         except BaseException as error:
@@ -103,7 +105,8 @@ class Freeze:
         except BaseException as error:
             self._raised(error)
         self.mute.end()
-        self.context.settle(self.seeding)
+        self.importers.stop()
+        self.context.settle(self.seeding, self.importers)
         self.seeding = None
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
         for name in self.plan.preload:
@@ -112,6 +115,9 @@ class Freeze:
             self.report.add("warning", warning)
         for path in _inputs.loaded_files(self.plan.script):
             self.report.add("loaded", path)
+        for key, value in self.importers.entries(self.context.own_folder()):
+            self.report.add(key, value)
+        self.importers = None
         if self.origins is not None:
             for origin in self.origins.found():
                 self.report.add("fd_origin", origin)

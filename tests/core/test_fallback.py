@@ -82,7 +82,7 @@ def test_a_source_that_became_a_directory(program, image):
     (folder / "helper.py").mkdir()
     (folder / "helper").mkdir()
     (folder / "helper/__init__.py").write_text("ANSWER = 'package'")
-    stale([image, *ASK], env, "package", "stale", f"{folder}/helper.py")
+    stale([image, *ASK], env, "package", "stale", f"{folder}/helper")
 
 
 def test_what_is_beside_the_sources_does_not_matter(program, image):

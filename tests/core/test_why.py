@@ -16,7 +16,7 @@ ASK = ["-c", "import helper; print(helper.ANSWER)"]
 def program(tmp_path):
     """A folder with a module that holds a file open, the environment that finds it, and an image of it."""
     (tmp_path / "data.txt").write_text("data")
-    (tmp_path / "helper.py").write_text("ANSWER = 'first!'\nOPEN = open(__file__[: -len('helper.py')] + 'data.txt')\n")
+    (tmp_path / "helper.py").write_text("ANSWER = 'first!'\nOPEN = open(__file__[: -len('helper.py')] + 'data.txt', 'r+')\n")
     time.sleep(0.05)
     env = support.environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
     image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--preload", "helper", env=env)

@@ -25,6 +25,7 @@ pub enum Subcommand {
     Check(Check),
     Time(Time),
     Confined(Confined),
+    Watched(Watched),
 }
 
 /// How files are checked.
@@ -246,4 +247,12 @@ pub struct Time {
 pub struct Confined {
     /// What to execute, without arguments.
     pub program: PathBuf,
+}
+
+/// What `snapboot freeze` starts: becomes the runtime once it is being watched.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct Watched {
+    /// The control directory of the freeze.
+    pub dir: PathBuf,
 }

@@ -29,6 +29,8 @@ pub struct Info {
     pub variables: Vec<String>,
     /// What the user should know about what was frozen.
     pub notes: Vec<String>,
+    /// Files of the kernel that the boot asked for (/proc, /sys, /dev): facts about the system, which are no inputs.
+    pub system: Vec<String>,
     /// What the front end wanted the user to know.
     pub warnings: Vec<String>,
 }

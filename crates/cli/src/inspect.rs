@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use image::{
-    descriptor_kind, mapping_kind, Descriptor, Input, Item, MappedFile, Mapping, Section, SignalAction, Tables,
-    Variable, NO_FILE,
+    descriptor_kind, mapping_kind, Descriptor, Directory, Input, Item, MappedFile, Mapping, Section, SignalAction,
+    Tables, Variable, NO_FILE,
 };
 use serde::Serialize;
 
+use crate::answers::Fact;
 use crate::arguments::Inspect;
 use crate::failure::{Failure, Result, REFUSED};
 use crate::human;
@@ -48,6 +49,7 @@ struct Contents {
     patterns: Vec<String>,
     compared: Vec<String>,
     inputs: Vec<FileShown>,
+    directories: Vec<DirectoryShown>,
     files: Vec<FileShown>,
     mappings: Vec<MappingShown>,
 }
@@ -93,6 +95,24 @@ struct FileShown {
     size: u64,
     mtime: i64,
     ctime: i64,
+}
+
+/// A directory of inputs: what it answered, by name.
+#[derive(Serialize)]
+struct DirectoryShown {
+    path: String,
+    mtime: i64,
+    ctime: i64,
+    inputs: u32,
+    answers: Vec<AnswerShown>,
+}
+
+#[derive(Serialize)]
+struct AnswerShown {
+    name: String,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    value: String,
 }
 
 #[derive(Serialize)]
@@ -177,6 +197,7 @@ impl Contents {
                 .rows::<Input>(Section::Inputs)?
                 .map(|input| file(input.path, input.size, input.mtime, input.ctime))
                 .collect::<Result<_>>()?,
+            directories: directories(image)?,
             files: files.iter().map(|it| file(it.path, it.size, it.mtime, it.ctime)).collect::<Result<_>>()?,
             mappings,
         })
@@ -195,7 +216,7 @@ impl Contents {
             ("command", command),
             ("preloads", list(&info.preloads)),
             ("CPU", info.cpu.clone()),
-            ("inputs", format!("{} loaded, {} mapped", human::count(self.inputs.len(), "file"), self.files.len())),
+            ("inputs", self.inputs_line()),
             ("compared", list(&self.compared)),
             ("guards", list(&self.guards)),
             ("limits", list(&self.limits)),
@@ -226,6 +247,16 @@ impl Contents {
     }
 }
 
+impl Contents {
+    fn inputs_line(&self) -> String {
+        let absent = |answer: &&AnswerShown| answer.kind == "absent";
+        let absent = self.directories.iter().flat_map(|directory| &directory.answers).filter(absent).count();
+        let files = human::count(self.inputs.len(), "file");
+        let (mapped, directories) = (self.files.len(), self.directories.len());
+        format!("{files}, {mapped} mapped, {absent} absent names in {directories} directories")
+    }
+}
+
 impl DescriptorShown {
     fn line(&self) -> String {
         if self.path.is_empty() {
@@ -238,6 +269,37 @@ impl DescriptorShown {
 
 fn share_row(name: &str, share: &Share) -> Vec<String> {
     vec![name.to_owned(), share.mappings.to_string(), human::size(share.size), human::size(share.in_image)]
+}
+
+fn directories(image: &Opened) -> Result<Vec<DirectoryShown>> {
+    let first = &image.variants[0];
+    let tables = first.tables();
+    let shown = |row: Directory| {
+        let answers = first.answers(&row)?.into_iter().map(|(name, fact)| AnswerShown {
+            name: name.to_string_lossy().into_owned(),
+            kind: answer_name(&fact),
+            value: String::from_utf8_lossy(fact.record().1).into_owned(),
+        });
+        Ok(DirectoryShown {
+            path: String::from_utf8_lossy(tables.text(row.path)?).into_owned(),
+            mtime: row.mtime,
+            ctime: row.ctime,
+            inputs: row.inputs,
+            answers: answers.collect(),
+        })
+    };
+    tables.rows::<Directory>(Section::Directories)?.map(shown).collect()
+}
+
+fn answer_name(fact: &Fact) -> &'static str {
+    match fact {
+        Fact::Absent | Fact::Below => "absent",
+        Fact::Directory => "directory",
+        Fact::Plain => "no symbolic link",
+        Fact::Link(_) => "symbolic link",
+        Fact::Special => "special file",
+        Fact::Listing(_) => "list of names",
+    }
 }
 
 fn descriptors(tables: &Tables<'_>) -> Result<Vec<DescriptorShown>> {

@@ -53,6 +53,12 @@ impl Installation {
         part(self.front_ends.join("ruby/lib/snapboot/freeze.rb"), "Ruby front end")
     }
 
+    /// Files and directories of which a booting process reads, and which are no part of the program.
+    pub fn own_files(&self) -> Vec<PathBuf> {
+        let front_end = |name: &str| self.front_ends.join(name);
+        vec![self.native.join(FREEZER), front_end("python/snapboot"), front_end("ruby/lib/snapboot")]
+    }
+
     /// What stands for the main script in a Ruby that has none while it is frozen.
     pub fn ruby_main_script(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/main.rb"), "Ruby front end")

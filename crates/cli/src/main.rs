@@ -1,6 +1,7 @@
 //! The `snapboot` command: one room for each subcommand.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod arguments;
 mod check;
 mod child;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Subcommand::Check(arguments) => check::main(&arguments),
         Subcommand::Time(arguments) => time::main(&arguments),
         Subcommand::Confined(arguments) => freeze::confined(&arguments),
+        Subcommand::Watched(arguments) => freeze::watched(&arguments),
     };
     match result {
         Ok(status) => ExitCode::from(status),

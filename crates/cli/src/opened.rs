@@ -1,12 +1,14 @@
 //! An image file opened for reading: head and tables, checked.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use image::{Command, ContentDigest, Head, Section, Settings, Tables, HEAD_OFFSET, HEAD_ROOM};
+use image::{Command, ContentDigest, Directory, Head, Section, Settings, Tables, HEAD_OFFSET, HEAD_ROOM};
 
+use crate::answers::Fact;
 use crate::failure::{Failure, Result};
 
 /// How much is read at a time (bytes).
@@ -30,6 +32,7 @@ pub struct Variant {
     /// Its head.
     pub head: Head,
     tables: Vec<u8>,
+    answers: Vec<u8>,
 }
 
 impl Variant {
@@ -42,7 +45,14 @@ impl Variant {
         let mut tables = vec![0; head.tables_size as usize];
         file.read_exact_at(&mut tables, head.tables_offset)?;
         let checked = Tables::parse(&tables, &head).and_then(|tables| image::validate::rows(&tables, &head));
-        Ok(checked.map(|()| Variant { head, tables }))
+        let mut answers = vec![0; head.answers_size as usize];
+        file.read_exact_at(&mut answers, head.answers_offset)?;
+        Ok(checked.map(|()| Variant { head, tables, answers }))
+    }
+
+    /// What a directory answered: names, sorted, and what is there of that name. Fails when it is damaged.
+    pub fn answers(&self, directory: &Directory) -> Result<Vec<(OsString, Fact)>> {
+        crate::answers::recorded(&self.answers, directory)
     }
 
     /// Its tables.

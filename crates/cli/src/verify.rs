@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use image::{Input, Item, MappedFile, Section, Tables, Variable};
+use image::{Directory, Input, Item, MappedFile, Section, Tables, Variable};
 
 use crate::arguments::Verify;
 use crate::failure::{Failure, Result};
@@ -14,7 +14,7 @@ use crate::page;
 pub fn main(arguments: &Verify) -> Result<u8> {
     let image = Opened::open(&arguments.image)?;
     let wrong = |what: String| Failure::failed(format!("{}: {what}", arguments.image.display()));
-    let (mut tables, mut pages) = (0, 0);
+    let (mut tables, mut answers, mut pages) = (0, 0, 0);
     for Variant { head, .. } in &image.variants {
         if image.size != head.file_size {
             return Err(wrong(format!(
@@ -23,9 +23,13 @@ pub fn main(arguments: &Verify) -> Result<u8> {
             )));
         }
         (tables, pages) = (tables + head.tables_size, pages + head.pages_size);
+        answers += head.answers_size;
     }
     for variant in &image.variants {
         check_texts(&variant.tables()).map_err(|error| wrong(format!("{error}.")))?;
+        for directory in variant.tables().rows::<Directory>(Section::Directories)? {
+            variant.answers(&directory).map_err(|error| wrong(error.message))?;
+        }
         let head = &variant.head;
         let digest = digest_pages(&image.file, head.pages_offset, head.pages_size)
             .map_err(|error| Failure::io("read", &arguments.image, &error))?;
@@ -36,9 +40,10 @@ pub fn main(arguments: &Verify) -> Result<u8> {
     }
     check_owner(&image).map_err(wrong)?;
     page::print(&format!(
-        "{}: whole (head, tables {}, data pages {})\n",
+        "{}: whole (head, tables {}, answers of directories {}, data pages {})\n",
         arguments.image.display(),
         human::size(tables),
+        human::size(answers),
         human::size(pages)
     ))?;
     Ok(0)
@@ -50,6 +55,9 @@ fn check_texts(tables: &Tables<'_>) -> std::result::Result<(), image::Error> {
         tables.text(row.path)?;
     }
     for row in tables.rows::<Input>(Section::Inputs)? {
+        tables.text(row.path)?;
+    }
+    for row in tables.rows::<Directory>(Section::Directories)? {
         tables.text(row.path)?;
     }
     for row in tables.rows::<Variable>(Section::Variables)? {

@@ -22,6 +22,9 @@ pub const VARIANTS_OFFSET: usize = HEAD_ROOM - (MOST_VARIANTS as usize - 1) * He
 /// The room that the launcher has for the tables (bytes).
 pub const MOST_TABLES: u64 = reserved::VDSO - reserved::TABLES;
 
+/// The room that the launcher has for the answers (bytes).
+pub const MOST_ANSWERS: u64 = reserved::SUBJECT - reserved::ANSWERS;
+
 /// The magic of a finished image. While an image is being written its first byte is zero.
 const MAGIC: [u8; 8] = *b"\x89SNAPBT\n";
 
@@ -53,6 +56,10 @@ record! {
         pub tables_size: u64,
         /// Checksum of the tables.
         pub tables_sum: u64,
+        /// File offset of the answers of directories, a multiple of the page size.
+        pub answers_offset: u64,
+        /// Bytes of the answers; each directory's part has a checksum of its own.
+        pub answers_size: u64,
         /// Number of variants: frozen processes that a thaw picks one of.
         pub variants: u32,
         /// Always 0.
@@ -110,6 +117,9 @@ impl Head {
         }
         area("the data pages", head.pages_offset, head.pages_size, head.file_size)?;
         area("the tables", head.tables_offset, head.tables_size, head.file_size)?;
+        if head.answers_size > 0 {
+            area("the answers", head.answers_offset, head.answers_size, head.file_size)?;
+        }
         if head.pages_size % PAGE != 0 {
             return Err(Error::OutOfRange { what: "the size of the data pages", value: head.pages_size });
         }
@@ -119,6 +129,9 @@ impl Head {
         }
         if head.tables_size > MOST_TABLES {
             return Err(Error::OutOfRange { what: "the size of the tables", value: head.tables_size });
+        }
+        if head.answers_size > MOST_ANSWERS {
+            return Err(Error::OutOfRange { what: "the size of the answers", value: head.answers_size });
         }
         Ok(head)
     }

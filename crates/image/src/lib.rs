@@ -16,6 +16,7 @@ extern crate alloc;
 
 #[macro_use]
 mod record;
+mod answers;
 mod error;
 mod head;
 mod records;
@@ -25,8 +26,13 @@ mod tests;
 pub mod validate;
 pub mod x86_64;
 
+#[cfg(any(feature = "write", test))]
+pub use answers::AnswersWriter;
+pub use answers::{is_unlisted, Answer, Answers, Listing, MOST_NAME};
 pub use error::Error;
-pub use head::{Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, MOST_VARIANTS, VARIANTS_OFFSET};
+pub use head::{
+    Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, VARIANTS_OFFSET,
+};
 pub use record::{Field, Record, Text};
 pub use records::*;
 #[cfg(any(feature = "write", test))]
@@ -90,6 +96,10 @@ pub mod reserved {
     pub const PROBE: u64 = RESERVED_START + 0x8_0000_0000;
     /// What the launcher remembers of files that it has compared.
     pub const SEEN: u64 = RESERVED_START + 0x10_0000_0000;
+    /// The answers of directories, while the launcher asks again.
+    pub const ANSWERS: u64 = RESERVED_START + 0x18_0000_0000;
+    /// The name of what has changed, for the launcher's message: one page.
+    pub const SUBJECT: u64 = RESERVED_START + 0x1f_0000_0000;
     /// The freezer's working memory, which never gets into an image.
     pub const ARENA: u64 = RESERVED_START + 0x8_0000_0000;
 }

@@ -246,6 +246,46 @@ record! {
 }
 
 record! {
+    /// A directory of inputs: files whose content the boot depended on, and what it learnt about other names.
+    pub struct Directory {
+        /// Absolute path.
+        pub path: Text,
+        /// Time of the last change of what is listed in it (ns since 1970), or 0 when it was too young to tell changes apart.
+        pub mtime: i64,
+        /// Time of the last change of its inode (ns since 1970), or 0.
+        pub ctime: i64,
+        /// How many rows of the inputs section lie in it: those that follow the rows of the directories before.
+        pub inputs: u32,
+        /// Always 0.
+        pub reserved: u32,
+        /// Where its answers start, from the start of all answers (bytes).
+        pub answers_offset: u64,
+        /// Their size (bytes); 0 when nothing besides the files counts.
+        pub answers_size: u64,
+        /// Their checksum.
+        pub answers_sum: u64,
+    }
+}
+
+/// What a directory answered when the boot asked for a name: see [`crate::Answers`].
+pub mod answer_kind {
+    /// There is nothing of that name.
+    pub const ABSENT: u32 = 1;
+    /// It is a directory, or leads to one.
+    pub const DIRECTORY: u32 = 2;
+    /// It is there, and is no symbolic link.
+    pub const PLAIN: u32 = 3;
+    /// It is a symbolic link; `value` is its target.
+    pub const LINK: u32 = 4;
+    /// It is there, and is neither a regular file nor a directory.
+    pub const SPECIAL: u32 = 5;
+    /// Not one name but all that end in `name`: `value` is the digest of the list.
+    pub const LISTING: u32 = 6;
+    /// There is nothing of that name, because what its first part names is there and no directory.
+    pub const BELOW: u32 = 7;
+}
+
+record! {
     /// How a thaw goes about its checks.
     pub struct Settings {
         /// One of [`policy`].
@@ -278,7 +318,7 @@ pub mod policy {
 }
 
 record! {
-    /// The head of the file IMAGE.seen, in which a thaw remembers files that had other times and the same content.
+    /// The head of the file IMAGE.seen, in which a thaw remembers what had other times and was the same.
     pub struct SeenHead {
         /// [`SeenHead::MAGIC`].
         pub magic: [u8; 8],
@@ -297,7 +337,7 @@ impl SeenHead {
 }
 
 record! {
-    /// A file whose content was compared.
+    /// A file whose content was compared, or a directory whose answers were.
     pub struct SeenFile {
         /// Checksum of its path.
         pub path: u64,

@@ -51,11 +51,13 @@ pub enum Section {
     Settings = 17,
     /// [`crate::CpuLeaf`] rows.
     Cpu = 18,
+    /// [`crate::Directory`] rows.
+    Directories = 19,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 18] = [
+    pub const ALL: [Section; 19] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -74,6 +76,7 @@ impl Section {
         Section::Touched,
         Section::Settings,
         Section::Cpu,
+        Section::Directories,
     ];
 
     /// The section's name in messages and in `docs/image-format.md`.
@@ -97,6 +100,7 @@ impl Section {
             Section::Touched => "touched",
             Section::Settings => "settings",
             Section::Cpu => "cpu",
+            Section::Directories => "directories",
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::x86_64::Registers;
 use crate::{
-    mapping_kind, policy, reserved, settings_flag, CpuLeaf, Descriptor, Error, Head, HotRange, Mapping, Process,
-    Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    mapping_kind, policy, reserved, settings_flag, CpuLeaf, Descriptor, Directory, Error, Head, HotRange, Input,
+    Mapping, Process, Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE, RESERVED_END,
+    RESERVED_START,
 };
 
 /// End of the addresses that a process has on x86-64 with four-level page tables.
@@ -50,6 +51,17 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     for settings in tables.rows::<Settings>(Section::Settings)? {
         at_most("the policy", settings.policy.into(), policy::TRUST.into())?;
         at_most("the flags of the settings", settings.flags.into(), settings_flag::CHECK_PAGES.into())?;
+    }
+    let mut left = tables.rows::<Input>(Section::Inputs)?.len();
+    for directory in tables.rows::<Directory>(Section::Directories)? {
+        left = left
+            .checked_sub(directory.inputs as usize)
+            .ok_or(Error::OutOfRange { what: "the number of inputs of a directory", value: directory.inputs.into() })?;
+        let end = directory.answers_offset.saturating_add(directory.answers_size);
+        at_most("the end of a directory's answers", end, head.answers_size)?;
+    }
+    if left != 0 {
+        return Err(Error::OutOfRange { what: "the number of inputs without a directory", value: left as u64 });
     }
     for touched in tables.rows::<TouchedRange>(Section::Touched)? {
         in_data_pages("the offset of a touched range", touched.offset, touched.size, head)?;

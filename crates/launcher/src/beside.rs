@@ -24,6 +24,12 @@ impl Name {
         Some(name)
     }
 
+    /// Keeps the first `length` bytes only, and a NUL.
+    pub fn cut(&mut self, length: usize) {
+        self.bytes[length] = 0;
+        self.length = length + 1;
+    }
+
     /// The name, its NUL included.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]

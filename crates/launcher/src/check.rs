@@ -36,6 +36,14 @@ pub struct Frozen {
     pub vdso_group: u64,
     /// Its size.
     pub vdso_group_size: u64,
+    /// Where the answers of directories are in the image.
+    pub answers: Part,
+}
+
+/// A part of the image (bytes).
+pub struct Part {
+    pub offset: u64,
+    pub size: u64,
 }
 
 impl Frozen {
@@ -61,6 +69,7 @@ pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<(Frozen, Fre
         tables,
         vdso_group: 0,
         vdso_group_size: 0,
+        answers: Part { offset: head.answers_offset, size: head.answers_size },
     };
     let settings = frozen.rows::<Settings>(Section::Settings)?.next().unwrap_or_default();
     guards(&frozen, block)?;

@@ -1,80 +1,87 @@
-//! Whether the files that the boot depended on are what they were.
+//! Whether the files and directories that the boot depended on are what they were.
 
-use image::{Input, Section};
+use image::{Directory, Input, Section};
 use linux_raw_sys::general::{O_CLOEXEC, O_DIRECTORY, O_NONBLOCK, O_PATH, O_RDONLY};
 
+use crate::answers::Known;
 use crate::check::Frozen;
 use crate::fallback::Reason;
 use crate::freshness::{Freshness, Recorded};
 use crate::start::without_nul;
 use crate::sys::{self, Fd, Status};
 
-/// Compares every input; the first difference is the reason for the fallback.
+/// With fewer files than this to look at, opening their directory first would take longer.
+const WORTH_OPENING: u32 = 2;
+
+/// Compares every input, directory by directory; the first difference is the reason for the fallback.
 pub fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
     if freshness.trusts() {
         return Ok(());
     }
-    let mut directory = Directory::default();
-    for input in frozen.rows::<Input>(Section::Inputs)? {
-        let path = frozen.text(input.path)?;
-        let Input { size, mtime, ctime, digest, .. } = input;
-        let recorded = Recorded { size, mtime, ctime, digest };
-        match directory.stat(path) {
-            Ok(now)
-                if freshness.holds(
-                    without_nul(path),
-                    || sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC),
-                    &now,
-                    &recorded,
-                ) => {}
-            Ok(_) => return Err(Reason::new("stale: this file has changed").subject(without_nul(path))),
-            Err(errno) => {
-                let reason = Reason::new("stale: this file cannot be found any more");
-                return Err(reason.subject(without_nul(path)).errno(errno));
+    let mut known = Known::of(frozen);
+    let mut inputs = frozen.rows::<Input>(Section::Inputs)?;
+    for row in frozen.rows::<Directory>(Section::Directories)? {
+        let place = Place::find(frozen.text(row.path)?, &row)?;
+        if row.answers_size > 0 {
+            let now = place.status()?;
+            freshness.answers_hold(without_nul(place.path), &now, &row, || known.ask(&row, place.path, place.open))?;
+        }
+        for input in inputs.by_ref().take(row.inputs as usize) {
+            let path = frozen.text(input.path)?;
+            let Input { size, mtime, ctime, digest, .. } = input;
+            let recorded = Recorded { size, mtime, ctime, digest };
+            let open = || sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+            match place.stat(path) {
+                Ok(now) if freshness.holds(without_nul(path), open, &now, &recorded) => {}
+                Ok(_) => return Err(Reason::new("stale: this file has changed").subject(without_nul(path))),
+                Err(errno) => return Err(gone("stale: this file cannot be found any more", path, errno)),
             }
         }
+        place.close();
     }
-    directory.close();
+    known.close();
     Ok(())
 }
 
-/// The directory of the last input. Rows are sorted by directory, and a look-up from an open directory saves the walk down a
-/// deep path: with hundreds of inputs that is most of the time.
-#[derive(Default)]
-struct Directory {
+/// A directory of inputs. A look-up from an open one saves the walk down a deep path: with hundreds of inputs that is most of the
+/// time.
+struct Place {
     path: &'static [u8],
     open: Option<Fd>,
 }
 
-impl Directory {
-    /// Status of a file by its absolute path, which ends with a NUL.
-    fn stat(&mut self, path: &'static [u8]) -> sys::Result<Status> {
-        let name_start = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
-        let (parent, name) = path.split_at(name_start);
-        if parent != self.path {
-            self.close();
-            self.path = parent;
-            return sys::stat(None, path);
-        }
-        if self.open.is_none() {
-            self.open = open(parent);
-        }
+impl Place {
+    fn find(path: &'static [u8], row: &Directory) -> Result<Place, Reason> {
+        let open = (row.inputs >= WORTH_OPENING).then(|| sys::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)).transpose();
+        open.map(|open| Place { path, open }).map_err(|errno| gone(NO_DIRECTORY, path, errno))
+    }
+
+    /// Status of the directory itself.
+    fn status(&self) -> Result<Status, Reason> {
+        let status = self.open.map_or_else(|| sys::stat(None, self.path), sys::fstat);
+        status.map_err(|errno| gone(NO_DIRECTORY, self.path, errno))
+    }
+
+    /// Status of a file in it by its absolute path, which ends with a NUL.
+    fn stat(&self, path: &'static [u8]) -> sys::Result<Status> {
         match self.open {
-            Some(directory) => sys::stat(Some(directory), name),
+            Some(directory) => {
+                let name = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+                sys::stat(Some(directory), &path[name..])
+            }
             None => sys::stat(None, path),
         }
     }
 
-    fn close(&mut self) {
-        if let Some(directory) = self.open.take() {
+    fn close(self) {
+        if let Some(directory) = self.open {
             sys::close(directory);
         }
     }
 }
 
-/// Opens a directory for look-ups; None when that fails, and for a path that is longer than any real one.
-fn open(path: &[u8]) -> Option<Fd> {
-    let mut with_nul = [0u8; 4096];
-    with_nul.get_mut(..path.len())?.copy_from_slice(path);
-    sys::open(with_nul.get(..path.len() + 1)?, O_PATH | O_DIRECTORY | O_CLOEXEC).ok()
+const NO_DIRECTORY: &str = "stale: this directory cannot be found any more";
+
+fn gone(what: &'static str, path: &'static [u8], errno: sys::Errno) -> Reason {
+    Reason::new(what).subject(without_nul(path)).errno(errno)
 }

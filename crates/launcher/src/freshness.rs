@@ -1,4 +1,4 @@
-//! Whether files are what they were: by size and times or, where only times differ, by content.
+//! Whether files and directories are what they were: by size and times or, where only times differ, by content or answers.
 //!
 //! Copying a tree, `touch`, a hard link and a container layer change times and nothing else. What a comparison of contents has shown is
 //! remembered in the file IMAGE.seen beside the image, so that the next thaw need not compare again; where that cannot be written, every
@@ -7,7 +7,7 @@
 
 use core::slice;
 
-use image::{policy, reserved, ContentDigest, Input, MappedFile, Record, Section, SeenFile, SeenHead};
+use image::{policy, reserved, ContentDigest, Directory, Input, MappedFile, Record, Section, SeenFile, SeenHead};
 use linux_raw_sys::general::{
     O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, PROT_READ, PROT_WRITE,
 };
@@ -23,13 +23,20 @@ pub struct Recorded {
     pub digest: [u8; 16],
 }
 
+/// Answers of a directory that take more room than this (bytes) are remembered; fewer are asked again faster than a file is written.
+const WORTH_REMEMBERING: u64 = 1024;
+
+fn row(path: &[u8], now: &Status) -> SeenFile {
+    SeenFile { path: image::checksum(path), mtime: now.mtime, ctime: now.ctime }
+}
+
 /// Answers for one thaw.
 pub struct Freshness {
     policy: u32,
     image: Fd,
     image_sum: u64,
-    /// Rows in the inputs and the files section together.
-    files: usize,
+    /// Rows in the inputs, the files and the directories section together.
+    rows: usize,
     seen: Option<Seen>,
     /// Whether a content was compared that IMAGE.seen does not know.
     has_news: bool,
@@ -38,8 +45,10 @@ pub struct Freshness {
 impl Freshness {
     /// For the image that is open as `image`, and that IMAGE.seen knows by `image_sum`. `policy`: one of [`image::policy`].
     pub fn of(image: Fd, tables: &image::Tables<'_>, image_sum: u64, policy: u32) -> Result<Freshness, image::Error> {
-        let files = tables.rows::<Input>(Section::Inputs)?.len() + tables.rows::<MappedFile>(Section::Files)?.len();
-        Ok(Freshness { policy, image, image_sum, files, seen: None, has_news: false })
+        let rows = tables.rows::<Input>(Section::Inputs)?.len()
+            + tables.rows::<MappedFile>(Section::Files)?.len()
+            + tables.rows::<Directory>(Section::Directories)?.len();
+        Ok(Freshness { policy, image, image_sum, rows, seen: None, has_news: false })
     }
 
     /// Whether loaded files need no look at all.
@@ -58,15 +67,10 @@ impl Freshness {
         if now.size != recorded.size {
             return false;
         }
-        match self.policy {
-            policy::TRUST => return true,
-            policy::CHECK if now.mtime == recorded.mtime && now.ctime == recorded.ctime => return true,
-            _ => {}
+        if self.policy == policy::TRUST || self.times_tell(now, recorded.mtime, recorded.ctime) {
+            return true;
         }
-        let row = SeenFile { path: image::checksum(path), mtime: now.mtime, ctime: now.ctime };
-        let (image, image_sum, files) = (self.image, self.image_sum, self.files);
-        let seen = self.seen.get_or_insert_with(|| Seen::read(image, image_sum, files));
-        if !seen.knows(&row) {
+        if !self.seen().knows(&row(path, now)) {
             let Ok(file) = open() else { return false };
             let same = has_content(file, recorded);
             sys::close(file);
@@ -75,8 +79,49 @@ impl Freshness {
             }
             self.has_news = true;
         }
-        seen.add(&row);
+        self.seen().add(&row(path, now));
         true
+    }
+
+    /// Whether a directory, which has these times now and had those, gives the answers that it gave. `ask` asks again where the times do not tell, and fails with what has changed.
+    pub fn answers_hold<E>(
+        &mut self,
+        path: &[u8],
+        now: &Status,
+        recorded: &Directory,
+        ask: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.times_tell(now, recorded.mtime, recorded.ctime) {
+            return Ok(());
+        }
+        if recorded.answers_size < WORTH_REMEMBERING || self.is_home(now) {
+            return ask();
+        }
+        if !self.seen().knows(&row(path, now)) {
+            ask()?;
+            self.has_news = true;
+        }
+        self.seen().add(&row(path, now));
+        Ok(())
+    }
+
+    /// Whether this is the directory of the image: to remember its times would change them.
+    fn is_home(&self, status: &Status) -> bool {
+        let Some(mut name) = Name::beside(self.image, "") else { return false };
+        let slash = name.bytes().iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+        // The slash stays, for the root directory.
+        name.cut(slash + 1);
+        sys::stat(None, name.bytes()).is_ok_and(|home| (home.device, home.inode) == (status.device, status.inode))
+    }
+
+    /// Whether the times are those that were recorded, and mean something.
+    fn times_tell(&self, now: &Status, mtime: i64, ctime: i64) -> bool {
+        self.policy == policy::CHECK && now.mtime == mtime && now.ctime == ctime
+    }
+
+    fn seen(&mut self) -> &mut Seen {
+        let (image, image_sum, rows) = (self.image, self.image_sum, self.rows);
+        self.seen.get_or_insert_with(|| Seen::read(image, image_sum, rows))
     }
 
     /// Writes IMAGE.seen when there is something new, and gives the memory back. Nothing depends on that, so nothing is said when it
@@ -107,7 +152,7 @@ fn has_content(file: Fd, recorded: &Recorded) -> bool {
     whole && size == recorded.size && digest.finish() == recorded.digest
 }
 
-/// Two lists in one area of the reserved range, each with room for every file: what IMAGE.seen holds, and what it shall hold.
+/// Two lists in one area of the reserved range, each with room for every file and directory: what IMAGE.seen holds, and what it shall hold.
 struct Seen {
     most: usize,
     old: usize,

@@ -15,6 +15,7 @@
 #![no_main]
 #![deny(unsafe_code)]
 
+mod answers;
 #[cfg(target_arch = "x86_64")]
 #[path = "arch_x86_64.rs"]
 mod arch;

@@ -92,7 +92,7 @@ pub fn close(fd: Fd) {
     let _ = unsafe { call(raw::__NR_close, &[fd.0 as usize]) };
 }
 
-/// Size, times, owner and mode of a file.
+/// Size, times, owner, mode and identity of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Status {
     pub size: u64,
@@ -137,6 +137,34 @@ pub fn stat(directory: Option<Fd>, path: &[u8]) -> Result<Status> {
     debug_assert!(path.last() == Some(&0));
     let from = directory.map_or(raw::AT_FDCWD as isize as usize, |directory| directory.0 as usize);
     status(raw::__NR_newfstatat, [from, path.as_ptr() as usize, 0, 0], 2)
+}
+
+/// Status of a name itself, which may be a link, looked up from `directory`. `name` ends with a NUL.
+pub fn stat_link(directory: Fd, name: &[u8]) -> Result<Status> {
+    debug_assert!(name.last() == Some(&0));
+    let arguments = [directory.0 as usize, name.as_ptr() as usize, 0, raw::AT_SYMLINK_NOFOLLOW as usize];
+    status(raw::__NR_newfstatat, arguments, 2)
+}
+
+/// What a symbolic link says, looked up from `directory`; returns its length. `name` ends with a NUL.
+pub fn read_link_at(directory: Fd, name: &[u8], target: &mut [u8]) -> Result<usize> {
+    let arguments = [directory.0 as usize, name.as_ptr() as usize, target.as_mut_ptr() as usize, target.len()];
+    // SAFETY: `name` is NUL-terminated; the kernel writes to `target` only.
+    unsafe { call(raw::__NR_readlinkat, &arguments) }
+}
+
+/// Opens what is named from `directory`. `name` ends with a NUL.
+pub fn open_at(directory: Fd, name: &[u8], flags: u32) -> Result<Fd> {
+    let arguments = [directory.0 as usize, name.as_ptr() as usize, flags as usize, 0];
+    // SAFETY: `name` is NUL-terminated and the kernel only reads it.
+    unsafe { call(raw::__NR_openat, &arguments) }.map(|fd| Fd(fd as u32))
+}
+
+/// Reads entries of an open directory as `linux_dirent64` has them; returns how many bytes, 0 at the end.
+pub fn list(directory: Fd, entries: &mut [u8]) -> Result<usize> {
+    let arguments = [directory.0 as usize, entries.as_mut_ptr() as usize, entries.len()];
+    // SAFETY: the kernel writes to `entries` only.
+    unsafe { call(raw::__NR_getdents64, &arguments) }
 }
 
 /// Whether a descriptor is open.

@@ -12,12 +12,13 @@ use image::{
     settings_flag, Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables, TablesWriter, Trailer,
     HEAD_OFFSET, HEAD_ROOM,
 };
+use recorder::Identity;
 use rustix::fs::{fadvise, Advice};
 
 use super::control_dir::ControlDir;
 use super::cpu::check_libraries;
 use super::environment::Environment;
-use super::inputs::{Identity, Inputs};
+use super::inputs::{Booted, Inputs};
 use super::order::Order;
 use super::rehearse::{rehearse, Rehearsal};
 use crate::arguments::Cpu;
@@ -37,10 +38,8 @@ pub struct Parts<'a> {
     pub command: &'a [OsString],
     /// The name that the kernel gives the process in an ordinary start (comm): the last part of what is executed.
     pub name: &'a OsStr,
-    /// Files that were loaded.
-    pub loaded: &'a [PathBuf],
-    /// When the freeze began (ns since 1970).
-    pub begun: i64,
+    /// What the boot depended on.
+    pub booted: &'a Booted<'a>,
     /// What is frozen.
     pub language: Language,
     /// What the boot saw.
@@ -59,6 +58,14 @@ pub struct Parts<'a> {
     pub guards: &'a [OsString],
     /// For `snapboot inspect`.
     pub info: &'a Info,
+}
+
+/// What a variant gets besides the data pages.
+struct Added<'a> {
+    tables: TablesWriter,
+    answers: &'a [u8],
+    mappings: Vec<Mapping>,
+    rehearsal: &'a Rehearsal,
 }
 
 /// An image in the making: the launcher, and one variant after the other.
@@ -87,8 +94,8 @@ impl<'a> Assembly<'a> {
         let trailer = trailer(&file, &path)?;
         let dumped = read_at(&file, trailer.tables_offset, trailer.tables_size).map_err(cannot)?;
         let dumped = Tables::parse_unchecked_sum(&dumped)?;
-        let inputs = Inputs::record(parts.loaded, mapped_files(&dumped)?, parts.begun)?;
-        let tables = complete(&dumped, &inputs, parts)?;
+        let inputs = Inputs::record(parts.booted, mapped_files(&dumped)?)?;
+        let (tables, answers) = complete(&dumped, &inputs, parts)?;
         let mut head = Head {
             pages_offset: trailer.pages_offset,
             pages_size: trailer.pages_size,
@@ -96,7 +103,7 @@ impl<'a> Assembly<'a> {
             ..Head::default()
         };
         file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
-        write_tables(&file, &mut head, &tables.clone().finish(), &path)?;
+        write_tables(&file, &mut head, &tables.clone().finish(), &answers, &path)?;
         write_heads(&file, &mut [head], parts.command, &path)?;
         // Out of the page cache: the rehearsal brings back what a start needs.
         file.sync_data().map_err(cannot)?;
@@ -106,7 +113,8 @@ impl<'a> Assembly<'a> {
         Point::BeforeRehearsal.reached();
         let rehearsal = rehearse(&path, &dumped, parts.environment.seen());
         let mappings = dumped.rows(Section::Mappings)?.collect();
-        self.append(&path, trailer.pages_offset, tables, mappings, &rehearsal)?;
+        let added = Added { tables, answers: &answers, mappings, rehearsal: &rehearsal };
+        self.append(&path, trailer.pages_offset, added)?;
         // Its room on the disk is not needed any longer, and there shall be one image only.
         fs::remove_file(&path).map_err(cannot)?;
         self.stacks.push(dumped.one::<Process>(Section::Process)?.start_stack);
@@ -116,14 +124,8 @@ impl<'a> Assembly<'a> {
 
     /// Adds a variant to the final file: tables with what the rehearsal has shown, and the pages in the order in which starts want
     /// them. `launcher_size`: how many bytes of the rehearsed file are the launcher, which comes first of all.
-    fn append(
-        &mut self,
-        rehearsed: &Path,
-        launcher_size: u64,
-        mut tables: TablesWriter,
-        mappings: Vec<Mapping>,
-        rehearsal: &Rehearsal,
-    ) -> Result<()> {
+    fn append(&mut self, rehearsed: &Path, launcher_size: u64, added: Added<'_>) -> Result<()> {
+        let Added { mut tables, answers, mappings, rehearsal } = added;
         let finished = self.dir.file("finished");
         let cannot = |error: io::Error| Failure::io("write", &finished, &error);
         rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
@@ -135,7 +137,7 @@ impl<'a> Assembly<'a> {
         };
         // Other offsets do not change the size of the tables.
         let size = with(&Order::new(mappings.clone(), &rehearsal.touched, 0)).len() as u64;
-        let tables_offset = self.heads.last().map_or(launcher_size, |last| last.pages_offset + last.pages_size);
+        let tables_offset = self.heads.last().map_or(launcher_size, end);
         let pages_offset = (tables_offset + size).next_multiple_of(image::PAGE);
         let order = Order::new(mappings, &rehearsal.touched, pages_offset);
         let from = File::open(rehearsed).map_err(cannot)?;
@@ -153,7 +155,7 @@ impl<'a> Assembly<'a> {
             tables_offset,
             ..Head::default()
         };
-        write_tables(&file, &mut head, &with(&order), &finished)?;
+        write_tables(&file, &mut head, &with(&order), answers, &finished)?;
         self.heads.push(head);
         Ok(())
     }
@@ -253,8 +255,8 @@ fn mapped_files(dumped: &Tables<'_>) -> Result<Vec<(PathBuf, Identity)>> {
     dumped.rows::<MappedFile>(Section::Files)?.map(file).collect()
 }
 
-/// The freezer's tables and the command's.
-fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<TablesWriter> {
+/// The freezer's tables and the command's, and the answers of directories.
+fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<(TablesWriter, Vec<u8>)> {
     let mut tables = TablesWriter::extending(dumped);
     let mut process: Process = dumped.one(Section::Process)?;
     process.comm = comm(parts.name);
@@ -263,7 +265,7 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<T
         check_libraries(dumped)?;
         tables.replace_all(Section::Cpu, &inputs::cpu::baseline().collect::<Vec<_>>());
     }
-    inputs.write(dumped, &mut tables)?;
+    let answers = inputs.write(dumped, &mut tables)?;
     tables.push(Section::Settings, &settings(parts));
     parts.environment.write(parts.language, &mut tables);
     for guard in parts.guards {
@@ -273,7 +275,7 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<T
     let info = serde_json::to_vec(parts.info)
         .map_err(|error| Failure::failed(format!("cannot describe the image: {error}.")))?;
     tables.set_bytes(Section::Info, &info);
-    Ok(tables)
+    Ok((tables, answers))
 }
 
 fn settings(parts: &Parts<'_>) -> Settings {
@@ -294,11 +296,26 @@ fn comm(name: &OsStr) -> [u8; 16] {
     comm
 }
 
-/// Writes the tables, in a rehearsed image in the place of what the freezer wrote behind the data pages, and completes their head.
-fn write_tables(file: &File, head: &mut Head, tables: &[u8], path: &Path) -> Result<()> {
+/// Writes the tables, in a rehearsed image in the place of what the freezer wrote behind the data pages, and the answers of
+/// directories, and completes their head.
+fn write_tables(file: &File, head: &mut Head, tables: &[u8], answers: &[u8], path: &Path) -> Result<()> {
+    let cannot = |error: io::Error| Failure::io("write", path, &error);
     head.tables_size = tables.len() as u64;
     head.tables_sum = image::checksum(tables);
-    file.write_all_at(tables, head.tables_offset).map_err(|error| Failure::io("write", path, &error))
+    head.answers_offset = end(head);
+    head.answers_size = answers.len() as u64;
+    file.write_all_at(tables, head.tables_offset).map_err(cannot)?;
+    file.write_all_at(answers, head.answers_offset).map_err(cannot)
+}
+
+/// Where the parts of a variant end (bytes): a multiple of the page size.
+fn end(head: &Head) -> u64 {
+    let ends = [
+        head.tables_offset + head.tables_size,
+        head.pages_offset + head.pages_size,
+        head.answers_offset + head.answers_size,
+    ];
+    ends.into_iter().max().unwrap_or(0).next_multiple_of(image::PAGE)
 }
 
 /// Cuts the file off behind the last variant, and writes the heads of all.
@@ -306,7 +323,6 @@ fn write_tables(file: &File, head: &mut Head, tables: &[u8], path: &Path) -> Res
 /// The first byte of the magic comes last: without it the file is no image.
 fn write_heads(file: &File, heads: &mut [Head], command: &[OsString], path: &Path) -> Result<()> {
     let cannot = |error: io::Error| Failure::io("write", path, &error);
-    let end = |head: &Head| (head.tables_offset + head.tables_size).max(head.pages_offset + head.pages_size);
     let size = heads.iter().map(end).max().unwrap_or(0);
     heads.iter_mut().for_each(|head| head.file_size = size);
     let mut room = vec![0; HEAD_ROOM];

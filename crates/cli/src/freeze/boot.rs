@@ -5,19 +5,22 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
+use recorder::{Notes, Recorder};
 use rustix::event::{poll, PollFd, PollFlags};
-use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 
 use super::control_dir::ControlDir;
 use super::environment::Environment;
 use super::interrupt::Interrupt;
 use super::progress::{Output, Progress};
+use super::watched::{not_watched, Start, SOCKET};
 use crate::child::{kill_group, timespec};
 use crate::entries::Entries;
 use crate::failure::{Failure, Result};
@@ -51,8 +54,8 @@ pub struct Boot<'a> {
 
 /// How a boot ended.
 pub enum Ended {
-    /// The runtime ended by itself.
-    Exited(ExitStatus),
+    /// The runtime ended by itself; what was noted of its boot.
+    Exited(ExitStatus, Notes),
     /// This signal came for the freeze.
     Interrupted(i32),
 }
@@ -61,7 +64,7 @@ impl Boot<'_> {
     /// Boots the program once, with DIR/plan and the launcher's bytes in DIR/image. `origins` makes the front end record
     /// where descriptors are opened.
     pub fn run(&self, dir: &ControlDir, origins: bool) -> Result<Ended> {
-        for old in ["report", "findings", "image"] {
+        for old in ["report", "findings", "asked", "image"] {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
         }
@@ -78,17 +81,33 @@ impl Boot<'_> {
         let output =
             if origins { Ok((Stdio::null(), Stdio::null(), Output::default())) } else { self.progress.output() };
         let (stdout, stderr, output) = output.map_err(|error| self.not_started(&error))?;
-        let mut command = self.command(dir)?;
+        let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
+        let mut command = self.command(dir, other_end)?;
         let child = command.stdout(stdout).stderr(stderr).spawn();
-        // The command holds the writing end of the program's output.
+        // The command holds the writing end of the program's output, and the other end of the socket.
         drop(command);
         let mut child = child.map_err(|error| self.not_started(&error))?;
-        let ended = self.wait(&mut child, &dir.file("image"), launcher_size);
-        if !matches!(ended, Ok(Ended::Exited(_))) {
+        let ended = self.watch(&mut child, &socket, &dir.file("image"), launcher_size);
+        if !matches!(ended, Ok(Ended::Exited(..))) {
             kill_group(&mut child);
         }
         output.finish();
-        ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", self.runtime.label)))
+        ended
+    }
+
+    /// Watches the boot to its end, or until a signal comes.
+    fn watch(&self, child: &mut Child, socket: &UnixStream, image: &Path, launcher_size: u64) -> Result<Ended> {
+        let not_watched = |error: io::Error| not_watched(&error, &self.runtime.program);
+        let recorder = Recorder::start(socket).map_err(not_watched)?;
+        let ended = self.wait(child, image, launcher_size);
+        if !matches!(ended, Ok(Some(_))) {
+            kill_group(child);
+        }
+        let notes = recorder.map_or_else(|| Ok(Notes::default()), Recorder::finish).map_err(not_watched);
+        match ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", self.runtime.label)))? {
+            Some(status) => Ok(Ended::Exited(status, notes?)),
+            None => Ok(Ended::Interrupted(self.interrupt.signal().unwrap_or_default())),
+        }
     }
 
     fn not_started(&self, error: &io::Error) -> Failure {
@@ -122,31 +141,35 @@ impl Boot<'_> {
 
     /// The runtime's call: its options, the front end, and for Ruby a main script: the program's own, or one that stands for
     /// whatever the arguments will be.
-    fn command(&self, dir: &ControlDir) -> Result<Command> {
+    fn command(&self, dir: &ControlDir, socket: UnixStream) -> Result<Command> {
         let freezer = self.installation.freezer()?;
-        let mut command = Command::new(&self.runtime.program);
-        command.arg0(&self.main.argv[0]).args(self.main.options());
-        command.env_clear().envs(self.environment.for_boot(freezer.as_os_str(), dir.path().as_os_str()));
+        let mut argv = vec![self.main.argv[0].clone()];
+        argv.extend(self.main.options().iter().cloned());
+        let mut environment = self.environment.for_boot(freezer.as_os_str(), dir.path().as_os_str());
         match self.runtime.language {
-            // The front end drops the variable.
-            Language::Python => command.arg(self.installation.python_front_end()?).env("SNAPBOOT_PAD", "x".repeat(PAD)),
-            Language::Ruby => {
-                command.arg("-r").arg(self.installation.ruby_front_end()?);
-                match self.main.kind {
-                    MainKind::Script => command.args(self.main.rest()),
-                    _ => command.arg(self.installation.ruby_main_script()?),
-                };
-                // The front end drops them.
-                command.args(vec!["x".repeat(PAD / PAD_ARGUMENTS - 1); PAD_ARGUMENTS])
+            Language::Python => {
+                argv.push(self.installation.python_front_end()?.into());
+                // The front end drops the variable.
+                environment.push(("SNAPBOOT_PAD".into(), "x".repeat(PAD).into()));
             }
-        };
+            Language::Ruby => {
+                argv.extend(["-r".into(), self.installation.ruby_front_end()?.into()]);
+                match self.main.kind {
+                    MainKind::Script => argv.extend(self.main.rest().iter().cloned()),
+                    _ => argv.push(self.installation.ruby_main_script()?.into()),
+                }
+                // The front end drops them.
+                argv.extend(vec!["x".repeat(PAD / PAD_ARGUMENTS - 1).into(); PAD_ARGUMENTS]);
+            }
+        }
+        let mut command = Start { program: self.runtime.program.clone(), argv, environment }.command(dir)?;
         command.stdin(Stdio::null()).process_group(0);
-        fill_descriptors(&mut command).map_err(|error| self.not_started(&error))?;
+        fill_descriptors(&mut command, socket.into()).map_err(|error| self.not_started(&error))?;
         Ok(command)
     }
 
-    /// Waits for the end of the runtime, or for a signal.
-    fn wait(&self, child: &mut std::process::Child, image: &Path, launcher_size: u64) -> io::Result<Ended> {
+    /// Waits for the end of the runtime, and returns how it ended; None when a signal came first.
+    fn wait(&self, child: &mut Child, image: &Path, launcher_size: u64) -> io::Result<Option<ExitStatus>> {
         let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
         loop {
             let mut events = [PollFd::new(&ended, PollFlags::IN), PollFd::new(self.interrupt.wake(), PollFlags::IN)];
@@ -154,11 +177,14 @@ impl Boot<'_> {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            if let Some(signal) = self.interrupt.signal() {
-                return Ok(Ended::Interrupted(signal));
+            if self.interrupt.signal().is_some() {
+                return Ok(None);
             }
-            if let Some(status) = child.try_wait()? {
-                return Ok(Ended::Exited(status));
+            if !events[0].revents().is_empty() {
+                // What it left running is not answered any more when it wants to open a file. Until it is waited for, the number of
+                // the group is its own.
+                let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+                return child.wait().map(Some);
             }
             let size = image.metadata().map_or(0, |metadata| metadata.len());
             if size > launcher_size {
@@ -168,16 +194,18 @@ impl Boot<'_> {
     }
 }
 
-/// Puts /dev/null at the descriptors that callers of an image may pass, and keeps all others of this process to itself.
-fn fill_descriptors(command: &mut Command) -> io::Result<()> {
+/// Puts /dev/null at the descriptors that callers of an image may pass, and `socket` behind them; keeps all others of this process to
+/// itself.
+fn fill_descriptors(command: &mut Command, socket: OwnedFd) -> io::Result<()> {
     close_fds::set_fds_cloexec(FIRST_PASSED, &[]);
     // The descriptor that reports a failed exec must lie above the range, or the fillers would take its place.
     let mut fillers: Vec<OwnedFd> = Vec::new();
-    while fillers.last().is_none_or(|last| last.as_raw_fd() < LAST_PASSED) {
+    while fillers.last().is_none_or(|last| last.as_raw_fd() < SOCKET) {
         fillers.push(File::options().read(true).write(true).open("/dev/null")?.into());
     }
     let mappings = (FIRST_PASSED..=LAST_PASSED)
         .map(|child_fd| Ok(FdMapping { parent_fd: fillers[0].try_clone()?, child_fd }))
+        .chain([Ok(FdMapping { parent_fd: socket, child_fd: SOCKET })])
         .collect::<io::Result<_>>()?;
     command.fd_mappings(mappings).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(())

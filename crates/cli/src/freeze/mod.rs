@@ -18,6 +18,7 @@ mod output;
 mod progress;
 mod rehearse;
 mod report;
+mod watched;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -37,13 +38,16 @@ use assemble::{Assembly, Parts};
 use boot::{fallback_command, Boot, Ended};
 use control_dir::ControlDir;
 use environment::Environment;
+use inputs::{Booted, Ignored};
 use interrupt::{die_of, Interrupt};
 use mistakes::{check_names, misplaced_options, preloads};
 use progress::Progress;
+use recorder::Notes;
 use report::{outcome, Outcome, Report};
 
 pub use confined::main as confined;
-pub use inputs::{content_digest, Identity};
+pub use inputs::content_digest;
+pub use watched::main as watched;
 
 pub use environment::{help as environment_help, Environment as BootEnvironment};
 
@@ -162,8 +166,8 @@ impl Session<'_> {
                 progress: self.progress,
                 number: if count == 1 { String::new() } else { format!(" ({number} of {count})") },
             };
-            let report = match self.boot(&boot, &dir)? {
-                Ok(report) => report,
+            let (report, notes) = match self.boot(&boot, &dir)? {
+                Ok(booted) => booted,
                 Err(signal) => {
                     self.progress.stop();
                     drop(dir);
@@ -173,11 +177,18 @@ impl Session<'_> {
             Point::AfterDump.reached();
             self.progress.phase("checking the inputs, writing the tables");
             let guards: Vec<OsString> = self.arguments.guards.iter().chain(&report.guards).cloned().collect();
+            let bytecode = self.environment.value("PYTHONPYCACHEPREFIX");
+            let booted = Booted {
+                notes: &notes,
+                loaded: &report.loaded,
+                importers: &report.importers,
+                ignored: &Ignored::new(output, installation.own_files(), bytecode),
+                begun,
+            };
             assembly.add(&Parts {
                 command: &command,
                 name: Path::new(&self.arguments.command[0]).file_name().unwrap_or_default(),
-                loaded: &report.loaded,
-                begun,
+                booted: &booted,
                 language: self.runtime.language,
                 environment: self.environment,
                 policy: self.arguments.policy.number(),
@@ -186,7 +197,7 @@ impl Session<'_> {
                 most_age: self.arguments.max_age,
                 most_thaws: self.arguments.max_thaws,
                 guards: &guards,
-                info: &self.info(&report),
+                info: &self.info(&report, &notes),
             })?;
             warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());
             first.get_or_insert(report);
@@ -206,14 +217,14 @@ impl Session<'_> {
 
     /// Boots once, and a second time to learn where descriptors come from when they are in the way. The inner error is the
     /// signal that ended it.
-    fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<std::result::Result<Report, i32>> {
-        let status = match boot.run(dir, false)? {
-            Ended::Exited(status) => status,
+    fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<std::result::Result<(Report, Notes), i32>> {
+        let (status, notes) = match boot.run(dir, false)? {
+            Ended::Exited(status, notes) => (status, notes),
             Ended::Interrupted(signal) => return Ok(Err(signal)),
         };
         let outcome = outcome(dir, status, self.runtime);
         let findings = match outcome {
-            Ok(Outcome::Written(report)) => return Ok(Ok(report)),
+            Ok(Outcome::Written(report)) => return Ok(Ok((report, notes))),
             Ok(Outcome::Refused(findings)) => findings,
             Err(failure) => {
                 self.progress.stop();
@@ -235,7 +246,7 @@ impl Session<'_> {
         Err(report::refusal(&findings, &origins))
     }
 
-    fn info(&self, report: &Report) -> Info {
+    fn info(&self, report: &Report, notes: &Notes) -> Info {
         let text = |string: &OsStr| string.to_string_lossy().into_owned();
         let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Info {
@@ -250,6 +261,7 @@ impl Session<'_> {
             seconds: self.begun.elapsed().as_secs_f64(),
             variables: self.environment.compared_names(self.runtime.language).map(text).collect(),
             notes: self.notes.clone(),
+            system: notes.system.iter().map(|path| text(path.as_os_str())).collect(),
             warnings: report.warnings.clone(),
         }
     }

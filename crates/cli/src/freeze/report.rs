@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use super::control_dir::ControlDir;
+use super::inputs::Importer;
 use crate::entries::Entries;
 use crate::failure::{reason, Failure, Result};
 use crate::runtime::Runtime;
@@ -22,6 +23,8 @@ const REFUSED: i32 = 3;
 pub struct Report {
     /// Files whose content was loaded.
     pub loaded: Vec<PathBuf>,
+    /// Directories in which Python looked for modules.
+    pub importers: Vec<Importer>,
     /// Names that were preloaded.
     pub preloaded: Vec<String>,
     /// Things to tell the user.
@@ -63,12 +66,16 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime) -> Resul
     let read =
         |name: &str| Entries::read(&dir.file(name)).map_err(|error| Failure::io("read", &dir.file(name), &error));
     let report = read("report")?;
+    // A child that ran imports first adds what it was asked for.
+    let mut importers = Importer::all(&report);
+    importers.extend(Importer::all(&read("asked")?));
     let (notes, findings): (Vec<_>, Vec<_>) = findings(&read("findings")?).into_iter().partition(Finding::is_note);
     let errors: Vec<String> = report.texts("error").collect();
     match status.code() {
         _ if !findings.is_empty() => Ok(Outcome::Refused(findings)),
         Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Report {
             loaded: report.all("loaded").map(PathBuf::from).collect(),
+            importers: Importer::merged(importers),
             preloaded: report.texts("preloaded").collect(),
             warnings: report.texts("warning").chain(notes.into_iter().map(|note| note.text)).collect(),
             guards: report.all("guard").map(OsString::from).collect(),

@@ -138,6 +138,9 @@ fn areas_lie_inside_the_file_in_their_order() {
     assert_eq!(out_of_range(|head| head.tables_offset += 8), "the tables");
     assert_eq!(out_of_range(|head| head.tables_size += 1), "the tables");
     assert_eq!(out_of_range(|head| head.tables_size = u64::MAX), "the tables");
+    assert_eq!(out_of_range(|head| head.answers_size = PAGE), "the answers");
+    assert_eq!(out_of_range(|head| (head.answers_offset, head.answers_size) = (FIRST, u64::MAX)), "the answers");
+    assert_eq!(out_of_range(|head| (head.answers_offset, head.answers_size) = (FIRST + 3 * PAGE, 1)), "the answers");
     assert_eq!(out_of_range(|head| head.tables_offset -= PAGE), "the offset of the tables");
     let mut head = good();
     head.tables_size = MOST_TABLES + 1;

@@ -1,5 +1,6 @@
 //! Tests of the format: what is written is read back, what is damaged is refused, and the document says what the code does.
 
+mod answers;
 mod document;
 mod head;
 mod tables;

@@ -21,6 +21,8 @@ const HEAD: Head = {
         tables_offset: 12 * PAGE,
         tables_size: PAGE,
         tables_sum: 0,
+        answers_offset: 0,
+        answers_size: 100,
         variants: 1,
         reserved: 0,
         head_sum: 0,
@@ -43,6 +45,7 @@ struct Rows {
     hot: HotRange,
     touched: TouchedRange,
     settings: Settings,
+    directories: [Directory; 2],
 }
 
 fn good() -> Rows {
@@ -73,8 +76,22 @@ fn good() -> Rows {
     };
     let registers = Registers { rsp: PLACE + 512, rip: PLACE + 1024, ..Registers::default() };
     let hot = HotRange { start: mapping.start, end: mapping.end };
+    let directory =
+        |inputs, answers_offset| Directory { inputs, answers_offset, answers_size: 50, ..Directory::default() };
+    let directories = [directory(2, 0), directory(1, 50)];
     let touched = TouchedRange { offset: mapping.offset, size: PAGE };
-    Rows { base, mapping, registers, descriptor, signals, process, hot, touched, settings: Settings::default() }
+    Rows {
+        base,
+        mapping,
+        registers,
+        descriptor,
+        signals,
+        process,
+        hot,
+        touched,
+        settings: Settings::default(),
+        directories,
+    }
 }
 
 fn tables(all: &Rows) -> Vec<u8> {
@@ -91,6 +108,8 @@ fn tables(all: &Rows) -> Vec<u8> {
     writer.push(Section::Touched, &all.touched);
     writer.push(Section::Settings, &all.settings);
     writer.push(Section::Cpu, &CpuLeaf::default());
+    (0..3).for_each(|_| writer.push(Section::Inputs, &Input { path, ..Input::default() }));
+    all.directories.iter().for_each(|directory| writer.push(Section::Directories, directory));
     all.signals.iter().for_each(|action| writer.push(Section::Signals, action));
     writer.push(Section::Process, &all.process);
     writer.finish()
@@ -269,4 +288,15 @@ fn an_image_without_a_process_is_refused() {
     let bytes = TablesWriter::new().finish();
     let tables = Tables::parse_unchecked_sum(&bytes).unwrap();
     assert_eq!(rows(&tables, &HEAD), Err(Error::Missing { what: "process" }));
+}
+
+#[test]
+fn directories_have_all_inputs_and_their_answers() {
+    assert_eq!(checked(|all| (all.directories[0].inputs, all.directories[1].inputs) = (0, 3)), Ok(()));
+    for inputs in [2, u32::MAX] {
+        assert_eq!(wrong(|all| all.directories[1].inputs = inputs), "the number of inputs of a directory");
+    }
+    assert_eq!(wrong(|all| all.directories[1].inputs = 0), "the number of inputs without a directory");
+    assert_eq!(wrong(|all| all.directories[1].answers_size = 51), "the end of a directory's answers");
+    assert_eq!(wrong(|all| all.directories[1].answers_offset = u64::MAX), "the end of a directory's answers");
 }

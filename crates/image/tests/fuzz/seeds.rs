@@ -2,15 +2,18 @@
 
 use image::x86_64::Registers;
 use image::{
-    descriptor_kind, mapping_kind, process_flag, CpuLeaf, Descriptor, Head, HotRange, Input, Item, MappedFile, Mapping,
-    Platform, Process, Record, Section, Settings, SignalAction, Tables, TablesWriter, TouchedRange, Variable,
-    HEAD_ROOM, NO_FILE, PAGE, VARIANTS_OFFSET,
+    descriptor_kind, mapping_kind, process_flag, CpuLeaf, Descriptor, Directory, Head, HotRange, Input, Item,
+    MappedFile, Mapping, Platform, Process, Record, Section, Settings, SignalAction, Tables, TablesWriter,
+    TouchedRange, Variable, HEAD_ROOM, NO_FILE, PAGE, VARIANTS_OFFSET,
 };
 
 use crate::read::Pieces;
 
 /// Where the data pages start, and how many bytes they have. There is room for tables on either side.
 const PAGES: (u64, u64) = (16 * PAGE, 8 * PAGE);
+
+/// Where the answers start, and how many bytes they have.
+const ANSWERS: (u64, u64) = (PAGES.0 + 4 * PAGES.1, 64);
 
 /// Head and tables that can be changed, and where their fields are.
 #[derive(Clone)]
@@ -35,7 +38,9 @@ impl Seed {
             tables_offset,
             tables_size: tables.len() as u64,
             tables_sum: image::checksum(&tables),
-            file_size: (PAGES.0 + PAGES.1).max(tables_offset + tables.len() as u64),
+            answers_offset: ANSWERS.0,
+            answers_size: ANSWERS.1,
+            file_size: (ANSWERS.0 + ANSWERS.1).max(tables_offset + tables.len() as u64),
             ..Head::default()
         };
         let mut room = vec![0; HEAD_ROOM];
@@ -81,6 +86,7 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
             Section::Hot => (HotRange::FIELDS, HotRange::SIZE),
             Section::Touched => (TouchedRange::FIELDS, TouchedRange::SIZE),
             Section::Cpu => (CpuLeaf::FIELDS, CpuLeaf::SIZE),
+            Section::Directories => (Directory::FIELDS, Directory::SIZE),
             Section::Settings => (Settings::FIELDS, Settings::SIZE),
             Section::Strings | Section::Info | Section::Auxv => continue,
         };
@@ -156,6 +162,9 @@ fn rows(count: u64) -> Vec<u8> {
         let action = SignalAction { handler: 0x40_1000, number: 1 + number, ..SignalAction::default() };
         tables.push(Section::Signals, &action);
         tables.push(Section::Inputs, &Input { path, size: 99, mtime: 1, ctime: i64::MAX, digest: [4; 16] });
+        let directory =
+            Directory { path, inputs: 1, answers_offset: 8 * index, answers_size: 8, ..Directory::default() };
+        tables.push(Section::Directories, &directory);
         tables.push(Section::Variables, &Variable { name, value: [7; 16], present: 1, reserved: 0 });
         tables.push(Section::Patterns, &Item { text: name });
         tables.push(Section::Guards, &Item { text: path });

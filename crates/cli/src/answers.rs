@@ -1,0 +1,169 @@
+//! What a directory answers when it is asked for a name, for the commands that write, show and compare it. The launcher has its own
+//! half, below any library, in crates/launcher/src/answers.rs.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use image::{answer_kind, is_unlisted, Answer, Answers, Directory, Listing};
+use recorder::State;
+
+use crate::failure::Result;
+
+/// One answer; see [`answer_kind`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fact {
+    Absent,
+    Below,
+    Directory,
+    Plain,
+    Link(PathBuf),
+    Special,
+    /// The digest of a list.
+    Listing(Vec<u8>),
+}
+
+impl Fact {
+    /// Number and value for the image.
+    pub fn record(&self) -> (u32, &[u8]) {
+        match self {
+            Fact::Absent => (answer_kind::ABSENT, b""),
+            Fact::Below => (answer_kind::BELOW, b""),
+            Fact::Directory => (answer_kind::DIRECTORY, b""),
+            Fact::Plain => (answer_kind::PLAIN, b""),
+            Fact::Link(target) => (answer_kind::LINK, target.as_os_str().as_bytes()),
+            Fact::Special => (answer_kind::SPECIAL, b""),
+            Fact::Listing(digest) => (answer_kind::LISTING, digest),
+        }
+    }
+
+    fn of(answer: &Answer<'_>) -> Fact {
+        match answer.kind {
+            answer_kind::ABSENT => Fact::Absent,
+            answer_kind::BELOW => Fact::Below,
+            answer_kind::DIRECTORY => Fact::Directory,
+            answer_kind::PLAIN => Fact::Plain,
+            answer_kind::LINK => Fact::Link(OsString::from_vec(answer.value.to_vec()).into()),
+            answer_kind::SPECIAL => Fact::Special,
+            // The reader lets no other kind through.
+            _ => Fact::Listing(answer.value.to_vec()),
+        }
+    }
+
+    /// Whether `name` in `directory` still gives this answer. `image` is the name of the image file, which no list shows.
+    pub fn holds(&self, directory: &Path, name: &OsStr, image: &OsStr) -> bool {
+        let path = directory.join(name);
+        match self {
+            Fact::Absent | Fact::Below => State::of(&path) == State::Absent,
+            Fact::Directory => State::behind(&path) == State::Directory,
+            Fact::Plain => !matches!(State::of(&path), State::Absent | State::Link(_)),
+            Fact::Link(target) => matches!(State::of(&path), State::Link(now) if now == *target),
+            Fact::Special => State::behind(&path) == State::Special,
+            Fact::Listing(digest) => listing(directory, name, image).is_ok_and(|now| now == *digest),
+        }
+    }
+
+    /// What differs, from what to what.
+    pub fn difference(&self, directory: &Path, name: &OsStr) -> String {
+        let path = directory.join(name);
+        let shown = path.display();
+        let now = State::of(&path);
+        match self {
+            Fact::Absent | Fact::Below => format!("{shown}: absent when it was looked for -> {}", words(&now)),
+            Fact::Directory => format!("{shown}: directory -> {}", words(&State::behind(&path))),
+            Fact::Plain => format!("{shown}: no symbolic link -> {}", words(&now)),
+            Fact::Link(target) => format!("{shown}: symbolic link to {} -> {}", target.display(), words(&now)),
+            Fact::Special => format!("{shown}: special file -> {}", words(&State::behind(&path))),
+            Fact::Listing(_) if name.is_empty() => {
+                format!("{}: lists other names than when the program booted", directory.display())
+            }
+            Fact::Listing(_) => {
+                format!("{}: lists other *{} files than when the program booted", directory.display(), name.display())
+            }
+        }
+    }
+}
+
+fn words(state: &State) -> String {
+    match state {
+        State::Absent => "absent".to_owned(),
+        State::File(_) => "new file".to_owned(),
+        State::Directory => "directory".to_owned(),
+        State::Link(target) => format!("symbolic link to {}", target.display()),
+        State::Special => "special file".to_owned(),
+        State::Unknown => "cannot be looked at".to_owned(),
+    }
+}
+
+/// The digest of the names in a directory that end in `ending`.
+pub fn listing(directory: &Path, ending: &OsStr, image: &OsStr) -> io::Result<Vec<u8>> {
+    let mut listing = Listing::default();
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        if name.as_bytes().ends_with(ending.as_bytes()) && !is_unlisted(name.as_bytes(), image.as_bytes()) {
+            listing.add(name.as_bytes());
+        }
+    }
+    Ok(listing.finish().to_vec())
+}
+
+/// The answers that an image has of a directory: names, and what was answered.
+pub fn recorded(all: &[u8], row: &Directory) -> Result<Vec<(OsString, Fact)>> {
+    if row.answers_size == 0 {
+        return Ok(Vec::new());
+    }
+    // The rows of an image that could be opened lie inside.
+    let part = &all[row.answers_offset as usize..][..row.answers_size as usize];
+    let mut answers = Answers::parse(part, row.answers_sum)?;
+    let mut found = Vec::new();
+    while let Some(answer) = answers.next()? {
+        found.push((OsString::from_vec(answer.bare_name().to_vec()), Fact::of(&answer)));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_of_answer_is_told_from_every_other() {
+        let top = tempfile::tempdir().unwrap();
+        fs::write(top.path().join("file"), "").unwrap();
+        fs::create_dir(top.path().join("directory")).unwrap();
+        symlink("file", top.path().join("link")).unwrap();
+        symlink("nowhere", top.path().join("dangling")).unwrap();
+        let socket = std::os::unix::net::UnixListener::bind(top.path().join("socket")).unwrap();
+        let names = ["none", "none/below", "file", "file/below", "directory", "link", "dangling", "socket"];
+        let holds = |fact: Fact| -> Vec<&str> {
+            names.into_iter().filter(|name| fact.holds(top.path(), OsStr::new(name), OsStr::new(""))).collect()
+        };
+        assert_eq!(holds(Fact::Absent), ["none", "none/below", "file/below"]);
+        assert_eq!(holds(Fact::Directory), ["directory"]);
+        assert_eq!(holds(Fact::Plain), ["file", "directory", "socket"]);
+        assert_eq!(holds(Fact::Link("file".into())), ["link"]);
+        assert_eq!(holds(Fact::Special), ["socket"]);
+        drop(socket);
+    }
+
+    #[test]
+    fn a_list_leaves_out_what_snapboot_and_python_write() {
+        let top = tempfile::tempdir().unwrap();
+        let digest = |ending: &str| listing(top.path(), OsStr::new(ending), OsStr::new("app.img")).unwrap();
+        fs::write(top.path().join("a.pth"), "").unwrap();
+        let (all, some) = (digest(""), digest(".pth"));
+        for own in ["app.img", "app.img.seen", "app.img.seen~", ".app.img.freezing-12", "__pycache__"] {
+            fs::write(top.path().join(own), "").unwrap();
+            assert_eq!(digest(""), all, "{own}");
+        }
+        fs::write(top.path().join("b.py"), "").unwrap();
+        assert!(digest("") != all && digest(".pth") == some);
+        fs::write(top.path().join("app.img.txt"), "").unwrap();
+        fs::write(top.path().join("b.pth"), "").unwrap();
+        assert!(digest(".pth") != some);
+    }
+}

@@ -1,0 +1,103 @@
+//! What a boot asked for and does not depend on: each with the reason why.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use recorder::{Note, State};
+
+/// Why a place is no input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The image itself, and what freezing and thawing put beside it.
+    Image,
+    /// The front end and the freezer: they are part of every image.
+    FrontEnd,
+    /// The boot made it, removed it, or wrote to it.
+    Written,
+    /// Bytecode that Python derives from a source: the source counts.
+    Bytecode,
+    /// It could not be looked at, as the boot could not.
+    Unknown,
+}
+
+/// The places that are known beforehand.
+pub struct Ignored {
+    /// The image.
+    output: PathBuf,
+    /// Directories of Snapboot's own files.
+    own: Vec<PathBuf>,
+    /// PYTHONPYCACHEPREFIX of the boot.
+    bytecode: Option<PathBuf>,
+}
+
+impl Ignored {
+    /// `output` is the image, `own` are files and directories of this installation, and `bytecode` is where Python puts its own, if
+    /// that is elsewhere.
+    pub fn new(output: &Path, own: Vec<PathBuf>, bytecode: Option<&OsStr>) -> Self {
+        Ignored { output: output.to_owned(), own, bytecode: bytecode.filter(|it| !it.is_empty()).map(PathBuf::from) }
+    }
+
+    /// The name of the image.
+    pub fn image_name(&self) -> &OsStr {
+        self.output.file_name().unwrap_or_default()
+    }
+
+    /// Why the place is no input; None when it is one.
+    pub fn reason(&self, path: &Path, note: &Note, places: &HashMap<PathBuf, Note>) -> Option<Reason> {
+        if self.is_image(path) {
+            return Some(Reason::Image);
+        }
+        let is_on_the_way = || note.state == State::Directory && self.own.iter().any(|own| own.starts_with(path));
+        if self.is_own(path) || is_on_the_way() {
+            return Some(Reason::FrontEnd);
+        }
+        let made = |path: &Path| places.get(path).is_some_and(|note| note.made);
+        if note.written || path.ancestors().any(made) {
+            return Some(Reason::Written);
+        }
+        if self.is_bytecode(path, places) {
+            return Some(Reason::Bytecode);
+        }
+        (*note.found() == State::Unknown).then_some(Reason::Unknown)
+    }
+
+    /// Whether a place belongs to Snapboot itself.
+    pub fn is_own(&self, path: &Path) -> bool {
+        self.own.iter().any(|own| path.starts_with(own))
+    }
+
+    fn is_image(&self, path: &Path) -> bool {
+        let Ok(rest) = path.strip_prefix(self.output.parent().unwrap_or(Path::new("/"))) else { return false };
+        let first = rest.components().next().map(|part| part.as_os_str().as_encoded_bytes());
+        first.is_some_and(|name| {
+            name != b"__pycache__" && image::is_unlisted(name, self.image_name().as_encoded_bytes())
+        })
+    }
+
+    /// `__pycache__` itself, and a file in it whose source was asked for, too.
+    fn is_bytecode(&self, path: &Path, places: &HashMap<PathBuf, Note>) -> bool {
+        if path.file_name() == Some(OsStr::new("__pycache__")) {
+            return true;
+        }
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
+            return false;
+        };
+        let directory = match &self.bytecode {
+            Some(prefix) => match directory.strip_prefix(prefix) {
+                // All that lies there is bytecode or a directory for it.
+                Ok(_) if !name.ends_with(".pyc") => return true,
+                Ok(rest) => Path::new("/").join(rest),
+                Err(_) => return false,
+            },
+            None if directory.file_name() == Some(OsStr::new("__pycache__")) => {
+                directory.parent().unwrap_or(directory).to_owned()
+            }
+            None => return false,
+        };
+        // `name.cpython-311.pyc`, `name.cpython-311.opt-1.pyc`
+        let stem = name.split(".cpython-").next().unwrap_or(name);
+        places.contains_key(&directory.join(stem).with_extension("py"))
+            || places.contains_key(&directory.join(format!("{stem}.py")))
+    }
+}

@@ -1,0 +1,204 @@
+//! What directories answered when the boot asked for names: names that were not there, links, lists.
+//!
+//! A boot that searches a path asks for tens of thousands of names that are not there. They lie outside of the tables, so that a
+//! start reads none of them as long as the times of their directory tell that nothing came or went. Where something did, a list of
+//! the directory tells most quickly whether it is one of these names: the answers start with marks of all that may not appear. Then
+//! they follow, sorted by name, and each name leaves out what it has in common with the one before.
+
+#[cfg(any(feature = "write", test))]
+use alloc::vec::Vec;
+
+use crate::{answer_kind, Error};
+
+/// Longest name of an answer (bytes); the kernel takes no longer path.
+pub const MOST_NAME: usize = 4095;
+
+/// Bytes before the name of an answer: its kind and how many bytes it shares with the name before.
+const PREFIX: usize = 2;
+
+/// One answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// One of [`answer_kind`].
+    pub kind: u32,
+    /// The name, relative to the directory, with the NUL that ends it.
+    pub name: &'a [u8],
+    /// Target of a link, or digest of a list; otherwise empty.
+    pub value: &'a [u8],
+}
+
+impl<'a> Answer<'a> {
+    /// The name without its NUL.
+    pub fn bare_name(&self) -> &'a [u8] {
+        &self.name[..self.name.len() - 1]
+    }
+}
+
+/// Bytes of a mark, and of their number.
+const MARK: usize = 4;
+
+/// Stands for the first part of a name that is absent.
+fn mark(name: &[u8]) -> u32 {
+    let first = name.split(|&byte| byte == b'/').next().unwrap_or(name);
+    crate::checksum(first) as u32
+}
+
+/// Reads the answers of one directory.
+pub struct Answers<'a> {
+    marks: &'a [[u8; MARK]],
+    rest: &'a [u8],
+    name: [u8; MOST_NAME + 1],
+    length: usize,
+}
+
+impl<'a> Answers<'a> {
+    /// `bytes` are those of one directory. Fails when `sum` is not their checksum.
+    pub fn parse(bytes: &'a [u8], sum: u64) -> Result<Answers<'a>, Error> {
+        if crate::checksum(bytes) != sum {
+            return Err(Error::Damaged { what: "answers" });
+        }
+        let Some((count, rest)) = bytes.split_first_chunk().filter(|_| !bytes.is_empty()) else {
+            return Err(damaged(bytes.len()));
+        };
+        let count = u32::from_le_bytes(*count) as usize;
+        let size = count.checked_mul(MARK).ok_or(damaged(count))?;
+        let (marks, rest) = rest.split_at_checked(size).ok_or(damaged(count))?;
+        Ok(Answers { marks: marks.as_chunks().0, rest, name: [0; MOST_NAME + 1], length: 0 })
+    }
+
+    /// How many names with different first parts are absent.
+    pub fn absent(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// Whether a name may be one that was absent, or its first part. False is certain.
+    pub fn may_be_absent(&self, name: &[u8]) -> bool {
+        let wanted = mark(name);
+        self.marks.binary_search_by(|mark| u32::from_le_bytes(*mark).cmp(&wanted)).is_ok()
+    }
+
+    /// The next answer; None at the end. Fails on what no writer has written.
+    #[allow(clippy::should_implement_trait)] // The name is borrowed from the reader.
+    pub fn next(&mut self) -> Result<Option<Answer<'_>>, Error> {
+        let Some((prefix, rest)) = self.rest.split_first_chunk::<PREFIX>() else {
+            return if self.rest.is_empty() { Ok(None) } else { Err(damaged(self.rest.len())) };
+        };
+        let (kind, shared) = (u32::from(prefix[0]), usize::from(prefix[1]));
+        let (own, rest) = string(rest)?;
+        let place = self.name.get_mut(shared..shared + own.len()).filter(|_| shared <= self.length);
+        place.ok_or(damaged(shared))?.copy_from_slice(own);
+        self.length = shared + own.len();
+        *self.name.get_mut(self.length).ok_or(damaged(self.length))? = 0;
+        let (value, rest) = match kind {
+            answer_kind::LINK | answer_kind::LISTING => string(rest)?,
+            answer_kind::ABSENT
+            | answer_kind::DIRECTORY
+            | answer_kind::PLAIN
+            | answer_kind::SPECIAL
+            | answer_kind::BELOW => (&rest[..0], rest),
+            kind => return Err(Error::OutOfRange { what: "the kind of an answer", value: kind.into() }),
+        };
+        self.rest = rest;
+        Ok(Some(Answer { kind, name: &self.name[..=self.length], value }))
+    }
+}
+
+/// Splits off a string and its NUL.
+fn string(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
+    let end = bytes.iter().position(|&byte| byte == 0).ok_or(damaged(bytes.len()))?;
+    Ok((&bytes[..end], &bytes[end + 1..]))
+}
+
+fn damaged(value: usize) -> Error {
+    Error::OutOfRange { what: "the length of an answer", value: value as u64 }
+}
+
+/// The digest of a list of names, whatever their order: directories have none.
+#[derive(Clone, Copy, Default)]
+pub struct Listing {
+    sum: u128,
+    count: u64,
+}
+
+impl Listing {
+    /// Adds a name.
+    pub fn add(&mut self, name: &[u8]) {
+        self.sum = self.sum.wrapping_add(u128::from_le_bytes(crate::digest(name)));
+        self.count += 1;
+    }
+
+    /// The digest in hexadecimal digits: the sum of the names' digests, and how many there are.
+    pub fn finish(&self) -> [u8; 48] {
+        let mut text = [0; 48];
+        let bytes = self.sum.to_be_bytes().into_iter().chain(self.count.to_be_bytes());
+        for (place, byte) in text.chunks_exact_mut(2).zip(bytes) {
+            place[0] = b"0123456789abcdef"[usize::from(byte >> 4)];
+            place[1] = b"0123456789abcdef"[usize::from(byte & 15)];
+        }
+        text
+    }
+}
+
+/// Whether a name is left out of lists: what freezing, thawing and importing themselves put beside other files. `image` is the name
+/// of the image in this directory, or empty when it is elsewhere.
+pub fn is_unlisted(name: &[u8], image: &[u8]) -> bool {
+    if matches!(name, b"." | b".." | b"__pycache__") {
+        return true;
+    }
+    if image.is_empty() {
+        return false;
+    }
+    let rest =
+        |name: &[u8]| name.strip_prefix(image).map(|rest| matches!(rest, b"" | b".seen" | b".seen~" | b".thaws"));
+    let hidden = name.strip_prefix(b".").and_then(|name| name.strip_prefix(image));
+    rest(name) == Some(true) || hidden.is_some_and(|rest| rest.starts_with(b".freezing-"))
+}
+
+/// Writes the answers of one directory after the other.
+#[cfg(any(feature = "write", test))]
+#[derive(Clone, Debug, Default)]
+pub struct AnswersWriter {
+    bytes: Vec<u8>,
+    marks: Vec<u32>,
+    own: Vec<u8>,
+    last: Vec<u8>,
+}
+
+#[cfg(any(feature = "write", test))]
+impl AnswersWriter {
+    /// Adds an answer of the present directory. Names come sorted, have no NUL and at most [`MOST_NAME`] bytes; `value` has no NUL.
+    pub fn push(&mut self, kind: u32, name: &[u8], value: &[u8]) {
+        let shared = name.iter().zip(&self.last).take_while(|(one, other)| one == other).count().min(u8::MAX.into());
+        self.own.extend_from_slice(&[kind as u8, shared as u8]);
+        self.own.extend_from_slice(&name[shared..]);
+        self.own.push(0);
+        if matches!(kind, answer_kind::LINK | answer_kind::LISTING) {
+            self.own.extend_from_slice(value);
+            self.own.push(0);
+        }
+        if kind == answer_kind::ABSENT {
+            self.marks.push(mark(name));
+        }
+        self.last = name.to_vec();
+    }
+
+    /// Ends a directory; returns offset, size and checksum of its answers. All are 0 when it has none.
+    pub fn end_directory(&mut self) -> (u64, u64, u64) {
+        if self.own.is_empty() {
+            return (0, 0, 0);
+        }
+        let start = self.bytes.len();
+        self.marks.sort_unstable();
+        self.marks.dedup();
+        self.bytes.extend_from_slice(&(self.marks.len() as u32).to_le_bytes());
+        self.marks.drain(..).for_each(|mark| self.bytes.extend_from_slice(&mark.to_le_bytes()));
+        self.bytes.append(&mut self.own);
+        self.last.clear();
+        (start as u64, (self.bytes.len() - start) as u64, crate::checksum(&self.bytes[start..]))
+    }
+
+    /// All answers.
+    pub fn finish(self) -> Vec<u8> {
+        self.bytes
+    }
+}

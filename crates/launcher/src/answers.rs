@@ -1,0 +1,181 @@
+//! Asks a directory again what it answered when the image was made: where its times have changed, and where times mean nothing.
+#![allow(unsafe_code)]
+
+use core::slice;
+
+use image::{answer_kind, is_unlisted, reserved, Answer, Answers, Directory, Listing, PAGE};
+use linux_raw_sys::errno::{ENAMETOOLONG, ENOENT, ENOTDIR};
+use linux_raw_sys::general::{
+    O_CLOEXEC, O_DIRECTORY, O_PATH, O_RDONLY, PROT_READ, PROT_WRITE, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG,
+};
+
+use crate::beside::Name;
+use crate::check::Frozen;
+use crate::fallback::Reason;
+use crate::start::without_nul;
+use crate::sys::{self, Errno, Fd, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+
+/// With fewer absent names than this, asking for each takes no longer than a list.
+const WORTH_LISTING: usize = 8;
+
+/// The answers of the image, mapped when the first directory is asked again.
+pub struct Known {
+    image: Fd,
+    offset: u64,
+    size: u64,
+    bytes: Option<&'static [u8]>,
+}
+
+impl Known {
+    /// For an image whose head and tables were checked.
+    pub fn of(frozen: &Frozen) -> Known {
+        Known { image: frozen.file, offset: frozen.answers.offset, size: frozen.answers.size, bytes: None }
+    }
+
+    /// Asks a directory for all that it was asked before. `open` is the directory if it is open; `path` is where it is.
+    pub fn ask(&mut self, row: &Directory, path: &'static [u8], open: Option<Fd>) -> Result<(), Reason> {
+        let (start, size) = (row.answers_offset as usize, row.answers_size as usize);
+        let bytes = self.bytes()?.get(start..start + size).unwrap_or(b"");
+        let mut answers = Answers::parse(bytes, row.answers_sum).map_err(Reason::image)?;
+        let directory = match open {
+            Some(directory) => directory,
+            None => sys::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC).map_err(|errno| {
+                Reason::new("stale: this directory cannot be opened any more").subject(without_nul(path)).errno(errno)
+            })?,
+        };
+        let mut result = Ok(());
+        // Nothing in the directory has a name that was absent: then all of these still are.
+        let is_clean = answers.absent() >= WORTH_LISTING && !has_one_of(directory, &answers);
+        while let Some(answer) = answers.next().map_err(Reason::image)? {
+            let is_known = is_clean && answer.kind == answer_kind::ABSENT;
+            if !is_known && !holds(directory, &answer, self.image) {
+                result = Err(changed(&answer, path));
+                break;
+            }
+        }
+        if open.is_none() {
+            sys::close(directory);
+        }
+        result
+    }
+
+    fn bytes(&mut self) -> Result<&'static [u8], Reason> {
+        if let Some(bytes) = self.bytes {
+            return Ok(bytes);
+        }
+        let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
+        // SAFETY: the place is reserved for the answers, and the file has these bytes.
+        let bytes = unsafe {
+            sys::map(reserved::ANSWERS, self.size, PROT_READ, flags, Some(self.image), self.offset)
+                .map_err(|errno| Reason::new("cannot map the answers of directories").errno(errno))?;
+            slice::from_raw_parts(reserved::ANSWERS as *const u8, self.size as usize)
+        };
+        self.bytes = Some(bytes);
+        Ok(bytes)
+    }
+
+    /// Gives the memory back.
+    pub fn close(self) {
+        if self.bytes.is_some() {
+            // SAFETY: `self` is gone, and nobody else has a slice of it.
+            let _ = unsafe { sys::unmap(reserved::ANSWERS, self.size) };
+        }
+    }
+}
+
+/// Whether a directory gives this answer.
+fn holds(directory: Fd, answer: &Answer<'_>, image: Fd) -> bool {
+    let is_kind = |mode: u32, kind| mode & S_IFMT == kind;
+    match answer.kind {
+        answer_kind::ABSENT | answer_kind::BELOW => {
+            matches!(sys::stat_link(directory, answer.name), Err(Errno(ENOENT | ENOTDIR | ENAMETOOLONG)))
+        }
+        answer_kind::DIRECTORY => {
+            sys::stat(Some(directory), answer.name).is_ok_and(|status| is_kind(status.mode, S_IFDIR))
+        }
+        answer_kind::SPECIAL => sys::stat(Some(directory), answer.name)
+            .is_ok_and(|status| !is_kind(status.mode, S_IFDIR) && !is_kind(status.mode, S_IFREG)),
+        answer_kind::PLAIN => sys::stat_link(directory, answer.name).is_ok_and(|status| !is_kind(status.mode, S_IFLNK)),
+        answer_kind::LINK => {
+            let mut target = [0; 4096];
+            sys::read_link_at(directory, answer.name, &mut target).is_ok_and(|size| target[..size] == *answer.value)
+        }
+        _ => lists(directory, answer, image).is_ok_and(|same| same),
+    }
+}
+
+/// Whether a directory has a name that may be one of those that were absent; also when it cannot be listed.
+fn has_one_of(directory: Fd, answers: &Answers<'_>) -> bool {
+    let mut found = false;
+    let listed = list(directory, |name| found |= answers.may_be_absent(name));
+    found || listed.is_err()
+}
+
+/// Whether a directory lists the same names, of those that end as the answer's does.
+fn lists(directory: Fd, answer: &Answer<'_>, image: Fd) -> sys::Result<bool> {
+    let beside = Name::beside(image, "");
+    let own = beside.as_ref().map_or(&b""[..], |name| without_nul(name.bytes()));
+    let own = own.rsplit(|&byte| byte == b'/').next().unwrap_or(b"");
+    let mut listing = Listing::default();
+    list(directory, |name| {
+        if name.ends_with(answer.bare_name()) && !is_unlisted(name, own) {
+            listing.add(name);
+        }
+    })?;
+    Ok(listing.finish() == *answer.value)
+}
+
+/// Calls `each` with every name in a directory.
+fn list(directory: Fd, mut each: impl FnMut(&[u8])) -> sys::Result<()> {
+    /// Offsets of d_reclen and d_name in `linux_dirent64`.
+    const LENGTH: usize = 16;
+    const NAME: usize = 19;
+    let open = sys::open_at(directory, b".\0", O_RDONLY | O_DIRECTORY | O_CLOEXEC)?;
+    let mut entries = [0; 8192];
+    let result = loop {
+        let mut rest = match sys::list(open, &mut entries) {
+            Ok(0) => break Ok(()),
+            Ok(size) => &entries[..size],
+            Err(errno) => break Err(errno),
+        };
+        while rest.len() > NAME {
+            let length = usize::from(u16::from_le_bytes([rest[LENGTH], rest[LENGTH + 1]]));
+            let Some((entry, next)) = rest.split_at_checked(length.max(NAME)) else { break };
+            each(entry[NAME..].split(|&byte| byte == 0).next().unwrap_or(b""));
+            rest = next;
+        }
+    };
+    sys::close(open);
+    result
+}
+
+/// The reason for the fallback, with the whole path of the name.
+fn changed(answer: &Answer<'_>, path: &'static [u8]) -> Reason {
+    let what = match answer.kind {
+        answer_kind::ABSENT | answer_kind::BELOW => {
+            "stale: this was looked for in vain when the image was made, and is there now"
+        }
+        answer_kind::DIRECTORY => "stale: this directory cannot be found any more",
+        answer_kind::PLAIN => "stale: this is a symbolic link now, or gone",
+        answer_kind::LINK => "stale: this symbolic link leads elsewhere now, or is gone",
+        answer_kind::SPECIAL => "stale: this is another kind of file now, or gone",
+        _ => "stale: this directory lists other names now",
+    };
+    let name = if answer.kind == answer_kind::LISTING { b"" } else { answer.bare_name() };
+    Reason::new(what).subject(joined(without_nul(path), name))
+}
+
+/// A path in memory that stays, for the message; only the directory where there is no memory for more.
+fn joined(directory: &'static [u8], name: &[u8]) -> &'static [u8] {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    // SAFETY: the place is reserved for this, and one page is mapped there that nobody else uses.
+    let page = unsafe {
+        if name.is_empty() || sys::map(reserved::SUBJECT, PAGE, PROT_READ | PROT_WRITE, flags, None, 0).is_err() {
+            return directory;
+        }
+        slice::from_raw_parts_mut(reserved::SUBJECT as *mut u8, PAGE as usize)
+    };
+    let parts = directory.iter().chain(b"/").chain(name);
+    let length = page.iter_mut().zip(parts).map(|(place, &byte)| *place = byte).count();
+    &page[..length]
+}

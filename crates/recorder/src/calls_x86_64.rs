@@ -1,0 +1,218 @@
+//! The system calls that take file names, on x86-64: which argument is what.
+
+use libc::{
+    c_long, seccomp_data, AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_ACCMODE, O_CREAT, O_DIRECTORY, O_NOFOLLOW,
+    O_PATH, O_RDONLY, O_TMPFILE, O_TRUNC,
+};
+
+/// What a call does with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Opens it for reading, or executes it.
+    Read,
+    /// Asks what it is, links followed.
+    Look,
+    /// Asks what it is; a link is itself.
+    LookAtLink,
+    /// Asks where the link leads.
+    ReadLink,
+    /// Opens it as a directory.
+    OpenDirectory,
+    /// Opens it for writing, without making it.
+    Write,
+    /// Makes it, unless it is there.
+    Make,
+    /// Removes it, or gives it another name.
+    Remove,
+}
+
+/// Where a relative name starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The working directory.
+    Cwd,
+    /// The directory that is open under this number.
+    Descriptor(i32),
+}
+
+/// What a system call asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The name at this address, for that use.
+    Name(Base, u64, Use),
+    /// The names in the open directory of that number.
+    List(i32),
+}
+
+/// What one row of the table knows of a call; numbers are those of arguments.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// Name.
+    Name(usize, Use),
+    /// Directory and name.
+    At(usize, usize, Use),
+    /// The same, with AT_ flags that tell whether links are followed.
+    Flagged(usize, usize, usize),
+    /// Name and open flags.
+    Open(usize, usize),
+    /// Directory, name and open flags.
+    OpenAt(usize, usize, usize),
+    /// Directory, name and `struct open_how`.
+    OpenHow(usize, usize, usize),
+    /// Name, and another one that is made.
+    Two(usize, usize, Use),
+    /// The same, each with its directory.
+    TwoAt([usize; 4], Use),
+    /// Open directory.
+    List,
+}
+
+use Shape::{At, Flagged, List, Name, Open, OpenAt, OpenHow, Two, TwoAt};
+use Use::{Look, LookAtLink, Make, Read, ReadLink, Remove, Write};
+
+/// Every call that the filter stops at.
+///
+/// System facts that are no files (uname, getuid, sched_getaffinity, prlimit, sysinfo, TIOCGWINSZ, getcwd) would be rows here too.
+const TABLE: [(c_long, Shape); 44] = [
+    (libc::SYS_open, Open(0, 1)),
+    (libc::SYS_openat, OpenAt(0, 1, 2)),
+    (libc::SYS_openat2, OpenHow(0, 1, 2)),
+    (libc::SYS_creat, Name(0, Make)),
+    (libc::SYS_stat, Name(0, Look)),
+    (libc::SYS_lstat, Name(0, LookAtLink)),
+    (libc::SYS_newfstatat, Flagged(0, 1, 3)),
+    (libc::SYS_statx, Flagged(0, 1, 2)),
+    (libc::SYS_access, Name(0, Look)),
+    (libc::SYS_faccessat, At(0, 1, Look)),
+    (libc::SYS_faccessat2, Flagged(0, 1, 3)),
+    (libc::SYS_statfs, Name(0, Look)),
+    (libc::SYS_getxattr, Name(0, Look)),
+    (libc::SYS_lgetxattr, Name(0, LookAtLink)),
+    (libc::SYS_listxattr, Name(0, Look)),
+    (libc::SYS_llistxattr, Name(0, LookAtLink)),
+    (libc::SYS_readlink, Name(0, ReadLink)),
+    (libc::SYS_readlinkat, At(0, 1, ReadLink)),
+    (libc::SYS_execve, Name(0, Read)),
+    (libc::SYS_execveat, Flagged(0, 1, 4)),
+    (libc::SYS_chdir, Name(0, Look)),
+    (libc::SYS_getdents, List),
+    (libc::SYS_getdents64, List),
+    (libc::SYS_inotify_add_watch, Name(1, Look)),
+    (libc::SYS_truncate, Name(0, Write)),
+    (libc::SYS_utime, Name(0, Write)),
+    (libc::SYS_utimes, Name(0, Write)),
+    (libc::SYS_utimensat, At(0, 1, Write)),
+    (libc::SYS_chmod, Name(0, Write)),
+    (libc::SYS_fchmodat, At(0, 1, Write)),
+    (libc::SYS_mkdir, Name(0, Make)),
+    (libc::SYS_mkdirat, At(0, 1, Make)),
+    (libc::SYS_mknod, Name(0, Make)),
+    (libc::SYS_mknodat, At(0, 1, Make)),
+    (libc::SYS_symlink, Name(1, Make)),
+    (libc::SYS_symlinkat, At(1, 2, Make)),
+    (libc::SYS_link, Two(0, 1, LookAtLink)),
+    (libc::SYS_linkat, TwoAt([0, 1, 2, 3], LookAtLink)),
+    (libc::SYS_rename, Two(0, 1, Remove)),
+    (libc::SYS_renameat, TwoAt([0, 1, 2, 3], Remove)),
+    (libc::SYS_renameat2, TwoAt([0, 1, 2, 3], Remove)),
+    (libc::SYS_unlink, Name(0, Remove)),
+    (libc::SYS_unlinkat, At(0, 1, Remove)),
+    (libc::SYS_rmdir, Name(0, Remove)),
+];
+
+/// The numbers of all calls of the table.
+pub fn numbers() -> impl Iterator<Item = i64> {
+    TABLE.iter().map(|(number, _)| *number)
+}
+
+/// What a call asks for; the second is empty for all calls but those that take two names. `read` gives the eight bytes at an address
+/// of the process.
+pub fn asked(call: &seccomp_data, read: impl FnOnce(u64) -> Option<u64>) -> [Option<Asked>; 2] {
+    let arguments = call.args;
+    let base = |index: usize| match arguments[index] as i32 {
+        AT_FDCWD => Base::Cwd,
+        number => Base::Descriptor(number),
+    };
+    let at = |directory: usize, name: usize, used| Some(Asked::Name(base(directory), arguments[name], used));
+    let here = |name: usize, used| Some(Asked::Name(Base::Cwd, arguments[name], used));
+    let Some((_, shape)) = TABLE.iter().find(|(number, _)| *number == c_long::from(call.nr)) else {
+        return [None, None];
+    };
+    match *shape {
+        Name(name, used) => [here(name, used), None],
+        At(directory, name, used) => [at(directory, name, used), None],
+        Flagged(directory, name, flags) => {
+            let used = match c_long::from(call.nr) {
+                libc::SYS_execveat => Read,
+                _ if arguments[flags] as i32 & AT_SYMLINK_NOFOLLOW != 0 => LookAtLink,
+                _ => Look,
+            };
+            // Of an open file nothing but its number is asked; a name that comes with the flag all the same is read as one.
+            let is_name = arguments[flags] as i32 & AT_EMPTY_PATH == 0 || arguments[directory] as i32 == AT_FDCWD;
+            [at(directory, name, used).filter(|_| is_name), None]
+        }
+        Open(name, flags) => [here(name, opened(arguments[flags])), None],
+        OpenAt(directory, name, flags) => [at(directory, name, opened(arguments[flags])), None],
+        OpenHow(directory, name, how) => {
+            // Its first field are the flags.
+            let used = read(arguments[how]).map_or(Read, opened);
+            [at(directory, name, used), None]
+        }
+        Two(name, made, used) => [here(name, used), here(made, Make)],
+        TwoAt([directory, name, other, made], used) => [at(directory, name, used), at(other, made, Make)],
+        List => [Some(Asked::List(arguments[0] as i32)), None],
+    }
+}
+
+/// What open flags say.
+fn opened(flags: u64) -> Use {
+    let flags = flags as i32;
+    let has = |wanted: i32| flags & wanted == wanted;
+    match flags & O_ACCMODE {
+        // A file without a name, in that directory.
+        _ if has(O_TMPFILE) => Look,
+        _ if has(O_PATH) => {
+            if has(O_NOFOLLOW) {
+                LookAtLink
+            } else {
+                Look
+            }
+        }
+        _ if has(O_CREAT) => Make,
+        O_RDONLY if has(O_DIRECTORY) => Use::OpenDirectory,
+        O_RDONLY if !has(O_TRUNC) => Read,
+        _ => Write,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_call_has_one_row() {
+        let mut all: Vec<i64> = numbers().collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), TABLE.len());
+    }
+
+    #[test]
+    fn open_flags_tell_reading_from_writing() {
+        let table = [
+            (O_RDONLY | libc::O_CLOEXEC, Read),
+            (O_RDONLY | O_DIRECTORY | libc::O_NONBLOCK, Use::OpenDirectory),
+            (libc::O_WRONLY, Write),
+            (libc::O_RDWR, Write),
+            (O_RDONLY | O_TRUNC, Write),
+            (libc::O_WRONLY | O_CREAT | O_TRUNC, Make),
+            (libc::O_RDWR | O_CREAT, Make),
+            (libc::O_RDWR | O_TMPFILE, Look),
+            (O_PATH | O_DIRECTORY, Look),
+            (O_PATH | O_NOFOLLOW, LookAtLink),
+        ];
+        for (flags, used) in table {
+            assert_eq!(opened(flags as u64), used, "{flags:#o}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The notes of a boot: each place that it asked for, what was there then, and what it did there.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::calls::Use;
+
+/// What of a file tells that it is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Size in bytes.
+    pub size: u64,
+    /// Last change of the content (ns since 1970).
+    pub mtime: i64,
+    /// Last change of the inode (ns since 1970).
+    pub ctime: i64,
+}
+
+impl Identity {
+    /// Looks at a file, links followed.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        path.metadata().map(|metadata| Identity::from(&metadata))
+    }
+}
+
+impl From<&Metadata> for Identity {
+    fn from(metadata: &Metadata) -> Self {
+        let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+        Identity {
+            size: metadata.len(),
+            mtime: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+            ctime: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+/// What is at a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Nothing, also for want of a directory on the way.
+    Absent,
+    /// A regular file.
+    File(Identity),
+    /// A directory.
+    Directory,
+    /// A symbolic link with this target.
+    Link(PathBuf),
+    /// A device, a socket or a named pipe.
+    Special,
+    /// What it is cannot be found out: no permission, or an error of the disk.
+    #[default]
+    Unknown,
+}
+
+impl State {
+    /// What is at a place itself, which may be a link.
+    pub fn of(path: &Path) -> State {
+        match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_symlink() => fs::read_link(path).map_or(State::Unknown, State::Link),
+            found => State::of_metadata(found),
+        }
+    }
+
+    /// What a place leads to.
+    pub fn behind(path: &Path) -> State {
+        State::of_metadata(path.metadata())
+    }
+
+    fn of_metadata(found: io::Result<Metadata>) -> State {
+        match found {
+            Ok(metadata) if metadata.is_dir() => State::Directory,
+            Ok(metadata) if metadata.is_file() => State::File(Identity::from(&metadata)),
+            Ok(_) => State::Special,
+            Err(error) if is_absence(&error) => State::Absent,
+            Err(_) => State::Unknown,
+        }
+    }
+}
+
+/// Whether an error says that there is nothing of that name.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ENAMETOOLONG))
+}
+
+/// One place.
+#[derive(Clone, Debug, Default)]
+pub struct Note {
+    /// What was there when it was first asked for.
+    pub state: State,
+    /// Where that is a link and it was followed: what it led to.
+    pub behind: Option<State>,
+    /// Its content may have been read, or its size and times have been.
+    pub looked: bool,
+    /// It was asked whether it is a link.
+    pub looked_at_link: bool,
+    /// How often it was opened as a directory.
+    pub opened: usize,
+    /// The names in it when they were first listed; None when they never were.
+    pub listed: Option<BTreeSet<OsString>>,
+    /// The boot wrote to it, or opened it for writing.
+    pub written: bool,
+    /// The boot made or removed it.
+    pub made: bool,
+}
+
+/// All notes of a boot.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// By absolute path.
+    pub places: HashMap<PathBuf, Note>,
+    /// Files of the kernel (/proc, /sys, /dev) that were asked for: facts about the system, and no inputs yet.
+    pub system: BTreeSet<PathBuf>,
+}
+
+/// Whether a file is the kernel's own.
+fn is_system(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    ["/proc", "/sys", "/dev"]
+        .iter()
+        .any(|top| bytes.strip_prefix(top.as_bytes()).is_some_and(|rest| matches!(rest, [] | [b'/', ..])))
+}
+
+impl Notes {
+    /// Notes a use of a place. It has not happened yet, so what is there now is what will be found.
+    pub(crate) fn add(&mut self, path: &Path, used: Use) {
+        if is_system(path) {
+            self.system.insert(path.to_owned());
+        } else if let Some(note) = self.places.get_mut(path) {
+            note.add(used);
+        } else {
+            let mut note = Note::first(path);
+            note.add(used);
+            self.places.insert(path.to_owned(), note);
+        }
+    }
+
+    /// Notes that an open directory is being listed.
+    pub(crate) fn list(&mut self, path: &Path) {
+        if is_system(path) {
+            return;
+        }
+        let note = self.places.entry(path.to_owned()).or_insert_with_key(|path| Note::first(path));
+        if note.listed.is_none() {
+            // It is open: if it cannot be listed, it goes away right now, and that is found in the end.
+            note.listed = Some(names_in(path).unwrap_or_default());
+        }
+    }
+}
+
+/// The names in a directory.
+pub fn names_in(path: &Path) -> io::Result<BTreeSet<OsString>> {
+    fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect()
+}
+
+impl Note {
+    fn first(path: &Path) -> Note {
+        let state = State::of(path);
+        let behind = matches!(state, State::Link(_)).then(|| State::behind(path));
+        Note { state, behind, ..Note::default() }
+    }
+
+    /// What the place led to when it was first asked for.
+    pub fn found(&self) -> &State {
+        self.behind.as_ref().unwrap_or(&self.state)
+    }
+
+    fn add(&mut self, used: Use) {
+        match used {
+            Use::Read | Use::Look => self.looked = true,
+            Use::OpenDirectory => (self.looked, self.opened) = (true, self.opened + 1),
+            Use::LookAtLink => (self.looked, self.looked_at_link) = (true, true),
+            Use::ReadLink => self.looked_at_link = true,
+            Use::Write | Use::Make | Use::Remove => match self.found() {
+                State::Absent if used == Use::Make => self.made = true,
+                // It fails, which is an answer.
+                State::Absent => self.looked = true,
+                _ if used == Use::Remove => self.made = true,
+                State::Directory => self.looked = true,
+                _ => self.written = true,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A note of a file, a directory, a link or nothing after these uses.
+    fn note(name: &str, uses: &[Use]) -> Note {
+        let top = tempfile::tempdir().unwrap();
+        fs::write(top.path().join("file"), "abc").unwrap();
+        fs::create_dir(top.path().join("directory")).unwrap();
+        std::os::unix::fs::symlink("file", top.path().join("link")).unwrap();
+        let mut notes = Notes::default();
+        uses.iter().for_each(|used| notes.add(&top.path().join(name), *used));
+        notes.places.remove(&top.path().join(name)).unwrap()
+    }
+
+    #[test]
+    fn a_place_is_what_it_was_when_it_was_first_asked_for() {
+        assert!(matches!(note("file", &[Use::Read]).state, State::File(Identity { size: 3, .. })));
+        assert_eq!(note("none", &[Use::Look]).state, State::Absent);
+        assert_eq!(note("file/none", &[Use::Look]).state, State::Absent);
+        assert_eq!(note("directory", &[Use::Look]).state, State::Directory);
+        let link = note("link", &[Use::Look]);
+        assert_eq!(link.state, State::Link("file".into()));
+        assert!(matches!(link.found(), State::File(_)));
+    }
+
+    #[test]
+    fn writing_is_told_from_asking_in_vain() {
+        let is = |note: Note| (note.looked, note.written, note.made);
+        assert_eq!(is(note("file", &[Use::Read])), (true, false, false));
+        assert_eq!(is(note("file", &[Use::Read, Use::Write])), (true, true, false));
+        assert_eq!(is(note("file", &[Use::Make])), (false, true, false));
+        assert_eq!(is(note("none", &[Use::Make])), (false, false, true));
+        assert_eq!(is(note("none", &[Use::Write])), (true, false, false));
+        assert_eq!(is(note("none", &[Use::Remove])), (true, false, false));
+        assert_eq!(is(note("file", &[Use::Remove])), (false, false, true));
+        assert_eq!(is(note("directory", &[Use::Make])), (true, false, false), "mkdir -p");
+    }
+
+    #[test]
+    fn files_of_the_kernel_are_kept_apart() {
+        let mut notes = Notes::default();
+        notes.add(Path::new("/proc/cpuinfo"), Use::Read);
+        notes.add(Path::new("/process"), Use::Look);
+        assert_eq!(notes.system.iter().collect::<Vec<_>>(), [Path::new("/proc/cpuinfo")]);
+        assert_eq!(notes.places.len(), 1);
+    }
+}

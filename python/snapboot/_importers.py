@@ -1,0 +1,170 @@
+"""What importers are asked for while the program boots.
+
+An importer of a folder lists it once and remembers the names, so that nobody outside can see which modules were looked for there.
+The image must know: a new file of one of these names would be found first. It is watched by a wrapper around the importer's own
+methods, which is taken off again before the freeze.
+"""
+
+import posix
+import sys
+
+from . import _plan
+
+
+class Importers:
+    """Watches from its making on, until `stop`."""
+
+    def __init__(self):
+        self._class = type_ = _importer_class()
+        # By folder: whole names of modules, as the keys of a dict; how often it was listed; what else was looked for in lists.
+        self._asked = asked = {}
+        self._lists = lists = {}
+        self._endings = {}
+        self._note_past()
+        self._originals = find_spec, fill_cache = type_.find_spec, type_._fill_cache
+
+        def noting_find_spec(self, fullname, target=None):
+            asked.setdefault(self.path, {})[fullname] = None
+            return find_spec(self, fullname, target)
+
+        def noting_fill_cache(self):
+            lists[self.path] = lists.get(self.path, 0) + 1
+            return fill_cache(self)
+
+        type_.find_spec, type_._fill_cache = noting_find_spec, noting_fill_cache
+
+    def stop(self):
+        """Takes the wrappers off."""
+        self._class.find_spec, self._class._fill_cache = self._originals
+
+    def forget_lists(self):
+        """Leaves to another process to report what was listed until now."""
+        self._lists.clear()
+
+    def asked_in(self, folder):
+        """The modules that were looked for in this folder: by name, whether each was found in it (True), elsewhere (False) or nowhere
+        (None)."""
+        names = self._asked.get(folder, ())
+        return {name.rpartition(".")[2]: _lies_in(name, folder) if _is_found(name) else None for name in names}
+
+    def entries(self, without=None):
+        """What is to be reported, as pairs of key and value.
+
+        without: a folder in which nothing counts that was looked for and not found there, or None.
+        """
+        found = [("suffix", suffix) for suffix in suffixes()]
+        for folder in sorted(set(self._asked) | set(self._lists) | set(self._endings)):
+            found.append(("importer", folder if folder.startswith("/") else posix.getcwd() + "/" + folder))
+            found.append(("lists", str(self._lists.get(folder, 0))))
+            found += [("ending", ending) for ending in self._endings.get(folder, ())]
+            for name in self._asked.get(folder, ()):
+                if folder != without or _lies_in(name, folder):
+                    found.append(("found" if _is_found(name) else "sought", name.rpartition(".")[2]))
+        return found
+
+    def add_to(self, path):
+        """Adds all of it to a file: what a child does that imports something first. Raises OSError."""
+        descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC, 0o600)
+        try:
+            posix.write(descriptor, _plan.to_bytes(self.entries()))
+        finally:
+            posix.close(descriptor)
+
+    def _note_past(self):
+        """What was asked for before anybody could watch: at the interpreter's start."""
+        for importer in list(sys.path_importer_cache.values()):
+            if isinstance(importer, self._class) and importer._path_mtime != -1:
+                self._lists[importer.path] = 1
+        for name, module in list(sys.modules.items()):
+            self._note_search(name, module)
+        # Looked for by `site`, and mostly not there.
+        for name in ("sitecustomize", "usercustomize"):
+            if name not in sys.modules:
+                self._note_search(name, None)
+        for folder in _site_folders():
+            # In a virtual environment `site` goes through its folders twice.
+            times = 2 if sys.prefix != sys.base_prefix and folder.startswith(sys.prefix + "/") else 1
+            self._endings[folder] = [".pth"] * times
+
+    def _note_search(self, name, module):
+        spec = getattr(module, "__spec__", None)
+        if module is not None and not getattr(spec, "has_location", False):
+            return  # built in, or frozen: these come first
+        parent = name.rpartition(".")[0]
+        path = getattr(sys.modules.get(parent), "__path__", ()) if parent else sys.path
+        found = getattr(spec, "origin", None) or ""
+        for entry in list(path):
+            if type(entry) is str:
+                self._asked.setdefault(folder_of(entry), {})[name] = None
+                if found.startswith(entry + "/"):
+                    break
+
+
+def suffixes():
+    """Endings of module files, in the order in which an importer tries them."""
+    return [*_imp.extension_suffixes(), ".py", ".pyc"]
+
+
+def shadows(folder, asked, is_same):
+    """The first name in a folder that an import would find there and did not while freezing; None if there is none.
+
+    asked: as `asked_in` has it, of the folder that stood in the place of this one. is_same: whether it was this one. Raises OSError
+    when the folder cannot be listed.
+    """
+    endings = suffixes()
+    for name in posix.listdir(folder):
+        stem, dot, ending = name.partition(".")
+        if stem not in asked or (is_same and asked[stem]):
+            continue
+        if dot:
+            if dot + ending in endings:
+                return name
+        elif _is_folder(folder + "/" + name):
+            inside = posix.listdir(folder + "/" + name)
+            # A folder without that is a module only where there is no other.
+            if asked[stem] is None or any("__init__" + ending in inside for ending in endings):
+                return name
+    return None
+
+
+def _lies_in(name, folder):
+    """Whether a module that was found is a file or a package in that folder."""
+    origin = sys.modules[name].__spec__.origin if _is_found(name) else ""
+    inside = origin[len(folder) + 1 :] if origin.startswith(folder + "/") else ""
+    return inside != "" and inside.count("/") <= 1
+
+
+def _is_found(name):
+    """Whether a module was found, and is not put together from all folders of its name."""
+    module = sys.modules.get(name)
+    return getattr(getattr(module, "__spec__", None), "origin", None) is not None
+
+
+def _importer_class():
+    return sys.modules["_frozen_importlib_external"].FileFinder
+
+
+def _site_folders():
+    """Those that `site` has listed to find .pth files."""
+    site = sys.modules.get("site")
+    if site is None or sys.flags.no_site:
+        return []
+    folders = site.getsitepackages()
+    if site.ENABLE_USER_SITE:
+        folders.append(site.USER_SITE)
+    return [folder for folder in folders if _is_folder(folder)]
+
+
+def _is_folder(path):
+    try:
+        return posix.stat(path).st_mode & 0o170000 == 0o040000
+    except OSError:
+        return False
+
+
+def folder_of(entry):
+    """The folder of an entry of `sys.path`, as its importer calls it."""
+    return entry or posix.getcwd()
+
+
+_imp = sys.modules["_imp"]
