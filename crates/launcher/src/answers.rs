@@ -29,7 +29,7 @@ pub struct Known {
 impl Known {
     /// For an image whose head and tables were checked.
     pub fn of(frozen: &Frozen) -> Known {
-        Known { image: frozen.file, offset: frozen.answers.offset, size: frozen.answers.size, bytes: None }
+        Known { image: frozen.file, offset: frozen.head.answers_offset, size: frozen.head.answers_size, bytes: None }
     }
 
     /// Asks a directory for all that it was asked before. `open` is the directory if it is open; `path` is where it is.

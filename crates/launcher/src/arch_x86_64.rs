@@ -3,7 +3,10 @@
 
 use core::arch::{asm, global_asm};
 
+use linux_raw_sys::general as raw;
+
 use crate::start::Start;
+use crate::sys;
 
 /// Size of the launcher's own stack (bytes).
 const STACK_SIZE: usize = 64 * 1024;
@@ -56,6 +59,51 @@ pub unsafe fn syscall(number: u32, arguments: [usize; 6]) -> isize {
         );
     }
     result
+}
+
+// The stack of the second process of `spawn`.
+global_asm!(
+    ".section .bss.snapboot_second_stack,\"aw\",@nobits",
+    ".balign 16",
+    "snapboot_second_stack:",
+    ".skip {size}",
+    "snapboot_second_stack_end:",
+    size = const STACK_SIZE,
+);
+
+/// Starts a process that shares memory and descriptors with this one, on a stack of its own, and calls `run` with `argument`.
+/// Its parent hears of its end only by waiting (there is no signal).
+///
+/// # Safety
+/// There is one at a time, and its parent waits for it. `run` is sound beside whatever the parent does meanwhile.
+pub unsafe fn spawn(run: extern "C" fn(usize) -> !, argument: usize) -> sys::Result<sys::Pid> {
+    let result: isize;
+    // SAFETY: the parent goes on behind the call, with its registers as they were. The child has the same ones but for rax and
+    // rsp, never gets there, and nobody else uses its stack.
+    unsafe {
+        asm!(
+            "lea rsi, [rip + snapboot_second_stack_end]",
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, {argument}",
+            "call {run}",
+            "ud2",
+            "2:",
+            argument = in(reg) argument,
+            run = in(reg) run,
+            inlateout("rax") raw::__NR_clone as usize => result,
+            in("rdi") (raw::CLONE_VM | raw::CLONE_FS | raw::CLONE_FILES) as usize,
+            out("rsi") _,
+            in("rdx") 0usize,
+            in("r10") 0usize,
+            in("r8") 0usize,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    sys::result(result).map(|pid| sys::Pid(pid as u32))
 }
 
 /// Goes on in the frozen thread: its stack, its next instruction, `handover` as the value that its call returns.

@@ -14,8 +14,6 @@ use linux_raw_sys::general::{PROT_READ, RLIMIT_STACK};
 
 use crate::block::{Block, Rehearsal};
 use crate::fallback::Reason;
-use crate::files;
-use crate::freshness::Freshness;
 use crate::opened::Opened;
 use crate::pages;
 use crate::rotation;
@@ -36,14 +34,12 @@ pub struct Frozen {
     pub vdso_group: u64,
     /// Its size.
     pub vdso_group_size: u64,
-    /// Where the answers of directories are in the image.
-    pub answers: Part,
-}
-
-/// A part of the image (bytes).
-pub struct Part {
-    pub offset: u64,
-    pub size: u64,
+    /// The head of this variant.
+    pub head: Head,
+    /// By which files beside the image know it.
+    pub image_sum: u64,
+    /// How it wants to be used.
+    pub settings: Settings,
 }
 
 impl Frozen {
@@ -58,37 +54,39 @@ impl Frozen {
     }
 }
 
-/// Checks the file, the machine, the process, the environment, the arguments and the inputs, cheapest first.
-pub fn all(start: &Start, opened: &Opened, block: &Block) -> Result<(Frozen, Freshness), Reason> {
+/// Checks the file, the machine, the process, the environment and the arguments, cheapest first.
+pub fn first(start: &Start, opened: &Opened, block: &Block) -> Result<Frozen, Reason> {
     let file = opened.file?;
     let (image_sum, head, tables) = tables(start, opened, file, block)?;
     let mut frozen = Frozen {
         file,
         registers: tables.one(Section::Registers).map_err(Reason::image)?,
         process: tables.one(Section::Process).map_err(Reason::image)?,
+        settings: tables.rows(Section::Settings).map_err(Reason::image)?.next().unwrap_or_default(),
         tables,
         vdso_group: 0,
         vdso_group_size: 0,
-        answers: Part { offset: head.answers_offset, size: head.answers_size },
+        head,
+        image_sum,
     };
-    let settings = frozen.rows::<Settings>(Section::Settings)?.next().unwrap_or_default();
     guards(&frozen, block)?;
-    rotation::check_age(&settings)?;
+    rotation::check_age(&frozen.settings)?;
     environment(&frozen, block)?;
     process(&mut frozen)?;
     platform(start, &mut frozen)?;
-    // Its number may be another one by now.
-    let mut freshness =
-        Freshness::of(frozen.file, &frozen.tables, image_sum, settings.policy).map_err(Reason::image)?;
-    files::unchanged(&frozen, &mut freshness)?;
+    Ok(frozen)
+}
+
+/// What comes when everything else was found good.
+pub fn last(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
     // An image that is being rehearsed has no digest yet.
-    if block.rehearsal() != Some(Rehearsal::Thaw) && pages::are_to_be_checked(&settings, block) {
-        pages::check(frozen.file, &head)?;
+    if block.rehearsal() != Some(Rehearsal::Thaw) && pages::are_to_be_checked(&frozen.settings, block) {
+        pages::check(frozen.file, &frozen.head)?;
     }
     if block.rehearsal().is_none() {
-        rotation::count_thaw(&settings, frozen.file, image_sum)?;
+        rotation::count_thaw(&frozen.settings, frozen.file, frozen.image_sum)?;
     }
-    Ok((frozen, freshness))
+    Ok(())
 }
 
 /// Head and tables of the variant that is to be thawed, and before them the checksum by which files beside the image know it.

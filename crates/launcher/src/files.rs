@@ -4,6 +4,7 @@ use image::{Directory, Input, Section};
 use linux_raw_sys::general::{O_CLOEXEC, O_DIRECTORY, O_NONBLOCK, O_PATH, O_RDONLY};
 
 use crate::answers::Known;
+use crate::aside::Work;
 use crate::check::Frozen;
 use crate::fallback::Reason;
 use crate::freshness::{Freshness, Recorded};
@@ -13,8 +14,45 @@ use crate::sys::{self, Fd, Status};
 /// With fewer files than this to look at, opening their directory first would take longer.
 const WORTH_OPENING: u32 = 2;
 
+/// With more inputs than this it takes less time to look at them in a second process than to wait for them in this one. To make one
+/// takes as long as looking at some fifty.
+const MANY: usize = 128;
+
+/// The comparison of all inputs, and what came of it.
+pub struct Files<'a> {
+    frozen: &'a Frozen,
+    outcome: Option<Result<(), Reason>>,
+    /// What is known of files whose times have changed.
+    pub freshness: Freshness,
+}
+
+impl<'a> Files<'a> {
+    /// The inputs of a frozen process, not looked at yet.
+    pub fn of(frozen: &'a Frozen) -> Result<Self, Reason> {
+        let Frozen { file, tables, image_sum, settings, .. } = frozen;
+        let freshness = Freshness::of(*file, tables, *image_sum, settings.policy).map_err(Reason::image)?;
+        Ok(Files { frozen, outcome: None, freshness })
+    }
+
+    /// Whether there is more to look at than a second process costs.
+    pub fn are_many(&self) -> bool {
+        !self.freshness.trusts() && self.frozen.rows::<Input>(Section::Inputs).is_ok_and(|rows| rows.len() > MANY)
+    }
+
+    /// Whether all inputs are what they were, after the work was done.
+    pub fn outcome(&self) -> Result<(), Reason> {
+        self.outcome.unwrap_or(Err(Reason::new("the process that looked at the inputs was killed")))
+    }
+}
+
+impl Work for Files<'_> {
+    fn run(&mut self) {
+        self.outcome = Some(unchanged(self.frozen, &mut self.freshness));
+    }
+}
+
 /// Compares every input, directory by directory; the first difference is the reason for the fallback.
-pub fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
+fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
     if freshness.trusts() {
         return Ok(());
     }

@@ -30,6 +30,19 @@ fn row(path: &[u8], now: &Status) -> SeenFile {
     SeenFile { path: image::checksum(path), mtime: now.mtime, ctime: now.ctime }
 }
 
+/// Whether a file is as it was, as far as size and times tell that under this policy; None when its content counts.
+pub fn told(policy: u32, now: &Status, recorded: &Recorded) -> Option<bool> {
+    if now.size != recorded.size {
+        return Some(false);
+    }
+    (policy == policy::TRUST || times_tell(policy, now, recorded.mtime, recorded.ctime)).then_some(true)
+}
+
+/// Whether the times are those that were recorded, and mean something.
+fn times_tell(policy: u32, now: &Status, mtime: i64, ctime: i64) -> bool {
+    policy == policy::CHECK && now.mtime == mtime && now.ctime == ctime
+}
+
 /// Answers for one thaw.
 pub struct Freshness {
     policy: u32,
@@ -64,11 +77,8 @@ impl Freshness {
         now: &Status,
         recorded: &Recorded,
     ) -> bool {
-        if now.size != recorded.size {
-            return false;
-        }
-        if self.policy == policy::TRUST || self.times_tell(now, recorded.mtime, recorded.ctime) {
-            return true;
+        if let Some(told) = told(self.policy, now, recorded) {
+            return told;
         }
         if !self.seen().knows(&row(path, now)) {
             let Ok(file) = open() else { return false };
@@ -91,7 +101,7 @@ impl Freshness {
         recorded: &Directory,
         ask: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.times_tell(now, recorded.mtime, recorded.ctime) {
+        if times_tell(self.policy, now, recorded.mtime, recorded.ctime) {
             return Ok(());
         }
         if recorded.answers_size < WORTH_REMEMBERING || self.is_home(now) {
@@ -114,11 +124,6 @@ impl Freshness {
         sys::stat(None, name.bytes()).is_ok_and(|home| (home.device, home.inode) == (status.device, status.inode))
     }
 
-    /// Whether the times are those that were recorded, and mean something.
-    fn times_tell(&self, now: &Status, mtime: i64, ctime: i64) -> bool {
-        self.policy == policy::CHECK && now.mtime == mtime && now.ctime == ctime
-    }
-
     fn seen(&mut self) -> &mut Seen {
         let (image, image_sum, rows) = (self.image, self.image_sum, self.rows);
         self.seen.get_or_insert_with(|| Seen::read(image, image_sum, rows))
@@ -126,8 +131,8 @@ impl Freshness {
 
     /// Writes IMAGE.seen when there is something new, and gives the memory back. Nothing depends on that, so nothing is said when it
     /// fails.
-    pub fn remember(self) {
-        let Some(seen) = self.seen else { return };
+    pub fn remember(&mut self) {
+        let Some(seen) = self.seen.take() else { return };
         if self.has_news {
             let _ = seen.write(self.image, self.image_sum);
         }

@@ -4,9 +4,9 @@
 //! its own stack in its own range of addresses, because everything else is about to be replaced. In order:
 //!
 //! 1. [`start`]: find arguments, environment and the head; open the image ([`opened`]).
-//! 2. [`check`]: everything that decides whether the image may be used.
-//! 3. [`block`]: copy arguments and environment to where they stay.
-//! 4. [`memory`]: drop the old address space and lay out the frozen one.
+//! 2. [`block`]: copy arguments and environment to where they stay.
+//! 3. [`check`]: machine, process, environment and arguments, which decide whether the image may be used.
+//! 4. [`memory`]: drop the old address space and lay out the frozen one; meanwhile [`files`] looks at all inputs ([`aside`]).
 //! 5. [`restore`]: kernel state, then the jump, which is the point of no return.
 //!
 //! Until the jump anything unexpected ends in [`fallback`]: the original command is executed as if there were no image.
@@ -19,6 +19,7 @@ mod answers;
 #[cfg(target_arch = "x86_64")]
 #[path = "arch_x86_64.rs"]
 mod arch;
+mod aside;
 mod beside;
 mod block;
 mod check;
@@ -33,8 +34,10 @@ mod rotation;
 mod start;
 mod sys;
 
+use aside::Aside;
 use block::Block;
 use fallback::Reason;
+use files::Files;
 use opened::Opened;
 use start::Start;
 
@@ -64,9 +67,16 @@ fn launch(start: &Start) -> ! {
 enum Never {}
 
 fn thaw(start: &Start, opened: &Opened, block: &mut Block) -> Result<Never, Reason> {
-    let (frozen, mut freshness) = check::all(start, opened, block)?;
-    memory::lay_out(&frozen, &mut freshness)?;
-    freshness.remember();
+    let frozen = check::first(start, opened, block)?;
+    let mut files = Files::of(&frozen)?;
+    let pays = files.are_many() && sys::has_cpus();
+    let mut files = Aside::start(&mut files, pays);
+    let laid_out = memory::lay_out(&frozen, &mut files);
+    let files = files.finish();
+    files.outcome()?;
+    laid_out?;
+    check::last(&frozen, block)?;
+    files.freshness.remember();
     restore::go_on(&frozen, block)
 }
 

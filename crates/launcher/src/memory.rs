@@ -10,9 +10,11 @@ use linux_raw_sys::general::{
     O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
 
+use crate::aside::Aside;
 use crate::check::Frozen;
 use crate::fallback::Reason;
-use crate::freshness::{Freshness, Recorded};
+use crate::files::Files;
+use crate::freshness::{self, Recorded};
 use crate::start::without_nul;
 use crate::sys::{
     self, Errno, Fd, Part, MAP_ANONYMOUS, MAP_FIXED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK,
@@ -22,9 +24,11 @@ use crate::sys::{
 const MAP_DROPPABLE: u32 = 0x08;
 
 /// Replaces everything outside of the launcher's own range by the frozen process' memory.
-pub fn lay_out(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
+///
+/// `inputs` is asked only about a library whose times have changed, and waited for then.
+pub fn lay_out(frozen: &Frozen, inputs: &mut Aside<'_, Files<'_>>) -> Result<(), Reason> {
     let vdso = drop_old(frozen)?;
-    let mut library = Library { index: image::NO_FILE, file: Fd(0), freshness };
+    let mut library = Library { index: image::NO_FILE, file: Fd(0), inputs };
     let files = frozen.rows::<MappedFile>(Section::Files)?;
     for mapping in frozen.rows::<Mapping>(Section::Mappings)? {
         make(frozen, &mapping, &files, &mut library, vdso)?;
@@ -95,13 +99,13 @@ fn vdso_stays(errno: Errno) -> Reason {
 }
 
 /// The file that the last file mapping came from: mappings of one file follow each other.
-struct Library<'a> {
+struct Library<'a, 'b, 'c> {
     index: u32,
     file: Fd,
-    freshness: &'a mut Freshness,
+    inputs: &'a mut Aside<'b, Files<'c>>,
 }
 
-impl Library<'_> {
+impl Library<'_, '_, '_> {
     fn open(&mut self, frozen: &Frozen, files: &Rows<'static, MappedFile>, index: u32) -> Result<Fd, Reason> {
         if self.index == index {
             return Ok(self.file);
@@ -115,7 +119,11 @@ impl Library<'_> {
         let now = sys::fstat(self.file).map_err(|errno| gone.errno(errno))?;
         let MappedFile { size, mtime, ctime, digest, .. } = file;
         let recorded = Recorded { size, mtime, ctime, digest };
-        if !self.freshness.holds(without_nul(path), || sys::duplicate(self.file), &now, &recorded) {
+        let holds = freshness::told(frozen.settings.policy, &now, &recorded).unwrap_or_else(|| {
+            let file = self.file;
+            self.inputs.finish().freshness.holds(without_nul(path), || sys::duplicate(file), &now, &recorded)
+        });
+        if !holds {
             return Err(Reason::new("stale: this library has changed").subject(without_nul(path)));
         }
         Ok(self.file)
@@ -133,7 +141,7 @@ fn make(
     frozen: &Frozen,
     mapping: &Mapping,
     files: &Rows<'static, MappedFile>,
-    library: &mut Library<'_>,
+    library: &mut Library<'_, '_, '_>,
     vdso: u64,
 ) -> Result<(), Reason> {
     let failed = |errno| Reason::new("cannot map the frozen process' memory").errno(errno);

@@ -13,9 +13,14 @@ pub struct Errno(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fd(pub u32);
 
+/// A child of this process.
+#[derive(Clone, Copy)]
+pub struct Pid(pub u32);
+
 pub type Result<T> = core::result::Result<T, Errno>;
 
-fn result(value: isize) -> Result<usize> {
+/// What a call returned, as the kernel encodes errors.
+pub fn result(value: isize) -> Result<usize> {
     if (-4095..0).contains(&value) {
         Err(Errno(-value as u32))
     } else {
@@ -264,6 +269,23 @@ pub fn soft_limit(resource: u32) -> Result<u64> {
     // SAFETY: the kernel writes two 64-bit numbers.
     unsafe { call(raw::__NR_prlimit64, &[0, resource as usize, 0, limit.as_mut_ptr() as usize])? };
     Ok(limit[0])
+}
+
+/// Waits for the end of a child.
+pub fn wait(child: Pid) {
+    let wait = || {
+        // SAFETY: the kernel writes nothing where it gets null.
+        unsafe { call(raw::__NR_wait4, &[child.0 as usize, 0, raw::__WALL as usize, 0]) }
+    };
+    while wait() == Err(Errno(linux_raw_sys::errno::EINTR)) {}
+}
+
+/// Whether this process may run on more than one CPU. True when the kernel does not tell.
+pub fn has_cpus() -> bool {
+    let mut mask = [0u64; 16];
+    // SAFETY: the kernel writes at most the mask.
+    let told = unsafe { call(raw::__NR_sched_getaffinity, &[0, size_of_val(&mask), mask.as_mut_ptr() as usize]) };
+    told.is_err() || mask.iter().map(|word| word.count_ones()).sum::<u32>() > 1
 }
 
 /// The signals that are blocked.
