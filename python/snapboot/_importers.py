@@ -16,7 +16,7 @@ class Importers:
 
     def __init__(self):
         self._class = type_ = _importer_class()
-        # By folder: whole names of modules, as the keys of a dict; how often it was listed; what else was looked for in lists.
+        # By folder: whether a module was found there, by its whole name; how often it was listed; what else was looked for in lists.
         self._asked = asked = {}
         self._lists = lists = {}
         self._endings = {}
@@ -24,8 +24,10 @@ class Importers:
         self._originals = find_spec, fill_cache = type_.find_spec, type_._fill_cache
 
         def noting_find_spec(self, fullname, target=None):
-            asked.setdefault(self.path, {})[fullname] = None
-            return find_spec(self, fullname, target)
+            found = find_spec(self, fullname, target)
+            # Without a loader it is one of several folders of that name.
+            asked.setdefault(self.path, {})[fullname] = found is not None and found.loader is not None
+            return found
 
         def noting_fill_cache(self):
             lists[self.path] = lists.get(self.path, 0) + 1
@@ -43,23 +45,29 @@ class Importers:
 
     def asked_in(self, folder):
         """The modules that were looked for in this folder: by name, whether each was found in it (True), elsewhere (False) or nowhere
-        (None)."""
-        names = self._asked.get(folder, ())
-        return {name.rpartition(".")[2]: _lies_in(name, folder) if _is_found(name) else None for name in names}
+        (None). One that was found and is not loaded will be looked for again."""
+        anywhere = self._found()
+        names = {name: here for name, here in self._asked.get(folder, {}).items() if name in sys.modules or name not in anywhere}
+        return {name.rpartition(".")[2]: here if name in anywhere else None for name, here in names.items()}
+
+    def _found(self):
+        """The whole names of the modules that were found anywhere."""
+        return {name for names in self._asked.values() for name, here in names.items() if here}
 
     def entries(self, without=None):
         """What is to be reported, as pairs of key and value.
 
         without: a folder in which nothing counts that was looked for and not found there, or None.
         """
+        anywhere = self._found()
         found = [("suffix", suffix) for suffix in suffixes()]
         for folder in sorted(set(self._asked) | set(self._lists) | set(self._endings)):
             found.append(("importer", folder if folder.startswith("/") else posix.getcwd() + "/" + folder))
             found.append(("lists", str(self._lists.get(folder, 0))))
             found += [("ending", ending) for ending in self._endings.get(folder, ())]
-            for name in self._asked.get(folder, ()):
-                if folder != without or _lies_in(name, folder):
-                    found.append(("found" if _is_found(name) else "sought", name.rpartition(".")[2]))
+            for name, here in self._asked.get(folder, {}).items():
+                if folder != without or here:
+                    found.append(("found" if name in anywhere else "sought", name.rpartition(".")[2]))
         return found
 
     def add_to(self, path):
@@ -95,8 +103,9 @@ class Importers:
         found = getattr(spec, "origin", None) or ""
         for entry in list(path):
             if type(entry) is str:
-                self._asked.setdefault(folder_of(entry), {})[name] = None
-                if found.startswith(entry + "/"):
+                is_here = found.startswith(entry + "/")
+                self._asked.setdefault(folder_of(entry), {})[name] = is_here
+                if is_here:
                     break
 
 
@@ -125,19 +134,6 @@ def shadows(folder, asked, is_same):
             if asked[stem] is None or any("__init__" + ending in inside for ending in endings):
                 return name
     return None
-
-
-def _lies_in(name, folder):
-    """Whether a module that was found is a file or a package in that folder."""
-    origin = sys.modules[name].__spec__.origin if _is_found(name) else ""
-    inside = origin[len(folder) + 1 :] if origin.startswith(folder + "/") else ""
-    return inside != "" and inside.count("/") <= 1
-
-
-def _is_found(name):
-    """Whether a module was found, and is not put together from all folders of its name."""
-    module = sys.modules.get(name)
-    return getattr(getattr(module, "__spec__", None), "origin", None) is not None
 
 
 def _importer_class():

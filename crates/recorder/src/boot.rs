@@ -3,14 +3,15 @@
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
+use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 use libc::{
-    c_uint, seccomp_data, sock_filter, BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW,
-    SECCOMP_RET_USER_NOTIF,
+    seccomp_data, sock_filter, AT_EMPTY_PATH, BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W,
+    SECCOMP_RET_ALLOW, SECCOMP_RET_USER_NOTIF,
 };
 use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
 use nix::unistd::close;
@@ -43,54 +44,80 @@ pub fn execute(socket: i32, program: &Path, argv: &[OsString], environment: &[(O
 }
 
 /// Asks at every call of the table, lets all others through; also all calls of another architecture: a 32-bit program that a boot
-/// starts runs as ever, and what it looks at is not seen.
+/// starts runs as ever, and what it looks at is not seen. A call that asks for an open file by its number alone (AT_EMPTY_PATH), as fstat
+/// does, has no name; boots make many of these.
 fn filter() -> Vec<sock_filter> {
-    let line = |code: c_uint, k: u32| sock_filter { code: code as u16, jt: 0, jf: 0, k };
-    let load = |offset: usize| line(BPF_LD | BPF_W | BPF_ABS, offset as u32);
-    let rows = calls::numbers().count() as u8;
-    let mut filter = vec![
-        load(std::mem::offset_of!(seccomp_data, arch)),
-        // To the line before the last.
-        sock_filter { jf: rows + 1, ..line(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE) },
-        load(std::mem::offset_of!(seccomp_data, nr)),
-    ];
-    for (index, number) in calls::numbers().enumerate() {
-        // To the last line.
-        let jt = rows - index as u8;
-        filter.push(sock_filter { jt, ..line(BPF_JMP | BPF_JEQ | BPF_K, number as u32) });
+    let line = |code, k, jt: usize, jf: usize| sock_filter { code: code as u16, jt: jt as u8, jf: jf as u8, k };
+    let load = |offset: usize| line(BPF_LD | BPF_W | BPF_ABS, offset as u32, 0, 0);
+    let is = |value: u32, jt, jf| line(BPF_JMP | BPF_JEQ | BPF_K, value, jt, jf);
+    let (pass, ask) =
+        (line(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0), line(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF, 0, 0));
+    let rows = calls::numbers().count();
+    let mut filter =
+        vec![load(offset_of!(seccomp_data, arch)), is(ARCHITECTURE, 0, rows + 1), load(offset_of!(seccomp_data, nr))];
+    // Behind the rows come a line that passes, one that asks, and four for each argument that may hold flags.
+    for (index, (number, flags)) in calls::numbers().enumerate() {
+        let place = flags.map_or(1, |argument| 2 + 4 * (argument - FLAGS[0]));
+        filter.push(is(number as u32, rows - index - 1 + place, 0));
     }
-    filter.push(line(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    filter.push(line(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF));
+    filter.extend([pass, ask]);
+    for argument in FLAGS {
+        let value = load(offset_of!(seccomp_data, args) + argument * size_of::<u64>());
+        filter.extend([value, line(BPF_JMP | BPF_JSET | BPF_K, AT_EMPTY_PATH as u32, 1, 0), ask, pass]);
+    }
     filter
 }
+
+/// The arguments that hold AT_ flags in one call or another.
+const FLAGS: [usize; 3] = [2, 3, 4];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// What the filter says to a call, worked out as the kernel would.
-    fn answer(architecture: u32, number: u32) -> u32 {
+    fn answer(architecture: u32, number: u32, arguments: [u32; 6]) -> u32 {
         let filter = filter();
         let (mut place, mut value) = (0, 0);
         loop {
             let line = &filter[place];
             place += 1;
             match u32::from(line.code) {
-                code if code == BPF_LD | BPF_W | BPF_ABS => value = if line.k == 0 { number } else { architecture },
+                code if code == BPF_LD | BPF_W | BPF_ABS => {
+                    value = match line.k {
+                        0 => number,
+                        4 => architecture,
+                        offset => arguments[(offset as usize - 16) / 8],
+                    }
+                }
                 code if code == BPF_RET | BPF_K => return line.k,
-                _ => place += usize::from(if value == line.k { line.jt } else { line.jf }),
+                code => {
+                    let is_met = if code & BPF_JSET == BPF_JSET { value & line.k != 0 } else { value == line.k };
+                    place += usize::from(if is_met { line.jt } else { line.jf });
+                }
             }
         }
     }
 
     #[test]
     fn calls_of_the_table_ask_and_no_others() {
-        for number in calls::numbers() {
-            assert_eq!(answer(ARCHITECTURE, number as u32), SECCOMP_RET_USER_NOTIF, "{number}");
-            assert_eq!(answer(0x4000_0003, number as u32), SECCOMP_RET_ALLOW, "of a 32-bit program");
+        for (number, _) in calls::numbers() {
+            assert_eq!(answer(ARCHITECTURE, number as u32, [0; 6]), SECCOMP_RET_USER_NOTIF, "{number}");
+            assert_eq!(answer(0x4000_0003, number as u32, [0; 6]), SECCOMP_RET_ALLOW, "of a 32-bit program");
         }
         for number in [libc::SYS_read, libc::SYS_exit_group, libc::SYS_sendmsg, 100_000] {
-            assert_eq!(answer(ARCHITECTURE, number as u32), SECCOMP_RET_ALLOW, "{number}");
+            assert_eq!(answer(ARCHITECTURE, number as u32, [!0; 6]), SECCOMP_RET_ALLOW, "{number}");
         }
+    }
+
+    #[test]
+    fn what_has_no_name_does_not_ask() {
+        for (number, flags) in calls::numbers() {
+            let mut arguments = [0; 6];
+            flags.into_iter().for_each(|argument| arguments[argument] = AT_EMPTY_PATH as u32);
+            let expected = if flags.is_some() { SECCOMP_RET_ALLOW } else { SECCOMP_RET_USER_NOTIF };
+            assert_eq!(answer(ARCHITECTURE, number as u32, arguments), expected, "{number}");
+        }
+        assert_eq!(calls::numbers().filter(|(_, flags)| flags.is_some()).count(), 4);
     }
 }

@@ -1,8 +1,8 @@
 //! The system calls that take file names, on x86-64: which argument is what.
 
 use libc::{
-    c_long, seccomp_data, AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_ACCMODE, O_CREAT, O_DIRECTORY, O_NOFOLLOW,
-    O_PATH, O_RDONLY, O_TMPFILE, O_TRUNC,
+    c_long, seccomp_data, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_ACCMODE, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_PATH, O_RDONLY,
+    O_TMPFILE, O_TRUNC,
 };
 
 /// What a call does with a name.
@@ -120,9 +120,12 @@ const TABLE: [(c_long, Shape); 44] = [
     (libc::SYS_rmdir, Name(0, Remove)),
 ];
 
-/// The numbers of all calls of the table.
-pub fn numbers() -> impl Iterator<Item = i64> {
-    TABLE.iter().map(|(number, _)| *number)
+/// The numbers of all calls of the table, and for those with AT_ flags which argument holds them.
+pub fn numbers() -> impl Iterator<Item = (i64, Option<usize>)> {
+    TABLE.iter().map(|(number, shape)| match shape {
+        Flagged(.., flags) => (*number, Some(*flags)),
+        _ => (*number, None),
+    })
 }
 
 /// What a call asks for; the second is empty for all calls but those that take two names. `read` gives the eight bytes at an address
@@ -147,9 +150,7 @@ pub fn asked(call: &seccomp_data, read: impl FnOnce(u64) -> Option<u64>) -> [Opt
                 _ if arguments[flags] as i32 & AT_SYMLINK_NOFOLLOW != 0 => LookAtLink,
                 _ => Look,
             };
-            // Of an open file nothing but its number is asked; a name that comes with the flag all the same is read as one.
-            let is_name = arguments[flags] as i32 & AT_EMPTY_PATH == 0 || arguments[directory] as i32 == AT_FDCWD;
-            [at(directory, name, used).filter(|_| is_name), None]
+            [at(directory, name, used), None]
         }
         Open(name, flags) => [here(name, opened(arguments[flags])), None],
         OpenAt(directory, name, flags) => [at(directory, name, opened(arguments[flags])), None],
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn each_call_has_one_row() {
-        let mut all: Vec<i64> = numbers().collect();
+        let mut all: Vec<i64> = numbers().map(|(number, _)| number).collect();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), TABLE.len());

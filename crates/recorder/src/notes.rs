@@ -114,6 +114,8 @@ pub struct Notes {
     pub places: HashMap<PathBuf, Note>,
     /// Files of the kernel (/proc, /sys, /dev) that were asked for: facts about the system, and no inputs yet.
     pub system: BTreeSet<PathBuf>,
+    /// A process that the boot started keeps its memory from others: what it asked for is not known.
+    pub hidden: bool,
 }
 
 /// Whether a file is the kernel's own.

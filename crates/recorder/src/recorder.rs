@@ -44,8 +44,8 @@ impl Recorder {
         Ok(Some(Recorder { at_end, thread }))
     }
 
-    /// Ends the watch, and gives the notes. Processes of the boot that still run cannot open files any more. Fails when some names
-    /// could not be read.
+    /// Ends the watch, and gives the notes. Processes of the boot that still run cannot open files any more. Fails when none could be
+    /// read.
     pub fn finish(self) -> io::Result<Notes> {
         drop(self.at_end);
         self.thread.join().map_err(|_| io::Error::other("the recorder failed"))?
@@ -75,7 +75,7 @@ fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
 struct State {
     notes: Notes,
     paths: Paths,
-    /// Why a name could not be read that the kernel will read.
+    /// Why not even the first name could be read.
     failed: Option<io::Error>,
 }
 
@@ -97,8 +97,10 @@ impl State {
                 let process = Pid::from_raw(call.thread);
                 if let Err(error) = self.note(process, &call.data) {
                     // Anything else is an error of the call itself, or of a process that was killed.
-                    if error.kind() == io::ErrorKind::PermissionDenied {
-                        self.failed.get_or_insert(error);
+                    match error.kind() {
+                        io::ErrorKind::PermissionDenied if self.notes.places.is_empty() => self.failed = Some(error),
+                        io::ErrorKind::PermissionDenied => self.notes.hidden = true,
+                        _ => {}
                     }
                 }
                 sys::go_on(listener, &call);

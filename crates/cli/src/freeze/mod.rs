@@ -128,6 +128,11 @@ const SHARED_LAYOUT: &str =
     "the variants have the same memory layout, since the kernel gives every process the same one: address \
     randomization is switched off here (kernel.randomize_va_space, setarch -R)";
 
+/// What the recorder could not see.
+const HIDDEN: &str =
+    "a process that the program started while it booted keeps its memory from others, so the files that it asked for \
+    are not known: the image does not become stale when they change";
+
 /// One freeze, with all that was found out before it starts.
 struct Session<'a> {
     arguments: &'a Freeze,
@@ -200,6 +205,9 @@ impl Session<'_> {
                 info: &self.info(&report, &notes),
             })?;
             warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());
+            if notes.hidden && !warnings.iter().any(|warning| warning == HIDDEN) {
+                warnings.push(HIDDEN.to_owned());
+            }
             first.get_or_insert(report);
         }
         if assembly.shares_layout() {
