@@ -6,6 +6,7 @@
 #   make lint       the style checks                  make fuzz     damaged images, CASES=1000000
 #   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
 #   make uniqueness ten thousand thaws, no random value twice
+#   make staleness  a thousand changes, no stale start
 
 PYTHON ?= python3
 CARGO ?= cargo
@@ -17,7 +18,7 @@ N ?= 20
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness
+.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness staleness
 
 build: toolchain
 	$(CARGO) build --release --workspace
@@ -43,6 +44,10 @@ lint: toolchain
 # Of each of six programs.
 uniqueness: build
 	SNAPBOOT_THAWS=1667 $(PYTHON) tools/run_tests.py python -- tests/core/test_uniqueness.py
+
+# Of each of two programs.
+staleness: build
+	SNAPBOOT_STEPS=1000 $(PYTHON) tools/run_tests.py python -- tests/staleness
 
 fuzz: toolchain
 	tools/fuzz.sh $(CASES) $(SECONDS)

@@ -29,7 +29,7 @@ SUITE_SECONDS = 1500
 REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "LD_", "MALLOC_", "SNAPBOOT_")
 REMOVED += ("MAKE", "MFLAGS")  # from the make that may have started this
 # What the tests themselves listen to.
-KEPT = ("SNAPBOOT_PYTHONS", "SNAPBOOT_THAWS", "SNAPBOOT_FREEZE_OPTIONS")
+KEPT = ("SNAPBOOT_PYTHONS", "SNAPBOOT_THAWS", "SNAPBOOT_FREEZE_OPTIONS", "SNAPBOOT_STEPS", "SNAPBOOT_SEED")
 RUNTIMES = "tests/runtimes"
 
 
