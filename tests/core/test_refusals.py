@@ -82,14 +82,25 @@ PROGRAMS = {
         "link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",
         ["netlink socket", "before_freeze"],
     ),
-    "an epoll that watches": (
+    "an epoll that watches a standard stream": (
         """
         import select
         ends = os.pipe()
+        os.dup2(ends[0], 0)
         poll = select.epoll()
-        poll.register(ends[0])
+        poll.register(0)
         """,
-        ["an epoll instance that watches other descriptors", "before_freeze"],
+        ["an epoll instance that watches standard streams", "before_freeze"],
+    ),
+    "an epoll that watches what has lost its number": (
+        """
+        import select
+        first, second, poll = done(libc.eventfd(1, 0)), done(libc.eventfd(2, 0)), select.epoll()
+        poll.register(first)
+        kept = os.dup(first)
+        os.dup2(second, first)
+        """,
+        ["an epoll instance that watches", "was closed here and is open elsewhere", "before_freeze"],
     ),
     "an inotify": ("number = done(libc.inotify_init1(0))", ["descriptor", "inotify", "before_freeze"]),
     "a signalfd": (
@@ -306,12 +317,18 @@ def existing(tmp_path, python_image):
     return image
 
 
-def refused(image, command, *options, **more):
-    """Freeze, which must be refused; the image that is there must be as it was, and nothing left beside it."""
-    before, beside = image.read_bytes(), sorted(path.name for path in image.parent.iterdir() if path.name.startswith("."))
+def freeze(image, command, *options, **more):
+    """Freeze, or skip the test where there is nothing to freeze. Returns the result."""
     result = support.freeze(image, command, *options, **more)
     if "UNAVAILABLE" in result.out + result.err:
         pytest.skip(result.err.splitlines()[0].replace("UNAVAILABLE", "this machine has none of it:"))
+    return result
+
+
+def refused(image, command, *options, **more):
+    """Freeze, which must be refused; the image that is there must be as it was, and nothing left beside it."""
+    before, beside = image.read_bytes(), sorted(path.name for path in image.parent.iterdir() if path.name.startswith("."))
+    result = freeze(image, command, *options, **more)
     assert result.status == 2, result
     assert image.read_bytes() == before
     assert sorted(path.name for path in image.parent.iterdir() if path.name.startswith(".")) == beside
@@ -422,6 +439,27 @@ FINE = {
         "culprit.poll.register(0); print('registered')",
         "registered",
     ),
+    "guard pages": (
+        """
+        number = done(libc.mmap(None, 5 * 4096, 3, 0x22, -1, 0))
+        ctypes.memset(number, 7, 5 * 4096)
+        done(libc.madvise(ctypes.c_void_p(number + 4096), ctypes.c_size_t(4096), 102))
+        """,
+        "from ctypes import string_at; pid = os.fork() or string_at(culprit.number + 4096, 1); "
+        "print(os.waitpid(pid, 0)[1] & 127, string_at(culprit.number + 4095, 1) + string_at(culprit.number + 8192, 1))",
+        "11 b'\\x07\\x07'",
+    ),
+    "an epoll that watches": (
+        """
+        import select
+        poll, number, ends = select.epoll(), done(libc.eventfd(5, 0)), os.pipe()
+        poll.register(number, select.EPOLLIN)
+        poll.register(ends[0], select.EPOLLIN | select.EPOLLET)
+        """,
+        "os.write(culprit.ends[1], b'x'); print({*culprit.poll.poll(0)} == {(culprit.number, 1), (culprit.ends[0], 1)}, "
+        "len(culprit.poll.poll(0)))",
+        "True 1",
+    ),
     "a file that is read": (
         'file = open(__file__, "rb"); file.seek(7)',
         "print(culprit.file.tell(), culprit.file.read(3) == open(culprit.__file__, 'rb').read()[7:10])",
@@ -464,7 +502,9 @@ FINE = {
 def test_what_can_be_made_again_is_not_refused(name, tmp_path):
     source, code, answer = FINE[name]
     env = program(tmp_path, source)
-    image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--preload", "culprit", env=env)
+    image = tmp_path / "app.img"
+    result = freeze(image, [support.PYTHON], "--preload", "culprit", env=env)
+    assert result.status == 0, result
     for _ in range(2):
         result = support.thawed([image, "-c", f"import culprit, os; {code}"], env=env)
         assert result.out.splitlines()[-1:] == [answer], result

@@ -334,6 +334,7 @@ fn descriptor_name(kind: u32) -> &'static str {
         descriptor_kind::PIPE_READ => "pipe (reading end)",
         descriptor_kind::PIPE_WRITE => "pipe (writing end)",
         descriptor_kind::EPOLL => "epoll",
+        descriptor_kind::WATCH => "watched by epoll",
         _ => "unknown",
     }
 }

@@ -29,6 +29,7 @@ pub fn add(tables: &mut TablesWriter, findings: &mut Findings) {
     numbers.retain(|&number| number > 2 && number != directory.number());
     numbers.sort_unstable();
     let mut pipes: Vec<PipeEnd> = Vec::new();
+    let mut watched: Vec<(u32, Watched)> = Vec::new();
     for number in numbers {
         let name = sys::read_link(&sys::c_path(&[b"/proc/self/fd/", &decimal(number.into())]));
         let info = Info::read(number);
@@ -55,11 +56,51 @@ pub fn add(tables: &mut TablesWriter, findings: &mut Findings) {
                 pipes.push(PipeEnd { inode: status.inode, number, flags: info.flags });
             }
             _ if name == b"anon_inode:[eventfd]" => push(descriptor_kind::EVENTFD, info.count, b""),
-            _ if name == b"anon_inode:[eventpoll]" && !info.watches => push(descriptor_kind::EPOLL, 0, b""),
-            kind => refuse(findings, number, kind, &name, &info),
+            _ if name == b"anon_inode:[eventpoll]" && info.watches.iter().all(|it| it.is_of(number)) => {
+                push(descriptor_kind::EPOLL, 0, b"");
+                watched.extend(info.watches.iter().map(|&it| (number, it)));
+            }
+            kind => refuse(findings, number, kind, &name),
         }
     }
     add_pipes(tables, findings, &pipes);
+    let path = tables.text(b"");
+    for (number, Watched { peer, events, data, .. }) in watched {
+        let kind = descriptor_kind::WATCH;
+        tables.push(Section::Descriptors, &Descriptor { number, kind, flags: events, peer, value: data, path });
+    }
+}
+
+/// What an epoll instance watches, by the number that it had when it was registered.
+#[derive(Clone, Copy)]
+struct Watched {
+    peer: u32,
+    events: u32,
+    data: u64,
+    inode: u64,
+}
+
+impl Watched {
+    /// Reads `tfd: 5 events: 19 data: 5  pos:0 ino:2c sdev:f`, a line of fdinfo.
+    fn parse(line: &[u8]) -> Watched {
+        let mut words = line.split(|byte| byte.is_ascii_whitespace() || *byte == b':').filter(|word| !word.is_empty());
+        let mut after = |key: &[u8]| {
+            words.find(|word| *word == key);
+            words.next().unwrap_or(b"")
+        };
+        let peer = maps::decimal(after(b"tfd")) as u32;
+        let mut hexadecimal = |key| maps::hexadecimal(after(key)).unwrap_or(0);
+        let (events, data, inode) = (hexadecimal(b"events") as u32, hexadecimal(b"data"), hexadecimal(b"ino"));
+        Watched { peer, events, data, inode }
+    }
+
+    /// Whether a thaw can register it again: the number still means what the instance `epoll` watches, and is no standard
+    /// stream, which is the new process' own.
+    fn is_of(&self, epoll: u32) -> bool {
+        self.peer > 2
+            && sys::descriptor_status(self.peer).is_ok_and(|status| status.inode == self.inode)
+            && sys::watches_descriptor(epoll, self.peer)
+    }
 }
 
 /// Empty pipes with both ends in this process, once each, are made again.
@@ -110,13 +151,13 @@ struct Info {
     flags: u32,
     position: u64,
     count: u64,
-    watches: bool,
+    watches: Vec<Watched>,
 }
 
 impl Info {
     fn read(number: u32) -> Info {
         let text = sys::read_file(&sys::c_path(&[b"/proc/self/fdinfo/", &decimal(number.into())]));
-        let mut info = Info { flags: 0, position: 0, count: 0, watches: false };
+        let mut info = Info { flags: 0, position: 0, count: 0, watches: Vec::new() };
         for line in text.split(|&byte| byte == b'\n') {
             let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
             let (key, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -124,7 +165,7 @@ impl Info {
                 b"pos" => info.position = maps::decimal(value),
                 b"flags" => info.flags = octal(value),
                 b"eventfd-count" => info.count = maps::hexadecimal(value).unwrap_or(0),
-                b"tfd" => info.watches = true,
+                b"tfd" => info.watches.push(Watched::parse(line)),
                 _ => {}
             }
         }
@@ -136,7 +177,7 @@ fn octal(digits: &[u8]) -> u32 {
     core::str::from_utf8(digits).ok().and_then(|digits| u32::from_str_radix(digits, 8).ok()).unwrap_or(0)
 }
 
-fn refuse(findings: &mut Findings, number: u32, kind: u32, name: &[u8], info: &Info) {
+fn refuse(findings: &mut Findings, number: u32, kind: u32, name: &[u8]) {
     let remedy = b"; close it in a before_freeze hook, or open it after the freeze point";
     let anonymous = name.strip_prefix(b"anon_inode:").unwrap_or(b"").trim_ascii();
     match kind {
@@ -148,8 +189,10 @@ fn refuse(findings: &mut Findings, number: u32, kind: u32, name: &[u8], info: &I
         libc::S_IFIFO => findings.add_descriptor(number, &[b"is a named pipe: ", name, remedy]),
         libc::S_IFCHR => findings.add_descriptor(number, &[b"is a terminal or another device: ", name, remedy]),
         libc::S_IFBLK => findings.add_descriptor(number, &[b"is a block device: ", name, remedy]),
-        _ if anonymous == b"[eventpoll]" && info.watches => {
-            findings.add_descriptor(number, &[b"is an epoll instance that watches other descriptors", remedy]);
+        _ if anonymous == b"[eventpoll]" => {
+            let what =
+                b"is an epoll instance that watches standard streams, or what was closed here and is open elsewhere";
+            findings.add_descriptor(number, &[what, remedy]);
         }
         _ => findings.add_descriptor(number, &[b"is a kernel object that cannot be made again: ", name, remedy]),
     }

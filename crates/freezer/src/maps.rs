@@ -1,10 +1,12 @@
 //! What /proc/self/smaps says of the process' memory.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::sys;
 
 /// One line of the list with its flags.
+#[derive(Clone)]
 pub struct Area {
     /// First address.
     pub start: u64,
@@ -30,6 +32,12 @@ impl Area {
     /// Whether the kernel gives it this two-letter flag.
     pub fn has(&self, flag: &[u8; 2]) -> bool {
         self.flags.split(|&byte| byte == b' ').any(|word| word == flag)
+    }
+
+    /// The part of it in `range`.
+    pub fn part(&self, range: Range<u64>) -> Area {
+        let offset = self.offset + (range.start - self.start);
+        Area { start: range.start, end: range.end, offset, ..self.clone() }
     }
 }
 

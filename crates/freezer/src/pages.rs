@@ -12,6 +12,8 @@ use crate::sys::File;
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const FILE_OR_SHARED: u64 = 1 << 61;
+/// MADV_GUARD_INSTALL. Kernels before 6.15 have such pages and do not tell.
+const GUARD: u64 = 1 << 58;
 
 /// Reads /proc/self/pagemap.
 pub struct PageMap(File);
@@ -25,6 +27,15 @@ impl PageMap {
     /// The runs of pages in `range` that the process wrote: present or swapped, and not a file's. A run goes on over gaps of
     /// at most `gap` bytes.
     pub fn written(&self, range: Range<u64>, gap: u64) -> Result<Vec<Range<u64>>, i32> {
+        self.runs(range, gap, |entry| entry & (PRESENT | SWAPPED) != 0 && entry & FILE_OR_SHARED == 0)
+    }
+
+    /// The runs of guard pages in `range`. To the kernel they are swapped as well, but nobody can read them.
+    pub fn guards(&self, range: Range<u64>) -> Result<Vec<Range<u64>>, i32> {
+        self.runs(range, 0, |entry| entry & GUARD != 0)
+    }
+
+    fn runs(&self, range: Range<u64>, gap: u64, counts: impl Fn(u64) -> bool) -> Result<Vec<Range<u64>>, i32> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         let mut entries = [0u8; 32 * 1024];
         let mut page = range.start / PAGE;
@@ -39,7 +50,7 @@ impl PageMap {
                 let mut bytes = [0; 8];
                 bytes.copy_from_slice(entry);
                 let entry = u64::from_le_bytes(bytes);
-                if entry & (PRESENT | SWAPPED) != 0 && entry & FILE_OR_SHARED == 0 {
+                if counts(entry) {
                     let start = page * PAGE;
                     match runs.last_mut() {
                         Some(run) if start - run.end <= gap => run.end = start + PAGE,

@@ -77,14 +77,34 @@ impl<'a> Plan<'a> {
                 self.add_stack(area, below)?;
             } else if area.shared {
                 self.add_shared(area);
-            } else if area.inode != 0 && !self.forced.contains(&area.start) {
-                self.add_file(area)?;
             } else {
-                self.add_anonymous(area)?;
+                self.add_private(area)?;
             }
             below = area.end;
         }
         Ok(())
+    }
+
+    /// Adds what lies between guard pages, and those.
+    fn add_private(&mut self, area: &Area) -> Result<(), i32> {
+        let mut next = area.start;
+        for guard in self.page_map.guards(area.start..area.end)? {
+            self.add_part(&area.part(next..guard.start))?;
+            next = guard.end;
+            let row = anonymous(area, guard);
+            self.push(Mapping { flags: row.flags | mapping_flag::GUARD, ..row });
+        }
+        self.add_part(&area.part(next..area.end))
+    }
+
+    fn add_part(&mut self, area: &Area) -> Result<(), i32> {
+        if area.start == area.end {
+            Ok(())
+        } else if area.inode != 0 && !self.forced.contains(&area.start) {
+            self.add_file(area)
+        } else {
+            self.add_anonymous(area)
+        }
     }
 
     fn refuse(&mut self, area: &Area, problem: &[u8]) {

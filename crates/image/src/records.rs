@@ -61,6 +61,8 @@ pub mod mapping_flag {
     pub const DROPPABLE: u32 = 64;
     /// MADV_MERGEABLE.
     pub const MERGEABLE: u32 = 128;
+    /// MADV_GUARD_INSTALL: whoever touches these pages gets SIGSEGV, whatever the protection.
+    pub const GUARD: u32 = 256;
 }
 
 record! {
@@ -86,11 +88,11 @@ record! {
         pub number: u32,
         /// One of [`descriptor_kind`].
         pub kind: u32,
-        /// Open flags (O_CLOEXEC included).
+        /// Open flags (O_CLOEXEC included); the events for [`descriptor_kind::WATCH`].
         pub flags: u32,
-        /// The other end's number for [`descriptor_kind::PIPE_READ`]; otherwise 0.
+        /// The other end's number for [`descriptor_kind::PIPE_READ`], what is watched for [`descriptor_kind::WATCH`]; otherwise 0.
         pub peer: u32,
-        /// File offset, or the count of an eventfd, or the capacity of a pipe.
+        /// File offset, or the count of an eventfd, or the capacity of a pipe, or the data of a registration.
         pub value: u64,
         /// Path of a file or device.
         pub path: Text,
@@ -107,8 +109,10 @@ pub mod descriptor_kind {
     pub const PIPE_READ: u32 = 3;
     /// The writing end of the pipe whose row comes before; nothing to make, only its flags.
     pub const PIPE_WRITE: u32 = 4;
-    /// An epoll instance without registrations.
+    /// An epoll instance.
     pub const EPOLL: u32 = 5;
+    /// Not a descriptor: the epoll instance `number` watches `peer`. These rows come behind all others.
+    pub const WATCH: u32 = 6;
 }
 
 record! {

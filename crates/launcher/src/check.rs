@@ -5,8 +5,8 @@ use core::slice;
 
 use image::x86_64::Registers;
 use image::{
-    mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section, Settings, SignalAction,
-    Tables, TouchedRange,
+    descriptor_kind, mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section,
+    Settings, SignalAction, Tables, TouchedRange,
 };
 use inputs::cpu;
 use inputs::environment::{self, Difference};
@@ -182,7 +182,8 @@ fn process(frozen: &mut Frozen) -> Result<(), Reason> {
     if limit > frozen.process.stack_limit {
         return Err(Reason::new("stale: the stack limit is larger than when the image was made"));
     }
-    for descriptor in frozen.rows::<Descriptor>(Section::Descriptors)? {
+    let rows = frozen.rows::<Descriptor>(Section::Descriptors)?;
+    for descriptor in rows.filter(|row| row.kind != descriptor_kind::WATCH) {
         if frozen.file.0 == descriptor.number {
             frozen.file = sys::duplicate_above(frozen.file, descriptor.number)
                 .map_err(|errno| Reason::new("no descriptor is free").errno(errno))?;

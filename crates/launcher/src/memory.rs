@@ -6,8 +6,8 @@ use image::{
     mapping_flag, mapping_kind, reserved, HotRange, MappedFile, Mapping, Rows, Section, RESERVED_END, RESERVED_START,
 };
 use linux_raw_sys::general::{
-    MADV_DONTDUMP, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, MADV_WIPEONFORK, O_CLOEXEC,
-    O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE,
+    MADV_DONTDUMP, MADV_GUARD_INSTALL, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE,
+    MADV_WIPEONFORK, O_CLOEXEC, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
 
 use crate::aside::Aside;
@@ -192,10 +192,11 @@ fn make(
 }
 
 /// What `madvise` is told for each flag of a mapping.
-const ADVICE: [(u32, u32); 5] = [
+const ADVICE: [(u32, u32); 6] = [
     (mapping_flag::DONTDUMP, MADV_DONTDUMP),
     (mapping_flag::HUGEPAGE, MADV_HUGEPAGE),
     (mapping_flag::NOHUGEPAGE, MADV_NOHUGEPAGE),
     (mapping_flag::WIPEONFORK, MADV_WIPEONFORK),
     (mapping_flag::MERGEABLE, MADV_MERGEABLE),
+    (mapping_flag::GUARD, MADV_GUARD_INSTALL),
 ];

@@ -150,6 +150,10 @@ fn descriptors(frozen: &Frozen, is_rehearsal: bool) -> Result<(), Reason> {
             }
             descriptor_kind::EPOLL => sys::epoll(descriptor.flags),
             descriptor_kind::PIPE_WRITE => continue,
+            descriptor_kind::WATCH => {
+                sys::watch(number, descriptor.peer, descriptor.flags, descriptor.value).map_err(failed)?;
+                continue;
+            }
             descriptor_kind::PIPE_READ => {
                 pipe(frozen, &descriptor)?;
                 continue;

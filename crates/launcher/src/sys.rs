@@ -237,6 +237,15 @@ pub fn epoll(flags: u32) -> Result<Fd> {
     unsafe { call(raw::__NR_epoll_create1, &[(flags & raw::O_CLOEXEC) as usize]) }.map(|fd| Fd(fd as u32))
 }
 
+/// Registers `watched` with an epoll instance: EPOLL flags, and the number that comes with an event.
+pub fn watch(epoll: u32, watched: u32, events: u32, data: u64) -> Result<()> {
+    let event = raw::epoll_event { events, data };
+    let operation = raw::EPOLL_CTL_ADD as usize;
+    // SAFETY: the kernel reads the structure.
+    unsafe { call(raw::__NR_epoll_ctl, &[epoll as usize, operation, watched as usize, &raw const event as usize]) }
+        .map(drop)
+}
+
 /// Makes a pipe: reading end, writing end.
 pub fn pipe(flags: u32) -> Result<(Fd, Fd)> {
     let mut ends = [0u32; 2];

@@ -185,6 +185,19 @@ pub fn descriptor_fact(number: u32, command: c_int) -> i32 {
     unsafe { libc::fcntl(number as c_int, command) }
 }
 
+/// Whether what the epoll instance knows under `watched` is what this number means now; true where the kernel does not tell.
+pub fn watches_descriptor(epoll: u32, watched: u32) -> bool {
+    const KCMP_EPOLL_TFD: c_int = 7;
+    // Instance, number, and which of those registered under the same number.
+    let slot = [epoll, watched, 0u32];
+    // SAFETY: getpid has no preconditions; the kernel reads the slot.
+    let order = unsafe {
+        let pid = libc::getpid();
+        libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_EPOLL_TFD, watched as usize, slot.as_ptr())
+    };
+    order <= 0
+}
+
 /// Bytes that wait in a pipe.
 pub fn bytes_waiting(number: u32) -> i32 {
     let mut count: c_int = 0;
