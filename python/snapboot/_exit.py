@@ -164,7 +164,7 @@ class Exit:
 
     def _leave_behind(self, error):
         """An error that the interpreter does not clear: where it is short of `threading` to shut down, it takes it for that."""
-        if LAST_EXC and "threading" not in sys.modules:
+        if LEAVES_BEHIND and "threading" not in sys.modules:
             self._ignore(error, None, "threading shutdown")
 
     def _finalize(self):
@@ -409,6 +409,7 @@ def _unraisable_arguments_type():
 ADDED_BUILTINS = ("open", "exit", "quit", "copyright", "credits", "license", "help", "_")
 FOLDER = __file__.rpartition("/")[0] + "/_"
 LAST_EXC = sys.version_info >= (3, 12)
+LEAVES_BEHIND = (3, 12) <= sys.version_info < (3, 12, 8) or (3, 13) <= sys.version_info < (3, 13, 1)
 WORDED = sys.version_info >= (3, 13)
 MODULE = type(sys)
 GENERATOR = type(0 for _ in ())

@@ -158,7 +158,9 @@ def _compile_code(text):
     if CODE_IN_LINECACHE:
         import linecache
 
-        linecache._register_code("<string>", text, "<string>")
+        # The first releases of 3.13 kept the source under the file's name.
+        key = code if hasattr(linecache, "_interactive_cache") else "<string>"
+        linecache._register_code(key, text, "<string>")
     return code
 
 
