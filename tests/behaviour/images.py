@@ -31,7 +31,8 @@ def interpreters():
             found.setdefault("python%d.%d" % version, str(folder / "bin/python"))
     ruby = shutil.which("ruby")
     if ruby:
-        found["ruby"] = ruby
+        version = subprocess.run([ruby, "-e", "print RUBY_VERSION[/\\d+\\.\\d+/]"], stdout=subprocess.PIPE, text=True)
+        found["ruby" + version.stdout] = ruby
     return found
 
 

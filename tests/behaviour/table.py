@@ -23,8 +23,9 @@ class Difference:
     """What differs between an ordinary run and a thawed one, and why that cannot be helped. docs/limits.md says it too."""
 
     why: str
-    ordinary: str  # what only the ordinary run shows: this pattern, once the rest is equal
-    thawed: str
+    versions: str = ""  # of the interpreter, as "< 3.3"; all when empty
+    ordinary: str = ""  # what only the ordinary run shows: this pattern, once the rest is equal
+    thawed: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,13 +55,19 @@ class Case:
     prints: str = ""
     since: tuple = ()
     workload: str = ""
-    falls_back: object = False  # or the kinds of streams with which it does
+    falls_back: object = False  # or the kinds of streams with which it does, or the versions: "< 3.4"
     differs: Difference = None
 
     @property
     def kinds(self):
         """The kinds of standard streams to run it with: each kind in the first way, a pipe in the others."""
         return self.streams if self.first else self.streams[:1]
+
+    def expects_fallback(self, kind, version):
+        """Whether the image must start the ordinary way with these standard streams, on this version (a tuple of numbers)."""
+        if isinstance(self.falls_back, str):
+            return is_among(version, self.falls_back)
+        return self.falls_back if isinstance(self.falls_back, bool) else kind in self.falls_back
 
     @property
     def frozen(self):
@@ -73,6 +80,13 @@ class Case:
         if self.main == "frozen command":
             return "tool"
         return "program.py" if self.language == "python" else "program.rb"
+
+
+def is_among(version, versions):
+    """Whether a version, a tuple of numbers, is one of those that a condition such as `< 3.4` or `>= 3.2` means."""
+    comparison, _, limit = versions.partition(" ")
+    limit = tuple(int(number) for number in limit.split("."))
+    return {"<": version < limit, ">=": version >= limit}[comparison]
 
 
 KEYS = {field.name for field in dataclasses.fields(Case)} - {"language", "first", "program"}

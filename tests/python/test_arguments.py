@@ -1,5 +1,7 @@
 """The parser for the interpreter's command line."""
 
+import linecache
+
 import pytest
 
 
@@ -40,3 +42,18 @@ def test_what_it_honours(room, given, kind, value, argv):
 )
 def test_what_it_leaves_to_an_ordinary_start(room, given):
     assert room("_arguments").parse(given) is None
+
+
+@pytest.mark.parametrize("by_code", [False, True])
+def test_the_source_of_code_is_kept_for_tracebacks(room, monkeypatch, by_code):
+    """CPython 3.13.0 keeps it under the file's name, later releases for the code object."""
+    kept = []
+    monkeypatch.setattr(linecache, "_register_code", lambda key, text, name: kept.append((key, text)), raising=False)
+    if by_code:
+        monkeypatch.setattr(linecache, "_interactive_cache", {}, raising=False)
+    else:
+        monkeypatch.delattr(linecache, "_interactive_cache", raising=False)
+    main = room("_main")
+    main.CODE_IN_LINECACHE = True
+    code = main._compile_code("1 + 1")
+    assert kept == [(code if by_code else "<string>", "1 + 1\n")]

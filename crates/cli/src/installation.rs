@@ -9,6 +9,8 @@ use crate::failure::{Failure, Result};
 
 const LAUNCHER: &str = "snapboot-launcher";
 const FREEZER: &str = "libsnapboot_freezer.so";
+/// Bytes that make a name long to CRuby.
+const LONG_NAME: usize = 1024;
 
 /// The directories in which the parts lie.
 pub struct Installation {
@@ -59,9 +61,15 @@ impl Installation {
         vec![self.native.join(FREEZER), front_end("python/snapboot"), front_end("ruby/lib/snapboot")]
     }
 
-    /// What stands for the main script in a Ruby that has none while it is frozen.
+    /// What stands for the main script in a Ruby that has none while it is frozen. Its name is made longer than CRuby (640 bytes
+    /// in 3.2 to 3.4) keeps inside of a string object, because the front end has to exchange the buffer outside of it.
     pub fn ruby_main_script(&self) -> Result<PathBuf> {
-        part(self.front_ends.join("ruby/lib/snapboot/main.rb"), "Ruby front end")
+        let directory = self.front_ends.join("ruby/lib/snapboot");
+        part(directory.join("main.rb"), "Ruby front end")?;
+        let mut name = directory.into_os_string();
+        name.push("/.".repeat(LONG_NAME / 2));
+        name.push("/main.rb");
+        Ok(PathBuf::from(name))
     }
 }
 

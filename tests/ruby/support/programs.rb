@@ -92,8 +92,8 @@ class Programs
   def simulated
     Dir.mktmpdir do |place|
       write_plan(place)
-      script = main == :script ? @command.first(1) : ["#{FRONT_END}/main.rb"]
-      shown = run(RUBY, *@options, "-r", "#{FRONT_END}/freeze.rb", *script,
+      script = main == :script ? @command.first(1) : ["#{FRONT_END}#{"/." * 512}/main.rb"]
+      shown = run(RUBY, *@options, "-r", "#{FRONT_END}/freeze.rb", "-r", "snapboot-main-script", *script,
                   environment: @environment.merge("SNAPBOOT_FREEZE_DIR" => place))
       @report = File.exist?("#{place}/report") ? File.binread("#{place}/report").split("\0") : []
       shown

@@ -153,7 +153,9 @@ impl Boot<'_> {
                 environment.push(("SNAPBOOT_PAD".into(), "x".repeat(PAD).into()));
             }
             Language::Ruby => {
-                argv.extend(["-r".into(), self.installation.ruby_front_end()?.into()]);
+                // The front end takes the second one for the sign that Ruby goes on to the main script.
+                let front_end = self.installation.ruby_front_end()?.into();
+                argv.extend(["-r".into(), front_end, "-r".into(), "snapboot-main-script".into()]);
                 match self.main.kind {
                     MainKind::Script => argv.extend(self.main.rest().iter().cloned()),
                     _ => argv.push(self.installation.ruby_main_script()?.into()),

@@ -31,7 +31,7 @@ pub struct Runtime {
 /// CPython versions tried, `major.minor`.
 pub const PYTHONS: [&str; 6] = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"];
 /// CRuby versions tried.
-pub const RUBIES: [&str; 1] = ["3.1"];
+pub const RUBIES: [&str; 4] = ["3.1", "3.2", "3.3", "3.4"];
 
 /// An interpreter answers within this, or it is not one.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -260,7 +260,7 @@ mod tests {
             (message("cpython", "3.13.1", "free-threaded", ""), "free-threaded"),
             (message("cpython", "3.7.17", "", ""), "3.8 to 3.13"),
             (message("cpython", "3.80.1", "", ""), "3.8 to 3.13"),
-            (message("ruby", "3.3.0", "", ""), "tried with 3.1"),
+            (message("ruby", "3.0.7", "", ""), "tried with 3.1 to 3.4"),
             (message("ruby", "3.1.2", "", "YJIT"), "YJIT is enabled"),
         ];
         for (message, expected) in cases {

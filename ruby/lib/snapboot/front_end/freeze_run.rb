@@ -2,7 +2,7 @@
 
 # One freeze, from the start of Ruby to the main part of the thawed program.
 class FreezeRun
-  SUPPORTED = /\A3\.[01]\./
+  SUPPORTED = /\A3\.[0-4]\./
   # An object is old, and left alone by the short garbage collections, after surviving this many. Compacting as well was
   # measured (bare Ruby, a Rails application): no faster thaw, no faster first request, so it is not done.
   COLLECTIONS = 4
@@ -52,25 +52,33 @@ class FreezeRun
   def check_runtime
     return if RUBY_ENGINE == "ruby" && RUBY_VERSION.match?(SUPPORTED)
 
-    @report.user_mistake("#{RUBY_DESCRIPTION} cannot be frozen yet. Expected: CRuby 3.0 or 3.1.")
+    @report.user_mistake("#{RUBY_DESCRIPTION} cannot be frozen yet. Expected: CRuby 3.0 to 3.4.")
   end
 
   def take_main_script
+    ignore_last_feature
     # Ruby drops an empty script at once, and comes straight to its end.
     return at_exit { default_freeze_point } if @plan.main == :script && File.zero?(@plan.value("script"))
 
-    @script = MainScript.new
+    @script = (PrismScript.parses? ? PrismScript : MainScript).new
     @plan.main == :script ? @script.prepare_renaming : @script.prepare_exchange
     @script.before_parse { default_freeze_point }
   rescue MainScript::NotFound => e
     @report.user_mistake("cannot take over the main script: #{e.message}. " \
-                         "Expected: CRuby 3.0 or 3.1 as its authors or Debian build it; this is #{RUBY_DESCRIPTION}.")
+                         "Expected: CRuby 3.0 to 3.4 as its authors or Debian build it; this is #{RUBY_DESCRIPTION}.")
+  end
+
+  # `snapboot freeze` has Ruby require one feature more, which does not exist; only PrismScript has a use for it.
+  def ignore_last_feature
+    main = TOPLEVEL_BINDING.receiver
+    main.define_singleton_method(:require) { |_| main.singleton_class.__send__(:remove_method, :require) }
   end
 
   def default_freeze_point
     boot
     return if @waiting
 
+    @script&.open_name
     freeze
     run_main
   end
@@ -111,6 +119,7 @@ class FreezeRun
   # Returns in the thawed process. The freezing one ends in here.
   def freeze
     prepare_program
+    check_compiler
     @seeding.finish
     @context = Context.new(@plan, @environment, @seeding)
     @context.warnings.each { |warning| @report.add("warning", warning) }
@@ -129,6 +138,15 @@ class FreezeRun
     @exit.remember_descriptors
     # `snapboot freeze` looks at which pages a thaw has written to up to here, and ends the process.
     Process.kill(:STOP, Process.pid) if ENV.key?("SNAPBOOT_REHEARSE")
+  end
+
+  # Since 3.3 a program can turn it on by itself, and Rails 7.2 does.
+  def check_compiler
+    return unless defined?(RubyVM::YJIT.enabled?) && RubyVM::YJIT.enabled?
+
+    @report.user_mistake("the program has turned YJIT on while it booted, and compiled code cannot be frozen yet. Turn it " \
+                         "on after the thaw: `Snapboot.after_thaw { RubyVM::YJIT.enable }`, in Rails together with " \
+                         "`config.yjit = false`.")
   end
 
   def prepare_program
@@ -152,7 +170,7 @@ class FreezeRun
   def rehearse
     2.times do
       @context.rehearse
-      MainScript.rehearse unless @plan.main == :script
+      @script.class.rehearse unless @plan.main == :script
       @exit.remember_descriptors
       @exit.rehearse
       %w[-ea -ra -Ia -w --].combination(2) { |words| CommandLine.new(words + ["a"]) }

@@ -19,6 +19,11 @@ class MainScript
   TYPE_MASK = 0x1f
   FROZEN_FLAG = 1 << 11
   INTERNED_FLAG = 1 << 29
+  # Longer than a text that Ruby keeps inside of its object (up to 640 bytes in 3.2 to 3.4).
+  LONG_NAME = 1024
+  SYNTAX_ERRORS_DIFFER = RUBY_VERSION >= "3.2"
+  # Ruby has forgotten the line number of a shebang when the script is parsed.
+  FORGETS_LINE_NUMBER = RUBY_VERSION >= "3.2"
   # A text pushed back must fit into the buffer of the stream.
   LARGEST_PUSHBACK = 8192
   LARGEST_PIPE = 1 << 20
@@ -32,10 +37,8 @@ class MainScript
     File.open(__FILE__) do |file|
       script = allocate
       script.__send__(:stand_in, file)
-      name = $0.dup
       script.before_parse { script.run_code("nil\n") }
       2.times { file.set_encoding(Encoding::UTF_8) }
-      $0.replace(name) unless $0.frozen?
     end
   end
 
@@ -51,9 +54,17 @@ class MainScript
     script = self
     on_set_encoding do |encodings|
       script.stop_watching
+      script.take_lines
       block.call
       encodings[0] = script.encoding || encodings[0]
     end
+  end
+
+  # To be called when Ruby has seen whether the text is to be kept.
+  def take_lines
+    Object.__send__(:remove_const, :SCRIPT_LINES__) if @lines
+    @kept_lines = @lines&.values&.first
+    @lines = nil
   end
 
   # Makes the script exchangeable; to be called while freezing. Raises NotFound.
@@ -61,6 +72,10 @@ class MainScript
     # Nothing but what is pushed back will be parsed, and an image does not depend on this installation's files.
     @stream.reopen(File::NULL)
     find_name
+    return if Object.const_defined?(:SCRIPT_LINES__)
+
+    @lines = {}
+    Object.const_set(:SCRIPT_LINES__, @lines) # see #keep_lines
   end
 
   # Makes the name of the script exchangeable; to be called while freezing. Without that it keeps its name or falls back.
@@ -68,6 +83,11 @@ class MainScript
     find_name unless @path.start_with?("/")
   rescue NotFound
     @name = nil
+  end
+
+  # To be called right before the freeze: whoever used the name as a path while it can be changed would give it another buffer.
+  def open_name
+    thaw_string(@name) if @name
   end
 
   # Has the script run under the name that it was frozen with.
@@ -82,7 +102,7 @@ class MainScript
 
   # Runs +code+ as `ruby -e` does. False when it cannot.
   def run_code(code)
-    return false unless same_in_utf8?(code) && supply(code)
+    return false unless same_in_utf8?(code) && says_errors_alike?(code) && supply(code)
 
     keep_lines
     rename("-e", pathless: true)
@@ -103,12 +123,15 @@ class MainScript
   def run_stdin
     input = StandardInput.new
     text = input.program
+    return input.put_back(text) unless says_errors_alike?(text)
+
     supply_any(text)
     return input.put_back(text) unless skip_shebang
 
     @encoding = Encoding.find("locale")
     on_set_encoding do |encodings|
       stop_watching
+      @kept_lines&.clear # nor does Ruby have them
       input.take_over(encodings)
     end
     rename("-", pathless: true)
@@ -128,19 +151,24 @@ class MainScript
 
   # Finds the string that Ruby takes the script's name from. Of a short name Ruby has an interned copy too. Raises NotFound.
   def find_name
+    @title = $0 unless $0.frozen? # from 3.2 on it is the name itself
     names = ObjectSpace.each_object(String).select do |text|
       text.frozen? && text.encoding == Encoding.find("locale") && text == @path
     end
     names.reject! { |text| with_flags(text) { |flags| flags & INTERNED_FLAG != 0 } } if names.size > 1
     raise NotFound, "#{names.size} strings hold its name" unless names.size == 1
 
+    with_flags(names.first) do |flags|
+      raise NotFound, "its name is not laid out as expected" unless
+        flags & TYPE_MASK == STRING_TYPE && flags & FROZEN_FLAG == FROZEN_FLAG
+    end
     @name = names.first
-    thaw_string(@name)
   end
 
   def stand_in(file)
     @stream = file
-    @name = String.new("a name that is too long to be embedded")
+    @title = +""
+    @name = "as long as the name of main.rb, which Ruby keeps outside of the object".ljust(LONG_NAME)
     @stream.read
   end
 
@@ -160,9 +188,26 @@ class MainScript
       (code.ascii_only? && !code.match?(/\\|<<|%c|ncod|ENCOD|Marshal|concat|force|chr|pack/))
   end
 
-  # Error messages quote the code they are about. Ruby keeps the text of an ordinary -e for them, but not of a script.
+  # From 3.2 on Ruby words the syntax errors of a script in another way than those of -e and of standard input.
+  def says_errors_alike?(code)
+    !SYNTAX_ERRORS_DIFFER || parsed?(code)
+  end
+
+  def parsed?(code)
+    verbose = $VERBOSE
+    $VERBOSE = nil
+    RubyVM::InstructionSequence.compile(code)
+    true
+  rescue SyntaxError
+    false
+  ensure
+    $VERBOSE = verbose
+  end
+
+  # Error messages quote the code they are about. Ruby keeps the text of an ordinary -e for them, but not of a script. It can
+  # be told to with SCRIPT_LINES__, which it looks at right before it sets the encoding, or (3.1) with keep_script_lines.
   def keep_lines
-    return if !RubyVM.respond_to?(:keep_script_lines) || RubyVM.keep_script_lines
+    return if @kept_lines || !RubyVM.respond_to?(:keep_script_lines) || RubyVM.keep_script_lines
 
     RubyVM.keep_script_lines = true
     script = self
@@ -198,7 +243,9 @@ class MainScript
     first = @stream.getbyte
     second = @stream.getbyte if first == 35
     if second == 33
+      number = $.
       line = @stream.gets.to_s
+      $. = number if FORGETS_LINE_NUMBER
       at = line.index("ruby")
       return false if at.nil? || line.index(" -", at) || line.end_with?("\r\n")
 
@@ -211,9 +258,10 @@ class MainScript
   end
 
   # Ruby has two references to the name: the string, and a C pointer to its first buffer, which it compares with "-" to see
-  # whether there is a path at all. The copy takes over that buffer, and is kept so that the pointer stays valid.
+  # whether there is a path at all. The copy takes over that buffer, and is kept so that the pointer stays valid. This is why
+  # the name has to be a long one: the buffer of a short one lies in the string itself.
   def rename(name, pathless:)
-    $0.replace(name) unless $0.frozen? # -r libraries may look at it, or set their own; Ruby sets it once more
+    @title&.replace(name) # -r libraries may look at $0; Ruby sets it once more
     if pathless
       @name.setbyte(0, 45)
       @name.setbyte(1, 0)
@@ -223,21 +271,20 @@ class MainScript
     true
   end
 
+  def address_of(object)
+    Kernel.instance_method(:to_s).bind_call(object)[/0x\h+/].hex
+  end
+
   # Ruby has no way to change a frozen string, which the name is. This happens in the process that is being frozen, to one
   # string that nothing but Ruby's main function knows, after making sure that the header is what it has to be.
   def thaw_string(string)
-    with_flags(string) do |flags, memory, address|
-      raise NotFound, "its name is not laid out as expected" unless
-        flags & TYPE_MASK == STRING_TYPE && flags & FROZEN_FLAG == FROZEN_FLAG
-
-      memory.pwrite([flags & ~FROZEN_FLAG].pack("Q"), address)
-    end
+    with_flags(string) { |flags, memory, address| memory.pwrite([flags & ~FROZEN_FLAG].pack("Q"), address) }
     raise NotFound, "its name stays frozen" if string.frozen?
   end
 
   # Yields the header of a string, the file that is this process' memory, and the address.
   def with_flags(string)
-    address = Kernel.instance_method(:to_s).bind_call(string)[/0x\h+/].hex
+    address = address_of(string)
     File.open("/proc/self/mem", "r+b") { |memory| yield memory.pread(8, address).unpack1("Q"), memory, address }
   end
 end

@@ -45,6 +45,11 @@ class StandardInput
   # Does to STDIN what Ruby does to the file that it has parsed.
   def take_over(encodings)
     STDIN.set_encoding(*encodings)
+    define_data
+  end
+
+  # Makes DATA what follows the program.
+  def define_data
     Object.const_set(:DATA, STDIN) if @data
   end
 
