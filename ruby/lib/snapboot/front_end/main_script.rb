@@ -85,7 +85,7 @@ class MainScript
     @name = nil
   end
 
-  # To be called right before the freeze: whoever used the name as a path while it can be changed would give it another buffer.
+  # To be called right before the freeze: whoever used the name as a path while it is open would give it another buffer.
   def open_name
     thaw_string(@name) if @name
   end
