@@ -61,6 +61,7 @@ class Context:
         self.entropy = _entropy.Entropy(seeding)
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
+        self.processes = sys.modules.get("multiprocessing.process")
 
     def warm_up(self):
         """Does to this process what `renew` does that leaves it as it is, so that the interpreter has found every attribute
@@ -99,6 +100,8 @@ class Context:
         except IsADirectoryError:
             raise _main.Fallback("a standard stream is a directory") from None
         self.entropy.renew()
+        if self.processes is not None:
+            self._renew_original_folder()
         if self.logging is not None:
             now = sys.modules["time"]
             self.logging._startTime = now.time_ns() if LOGGING_COUNTS_NANOSECONDS else now.time()
@@ -173,6 +176,13 @@ class Context:
             found = next((name for name in self.asked if importer is not None and importer.find_spec(name)), None)
         if found is not None:
             raise _main.Fallback("stale: %s in the folder of the program would be found first" % found)
+
+    def _renew_original_folder(self):
+        """Where the process was started, which multiprocessing tells those that it spawns."""
+        try:
+            self.processes.ORIGINAL_DIR = posix.getcwd()
+        except OSError:
+            self.processes.ORIGINAL_DIR = None
 
     def _renew_user_site(self):
         """The per-user site-packages follow HOME, which may be another one now."""

@@ -26,7 +26,8 @@ def loader(folder):
             room = rooms[name] = type(sys)("snapboot." + name)
             room.__file__ = path
             room.__builtins__ = private
-            exec(compile(source, path, "exec", dont_inherit=True), room.__dict__)
+            # Without docstrings: what lies in between is what a thaw has to touch.
+            exec(compile(source, path, "exec", dont_inherit=True, optimize=2), room.__dict__)
         return rooms[name]
 
     def import_room(name, globals=None, locals=None, fromlist=(), level=0):

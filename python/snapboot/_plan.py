@@ -41,9 +41,9 @@ class Report:
         """Adds one entry."""
         self.entries.append((key, value))
 
-    def write(self, folder):
-        """Writes `report` into the control directory. Raises OSError."""
-        write_file(folder + b"/report", to_bytes(self.entries))
+    def write(self, folder, name="report"):
+        """Writes the file of that name into the control directory. Raises OSError."""
+        write_file(folder + b"/" + name.encode(), to_bytes(self.entries))
 
 
 def read_plan(folder):

@@ -19,6 +19,7 @@ from . import (
     _plan,
     _preload,
     _process,
+    _reads,
     _seeding,
     _trampoline,
 )
@@ -46,6 +47,8 @@ class Freeze:
         self.mute = _boot_only.Mute(self.plan.boot_only)
         self.front_end = _hooks.FrontEnd(self._freeze_point)
         self.running = False
+        self.reads = _reads.Reads()
+        self.reading = True
 
     def run(self):
         """See the function."""
@@ -104,6 +107,7 @@ class Freeze:
             self.front_end.run_before()
         except BaseException as error:
             self._raised(error)
+        self._stop_reads()
         self.mute.end()
         self.importers.stop()
         self.context.settle(self.seeding, self.importers)
@@ -185,8 +189,16 @@ class Freeze:
         sys.__excepthook__(type(error), error.with_traceback(trace), trace)
         self._end(_fork.PROGRAM_RAISED, text)
 
+    def _stop_reads(self):
+        if self.reading:
+            self.reading = False
+            self.reads.stop(self.report)
+
     def _end(self, status, error=None):
         """Ends the freezing process without running the program's exit handlers: what they undo is in the image."""
+        self._stop_reads()
+        if not sys.flags.no_site:
+            self.report.add("site", "1")
         if error is not None:
             self.report.add("error", error)
         self.report.write(self.folder)

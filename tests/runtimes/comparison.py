@@ -34,9 +34,9 @@ def environment(**extra):
     return workloads.clean_environment(SNAPBOOT_LOG="1", **extra)
 
 
-def freeze(image, command, preload=(), cwd=None, env=None):
+def freeze(image, command, preload=(), cwd=None, env=None, options=()):
     """Writes an image and returns its path. Fails the test with what the freeze said."""
-    options = ["--preload", ",".join(preload)] if preload else []
+    options = [*options, "--preload", ",".join(preload)] if preload else [*options]
     words = [str(word) for word in (SNAPBOOT, "freeze", "-o", image, *options, "--", *command)]
     done = subprocess.run(
         words,

@@ -104,6 +104,13 @@ def test_rails_requests(tmp_path):
     skel = prepare("rails")["dir"]
     production = {"RAILS_ENV": "production", "SECRET_KEY_BASE": "fixed"}
     environment = comparison.environment(**production)
-    image = comparison.freeze(tmp_path / "rails.img", ["bin/rails"], ["./config/environment"], cwd=skel, env=environment)
+    image = comparison.freeze(
+        tmp_path / "rails.img",
+        ["bin/rails"],
+        ["./config/environment"],
+        cwd=skel,
+        env=environment,
+        options=["--env", "SECRET_KEY_BASE"],
+    )
     program = str(PROGRAMS / "rails_requests.rb")
     compare(["bin/rails", "runner", program], [image, "runner", program], skel, **production)

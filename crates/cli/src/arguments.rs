@@ -80,7 +80,7 @@ Examples:
 /// COMMAND is what you would type to start the program: `python` or `ruby` with any arguments, or a script whose first
 /// line names one of them (bin/rails, flask, manage.py). It is booted once, with the modules or features that --preload
 /// names, and paused right before its main part. Running the image continues it there: `IMAGE ARGS` does what
-/// `COMMAND ARGS` would. When a source file, the interpreter, the CPU or a compared environment variable has changed,
+/// `COMMAND ARGS` would. When a source file, the interpreter, the CPU or an environment variable that the boot has read has changed,
 /// the image runs COMMAND in the ordinary way instead.
 ///
 /// The boot sees a small set of environment variables (see --env), /dev/null as standard input, and your standard
@@ -102,10 +102,16 @@ pub struct Freeze {
     pub preload: Vec<String>,
 
     /// Let the boot see the environment variable NAME, and make it an input: where NAME has another value, the image
-    /// runs COMMAND in the ordinary way. May be given more than once. Default: the variables of runtimes and frameworks
-    /// that are listed below.
+    /// runs COMMAND in the ordinary way. A final * stands for anything; * alone for all variables but the volatile ones. May be given
+    /// more than once. Default: the variables of runtimes and frameworks that are listed below.
     #[arg(long = "env", value_name = "NAME")]
     pub environment: Vec<String>,
+
+    /// Have the boot take the environment variable NAME for unset, whatever it is, and never make it an input: for one that the
+    /// program reads while it boots, and of which you know that the image need not depend on it. Patterns as for --env. May be given
+    /// more than once. Default: a variable that is set, read and not seen is a reason not to freeze.
+    #[arg(long = "withhold", value_name = "NAME")]
+    pub withheld: Vec<String>,
 
     /// How each start makes sure that the files which the boot read are what they were. `check`: by size and times and, where
     /// only times differ, by content. `content`: by size and content, for CI and container layers, where times mean

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use image::{
-    descriptor_kind, mapping_kind, Descriptor, Directory, Input, Item, MappedFile, Mapping, Section, SignalAction,
-    Tables, Variable, NO_FILE,
+    descriptor_kind, mapping_kind, presence, Descriptor, Directory, Input, Item, MappedFile, Mapping, Section,
+    SignalAction, Tables, Variable, NO_FILE,
 };
 use serde::Serialize;
 
@@ -48,6 +48,8 @@ struct Contents {
     limits: Vec<String>,
     patterns: Vec<String>,
     compared: Vec<String>,
+    not_set: Vec<String>,
+    facts: Vec<String>,
     inputs: Vec<FileShown>,
     directories: Vec<DirectoryShown>,
     files: Vec<FileShown>,
@@ -151,6 +153,10 @@ impl Contents {
         let text = |text| -> Result<String> { Ok(String::from_utf8_lossy(tables.text(text)?).into_owned()) };
         let texts =
             |section| -> Result<Vec<String>> { tables.rows::<Item>(section)?.map(|item| text(item.text)).collect() };
+        let names = |wanted| -> Result<Vec<String>> {
+            let rows = tables.rows::<Variable>(Section::Variables)?.filter(|variable| variable.present == wanted);
+            rows.map(|variable| text(variable.name)).collect()
+        };
         let mut kinds: BTreeMap<&'static str, Share> = BTreeMap::new();
         let mut mappings = Vec::new();
         let files: Vec<MappedFile> = tables.rows(Section::Files)?.collect();
@@ -189,9 +195,11 @@ impl Contents {
             guards: texts(Section::Guards)?,
             limits: rotation::limits(&image.settings()?, &image.path, image.head().tables_sum),
             patterns: texts(Section::Patterns)?,
-            compared: tables
-                .rows::<Variable>(Section::Variables)?
-                .map(|variable| text(variable.name))
+            compared: names(presence::SET)?,
+            not_set: names(presence::UNSET)?,
+            facts: tables
+                .rows::<image::Fact>(Section::Facts)?
+                .map(|fact| Ok(format!("{}: {}", inputs::facts::name(fact.kind, fact.of), text(fact.value)?)))
                 .collect::<Result<_>>()?,
             inputs: tables
                 .rows::<Input>(Section::Inputs)?
@@ -218,6 +226,8 @@ impl Contents {
             ("CPU", info.cpu.clone()),
             ("inputs", self.inputs_line()),
             ("compared", list(&self.compared)),
+            ("not set", format!("{} that the boot looked for", human::count(self.not_set.len(), "variable"))),
+            ("facts", list(&self.facts)),
             ("guards", list(&self.guards)),
             ("limits", list(&self.limits)),
             ("descriptors", list(&self.descriptors.iter().map(DescriptorShown::line).collect::<Vec<_>>())),

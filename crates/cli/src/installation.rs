@@ -50,6 +50,11 @@ impl Installation {
         part(self.front_ends.join("python/snapboot/_freeze.py"), "Python front end")
     }
 
+    /// What CPython runs to tell what `site` reads.
+    pub fn python_site(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("python/snapboot/_site.py"), "Python front end")
+    }
+
     /// What CRuby requires to be frozen.
     pub fn ruby_front_end(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/freeze.rb"), "Ruby front end")

@@ -6,6 +6,7 @@ mod arguments;
 mod check;
 mod child;
 mod entries;
+mod facts;
 mod failure;
 mod fault;
 mod freeze;

@@ -18,11 +18,13 @@ use std::time::Duration;
 use image::{policy, Directory, Input, MappedFile, Platform, Section, Settings, Tables, Text};
 use inputs::cpu;
 use inputs::environment::Difference;
+use inputs::facts::Value;
 use inputs::on_stale::{self, OnStale};
 use recorder::Identity;
 use rustix::fs::{access, Access};
 
 use crate::child::ask;
+use crate::facts::Now;
 use crate::failure::{Failure, Result};
 use crate::freeze::content_digest;
 use crate::installation::Installation;
@@ -102,6 +104,9 @@ fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8]) -> Result<Vec<Str
     for difference in inputs::environment::differences(tables, entries)? {
         found.push(variable(difference?));
     }
+    for fact in tables.rows::<image::Fact>(Section::Facts)? {
+        found.extend(self::fact(tables, &fact)?);
+    }
     let policy = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default().policy;
     for row in tables.rows::<Input>(Section::Inputs)?.filter(|_| policy != policy::TRUST) {
         let Input { path, size, mtime, ctime, digest } = row;
@@ -158,6 +163,17 @@ fn cpu_lines(difference: &cpu::Difference) -> Vec<String> {
         format!("CPU: {name}: {}", if difference.wants(bit) { "there -> gone" } else { "not there -> there" })
     };
     difference.bits().map(line).collect()
+}
+
+/// What differs in a fact: `hostname: a -> b`.
+fn fact(tables: &Tables<'_>, fact: &image::Fact) -> Result<Option<String>> {
+    let recorded = tables.text(fact.value)?;
+    let now = Value::ask(&Now { is_for_boot: false }, fact.kind, fact.of);
+    if now.as_ref().is_some_and(|now| now.bytes() == recorded) {
+        return Ok(None);
+    }
+    let now = now.as_ref().map_or("unknown".into(), |now| String::from_utf8_lossy(now.bytes()));
+    Ok(Some(format!("{}: {} -> {now}", inputs::facts::name(fact.kind, fact.of), String::from_utf8_lossy(recorded))))
 }
 
 /// The bytes of this process' vdso; none when it has none.

@@ -44,6 +44,7 @@ fn after_fork_in_parent() {
 /// Called after a fork, in the child: when armed, this is where the process is frozen and where it goes on after a thaw.
 fn after_fork_in_child() {
     if sys::environment_variable(ARM).is_some() {
+        sys::noted::stop();
         let handover = sys::arch::suspend(capture::run);
         resume(&handover);
     }

@@ -395,11 +395,57 @@ record! {
         pub name: Text,
         /// Digest of its value.
         pub value: [u8; 16],
-        /// 1 when it was set, 0 when it must not be.
+        /// One of [`presence`].
         pub present: u32,
         /// Always 0.
         pub reserved: u32,
     }
+}
+
+/// What is wanted of a variable.
+pub mod presence {
+    /// That it is not set, as when the image was made.
+    pub const UNSET: u32 = 0;
+    /// That it is set to the recorded value.
+    pub const SET: u32 = 1;
+    /// Nothing, whatever the patterns say: the user has told that it does not count.
+    pub const ANY: u32 = 2;
+}
+
+record! {
+    /// Something about the machine, the user or the process that the boot asked for.
+    pub struct Fact {
+        /// One of [`fact_kind`].
+        pub kind: u32,
+        /// Number of the limit, or of the descriptor; otherwise 0.
+        pub of: u32,
+        /// What it was, in words that `inputs` chooses.
+        pub value: Text,
+    }
+}
+
+/// What a fact is about.
+pub mod fact_kind {
+    /// The host's name.
+    pub const HOSTNAME: u32 = 1;
+    /// Release and version of the kernel, and the machine's architecture.
+    pub const KERNEL: u32 = 2;
+    /// The CPUs that are there and those that are on.
+    pub const CPUS: u32 = 3;
+    /// The CPUs that the process may run on.
+    pub const AFFINITY: u32 = 4;
+    /// The size of the memory.
+    pub const MEMORY: u32 = 5;
+    /// A limit of the process: RLIMIT_ number `of`.
+    pub const LIMIT: u32 = 6;
+    /// Real and effective user and group.
+    pub const USER: u32 = 7;
+    /// The supplementary groups.
+    pub const GROUPS: u32 = 8;
+    /// The size of the terminal at descriptor `of`.
+    pub const WINDOW: u32 = 9;
+    /// The current directory.
+    pub const CWD: u32 = 10;
 }
 
 record! {

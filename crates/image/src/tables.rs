@@ -53,11 +53,13 @@ pub enum Section {
     Cpu = 18,
     /// [`crate::Directory`] rows.
     Directories = 19,
+    /// [`crate::Fact`] rows.
+    Facts = 20,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 19] = [
+    pub const ALL: [Section; 20] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -77,6 +79,7 @@ impl Section {
         Section::Settings,
         Section::Cpu,
         Section::Directories,
+        Section::Facts,
     ];
 
     /// The section's name in messages and in `docs/image-format.md`.
@@ -101,6 +104,7 @@ impl Section {
             Section::Settings => "settings",
             Section::Cpu => "cpu",
             Section::Directories => "directories",
+            Section::Facts => "facts",
         }
     }
 }

@@ -1,9 +1,67 @@
 //! Environment variables as inputs.
 //!
-//! Some variables act on a runtime when it starts. An image records those that were set while it was made, and
-//! the name patterns of those that count; it is stale when one of them has another value, has appeared or is gone.
+//! Some variables act on a runtime when it starts, others were read while the program booted. An image records the
+//! values of those that were set then, the names of those that were read and not set, and the name patterns of those that
+//! count in any case; it is stale when one of them has another value, has appeared or is gone.
 
-use image::{Error, Item, Section, Tables, Variable};
+use core::cmp::Ordering;
+
+use image::{presence, Error, Item, Rows, Section, Tables, Variable};
+
+/// Variables that differ from session to session, or that only say where output goes: never inputs, whoever reads them, and
+/// withheld from the boot. `--env` can name them nevertheless.
+pub const VOLATILE: &[&str] = &[
+    // The shell and its session.
+    "_",
+    "OLDPWD",
+    "PWD",
+    "SHLVL",
+    "PS1",
+    "PS2",
+    "PROMPT_COMMAND",
+    "HISTFILE",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "SSH_*",
+    "SUDO_*",
+    "XDG_RUNTIME_DIR",
+    "XDG_SEAT",
+    "XDG_SESSION_*",
+    "XDG_VTNR",
+    // The terminal, and what programs for it are told.
+    "COLORTERM",
+    "COLUMNS",
+    "LESS",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "LINES",
+    "LS_COLORS",
+    "STY",
+    "TERM",
+    "TERMCAP",
+    "TERM_PROGRAM*",
+    "TERM_SESSION_ID",
+    "TMUX*",
+    "VTE_VERSION",
+    "WINDOWID",
+    "WT_*",
+    // The desktop.
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DESKTOP_SESSION",
+    "DISPLAY",
+    "GPG_AGENT_INFO",
+    "GPG_TTY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_CURRENT_DESKTOP",
+    // Snapboot's own.
+    "SNAPBOOT_*",
+];
+
+/// Whether no boot's result is ever taken to depend on this variable.
+pub fn is_volatile(name: &[u8]) -> bool {
+    VOLATILE.iter().any(|pattern| matches(pattern.as_bytes(), name))
+}
 
 /// What differs from the environment in which the image was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,25 +94,30 @@ where
 {
     let entries = environment.clone();
     let recorded = tables.rows::<Variable>(Section::Variables)?;
-    let recorded = recorded.filter_map(move |row| difference(tables, &row, entries.clone()).transpose());
-    let new = environment.map(name_of).filter_map(move |name| match is_new(tables, name) {
-        Ok(is_new) => is_new.then_some(Ok(Difference::Appeared(name))),
+    let known = recorded.clone().filter_map(move |row| difference(tables, &row, entries.clone()).transpose());
+    let others = environment.map(name_of).filter_map(move |name| match has_appeared(tables, &recorded, name) {
+        Ok(has_appeared) => has_appeared.then_some(Ok(Difference::Appeared(name))),
         Err(error) => Some(Err(error)),
     });
-    Ok(recorded.chain(new))
+    Ok(known.chain(others))
 }
 
-/// What differs in a variable that was recorded, or recorded as not set.
+/// What differs in a variable that was set, or in a group. For the many that were not set see [`has_appeared`]: to look for
+/// each of them in the environment would take too long.
 fn difference<'a>(
     tables: &Tables<'a>,
     variable: &Variable,
     environment: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> Result<Option<Difference<'a>>, Error> {
     let names = tables.text(variable.name)?;
-    let value = names.split(|&byte| byte == b':').find_map(|name| {
-        value_of(name, environment.clone()).filter(|value| !names.contains(&b':') || !value.is_empty())
-    });
-    Ok(match (value, variable.present != 0) {
+    let is_group = names.contains(&b':');
+    if variable.present == presence::ANY || (variable.present == presence::UNSET && !is_group) {
+        return Ok(None);
+    }
+    let value = names
+        .split(|&byte| byte == b':')
+        .find_map(|name| value_of(name, environment.clone()).filter(|value| !is_group || !value.is_empty()));
+    Ok(match (value, variable.present == presence::SET) {
         (Some(value), true) if image::digest(value) != variable.value => Some(Difference::Changed(names)),
         (Some(_), false) => Some(Difference::Appeared(names)),
         (None, true) => Some(Difference::Gone(names)),
@@ -62,28 +125,34 @@ fn difference<'a>(
     })
 }
 
-/// Whether a variable that is set counts, and is not among those that were recorded.
-fn is_new(tables: &Tables<'_>, name: &[u8]) -> Result<bool, Error> {
-    if !matches_any(tables, name)? {
-        return Ok(false);
-    }
-    for variable in tables.rows::<Variable>(Section::Variables)? {
-        if tables.text(variable.name)? == name {
-            return Ok(false);
+/// Whether a variable that is set now counts, and was not set when the image was made. `recorded` is sorted by name.
+fn has_appeared(tables: &Tables<'_>, recorded: &Rows<'_, Variable>, name: &[u8]) -> Result<bool, Error> {
+    let (mut start, mut end) = (0, recorded.len());
+    while start < end {
+        let middle = start + (end - start) / 2;
+        let Some(row) = recorded.get(middle) else { break };
+        match tables.text(row.name)?.cmp(name) {
+            Ordering::Less => start = middle + 1,
+            Ordering::Greater => end = middle,
+            Ordering::Equal => return Ok(row.present == presence::UNSET),
         }
     }
-    Ok(true)
+    matches_any(tables, name)
 }
 
-/// Whether a variable's name matches one of the image's patterns.
+/// Whether a variable's name matches one of the image's patterns. That for all names leaves out the volatile ones.
 fn matches_any(tables: &Tables<'_>, name: &[u8]) -> Result<bool, Error> {
     for pattern in tables.rows::<Item>(Section::Patterns)? {
-        if matches(tables.text(pattern.text)?, name) {
+        let pattern = tables.text(pattern.text)?;
+        if matches(pattern, name) && !(pattern == ALL && is_volatile(name)) {
             return Ok(true);
         }
     }
     Ok(false)
 }
+
+/// The pattern of an image whose boot read the whole environment: every variable counts that is not volatile.
+pub const ALL: &[u8] = b"*";
 
 /// Whether `name` is `pattern`, or starts with it when the pattern ends in `*`.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
@@ -116,6 +185,8 @@ mod tests {
     /// Tables of an image that was made with these variables (None: it was not set) and patterns.
     fn recorded(variables: &[(&str, Option<&str>)], patterns: &[&str]) -> Vec<u8> {
         let mut writer = TablesWriter::new();
+        let mut variables = variables.to_vec();
+        variables.sort_unstable();
         for (name, value) in variables {
             let name = writer.text(name.as_bytes());
             let digest = value.map_or([0; 16], |value| image::digest(value.as_bytes()));
@@ -190,6 +261,27 @@ mod tests {
         let unset = recorded(&[("LC_ALL:LC_CTYPE:LANG", None)], &[]);
         assert_eq!(difference(&unset, &["LANG=", "LC_ALL="]), None);
         assert!(difference(&unset, &["LANG=C"]).is_some());
+    }
+
+    #[test]
+    fn many_that_were_not_set_are_each_found() {
+        let names: Vec<String> = (0..100).map(|number| std::format!("N{number}")).collect();
+        let rows: Vec<_> = names.iter().map(|name| (name.as_str(), None)).collect();
+        let tables = recorded(&rows, &[]);
+        for name in &names {
+            let entry: &'static str = std::format!("{name}=").leak();
+            assert_eq!(difference(&tables, &["A=", entry]), Some(std::format!("appeared {name}")));
+        }
+        assert_eq!(difference(&tables, &["N=", "N100=", "NN=", "A=", "Z="]), None);
+    }
+
+    #[test]
+    fn where_all_was_read_every_name_counts_that_is_not_volatile() {
+        let tables = recorded(&[("A", Some("1"))], &["*"]);
+        assert_eq!(difference(&tables, &["A=1", "PWD=/x", "TERM=vt", "SSH_TTY=/x", "_=/bin/x", "TMUX=1"]), None);
+        assert_eq!(difference(&tables, &["A=1", "TERMS=1"]).as_deref(), Some("appeared TERMS"));
+        let named = recorded(&[("A", Some("1"))], &["*", "TERM"]);
+        assert_eq!(difference(&named, &["A=1", "TERM=vt"]).as_deref(), Some("appeared TERM"));
     }
 
     #[test]

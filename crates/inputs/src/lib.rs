@@ -10,4 +10,5 @@
 #[path = "cpu_x86_64.rs"]
 pub mod cpu;
 pub mod environment;
+pub mod facts;
 pub mod on_stale;

@@ -13,6 +13,7 @@ use inputs::environment::{self, Difference};
 use linux_raw_sys::general::{PROT_READ, RLIMIT_STACK};
 
 use crate::block::{Block, Rehearsal};
+use crate::facts;
 use crate::fallback::Reason;
 use crate::opened::Opened;
 use crate::pages;
@@ -73,6 +74,7 @@ pub fn first(start: &Start, opened: &Opened, block: &Block) -> Result<Frozen, Re
     rotation::check_age(&frozen.settings)?;
     environment(&frozen, block)?;
     process(&mut frozen)?;
+    facts::unchanged(&frozen)?;
     platform(start, &mut frozen)?;
     Ok(frozen)
 }
@@ -178,7 +180,7 @@ fn process(frozen: &mut Frozen) -> Result<(), Reason> {
     if sys::blocked_signals() != Ok(0) && frozen.process.signal_mask != 0 {
         return Err(Reason::new("the process was started with blocked signals"));
     }
-    let limit = sys::soft_limit(RLIMIT_STACK).map_err(|errno| Reason::new("cannot read the limits").errno(errno))?;
+    let [limit, _] = sys::limit(RLIMIT_STACK).map_err(|errno| Reason::new("cannot read the limits").errno(errno))?;
     if limit > frozen.process.stack_limit {
         return Err(Reason::new("stale: the stack limit is larger than when the image was made"));
     }

@@ -23,6 +23,7 @@ mod aside;
 mod beside;
 mod block;
 mod check;
+mod facts;
 mod fallback;
 mod files;
 mod freshness;

@@ -32,7 +32,7 @@ pub fn result(value: isize) -> Result<usize> {
 ///
 /// # Safety
 /// The call must be sound for these arguments.
-unsafe fn call(number: u32, arguments: &[usize]) -> Result<usize> {
+pub unsafe fn call(number: u32, arguments: &[usize]) -> Result<usize> {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
     // SAFETY: passed on to the caller.
@@ -272,12 +272,12 @@ pub fn euid() -> u32 {
     unsafe { syscall(raw::__NR_geteuid, [0; 6]) as u32 }
 }
 
-/// The soft limit of a resource.
-pub fn soft_limit(resource: u32) -> Result<u64> {
+/// Soft and hard limit of a resource.
+pub fn limit(resource: u32) -> Result<[u64; 2]> {
     let mut limit = [0u64; 2];
     // SAFETY: the kernel writes two 64-bit numbers.
     unsafe { call(raw::__NR_prlimit64, &[0, resource as usize, 0, limit.as_mut_ptr() as usize])? };
-    Ok(limit[0])
+    Ok(limit)
 }
 
 /// Waits for the end of a child.

@@ -11,7 +11,7 @@ use crate::runtime::{looks_like_interpreter, probe, range, resolve, Runtime, PYT
 
 /// One line for each interpreter; a last one with No when none of them can be frozen.
 pub fn lines() -> Vec<Line> {
-    let environment = BootEnvironment::pick(std::env::vars_os(), &[]);
+    let environment = BootEnvironment::pick(std::env::vars_os(), &[], &[]);
     let mut found: BTreeMap<PathBuf, Result<Runtime>> = BTreeMap::new();
     for candidate in candidates() {
         let search_path = search_path();

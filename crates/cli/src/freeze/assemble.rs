@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use image::{
-    settings_flag, Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables, TablesWriter, Trailer,
-    HEAD_OFFSET, HEAD_ROOM,
+    settings_flag, Fact, Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables, TablesWriter,
+    Trailer, HEAD_OFFSET, HEAD_ROOM,
 };
+use inputs::facts::Value;
 use recorder::Identity;
 use rustix::fs::{fadvise, Advice};
 
@@ -20,8 +21,10 @@ use super::cpu::check_libraries;
 use super::environment::Environment;
 use super::inputs::{Booted, Inputs};
 use super::order::Order;
+use super::reads::Reads;
 use super::rehearse::{rehearse, Rehearsal};
 use crate::arguments::Cpu;
+use crate::facts::Now;
 use crate::failure::{Failure, Result};
 use crate::fault::Point;
 use crate::info::Info;
@@ -44,6 +47,8 @@ pub struct Parts<'a> {
     pub language: Language,
     /// What the boot saw.
     pub environment: &'a Environment,
+    /// What it read of that, and asked about machine, user and process.
+    pub reads: &'a Reads,
     /// How starts check files: one of [`image::policy`].
     pub policy: u32,
     /// Whether starts check the data pages.
@@ -267,7 +272,8 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<(
     }
     let answers = inputs.write(dumped, &mut tables)?;
     tables.push(Section::Settings, &settings(parts));
-    parts.environment.write(parts.language, &mut tables);
+    parts.environment.write(parts.language, parts.reads, &mut tables);
+    facts(parts.reads, &mut tables)?;
     for guard in parts.guards {
         let text = tables.text(guard.as_bytes());
         tables.push(Section::Guards, &Item { text });
@@ -286,6 +292,22 @@ fn settings(parts: &Parts<'_>) -> Settings {
         most_age: parts.most_age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
         most_thaws: parts.most_thaws.unwrap_or(0),
     }
+}
+
+/// What the boot asked about machine, user and process, with the answers.
+fn facts(reads: &Reads, tables: &mut TablesWriter) -> Result<()> {
+    for &(kind, of) in &reads.facts {
+        let Some(value) = Value::ask(&Now { is_for_boot: true }, kind, of) else {
+            return Err(Failure::failed(format!(
+                "the boot has read this, but it cannot be recorded: {}. Most likely it is too long, or this kernel does not tell it; \
+                 read it after the freeze point (see snapboot.defer).",
+                inputs::facts::name(kind, of)
+            )));
+        };
+        let value = tables.text(value.bytes());
+        tables.push(Section::Facts, &Fact { kind, of, value });
+    }
+    Ok(())
 }
 
 /// A name as the kernel keeps it: at most 15 bytes.

@@ -21,7 +21,7 @@ use super::environment::Environment;
 use super::interrupt::Interrupt;
 use super::progress::{Output, Progress};
 use super::watched::{not_watched, Start, SOCKET};
-use crate::child::{kill_group, timespec};
+use crate::child::{ask, kill_group, timespec};
 use crate::entries::Entries;
 use crate::failure::{Failure, Result};
 use crate::fault::{self, Point};
@@ -31,6 +31,8 @@ use crate::runtime::{Language, Main, MainKind, Runtime};
 
 /// How often the size of the growing image is shown.
 const TICK: Duration = Duration::from_millis(100);
+/// `site` has read its files within this.
+const SITE_LIMIT: Duration = Duration::from_secs(20);
 /// Callers pass descriptors in this range; those that the runtime keeps for itself must get higher numbers.
 const FIRST_PASSED: i32 = 3;
 const LAST_PASSED: i32 = 99;
@@ -64,7 +66,7 @@ impl Boot<'_> {
     /// Boots the program once, with DIR/plan and the launcher's bytes in DIR/image. `origins` makes the front end record
     /// where descriptors are opened.
     pub fn run(&self, dir: &ControlDir, origins: bool) -> Result<Ended> {
-        for old in ["report", "findings", "asked", "image"] {
+        for old in ["report", "findings", "asked", "noted", "image"] {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
         }
@@ -127,6 +129,18 @@ impl Boot<'_> {
             plan.push("origins", "1");
         }
         plan
+    }
+
+    /// Has CPython's `site`, which runs before the front end, tell in DIR/site what it reads. A runtime that does not answer will say
+    /// why when it boots.
+    pub fn ask_site(&self, dir: &ControlDir) -> Result<()> {
+        if self.runtime.language == Language::Python {
+            let mut command = Command::new(&self.runtime.program);
+            command.arg0(&self.main.argv[0]).args(self.main.options()).arg("-S").arg(self.installation.python_site()?);
+            command.env_clear().envs(self.environment.seen().iter().cloned()).env("SNAPBOOT_FREEZE_DIR", dir.path());
+            ask(&mut command, SITE_LIMIT).map_err(|error| self.not_started(&error))?;
+        }
+        Ok(())
     }
 
     /// Makes the file that the freezer appends to; returns its size.

@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn variables_of_the_user_are_kept_or_refused() {
-        let environment = |name: &str, value: &str| Environment::pick([(name.into(), value.into())].into_iter(), &[]);
+        let environment =
+            |name: &str, value: &str| Environment::pick([(name.into(), value.into())].into_iter(), &[], &[]);
         let program = std::env::current_exe().unwrap();
         let booted = for_baseline(environment(TUNABLES, "glibc.malloc.check=0"), &program).unwrap();
         let all = booted.for_boot(OsStr::new("/f.so"), OsStr::new("/dir"));

@@ -7,17 +7,6 @@ use clap::Args;
 use crate::arguments::Freeze;
 use crate::failure::{Failure, Result};
 
-/// Refuses what cannot be the name of a variable.
-pub fn check_names(names: &[String]) -> Result<()> {
-    match names.iter().find(|name| name.is_empty() || name.contains(['=', '*', ':', '\0'])) {
-        Some(name) => Err(Failure::refusal(format!(
-            "--env takes the name of a variable, not \"{name}\". Set its value before the command: NAME=VALUE snapboot freeze \
-             --env NAME ..."
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// `--preload` as given, without the blanks around names.
 pub fn preloads(given: &[String]) -> Result<Vec<String>> {
     let names: Vec<String> = given.iter().map(|name| name.trim().to_owned()).collect();
@@ -56,11 +45,6 @@ pub fn misplaced_options(command: &[OsString], all: &[OsString]) -> Option<Strin
 mod tests {
     use super::*;
 
-    #[test]
-    fn env_takes_names() {
-        assert!(check_names(&["EL".to_owned()]).is_ok());
-        assert!(check_names(&["EL=1".to_owned()]).unwrap_err().message.contains("--env takes the name"));
-    }
     #[test]
     fn preloads_have_names() {
         let names = |text: &str| preloads(&text.split(',').map(str::to_owned).collect::<Vec<_>>());

@@ -2,7 +2,7 @@
 //!
 //! The rooms are the steps: [`mistakes`] (in the command line), [`output`] (where to), [`environment`] (what the boot sees), [`cpu`]
 //! (for which CPUs), [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside), [`report`]
-//! (what came of it), [`inputs`], [`rehearse`], [`order`] and [`assemble`] (the finished image).
+//! (what came of it), [`reads`] (what it read), [`inputs`], [`rehearse`], [`order`] and [`assemble`] (the finished image).
 
 mod assemble;
 mod boot;
@@ -10,12 +10,14 @@ mod confined;
 mod control_dir;
 mod cpu;
 mod environment;
+mod exceptions;
 mod inputs;
 mod interrupt;
 mod mistakes;
 mod order;
 mod output;
 mod progress;
+mod reads;
 mod rehearse;
 mod report;
 mod watched;
@@ -40,7 +42,7 @@ use control_dir::ControlDir;
 use environment::Environment;
 use inputs::{Booted, Ignored};
 use interrupt::{die_of, Interrupt};
-use mistakes::{check_names, misplaced_options, preloads};
+use mistakes::{misplaced_options, preloads};
 use progress::Progress;
 use recorder::Notes;
 use report::{outcome, Outcome, Report};
@@ -68,13 +70,15 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
         ));
     }
     let search_path = search_path();
-    check_names(&arguments.environment)?;
+    if let Some(mistake) = environment::mistake(&arguments.environment, &arguments.withheld) {
+        return Err(Failure::refusal(mistake));
+    }
     let preloads = preloads(&arguments.preload)?;
     let words: Vec<OsString> = std::env::args_os().collect();
     if let Some(note) = misplaced_options(&arguments.command, &words) {
         eprintln!("snapboot: note: {note}");
     }
-    let environment = Environment::pick(std::env::vars_os(), &arguments.environment);
+    let environment = Environment::pick(std::env::vars_os(), &arguments.environment, &arguments.withheld);
     let mut resolved = resolve(&arguments.command, &search_path)?;
     let progress = Progress::start();
     progress.phase(format!("asking {}", resolved.program.display()));
@@ -196,6 +200,7 @@ impl Session<'_> {
                 booted: &booted,
                 language: self.runtime.language,
                 environment: self.environment,
+                reads: &report.reads,
                 policy: self.arguments.policy.number(),
                 check_pages: self.arguments.check_pages,
                 cpu: self.arguments.cpu,
@@ -226,11 +231,12 @@ impl Session<'_> {
     /// Boots once, and a second time to learn where descriptors come from when they are in the way. The inner error is the
     /// signal that ended it.
     fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<std::result::Result<(Report, Notes), i32>> {
+        boot.ask_site(dir)?;
         let (status, notes) = match boot.run(dir, false)? {
             Ended::Exited(status, notes) => (status, notes),
             Ended::Interrupted(signal) => return Ok(Err(signal)),
         };
-        let outcome = outcome(dir, status, self.runtime);
+        let outcome = outcome(dir, status, self.runtime, self.environment);
         let findings = match outcome {
             Ok(Outcome::Written(report)) => return Ok(Ok((report, notes))),
             Ok(Outcome::Refused(findings)) => findings,
@@ -267,7 +273,7 @@ impl Session<'_> {
             loaded: report.loaded.len(),
             cpu: self.arguments.cpu.word().to_owned(),
             seconds: self.begun.elapsed().as_secs_f64(),
-            variables: self.environment.compared_names(self.runtime.language).map(text).collect(),
+            variables: self.environment.compared_names(self.runtime.language, &report.reads).map(text).collect(),
             notes: self.notes.clone(),
             system: notes.system.iter().map(|path| text(path.as_os_str())).collect(),
             warnings: report.warnings.clone(),

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use super::control_dir::ControlDir;
+use super::environment::Environment;
 use super::inputs::Importer;
+use super::reads::Reads;
 use crate::entries::Entries;
 use crate::failure::{reason, Failure, Result};
 use crate::runtime::Runtime;
@@ -27,6 +29,8 @@ pub struct Report {
     pub importers: Vec<Importer>,
     /// Names that were preloaded.
     pub preloaded: Vec<String>,
+    /// What it read of its environment, and asked about machine, user and process.
+    pub reads: Reads,
     /// Things to tell the user.
     pub warnings: Vec<String>,
     /// Arguments that force the fallback, named by a framework's recipe.
@@ -47,6 +51,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// A finding that is not about a descriptor.
+    pub fn new(kind: &str, text: String) -> Finding {
+        Finding { kind: kind.to_owned(), descriptor: None, text }
+    }
+
     /// Whether it only tells something, such as that other threads are dropped.
     fn is_note(&self) -> bool {
         self.kind == "note"
@@ -61,21 +70,28 @@ pub enum Outcome {
     Refused(Vec<Finding>),
 }
 
-/// Reads what was reported in `dir` after the runtime ended with `status`.
-pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime) -> Result<Outcome> {
+/// Reads what was reported in `dir` after the runtime, which was given `environment`, ended with `status`.
+pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environment: &Environment) -> Result<Outcome> {
     let read =
         |name: &str| Entries::read(&dir.file(name)).map_err(|error| Failure::io("read", &dir.file(name), &error));
     let report = read("report")?;
     // A child that ran imports first adds what it was asked for.
     let mut importers = Importer::all(&report);
     importers.extend(Importer::all(&read("asked")?));
-    let (notes, findings): (Vec<_>, Vec<_>) = findings(&read("findings")?).into_iter().partition(Finding::is_note);
+    let (notes, mut findings): (Vec<_>, Vec<_>) = findings(&read("findings")?).into_iter().partition(Finding::is_note);
+    let site = if report.all("site").next().is_some() { read("site")? } else { Entries::default() };
+    let reads = Reads::gather(&[&report, &site], &read("noted")?, runtime.language, environment);
+    let missed = environment.findings(&reads);
+    if !findings.is_empty() || status.code() == Some(WRITTEN) {
+        findings.extend(missed.iter().cloned());
+    }
     let errors: Vec<String> = report.texts("error").collect();
     match status.code() {
         _ if !findings.is_empty() => Ok(Outcome::Refused(findings)),
         Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Report {
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),
+            reads,
             preloaded: report.texts("preloaded").collect(),
             warnings: report.texts("warning").chain(notes.into_iter().map(|note| note.text)).collect(),
             guards: report.all("guard").map(OsString::from).collect(),
@@ -91,12 +107,12 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime) -> Resul
             Err(Failure::failed("the freezer refused, but gave no reason. This is an error in Snapboot: report it."))
         }
         Some(REFUSED) => Err(Failure::failed(errors.join("\nsnapboot: "))),
-        code => Err(failed(code, status, &errors)),
+        code => Err(failed(code, status, &errors, &missed)),
     }
 }
 
-/// The program's own failure; its traceback stands above.
-fn failed(code: Option<i32>, status: ExitStatus, errors: &[String]) -> Failure {
+/// The program's own failure; its traceback stands above. `missed`: what it read and did not see.
+fn failed(code: Option<i32>, status: ExitStatus, errors: &[String], missed: &[Finding]) -> Failure {
     let mut message = String::from("cannot freeze: the program failed while it booted");
     match (code, status.signal()) {
         (Some(code), _) => write!(message, " (exit status {code}; what it said stands above)"),
@@ -112,6 +128,10 @@ fn failed(code: Option<i32>, status: ExitStatus, errors: &[String]) -> Failure {
         ". Start it the ordinary way with the same environment; if it fails there too, mend that first, and pass \
                       variables that it needs with --env NAME.",
     );
+    for finding in missed {
+        message.push_str("\nsnapboot: ");
+        message.push_str(&finding.sentence(None));
+    }
     Failure::failed(message)
 }
 

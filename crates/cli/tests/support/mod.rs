@@ -34,6 +34,7 @@ impl Scene {
         // Any library that does nothing when it is preloaded.
         fs::copy(loaded_library("/libc"), library.join("libsnapboot_freezer.so")).unwrap();
         fs::write(library.join("python/snapboot/_freeze.py"), include_str!("stand_in.py")).unwrap();
+        fs::write(library.join("python/snapboot/_site.py"), "").unwrap();
         let mut tables = TablesWriter::new();
         minimal(&mut tables);
         fs::write(library.join("python/snapboot/tables"), tables.finish()).unwrap();

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, CStr};
 
-use super::malloc;
+use super::{malloc, noted, questions};
 
 /// The loader calls this before the program starts.
 #[used]
@@ -13,6 +13,8 @@ extern "C" fn constructor() {
     take_out_of_preload();
     take_out_bind_now();
     malloc::keep_off_mmap();
+    questions::bind();
+    noted::start();
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }

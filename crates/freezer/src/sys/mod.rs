@@ -6,9 +6,14 @@
 pub mod arch;
 pub mod arena;
 mod entry;
+#[cfg(target_arch = "x86_64")]
+#[path = "exec_x86_64.rs"]
+mod exec;
 mod exit;
 pub mod interpose;
 pub mod malloc;
+pub mod noted;
+mod questions;
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -24,6 +24,7 @@ class FreezeRun
 
   # Sets the freeze up; it happens when Ruby is about to parse the main script.
   def start
+    Reads.phase("front end")
     @plan = Plan.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
     @report = Report.new(@plan.directory)
     check_runtime
@@ -90,6 +91,8 @@ class FreezeRun
     check_syntax
     inputs = Inputs.new(@directory)
     inputs.watch
+    @report.reads = @reads = Reads.new(@directory)
+    @reads.watch
     origins = Origins.new(@directory) if @plan.value("origins") == "1"
     origins&.watch
     Preload.new(@plan.list("preload"), @report, @directory).run
@@ -155,9 +158,11 @@ class FreezeRun
       recipe.before_freeze
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
+    @reads.report_to(@report)
+    @report.reads = nil
     @inputs.report_to(@report, @plan.value("script"))
     @origins&.report_to(@report)
-    @inputs = @origins = nil
+    @inputs = @reads = @origins = nil
     # A feature that is always there: makes Ruby index the changed list of features now.
     require "thread" # rubocop:disable Lint/RedundantRequireStatement
     COLLECTIONS.times { GC.start }

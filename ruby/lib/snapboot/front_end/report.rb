@@ -8,6 +8,9 @@ class Report
   USER_MISTAKE = 2
   REFUSED = 3
 
+  # What is still being noted, or nil: its notes belong to the report of a boot that fails, too.
+  attr_writer :reads
+
   def initialize(directory)
     @path = "#{directory}/report"
     @entries = []
@@ -22,6 +25,7 @@ class Report
   # Writes the report and leaves the process with +status+, running none of the program's exit handlers: those belong
   # to the thawed processes.
   def finish(status)
+    @reads&.report_to(self)
     File.binwrite(@path, @entries.join)
     flush
     exit!(status)

@@ -1,0 +1,268 @@
+//! The C library's functions by which a program asks about its surroundings: its environment, the machine, the user, the terminal.
+//!
+//! The freezer, being preloaded, defines them in front of the C library's. While the program boots they note what was asked; in any
+//! case they pass the call on. What the C library asks itself does not come by here. The libraries of the process bind to these
+//! functions for good, so they stay, and do nothing more, in a thawed process.
+
+use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void, CStr};
+use core::mem::transmute_copy;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+use super::noted::{is_on, note, phase, variable};
+
+extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// The function that this one stands in front of.
+pub struct Next {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Next {
+    /// The next function of that name, which ends with the only NUL.
+    pub const fn of(name: &'static str) -> Next {
+        let Ok(name) = CStr::from_bytes_with_nul(name.as_bytes()) else { panic!("a name ends with a NUL") };
+        Next { name, address: AtomicPtr::new(core::ptr::null_mut()) }
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> *mut c_void {
+        let mut address = self.address.load(Relaxed);
+        if address.is_null() {
+            // SAFETY: a plain call with a NUL-terminated name.
+            address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+            assert!(!address.is_null(), "glibc has every function that is named here");
+            self.address.store(address, Relaxed);
+        }
+        address
+    }
+
+    /// The function, as a pointer of type `F`.
+    ///
+    /// # Safety
+    /// `F` is the type of a pointer to that function.
+    unsafe fn get<F>(&self) -> F {
+        // SAFETY: the caller answers for the type, which is that of a pointer.
+        unsafe { transmute_copy(&self.address()) }
+    }
+}
+
+/// Defines functions that note something and pass the call on: `fn NAME(ARGUMENT: TYPE, ...) -> TYPE { note }`.
+macro_rules! pass_on {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $note:block)*) => {
+        /// The functions that they stand in front of.
+        #[allow(non_upper_case_globals)]
+        mod next {
+            use super::Next;
+            $(pub static $name: Next = Next::of(concat!(stringify!($name), "\0"));)*
+        }
+
+        /// Looks all of them up, so that nothing of that is left to a thawed process.
+        pub fn bind() {
+            $(next::$name.address();)*
+            GETENV.address();
+            SECURE_GETENV.address();
+        }
+
+        $(
+            /// The C library's function of this name, see the module's description.
+            ///
+            /// # Safety
+            /// As for the function of the C library.
+            #[no_mangle]
+            pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+                if is_on() $note
+                // SAFETY: the type is that of the C library's function; the arguments are the caller's.
+                unsafe { next::$name.get::<unsafe extern "C" fn($($type),*) -> $result>()($($argument),*) }
+            }
+        )*
+    };
+}
+
+fn fact(kind: &[u8]) {
+    note(b"fact", kind, (b"", b""));
+}
+
+/// A fact about a number below 100: a limit, a descriptor.
+fn fact_of(kind: &[u8], number: u32) {
+    let digits = [b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8];
+    note(b"fact", kind, (b"of", &digits));
+}
+
+/// Whose facts are asked for: only those of this process count.
+fn is_own(pid: c_int) -> bool {
+    // SAFETY: a plain call.
+    pid == 0 || pid == unsafe { libc::getpid() }
+}
+
+pass_on! {
+    // The machine.
+    fn gethostname(_name: *mut c_char, _size: usize) -> c_int { fact(b"hostname") }
+    // For the host's name in there see the front ends: hardly anybody who asks wants it.
+    fn uname(_answer: *mut c_void) -> c_int { fact(b"kernel") }
+    fn sysinfo(_answer: *mut c_void) -> c_int { fact(b"memory") }
+    fn get_nprocs() -> c_int { fact(b"cpus") }
+    fn get_nprocs_conf() -> c_int { fact(b"cpus") }
+    fn sched_getaffinity(pid: c_int, _size: usize, _answer: *mut c_void) -> c_int {
+        if is_own(pid) { fact(b"affinity") }
+    }
+    fn pthread_getaffinity_np(_thread: c_ulong, _size: usize, _answer: *mut c_void) -> c_int { fact(b"affinity") }
+    fn sysconf(name: c_int) -> c_long {
+        match name {
+            libc::_SC_NPROCESSORS_CONF | libc::_SC_NPROCESSORS_ONLN => fact(b"cpus"),
+            libc::_SC_PHYS_PAGES => fact(b"memory"),
+            libc::_SC_OPEN_MAX => fact_of(b"limit", libc::RLIMIT_NOFILE),
+            libc::_SC_CHILD_MAX => fact_of(b"limit", libc::RLIMIT_NPROC),
+            _ => {}
+        }
+    }
+    // Limits.
+    fn getdtablesize() -> c_int { fact_of(b"limit", libc::RLIMIT_NOFILE) }
+    fn getrlimit(resource: c_uint, _answer: *mut c_void) -> c_int { fact_of(b"limit", resource) }
+    fn getrlimit64(resource: c_uint, _answer: *mut c_void) -> c_int { fact_of(b"limit", resource) }
+    fn prlimit(pid: c_int, resource: c_uint, _new: *const c_void, answer: *mut c_void) -> c_int {
+        if is_own(pid) && !answer.is_null() { fact_of(b"limit", resource) }
+    }
+    fn prlimit64(pid: c_int, resource: c_uint, _new: *const c_void, answer: *mut c_void) -> c_int {
+        if is_own(pid) && !answer.is_null() { fact_of(b"limit", resource) }
+    }
+    // The user.
+    fn getuid() -> c_uint { fact(b"user") }
+    fn geteuid() -> c_uint { fact(b"user") }
+    fn getgid() -> c_uint { fact(b"user") }
+    fn getegid() -> c_uint { fact(b"user") }
+    fn getresuid(_real: *mut c_uint, _effective: *mut c_uint, _saved: *mut c_uint) -> c_int { fact(b"user") }
+    fn getresgid(_real: *mut c_uint, _effective: *mut c_uint, _saved: *mut c_uint) -> c_int { fact(b"user") }
+    fn getgroups(_size: c_int, _answer: *mut c_uint) -> c_int { fact(b"groups") }
+    // The terminal. On this architecture a function that takes any third argument may be called as one that takes a pointer.
+    fn ioctl(number: c_int, request: c_ulong, _argument: *mut c_void) -> c_int {
+        if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
+    }
+    // Local time and the locale follow variables that the C library reads itself.
+    fn localtime(_time: *const c_void) -> *mut c_void { variables(&[c"TZ"]) }
+    fn localtime_r(_time: *const c_void, _answer: *mut c_void) -> *mut c_void { variables(&[c"TZ"]) }
+    fn mktime(_time: *mut c_void) -> c_long { variables(&[c"TZ"]) }
+    fn setlocale(category: c_int, name: *const c_char) -> *mut c_char { locale(category, name) }
+    // Programs that this one executes, with all its variables.
+    fn execv(program: *const c_char, _arguments: *const *const c_char) -> c_int { executed(program) }
+    fn execvp(program: *const c_char, _arguments: *const *const c_char) -> c_int { executed(program) }
+    fn execve(program: *const c_char, _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
+        if inherits(variables) { executed(program) }
+    }
+    fn posix_spawn(_pid: *mut c_int, program: *const c_char, _actions: *const c_void, _attributes: *const c_void,
+                   _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
+        if inherits(variables) { executed(program) }
+    }
+    fn posix_spawnp(_pid: *mut c_int, program: *const c_char, _actions: *const c_void, _attributes: *const c_void,
+                    _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
+        if inherits(variables) { executed(program) }
+    }
+    fn system(command: *const c_char) -> c_int { if !command.is_null() { executed(c"/bin/sh".as_ptr()) } }
+    fn popen(_command: *const c_char, _mode: *const c_char) -> *mut c_void { executed(c"/bin/sh".as_ptr()) }
+    // What the front ends tell: see `PHASE`.
+    fn setenv(name: *const c_char, value: *const c_char, _overwrite: c_int) -> c_int { told(name, value) }
+    fn putenv(entry: *const c_char) -> c_int { told(entry, entry) }
+}
+
+static GETENV: Next = Next::of("getenv\0");
+static SECURE_GETENV: Next = Next::of("secure_getenv\0");
+
+/// The C library's function of this name, see the module's description.
+///
+/// # Safety
+/// As for the function of the C library.
+#[no_mangle]
+pub unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
+    // SAFETY: the type is that of the C library's function; the name is a string of the caller's.
+    unsafe {
+        let value = GETENV.get::<unsafe extern "C" fn(*const c_char) -> *mut c_char>()(name);
+        if is_on() {
+            variable(CStr::from_ptr(name), value);
+        }
+        value
+    }
+}
+
+/// The C library's function of this name, see the module's description.
+///
+/// # Safety
+/// As for the function of the C library.
+#[no_mangle]
+pub unsafe extern "C" fn secure_getenv(name: *const c_char) -> *mut c_char {
+    // SAFETY: as above.
+    unsafe {
+        let value = SECURE_GETENV.get::<unsafe extern "C" fn(*const c_char) -> *mut c_char>()(name);
+        if is_on() {
+            variable(CStr::from_ptr(name), value);
+        }
+        value
+    }
+}
+
+fn variables(names: &[&CStr]) {
+    for name in names {
+        // SAFETY: the name is a string.
+        unsafe { getenv(name.as_ptr()) };
+    }
+}
+
+/// Which variables a locale by the name of "" follows. That of text is an input in any case.
+fn locale(category: c_int, name: *const c_char) {
+    // SAFETY: a name is a string, or null to ask which locale is in effect.
+    if category != libc::LC_CTYPE && !name.is_null() && unsafe { *name } == 0 {
+        variables(&[c"LC_ALL", c"LC_COLLATE", c"LC_MESSAGES", c"LC_MONETARY", c"LC_NUMERIC", c"LC_TIME", c"LANG"]);
+    }
+}
+
+/// Notes that a program is executed with all variables.
+pub fn executed(program: *const c_char) {
+    // SAFETY: a program is named by a string.
+    note(b"executed", unsafe { CStr::from_ptr(program) }.to_bytes(), (b"", b""));
+}
+
+/// Whether this list of variables is that of the process, perhaps with others: each of its names is in there.
+fn inherits(list: *const *const c_char) -> bool {
+    // SAFETY: `environ` and what a program is executed with are null-terminated lists of strings, or null.
+    unsafe {
+        core::ptr::eq(list, environ)
+            || !list.is_null()
+                && !environ.is_null()
+                && strings(environ).all(|own| strings(list).any(|other| name_of(own) == name_of(other)))
+    }
+}
+
+/// # Safety
+/// `list` is a null-terminated list of strings that live on.
+unsafe fn strings<'a>(list: *const *const c_char) -> impl Iterator<Item = &'a [u8]> {
+    let mut next = list;
+    core::iter::from_fn(move || {
+        // SAFETY: the caller answers for the list, and it has not ended yet.
+        unsafe {
+            let string = *next;
+            next = next.add(1);
+            (!string.is_null()).then(|| CStr::from_ptr(string).to_bytes())
+        }
+    })
+    .fuse()
+}
+
+fn name_of(entry: &[u8]) -> &[u8] {
+    entry.split(|&byte| byte == b'=').next().unwrap_or(entry)
+}
+
+/// Front ends set this variable to tell who asks from now on.
+const PHASE: &[u8] = b"SNAPBOOT_PHASE";
+
+/// Looks at a variable that is set: its name, and its value with or without `NAME=` in front.
+fn told(name: *const c_char, value: *const c_char) {
+    if name.is_null() || value.is_null() {
+        return;
+    }
+    // SAFETY: name, value and entry are strings.
+    let (name, value) = unsafe { (CStr::from_ptr(name).to_bytes(), CStr::from_ptr(value).to_bytes()) };
+    if name_of(name) == PHASE {
+        phase(value.strip_prefix(b"SNAPBOOT_PHASE=").unwrap_or(value));
+    }
+}

@@ -1,0 +1,345 @@
+//! What a program can ask about the machine, the user and its process: how the answers are written down and compared.
+//!
+//! An image records those facts that its boot asked for, each as a short text. Whoever compares asks the kernel again, through
+//! [`Kernel`], and makes the same text.
+
+use core::fmt::{self, Write};
+
+use image::{fact_kind, Error, Fact, Section, Tables};
+
+/// The longest answer that is compared (bytes): enough for 700 groups.
+const MOST: usize = 8192;
+
+/// The system calls behind the facts. None stands for one that fails.
+pub trait Kernel {
+    /// Nodename, release, version and machine of uname(2), passed to `write`.
+    fn uname(&self, write: &mut dyn FnMut([&[u8]; 4]));
+    /// Reads a small file of /sys from its start; `path` ends with a NUL. Returns how much was read (bytes).
+    fn read(&self, path: &[u8], buffer: &mut [u8]) -> Option<usize>;
+    /// The CPUs that this process may run on, a bit each. Returns how many bytes of `mask` were filled.
+    fn affinity(&self, mask: &mut [u8]) -> Option<usize>;
+    /// The size of the memory (bytes).
+    fn memory(&self) -> Option<u64>;
+    /// Soft and hard limit of a RLIMIT_ number; `u64::MAX` stands for none.
+    fn limit(&self, number: u32) -> Option<(u64, u64)>;
+    /// Real and effective user, real and effective group.
+    fn user(&self) -> [u32; 4];
+    /// The supplementary groups, each passed to `write`.
+    fn groups(&self, write: &mut dyn FnMut(u32)) -> Option<()>;
+    /// Columns and rows of the terminal at a descriptor; None when there is none.
+    fn window(&self, descriptor: u32) -> Option<(u16, u16)>;
+    /// The current directory. Returns how many bytes of `buffer` were filled.
+    fn cwd(&self, buffer: &mut [u8]) -> Option<usize>;
+}
+
+/// A fact in words.
+pub struct Value {
+    bytes: [u8; MOST],
+    length: usize,
+    is_cut: bool,
+}
+
+impl Value {
+    /// Asks the kernel. None for what cannot be written down: a kind that this version does not know, an answer that is too long.
+    pub fn ask(kernel: &impl Kernel, kind: u32, of: u32) -> Option<Value> {
+        let mut value = Value { bytes: [0; MOST], length: 0, is_cut: false };
+        value.fill(kernel, kind, of)?;
+        (!value.is_cut).then_some(value)
+    }
+
+    /// The text.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    fn fill(&mut self, kernel: &impl Kernel, kind: u32, of: u32) -> Option<()> {
+        match kind {
+            fact_kind::HOSTNAME => kernel.uname(&mut |[name, ..]| self.push(name)),
+            fact_kind::KERNEL => kernel.uname(&mut |[_, release, version, machine]| {
+                [release, b" ", version, b" ", machine].into_iter().for_each(|part| self.push(part));
+            }),
+            fact_kind::CPUS => {
+                self.push_file(kernel, b"/sys/devices/system/cpu/present\0");
+                self.push(b" online ");
+                self.push_file(kernel, b"/sys/devices/system/cpu/online\0");
+            }
+            fact_kind::AFFINITY => self.push_affinity(kernel)?,
+            fact_kind::MEMORY => self.push_text(format_args!("{}", kernel.memory()?)),
+            fact_kind::LIMIT => {
+                let (soft, hard) = kernel.limit(of)?;
+                self.push_limit(soft);
+                self.push(b"/");
+                self.push_limit(hard);
+            }
+            fact_kind::USER => {
+                let [user, effective_user, group, effective_group] = kernel.user();
+                self.push_text(format_args!("{user} {effective_user} {group} {effective_group}"));
+            }
+            fact_kind::GROUPS => {
+                let mut space = "";
+                kernel.groups(&mut |group| {
+                    self.push_text(format_args!("{space}{group}"));
+                    space = " ";
+                })?;
+            }
+            fact_kind::WINDOW => match kernel.window(of) {
+                Some((columns, rows)) => self.push_text(format_args!("{columns}x{rows}")),
+                None => self.push(b"no terminal"),
+            },
+            fact_kind::CWD => {
+                let mut buffer = [0; 4096];
+                let size = kernel.cwd(&mut buffer);
+                self.push(size.map_or(b"gone", |size| &buffer[..size]));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        match self.bytes.get_mut(self.length..self.length + bytes.len()) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                self.length += bytes.len();
+            }
+            None => self.is_cut = true,
+        }
+    }
+
+    fn push_text(&mut self, text: fmt::Arguments<'_>) {
+        // `write_str` never fails.
+        let _ = self.write_fmt(text);
+    }
+
+    /// The first line of a file; nothing where it cannot be read.
+    fn push_file(&mut self, kernel: &impl Kernel, path: &[u8]) {
+        let mut buffer = [0; 1024];
+        let size = kernel.read(path, &mut buffer).unwrap_or(0);
+        self.push(buffer[..size].split(|&byte| byte == b'\n').next().unwrap_or(b""));
+    }
+
+    fn push_limit(&mut self, limit: u64) {
+        match limit {
+            u64::MAX => self.push(b"unlimited"),
+            limit => self.push_text(format_args!("{limit}")),
+        }
+    }
+
+    /// `0-3,8`.
+    fn push_affinity(&mut self, kernel: &impl Kernel) -> Option<()> {
+        let mut mask = [0; 1024];
+        let size = kernel.affinity(&mut mask)?;
+        let count = size * 8;
+        let is_in = |cpu: usize| mask[cpu / 8] & (1 << (cpu % 8)) != 0;
+        let (mut cpu, mut comma) = (0, "");
+        while cpu < count {
+            let start = cpu;
+            while cpu < count && is_in(cpu) {
+                cpu += 1;
+            }
+            match cpu - start {
+                0 => {}
+                1 => self.push_text(format_args!("{comma}{start}")),
+                _ => self.push_text(format_args!("{comma}{start}-{}", cpu - 1)),
+            }
+            if cpu > start {
+                comma = ",";
+            }
+            cpu += 1;
+        }
+        Some(())
+    }
+}
+
+impl Write for Value {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// The first fact that is not what the image recorded. Fails for tables that are damaged.
+pub fn compare(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<Fact>, Error> {
+    for fact in tables.rows::<Fact>(Section::Facts)? {
+        let recorded = tables.text(fact.value)?;
+        if Value::ask(kernel, fact.kind, fact.of).is_none_or(|now| now.bytes() != recorded) {
+            return Ok(Some(fact));
+        }
+    }
+    Ok(None)
+}
+
+/// The kinds, by the words in which freezer and front ends say what was asked.
+pub fn kind(word: &[u8]) -> Option<u32> {
+    Some(match word {
+        b"hostname" => fact_kind::HOSTNAME,
+        b"kernel" => fact_kind::KERNEL,
+        b"cpus" => fact_kind::CPUS,
+        b"affinity" => fact_kind::AFFINITY,
+        b"memory" => fact_kind::MEMORY,
+        b"limit" => fact_kind::LIMIT,
+        b"user" => fact_kind::USER,
+        b"groups" => fact_kind::GROUPS,
+        b"window" => fact_kind::WINDOW,
+        b"cwd" => fact_kind::CWD,
+        _ => return None,
+    })
+}
+
+/// What a fact is about, for people.
+pub fn name(kind: u32, of: u32) -> &'static str {
+    match (kind, of) {
+        (fact_kind::HOSTNAME, _) => "hostname",
+        (fact_kind::KERNEL, _) => "kernel",
+        (fact_kind::CPUS, _) => "CPUs",
+        (fact_kind::AFFINITY, _) => "CPUs that the process may use",
+        (fact_kind::MEMORY, _) => "size of the memory (bytes)",
+        (fact_kind::LIMIT, number) => LIMITS.get(number as usize).unwrap_or(&"a limit"),
+        (fact_kind::USER, _) => "user and group",
+        (fact_kind::GROUPS, _) => "supplementary groups",
+        (fact_kind::WINDOW, 0) => "size of the terminal at standard input",
+        (fact_kind::WINDOW, 1) => "size of the terminal at standard output",
+        (fact_kind::WINDOW, _) => "size of the terminal at standard error",
+        (fact_kind::CWD, _) => "current directory",
+        _ => "a fact that this version does not know",
+    }
+}
+
+/// Names of the limits, by RLIMIT_ number.
+const LIMITS: [&str; 16] = [
+    "limit of CPU time (seconds)",
+    "limit of file sizes (bytes)",
+    "limit of data (bytes)",
+    "limit of the stack (bytes)",
+    "limit of core dumps (bytes)",
+    "limit of resident memory (bytes)",
+    "limit of processes",
+    "limit of open files",
+    "limit of locked memory (bytes)",
+    "limit of the address space (bytes)",
+    "limit of file locks",
+    "limit of pending signals",
+    "limit of message queues (bytes)",
+    "limit of niceness",
+    "limit of real-time priority",
+    "limit of real-time CPU time (us)",
+];
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::string::String;
+    use std::vec::Vec;
+
+    use image::TablesWriter;
+
+    use super::*;
+
+    /// A machine that answers what the test wants.
+    struct Machine {
+        cpus: Vec<u8>,
+        groups: u32,
+        directory: Option<&'static str>,
+    }
+
+    const MACHINE: Machine = Machine { cpus: Vec::new(), groups: 2, directory: Some("/srv") };
+
+    impl Kernel for Machine {
+        fn uname(&self, write: &mut dyn FnMut([&[u8]; 4])) {
+            write([b"web1", b"6.18", b"#1 SMP", b"x86_64"]);
+        }
+        fn read(&self, path: &[u8], buffer: &mut [u8]) -> Option<usize> {
+            path.ends_with(b"online\0").then(|| {
+                buffer[..4].copy_from_slice(b"0-1\n");
+                4
+            })
+        }
+        fn affinity(&self, mask: &mut [u8]) -> Option<usize> {
+            mask[..self.cpus.len()].copy_from_slice(&self.cpus);
+            Some(self.cpus.len())
+        }
+        fn memory(&self) -> Option<u64> {
+            None
+        }
+        fn limit(&self, number: u32) -> Option<(u64, u64)> {
+            (number < 16).then_some((1024, u64::MAX))
+        }
+        fn user(&self) -> [u32; 4] {
+            [0, 1, 2, 3]
+        }
+        fn groups(&self, write: &mut dyn FnMut(u32)) -> Option<()> {
+            (0..self.groups).for_each(write);
+            Some(())
+        }
+        fn window(&self, descriptor: u32) -> Option<(u16, u16)> {
+            (descriptor == 1).then_some((80, 24))
+        }
+        fn cwd(&self, buffer: &mut [u8]) -> Option<usize> {
+            let directory = self.directory?;
+            buffer[..directory.len()].copy_from_slice(directory.as_bytes());
+            Some(directory.len())
+        }
+    }
+
+    fn said(machine: &Machine, word: &str, of: u32) -> Option<String> {
+        let value = Value::ask(machine, kind(word.as_bytes()).unwrap(), of)?;
+        Some(String::from_utf8(value.bytes().to_vec()).unwrap())
+    }
+
+    #[test]
+    fn facts_are_written_as_the_document_says() {
+        let facts = [
+            ("hostname", 0, "web1"),
+            ("kernel", 0, "6.18 #1 SMP x86_64"),
+            ("cpus", 0, " online 0-1"),
+            ("limit", 7, "1024/unlimited"),
+            ("user", 0, "0 1 2 3"),
+            ("groups", 0, "0 1"),
+            ("window", 1, "80x24"),
+            ("window", 0, "no terminal"),
+            ("cwd", 0, "/srv"),
+        ];
+        for (word, of, text) in facts {
+            assert_eq!(said(&MACHINE, word, of).as_deref(), Some(text), "{word}");
+        }
+        assert_eq!(said(&Machine { directory: None, ..MACHINE }, "cwd", 0).as_deref(), Some("gone"));
+    }
+
+    #[test]
+    fn cpus_are_written_as_ranges() {
+        let said = |cpus: &[u8]| said(&Machine { cpus: cpus.to_vec(), ..MACHINE }, "affinity", 0).unwrap();
+        assert_eq!(said(&[0b1111]), "0-3");
+        assert_eq!(said(&[0b1000_0001, 0b1]), "0,7-8");
+        assert_eq!(said(&[0, 0b1000_0000]), "15");
+        assert_eq!(said(&[]), "");
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_no_value() {
+        assert_eq!(said(&MACHINE, "memory", 0), None);
+        assert_eq!(said(&MACHINE, "limit", 16), None);
+        assert_eq!(said(&Machine { groups: 70_000, ..MACHINE }, "groups", 0), None, "too long");
+        assert!(Value::ask(&MACHINE, 99, 0).is_none());
+    }
+
+    #[test]
+    fn the_first_fact_that_differs_is_told() {
+        let with = |facts: &[(&str, u32, &str)]| {
+            let mut writer = TablesWriter::new();
+            for (word, of, value) in facts {
+                let value = writer.text(value.as_bytes());
+                let kind = kind(word.as_bytes()).unwrap();
+                writer.push(Section::Facts, &Fact { kind, of: *of, value });
+            }
+            let bytes = writer.finish();
+            let found = compare(&Tables::parse_unchecked_sum(&bytes).unwrap(), &MACHINE).unwrap();
+            found.map(|fact| name(fact.kind, fact.of))
+        };
+        assert_eq!(with(&[]), None);
+        assert_eq!(with(&[("hostname", 0, "web1"), ("limit", 7, "1024/unlimited")]), None);
+        assert_eq!(with(&[("hostname", 0, "web1"), ("limit", 7, "1025/unlimited")]), Some("limit of open files"));
+        assert_eq!(with(&[("hostname", 0, "web"), ("user", 0, "")]), Some("hostname"));
+        assert_eq!(with(&[("memory", 0, "")]), Some("size of the memory (bytes)"), "it can no longer be told");
+    }
+}

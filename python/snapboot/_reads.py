@@ -1,0 +1,245 @@
+"""What the program reads of its surroundings while it boots, as far as only Python knows: its environment, and who asks.
+
+`snapboot freeze` makes inputs of it, and names the place where a variable is read that was withheld. What goes through the C
+library the freezer notes. All of this is undone before the freeze.
+"""
+
+import posix
+import sys
+
+from . import _plan
+
+
+class Reads:
+    """Notes from its making on, until `stop`."""
+
+    def __init__(self):
+        self._names = {}  # (name, reader): place of the first read
+        self._wholes = {}  # reader: place
+        self._facts = {}  # (fact, reader): None
+        self._written = set()
+        self._functions = {}  # id of a function that notes: the original
+        self._kept = []
+        self._variables = Variables(posix.environ, self)
+        self._put_in_place(posix.environ, self._variables)
+        loaded = sys.modules.get("os")
+        if loaded is not None:
+            for name in ("getcwd", "getcwdb"):
+                self._watch(loaded.__dict__, name, self._asks_folder)
+            self._watch(loaded.__dict__, "uname", self._asks_names)
+        _phase(b"program")
+
+    def stop(self, report):
+        """Leaves no trace, and adds what was noted to the report."""
+        _phase(b"front end")
+        self._put_in_place(self._variables, self._variables.plain)
+        self._variables.noted = None
+        for module in sys.modules.values():
+            names = getattr(module, "__dict__", None)
+            if type(names) is dict:
+                for name in [name for name, value in names.items() if id(value) in self._functions]:
+                    names[name] = self._functions[id(names[name])]
+        platform = sys.modules.get("platform")
+        if getattr(platform, "_uname_cache", None) is not None:
+            platform._uname_cache = None  # it holds the name of this host
+        for (name, reader), place in self._names.items():
+            _add(report, "variable", name, reader, place)
+        for reader, place in self._wholes.items():
+            _add(report, "variables", b"*", reader, place)
+        for fact, reader in self._facts:
+            report.add("fact", fact)
+            report.add("reader", reader)
+
+    def read(self, name):
+        """A variable is about to be read, or looked for."""
+        if name not in self._written:
+            reader = _reader()
+            if reader is not None and (name, reader) not in self._names:
+                self._names[name, reader] = _place()
+
+    def read_all(self):
+        """So are all variables, or the names of all."""
+        reader = _reader()
+        if reader is not None and reader not in self._wholes:
+            self._wholes[reader] = _place()
+
+    def write(self, name):
+        """A variable is about to be set: what is read of it later comes from the program."""
+        self._written.add(name)
+
+    def _put_in_place(self, old, new):
+        """Puts one mapping in the place of another, wherever the environment is kept."""
+        posix.environ = new
+        loaded = sys.modules.get("os")
+        for name in ("environ", "environb"):
+            environment = getattr(loaded, name, None)
+            if getattr(environment, "_data", None) is old:
+                environment._data = new
+
+    def _watch(self, names, name, ask):
+        """Has `ask` called before the function of that name, with the caller's frame."""
+        original = names[name]
+
+        def function(*args, **kwargs):
+            ask(sys._getframe(1))
+            return original(*args, **kwargs)
+
+        # Some cache may know it for longer than the module does.
+        self._kept.append(function)
+        self._functions[id(function)] = original
+        names[name] = function
+
+    def _asks_folder(self, frame):
+        self._fact("cwd", frame)
+
+    def _asks_names(self, frame):
+        """`os.uname`: the host's name is among its answers. `platform` asks for all of them at once, and keeps them; whoever wants
+        to know only the system from it does not depend on the host. Nor does who picks another answer at once."""
+        names = frame.f_globals
+        if frame.f_code.co_name == "uname" and names.get("__name__") == "platform":
+            if id(names["uname"]) not in self._functions:
+                self._watch(names, "uname", self._asks_platform)
+                self._asks_platform(frame.f_back)
+        elif not _picks_another(frame):
+            self._fact("hostname", frame)
+
+    def _asks_platform(self, frame):
+        """`platform.uname`, or a function in there that picks one of its answers."""
+        if frame.f_globals.get("__name__") != "platform" or frame.f_code.co_name == "node":
+            self._fact("hostname", frame)
+
+    def _fact(self, fact, frame):
+        reader = _reader_from(frame)
+        if reader is not None:
+            self._facts[fact, reader] = None
+
+
+class Variables:
+    """The environment as a mapping of bytes that notes what is read of it."""
+
+    def __init__(self, plain, noted):
+        self.plain = plain
+        self.noted = noted
+
+    def __getitem__(self, name):
+        self._read(name)
+        return self.plain[name]
+
+    def __contains__(self, name):
+        self._read(name)
+        return name in self.plain
+
+    def get(self, name, default=None):
+        self._read(name)
+        return self.plain.get(name, default)
+
+    def setdefault(self, name, default=None):
+        self._read(name)
+        return self.plain.setdefault(name, default)
+
+    def pop(self, name, *default):
+        self._read(name)
+        return self.plain.pop(name, *default)
+
+    def __setitem__(self, name, value):
+        if self.noted is not None:
+            self.noted.write(name)
+        self.plain[name] = value
+
+    def __delitem__(self, name):
+        self._read(name)
+        del self.plain[name]
+
+    def update(self, *others, **names):
+        for name, value in dict(*others, **names).items():
+            self[name] = value
+
+    def _read(self, name):
+        if self.noted is not None:
+            self.noted.read(name)
+
+    def __getattr__(self, name):
+        # All other methods of a dictionary look at every variable.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._whole(), name)
+
+    def __reduce__(self):
+        return dict, (dict(self._whole()),)  # copies are ordinary
+
+    def __iter__(self):
+        return iter(self._whole())
+
+    def __len__(self):
+        return len(self._whole())
+
+    def __eq__(self, other):
+        return self._whole() == other
+
+    def __repr__(self):
+        return repr(self._whole())
+
+    def _whole(self):
+        if self.noted is not None:
+            self.noted.read_all()
+        return self.plain
+
+
+def _reader():
+    """The file whose code reads, beyond `os`; None when it is the front end's."""
+    return _reader_from(sys._getframe(2))
+
+
+def _reader_from(frame):
+    while frame is not None and frame.f_code.co_filename in PASSING_ON:
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.startswith(FOLDER):
+        return None
+    return frame.f_code.co_filename
+
+
+def _place():
+    """FILE:LINE of the innermost frame outside the standard library, or of the innermost at all."""
+    frame = sys._getframe(2)
+    first = None
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name not in PASSING_ON and not name.startswith(FOLDER):
+            first = first or (name, frame.f_lineno)
+            if name == "<string>" and frame.f_back is not None and "fullname" in frame.f_back.f_locals:
+                return frame.f_back.f_locals["fullname"]  # a line of a .pth file, which `site` executes
+            if name[:1] != "<" and (not name.startswith(LIBRARY) or "/site-packages/" in name):
+                return "%s:%d" % (name, frame.f_lineno)
+        frame = frame.f_back
+    return "%s:%d" % first
+
+
+def _picks_another(frame):
+    """Whether the line that calls `os.uname` shows that it keeps another answer than the host's name: `os.uname().release`."""
+    try:
+        source = _plan.read_file(_plan.encode(frame.f_code.co_filename))
+        line = source.split(b"\n")[frame.f_lineno - 1]
+    except (OSError, IndexError, ValueError):
+        return False
+    calls = line.split(b"uname()")[1:]
+    return bool(calls) and all(rest.startswith(OTHER_NAMES) for rest in calls)
+
+
+def _phase(who):
+    """Tells the freezer, which notes what the C library is asked, who asks from now on."""
+    posix.putenv(b"SNAPBOOT_PHASE", who)
+    posix.unsetenv(b"SNAPBOOT_PHASE")
+
+
+def _add(report, key, name, reader, place):
+    report.add(key, name)
+    report.add("reader", reader)
+    report.add("place", place)
+
+
+FOLDER = __file__.rpartition("/")[0] + "/"
+LIBRARY = sys.modules["os"].__file__.rpartition("/")[0] + "/" if "os" in sys.modules else "<"
+# Through these everybody reads.
+PASSING_ON = (FOLDER + "_reads.py", "<frozen os>", "<frozen posixpath>", "<frozen _collections_abc>")
+PASSING_ON += tuple(LIBRARY + name for name in ("os.py", "posixpath.py", "pathlib.py", "_collections_abc.py"))
+OTHER_NAMES = (b".sysname", b".release", b".version", b".machine", b"[0]", b"[2]", b"[3]", b"[4]", b"[-1]")

@@ -1,0 +1,27 @@
+"""What `snapboot freeze` starts the interpreter on, with -S, to learn what `site` reads of the environment.
+
+Before any front end `site` runs code that is not the interpreter's: lines of .pth files, sitecustomize, usercustomize. It does so
+here once more, in a process that is thrown away; what it read is left in the file `site` of the control directory.
+"""
+
+import posix
+import sys
+
+_FOLDER = __file__.rpartition("/")[0]
+if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    del sys.path[0]  # that folder
+_house = {"__name__": "snapboot._house"}
+with open(_FOLDER + "/_house.py", encoding="utf-8") as _file:
+    exec(compile(_file.read(), _file.name, "exec"), _house)
+_load = _house["loader"](_FOLDER)
+_directory = posix.environ.pop(b"SNAPBOOT_FREEZE_DIR")
+posix.unsetenv(b"SNAPBOOT_FREEZE_DIR")
+_report = _load("_plan").Report()
+_reads = _load("_reads").Reads()
+try:
+    import site
+
+    site.main()
+finally:
+    _reads.stop(_report)
+    _report.write(_directory, "site")
