@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs every test suite, shows what they print, and sums them up in a plain last line: N passed, N failed, N skipped.
 
-The suites: cargo's; pytest for tests/, with tests/runtimes a suite of its own since it takes the longest; minitest for
-tests/ruby/ and ruby/. They run at the same time, and their output is shown one suite after the other. A suite that cannot
+The suites: cargo's; pytest for tests/, with tests/runtimes and tests/behaviour suites of their own since they take the longest;
+minitest for tests/ruby/ and ruby/. They run at the same time, and their output is shown one suite after the other. A suite that cannot
 run here counts as one skipped test and says why; one that ends badly without naming a failed test counts as one failed.
 
     tools/run_tests.py                all suites
@@ -30,7 +30,7 @@ REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "L
 REMOVED += ("MAKE", "MFLAGS")  # from the make that may have started this
 # What the tests themselves listen to.
 KEPT = ("SNAPBOOT_PYTHONS", "SNAPBOOT_THAWS", "SNAPBOOT_FREEZE_OPTIONS", "SNAPBOOT_STEPS", "SNAPBOOT_SEED")
-RUNTIMES = "tests/runtimes"
+RUNTIMES, BEHAVIOUR = "tests/runtimes", "tests/behaviour"
 
 
 class Count:
@@ -124,7 +124,11 @@ def rust(suite: Suite) -> tuple[Count, int]:
 
 
 def python(suite: Suite) -> tuple[Count, int]:
-    return pytest(suite, ["tests", f"--ignore={RUNTIMES}"])
+    return pytest(suite, ["tests", f"--ignore={RUNTIMES}", f"--ignore={BEHAVIOUR}"])
+
+
+def behaviour(suite: Suite) -> tuple[Count, int]:
+    return pytest(suite, [BEHAVIOUR])
 
 
 def runtimes(suite: Suite) -> tuple[Count, int]:
@@ -164,7 +168,7 @@ def ruby(suite: Suite) -> tuple[Count, int]:
     return count, status
 
 
-SUITES = {"rust": rust, "python": python, "runtimes": runtimes, "ruby": ruby}
+SUITES = {"rust": rust, "python": python, "behaviour": behaviour, "runtimes": runtimes, "ruby": ruby}
 
 
 def main() -> int:
