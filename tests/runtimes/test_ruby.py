@@ -14,10 +14,16 @@ RUBY = comparison.HERE / "ruby"
 SELECTION = sorted((RUBY / "selection").glob("*.rb"))
 
 
+# RubyGems looks for a lockfile from the current directory upwards to find which Bundler it is to be, so an image with Bundler is
+# fresh in one directory only, and each run has its own.
+FROM_THE_DIRECTORY = {"bundler"}
+
+
 def required():
     """The features that the files of the selection require at their top."""
     texts = [path.read_text() for path in [RUBY / "runner.rb", *SELECTION]]
-    return sorted({name for text in texts for name in re.findall(r'^require "(.*)"', text, re.MULTILINE)})
+    names = {name for text in texts for name in re.findall(r'^require "(.*)"', text, re.MULTILINE)}
+    return sorted(names - FROM_THE_DIRECTORY)
 
 
 @dataclasses.dataclass(frozen=True)
