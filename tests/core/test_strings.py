@@ -17,7 +17,7 @@ def image(open_directory):
         "import os\nKEY = os.environ.get('OWN_KEY', '')[::-1]\n"
     )
     env = support.environment(PYTHONPATH=str(folder), OWN_KEY="kept-out-7391")
-    return support.frozen(folder / "app.img", [support.PYTHON], "--preload", "helper", env=env)
+    return support.frozen(folder / "app.img", [support.PYTHON], "--preload", "helper", "--withhold", "OWN_KEY", env=env)
 
 
 def search(pattern, image):
