@@ -8,18 +8,20 @@ Targets stand in scenarios.toml; each is marked as met, not met or not measured,
 """
 
 import argparse
+import functools
 import json
 import pathlib
-import re
 import sys
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tools"))
+import marked  # noqa: E402
+
 RESULTS = ROOT / "bench/results"
 SCENARIOS = ROOT / "bench/scenarios.toml"
 README = ROOT / "README.md"
-BEGIN = "<!-- bench/report.py: begin -->"
-END = "<!-- bench/report.py: end -->"
+filled_in = functools.partial(marked.filled_in, tool="bench/report.py")
 PAIR = ["ordinary", "thawed"]
 
 
@@ -146,14 +148,6 @@ def report(result: dict | None, plan: dict) -> str:
         "\n".join(missing(scenarios, entries)),
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def filled_in(readme: str, text: str) -> str:
-    """The README with `text` between its markers. Raises ValueError if it does not have both."""
-    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    if not pattern.search(readme):
-        raise ValueError(f"README.md should contain the lines {BEGIN} and {END}, in this order")
-    return pattern.sub(lambda _: f"{BEGIN}\n{text}\n{END}", readme)
 
 
 def current_report() -> str:

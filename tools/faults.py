@@ -9,15 +9,16 @@ A test names its fault itself: `@pytest.mark.fault("what happens", "what comes o
 
 import argparse
 import ast
+import functools
 import pathlib
-import re
 import sys
+
+import marked
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 DOCUMENT = ROOT / "docs/limits.md"
-BEGIN = "<!-- tools/faults.py: begin -->"
-END = "<!-- tools/faults.py: end -->"
+filled_in = functools.partial(marked.filled_in, tool="tools/faults.py")
 
 
 def faults_in(source: str, name: str) -> list[tuple[str, str, str]]:
@@ -47,14 +48,6 @@ def table(rows: list[tuple[str, str, str]]) -> str:
         path, _, name = test.partition("::")
         lines.append(f"| {what} | {outcome} | [{name.removeprefix('test_')}](../{path}) |")
     return "\n".join(lines)
-
-
-def filled_in(document: str, text: str) -> str:
-    """The document with the text between its markers."""
-    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    if not pattern.search(document):
-        raise ValueError(f"{DOCUMENT.name} should contain the lines {BEGIN} and {END}, in this order")
-    return pattern.sub(lambda _: f"{BEGIN}\n{text}\n{END}", document)
 
 
 def main() -> int:

@@ -132,6 +132,11 @@ impl Block {
         self.environment.iter()
     }
 
+    /// Whether the environment asks for something by this variable: it is set, and not to 0.
+    pub fn asks_for(&self, name: &[u8]) -> bool {
+        inputs::environment::value_of(name, self.environment()).is_some_and(|value| !value.is_empty() && value != b"0")
+    }
+
     /// Which rehearsal this is, if any.
     pub fn rehearsal(&self) -> Option<Rehearsal> {
         inputs::environment::value_of(b"SNAPBOOT_REHEARSE", self.environment()).map(|value| match value {

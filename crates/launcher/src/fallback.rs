@@ -88,7 +88,7 @@ pub fn run(opened: &Opened, block: &Block, reason: &Reason) -> ! {
     if on_stale == OnStale::Error && !reason.is_wanted {
         fail(format_args!("cannot use the image: {reason} (an error, since SNAPBOOT_ON_STALE=error)"));
     }
-    if wants_log(block) {
+    if block.asks_for(b"SNAPBOOT_LOG") {
         if let OnStale::Unknown(value) = on_stale {
             let value = core::str::from_utf8(value).unwrap_or("(no text)");
             log(format_args!("{}={value} should be fallback or error; taking it for fallback", on_stale::NAME));
@@ -101,10 +101,6 @@ pub fn run(opened: &Opened, block: &Block, reason: &Reason) -> ! {
     let program = core::str::from_utf8(without_nul(program)).unwrap_or("the original command");
     log(format_args!("cannot use the image: {reason}; and cannot execute {program} instead (errno {})", errno.0));
     sys::exit(if errno == Errno(ENOENT) { 127 } else { 126 })
-}
-
-fn wants_log(block: &Block) -> bool {
-    environment::value_of(b"SNAPBOOT_LOG", block.environment()).is_some_and(|value| !value.is_empty() && value != b"0")
 }
 
 /// Ends the process with a message: neither thaw nor fallback is possible.

@@ -77,11 +77,11 @@ fn drop_old(frozen: &Frozen) -> Result<u64, Reason> {
                 .map_err(vdso_stays)?;
         }
     }
-    // SAFETY: code, data and stack of the launcher, the tables and the block are in the reserved range; arguments and
-    // environment were copied there.
-    let drop = |start: u64, end: u64| match unsafe { sys::unmap(start, end - start) } {
-        Err(errno) => Err(Reason::new("cannot drop the memory that the process started with").errno(errno)),
-        Ok(()) => Ok(()),
+    let drop = |start: u64, end: u64| {
+        // SAFETY: code, data and stack of the launcher, the tables and the block are in the reserved range; arguments and
+        // environment were copied there.
+        unsafe { sys::unmap(start, end - start) }
+            .map_err(|errno| Reason::new("cannot drop the memory that the process started with").errno(errno))
     };
     drop(0, RESERVED_START)?;
     if can_stay {

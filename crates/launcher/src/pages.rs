@@ -11,8 +11,7 @@ const PIECE: usize = 32 * 1024;
 
 /// Whether the image asks for it (`snapboot freeze --check-pages`), or the environment (SNAPBOOT_VERIFY=1).
 pub fn are_to_be_checked(settings: &Settings, block: &Block) -> bool {
-    let wanted = inputs::environment::value_of(b"SNAPBOOT_VERIFY", block.environment());
-    settings.flags & settings_flag::CHECK_PAGES != 0 || wanted.is_some_and(|value| !value.is_empty() && value != b"0")
+    settings.flags & settings_flag::CHECK_PAGES != 0 || block.asks_for(b"SNAPBOOT_VERIFY")
 }
 
 /// Reads and digests all data pages; what cannot be read or differs is the reason for the fallback.
