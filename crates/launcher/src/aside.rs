@@ -32,6 +32,11 @@ impl<'a, W: Work> Aside<'a, W> {
         Aside { work, process }
     }
 
+    /// The work, if there is no second process at it.
+    pub fn done(&self) -> Option<&W> {
+        self.process.is_none().then_some(&*self.work)
+    }
+
     /// Waits for the end of the second process, and gives the work back.
     pub fn finish(&mut self) -> &mut W {
         if let Some(process) = self.process.take() {

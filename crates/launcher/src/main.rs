@@ -72,6 +72,9 @@ fn thaw(start: &Start, opened: &Opened, block: &mut Block) -> Result<Never, Reas
     let mut files = Files::of(&frozen)?;
     let pays = files.are_many() && sys::has_cpus();
     let mut files = Aside::start(&mut files, pays);
+    if let Some(files) = files.done() {
+        files.outcome()?;
+    }
     let laid_out = memory::lay_out(&frozen, &mut files);
     let files = files.finish();
     files.outcome()?;
