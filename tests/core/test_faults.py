@@ -68,14 +68,15 @@ def killed_before(argv, env, name, number):
 
 
 def thinned(found):
-    """Of each run of equal calls (the pages) the first, the middle and the last."""
+    """Of each run of equal calls the first, the middle and the last; of a long run (the pages) one shortly before its end, since the
+    next freeze may have a call less."""
     runs = []
     for call in found:
         if runs and runs[-1][0][0] == call[0]:
             runs[-1].append(call)
         else:
             runs.append([call])
-    return [run[index] for run in runs for index in sorted({0, len(run) // 2, len(run) - 1})]
+    return [run[index] for run in runs for index in sorted({0, len(run) // 2, len(run) - 1 - len(run) // 8})]
 
 
 def names(folder):

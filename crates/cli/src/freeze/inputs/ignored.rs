@@ -48,8 +48,7 @@ impl Ignored {
         if self.is_image(path) {
             return Some(Reason::Image);
         }
-        let is_on_the_way = || note.state == State::Directory && self.own.iter().any(|own| own.starts_with(path));
-        if self.is_own(path) || is_on_the_way() {
+        if self.is_own(path) || note.state == State::Directory && self.leads_only_to_own(path, places) {
             return Some(Reason::FrontEnd);
         }
         let made = |path: &Path| places.get(path).is_some_and(|note| note.made);
@@ -65,6 +64,13 @@ impl Ignored {
     /// Whether a place belongs to Snapboot itself.
     pub fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))
+    }
+
+    /// Whether a directory is one on the way to Snapboot's own files, and the boot asked for nothing else below it.
+    fn leads_only_to_own(&self, directory: &Path, places: &HashMap<PathBuf, Note>) -> bool {
+        let is_on_the_way = |path: &Path| self.own.iter().any(|own| own.starts_with(path));
+        is_on_the_way(directory)
+            && !places.keys().any(|path| path.starts_with(directory) && !self.is_own(path) && !is_on_the_way(path))
     }
 
     fn is_image(&self, path: &Path) -> bool {
@@ -99,5 +105,28 @@ impl Ignored {
         let stem = name.split(".cpython-").next().unwrap_or(name);
         places.contains_key(&directory.join(stem).with_extension("py"))
             || places.contains_key(&directory.join(format!("{stem}.py")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_to_an_installation_counts_for_the_rest_of_what_lies_on_it() {
+        let ignored = Ignored::new(Path::new("/nowhere/app.img"), vec![PathBuf::from("/opt/tools/snapboot")], None);
+        let looked = |state| Note { looked: true, looked_at_link: true, state, ..Note::default() };
+        let mut places: HashMap<PathBuf, Note> =
+            ["/opt", "/opt/tools", "/opt/tools/snapboot", "/opt/tools/snapboot/lib"]
+                .into_iter()
+                .map(|path| (PathBuf::from(path), looked(State::Directory)))
+                .collect();
+        let reason = |path, places: &_| ignored.reason(Path::new(path), &looked(State::Directory), places);
+        assert_eq!(reason("/opt", &places), Some(Reason::FrontEnd));
+        assert_eq!(reason("/opt/tools", &places), Some(Reason::FrontEnd));
+        places.insert("/opt/app/lib.rb".into(), looked(State::Absent));
+        assert_eq!(reason("/opt", &places), None);
+        assert_eq!(reason("/opt/tools", &places), Some(Reason::FrontEnd));
+        assert_eq!(reason("/opt/tools/snapboot/lib", &places), Some(Reason::FrontEnd));
     }
 }
