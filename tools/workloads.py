@@ -22,6 +22,7 @@ import inspect
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,8 @@ INHERITED = ("PATH", "HOME", "USER", "TMPDIR")
 # What package managers need besides: proxies, certificates, mirrors, as this machine has them.
 FOR_PACKAGE_MANAGERS = (
     "PIP_",
+    "MAVEN_",
+    "JAVA_HOME",
     "SSL_CERT",
     "REQUESTS_CA",
     "CURL_CA",
@@ -182,6 +185,36 @@ def edit(path: pathlib.Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+def build_truffleruby(directory: pathlib.Path, values: dict) -> None:
+    """TruffleRuby for any JDK, always interpreted; the command `truffleruby` (tools/jvm/Boots.java says what it takes)."""
+    properties = ["-Dorg.graalvm.version=25.0.0", f"-Dpolyglot.engine.userResourceCache={directory / 'resources'}"]
+    build_jvm_ruby(directory, values, "truffleruby", "TruffleRuby", properties)
+
+
+def build_jruby(directory: pathlib.Path, values: dict) -> None:
+    """JRuby for any JDK; the command `jruby` (tools/jvm/Boots.java says what it takes)."""
+    build_jvm_ruby(directory, values, "jruby", "JRuby", [])
+
+
+def build_jvm_ruby(directory: pathlib.Path, values: dict, name: str, launcher: str, properties: list[str]) -> None:
+    """Get the jars of tools/jvm/`name`.xml with Maven, compile `launcher`.java against them, write the command `name`."""
+    for command, package in (("javac", "default-jdk-headless"), ("mvn", "maven")):
+        if not shutil.which(command):
+            install_debian_packages((package,))
+    jars, classes, sources = directory / "jars", directory / "classes", ROOT / "tools/jvm"
+    # The reader of the project file needs it by this name, and beside it a place that it may write to.
+    shutil.copy(sources / f"{name}.xml", directory / "pom.xml")
+    copy_jars = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+    run(["mvn", "-q", "-B", copy_jars, "-DincludeTypes=jar", f"-DoutputDirectory={jars}"], cwd=directory)
+    run(["javac", "-d", classes, "-cp", f"{jars}/*", sources / "Boots.java", sources / f"{launcher}.java"])
+    command = directory / name
+    java = ["java", "-XX:+UseSerialGC", *properties, "-cp", f"{jars}/*:{classes}", launcher]
+    command.write_text("#!/bin/sh\nexec " + " ".join(map(shlex.quote, java)) + ' "$@"\n')
+    command.chmod(0o755)
+    run([command, "-e", "exit RUBY_ENGINE == ARGV[0]", name])  # TruffleRuby unpacks its library when it first runs
+    values[name] = str(command)
+
+
 # ---- the workloads ----
 
 
@@ -221,6 +254,13 @@ WORKLOADS = {
         build=build_rails,
         sources="bench/programs/rails",
     ),
+    "truffleruby": Workload(
+        "TruffleRuby 25.0 on a JVM, interpreted",
+        debian=("libyaml-0-2",),  # for psych
+        build=build_truffleruby,
+        sources="tools/jvm",
+    ),
+    "jruby": Workload("JRuby 9.4", build=build_jruby, sources="tools/jvm"),
     "heap": Workload("heaps of 30 MB, 100 MB and 1 GB", python=(), build=build_heaps, sources="bench/programs/heap"),
     "perl": Workload("perl", debian=("perl",)),
     "floors": Workload(
