@@ -11,6 +11,9 @@ from . import support
 from .languages import PYTHON, RUBY, both
 
 
+SETTING = "/proc/sys/kernel/pid_max"
+
+
 def in_namespace(*options):
     """The argv prefix that changes something in namespaces of its own. Skips where that is not permitted."""
     prefix = ["unshare", *([] if support.IS_ROOT else ["-Ur"]), *options]
@@ -36,6 +39,16 @@ def cpus_off():
     file = "/tmp/snapboot-test-online"
     if subprocess.run([*prefix, file, "true"], capture_output=True).returncode:
         pytest.skip("nothing may be mounted over /sys here")
+    return [*prefix, file]
+
+
+def other_setting():
+    """Another content of a file that holds a setting of the kernel."""
+    script = 'cat "$1" >"$2"; echo 7 >>"$2"; mount --bind "$2" "$1"; shift 2; exec "$@"'
+    prefix = [*in_namespace("-m", "--propagation", "private"), "sh", "-ec", script, "sh", SETTING]
+    file = "/tmp/snapboot-test-setting"
+    if subprocess.run([*prefix, file, "true"], capture_output=True).returncode:
+        pytest.skip("nothing may be mounted over /proc/sys here")
     return [*prefix, file]
 
 
@@ -75,6 +88,7 @@ FACTS = {
     "names": ("__import__('platform').uname()[1]", None, another_host, "hostname"),
     "affinity": ("len(os.sched_getaffinity(0))", ETC + "Etc.nprocessors", one_cpu, "CPUs that the process may use"),
     "cpus": ("os.cpu_count()", ETC + "Etc.sysconf(Etc::SC_NPROCESSORS_ONLN)", cpus_off, "CPUs"),
+    "setting": (f"open({SETTING!r}).read()", f"File.read({SETTING!r})", other_setting, "file of the kernel"),
     "limit": (
         "__import__('resource').getrlimit(7)[0]", "Process.getrlimit(:NOFILE)[0]", fewer_files, "limit of open files"
     ),

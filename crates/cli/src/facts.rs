@@ -1,12 +1,12 @@
 //! The system calls behind [`inputs::facts`], for this process: what an image records, and what `inspect --why` compares.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use inputs::facts::Kernel;
+use inputs::facts::{Content, Kernel};
 use rustix::process::{getegid, geteuid, getgid, getgroups, getrlimit, getuid, Resource};
 use rustix::system::{sysinfo, uname};
 use rustix::termios::tcgetwinsize;
@@ -47,6 +47,18 @@ impl Kernel for Now {
     fn read(&self, path: &[u8], buffer: &mut [u8]) -> Option<usize> {
         let path = Path::new(std::ffi::OsStr::from_bytes(path.strip_suffix(b"\0")?));
         File::open(path).ok()?.read(buffer).ok()
+    }
+
+    fn content(&self, path: &[u8]) -> Content {
+        let path = Path::new(std::ffi::OsStr::from_bytes(path.strip_suffix(b"\0").unwrap_or(path)));
+        match std::fs::read(path) {
+            Ok(content) => Content::Digest(image::digest(&content)),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => Content::Absent,
+                ErrorKind::IsADirectory => Content::Directory,
+                _ => Content::Unreadable,
+            },
+        }
     }
 
     fn affinity(&self, mask: &mut [u8]) -> Option<usize> {

@@ -168,7 +168,7 @@ fn cpu_lines(difference: &cpu::Difference) -> Vec<String> {
 /// What differs in a fact: `hostname: a -> b`.
 fn fact(tables: &Tables<'_>, fact: &image::Fact) -> Result<Option<String>> {
     let recorded = tables.text(fact.value)?;
-    let now = Value::ask(&Now { is_for_boot: false }, fact.kind, fact.of);
+    let now = Value::now(&Now { is_for_boot: false }, fact, recorded);
     if now.as_ref().is_some_and(|now| now.bytes() == recorded) {
         return Ok(None);
     }

@@ -446,6 +446,8 @@ pub mod fact_kind {
     pub const WINDOW: u32 = 9;
     /// The current directory.
     pub const CWD: u32 = 10;
+    /// A file of the kernel's, below /proc or /sys: its path and what is in it.
+    pub const KERNEL_FILE: u32 = 11;
 }
 
 record! {

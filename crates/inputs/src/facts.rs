@@ -16,6 +16,8 @@ pub trait Kernel {
     fn uname(&self, write: &mut dyn FnMut([&[u8]; 4]));
     /// Reads a small file of /sys from its start; `path` ends with a NUL. Returns how much was read (bytes).
     fn read(&self, path: &[u8], buffer: &mut [u8]) -> Option<usize>;
+    /// What is at a path below /proc or /sys, which ends with a NUL.
+    fn content(&self, path: &[u8]) -> Content;
     /// The CPUs that this process may run on, a bit each. Returns how many bytes of `mask` were filled.
     fn affinity(&self, mask: &mut [u8]) -> Option<usize>;
     /// The size of the memory (bytes).
@@ -32,6 +34,19 @@ pub trait Kernel {
     fn cwd(&self, buffer: &mut [u8]) -> Option<usize>;
 }
 
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing.
+    Absent,
+    /// A directory.
+    Directory,
+    /// A file whose content this process may not read.
+    Unreadable,
+    /// A file with this digest.
+    Digest([u8; 16]),
+}
+
 /// A fact in words.
 pub struct Value {
     bytes: [u8; MOST],
@@ -45,6 +60,32 @@ impl Value {
         let mut value = Value { bytes: [0; MOST], length: 0, is_cut: false };
         value.fill(kernel, kind, of)?;
         (!value.is_cut).then_some(value)
+    }
+
+    /// Asks for a file of the kernel's. None for a path that is too long.
+    pub fn of_kernel_file(kernel: &impl Kernel, path: &[u8]) -> Option<Value> {
+        let mut value = Value { bytes: [0; MOST], length: 0, is_cut: false };
+        value.push(path);
+        value.push(b"\0");
+        let content = (!value.is_cut).then(|| kernel.content(value.bytes()))?;
+        value.length = path.len();
+        value.push(b": ");
+        match content {
+            Content::Absent => value.push(b"absent"),
+            Content::Directory => value.push(b"directory"),
+            Content::Unreadable => value.push(b"unreadable"),
+            Content::Digest(digest) => digest.iter().for_each(|byte| value.push_text(format_args!("{byte:02x}"))),
+        }
+        (!value.is_cut).then_some(value)
+    }
+
+    /// Asks again for what an image recorded. None as for [`Value::ask`], and for a record that is damaged.
+    pub fn now(kernel: &impl Kernel, fact: &Fact, recorded: &[u8]) -> Option<Value> {
+        if fact.kind != fact_kind::KERNEL_FILE {
+            return Value::ask(kernel, fact.kind, fact.of);
+        }
+        let end = recorded.windows(2).rposition(|pair| pair == b": ")?;
+        Value::of_kernel_file(kernel, &recorded[..end])
     }
 
     /// The text.
@@ -162,7 +203,7 @@ impl Write for Value {
 pub fn compare(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<Fact>, Error> {
     for fact in tables.rows::<Fact>(Section::Facts)? {
         let recorded = tables.text(fact.value)?;
-        if Value::ask(kernel, fact.kind, fact.of).is_none_or(|now| now.bytes() != recorded) {
+        if Value::now(kernel, &fact, recorded).is_none_or(|now| now.bytes() != recorded) {
             return Ok(Some(fact));
         }
     }
@@ -201,6 +242,7 @@ pub fn name(kind: u32, of: u32) -> &'static str {
         (fact_kind::WINDOW, 1) => "size of the terminal at standard output",
         (fact_kind::WINDOW, _) => "size of the terminal at standard error",
         (fact_kind::CWD, _) => "current directory",
+        (fact_kind::KERNEL_FILE, _) => "file of the kernel",
         _ => "a fact that this version does not know",
     }
 }
@@ -255,6 +297,14 @@ mod tests {
                 4
             })
         }
+        fn content(&self, path: &[u8]) -> Content {
+            match path {
+                b"/proc/sys/vm/overcommit_memory\0" => Content::Digest([0xa5; 16]),
+                b"/sys/kernel\0" => Content::Directory,
+                b"/proc/kcore\0" => Content::Unreadable,
+                _ => Content::Absent,
+            }
+        }
         fn affinity(&self, mask: &mut [u8]) -> Option<usize> {
             mask[..self.cpus.len()].copy_from_slice(&self.cpus);
             Some(self.cpus.len())
@@ -304,6 +354,27 @@ mod tests {
             assert_eq!(said(&MACHINE, word, of).as_deref(), Some(text), "{word}");
         }
         assert_eq!(said(&Machine { directory: None, ..MACHINE }, "cwd", 0).as_deref(), Some("gone"));
+    }
+
+    #[test]
+    fn files_of_the_kernel_are_written_as_the_document_says() {
+        let said = |path: &str| {
+            let value = Value::of_kernel_file(&MACHINE, path.as_bytes())?;
+            Some(String::from_utf8(value.bytes().to_vec()).unwrap())
+        };
+        let digest = "a5".repeat(16);
+        assert_eq!(
+            said("/proc/sys/vm/overcommit_memory").unwrap(),
+            ["/proc/sys/vm/overcommit_memory: ", &digest].concat()
+        );
+        assert_eq!(said("/sys/kernel").unwrap(), "/sys/kernel: directory");
+        assert_eq!(said("/proc/kcore").unwrap(), "/proc/kcore: unreadable");
+        assert_eq!(said("/sys/a: b").unwrap(), "/sys/a: b: absent");
+        assert_eq!(said(&"x".repeat(MOST)), None);
+        let fact = Fact { kind: fact_kind::KERNEL_FILE, ..Fact::default() };
+        let again = Value::now(&MACHINE, &fact, b"/sys/a: b: directory").unwrap();
+        assert_eq!(again.bytes(), b"/sys/a: b: absent");
+        assert!(Value::now(&MACHINE, &fact, b"damaged").is_none());
     }
 
     #[test]

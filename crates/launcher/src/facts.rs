@@ -3,8 +3,9 @@
 
 use core::mem::MaybeUninit;
 
-use inputs::facts::{self, Kernel};
-use linux_raw_sys::general as raw;
+use image::ContentDigest;
+use inputs::facts::{self, Content, Kernel};
+use linux_raw_sys::{errno, general as raw};
 
 use crate::check::Frozen;
 use crate::fallback::Reason;
@@ -41,6 +42,28 @@ impl Kernel for Now {
         let size = sys::read_at(file, buffer, 0).ok();
         sys::close(file);
         size
+    }
+
+    fn content(&self, path: &[u8]) -> Content {
+        let file = match sys::open(path, raw::O_RDONLY | raw::O_CLOEXEC) {
+            Ok(file) => file,
+            Err(sys::Errno(errno::ENOENT | errno::ENOTDIR)) => return Content::Absent,
+            Err(_) => return Content::Unreadable,
+        };
+        let (mut digest, mut buffer, mut size) = (ContentDigest::default(), [0; 4096], 0);
+        let content = loop {
+            match sys::read_at(file, &mut buffer, size) {
+                Ok(0) => break Content::Digest(digest.finish()),
+                Ok(count) => {
+                    digest.update(&buffer[..count]);
+                    size += count as u64;
+                }
+                Err(sys::Errno(errno::EISDIR)) => break Content::Directory,
+                Err(_) => break Content::Unreadable,
+            }
+        };
+        sys::close(file);
+        content
     }
 
     fn affinity(&self, mask: &mut [u8]) -> Option<usize> {

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use image::{
-    settings_flag, Fact, Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables, TablesWriter,
-    Trailer, HEAD_OFFSET, HEAD_ROOM,
+    fact_kind, settings_flag, Fact, Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables,
+    TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM,
 };
 use inputs::facts::Value;
 use recorder::Identity;
@@ -20,6 +20,7 @@ use super::control_dir::ControlDir;
 use super::cpu::check_libraries;
 use super::environment::Environment;
 use super::inputs::{Booted, Inputs};
+use super::kernel_files::KernelFiles;
 use super::order::Order;
 use super::reads::Reads;
 use super::rehearse::{rehearse, Rehearsal};
@@ -273,7 +274,7 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<(
     let answers = inputs.write(dumped, &mut tables)?;
     tables.push(Section::Settings, &settings(parts));
     parts.environment.write(parts.language, parts.reads, &mut tables);
-    facts(parts.reads, &mut tables)?;
+    facts(parts.reads, &KernelFiles::of(&parts.booted.notes.system), &mut tables)?;
     for guard in parts.guards {
         let text = tables.text(guard.as_bytes());
         tables.push(Section::Guards, &Item { text });
@@ -295,8 +296,8 @@ fn settings(parts: &Parts<'_>) -> Settings {
 }
 
 /// What the boot asked about machine, user and process, with the answers.
-fn facts(reads: &Reads, tables: &mut TablesWriter) -> Result<()> {
-    for &(kind, of) in &reads.facts {
+fn facts(reads: &Reads, files: &KernelFiles, tables: &mut TablesWriter) -> Result<()> {
+    for &(kind, of) in reads.facts.iter().chain(files.facts.iter().filter(|fact| !reads.facts.contains(fact))) {
         let Some(value) = Value::ask(&Now { is_for_boot: true }, kind, of) else {
             return Err(Failure::failed(format!(
                 "the boot has read this, but it cannot be recorded: {}. Most likely it is too long, or this kernel does not tell it; \
@@ -306,6 +307,10 @@ fn facts(reads: &Reads, tables: &mut TablesWriter) -> Result<()> {
         };
         let value = tables.text(value.bytes());
         tables.push(Section::Facts, &Fact { kind, of, value });
+    }
+    for content in &files.contents {
+        let value = tables.text(content);
+        tables.push(Section::Facts, &Fact { kind: fact_kind::KERNEL_FILE, of: 0, value });
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ mod environment;
 mod exceptions;
 mod inputs;
 mod interrupt;
+mod kernel_files;
 mod mistakes;
 mod order;
 mod output;
