@@ -10,9 +10,9 @@ import java.util.List;
  * The command line of a Ruby on the JVM: one boot, or with --boots one after the other in the same JVM, each in a Ruby of its own.
  *
  * <pre>
- *   [-I DIRECTORY] [-r FEATURE] [-w] [-e CODE | FILE] [ARGUMENT...]
+ *   [-I DIRECTORY] [-r FEATURE] [-w] [--disable-gems] [-e CODE | FILE] [ARGUMENT...]
  *   --boots     each line of standard input is a boot: DIRECTORY, then arguments as above, tab by tab.
- *               After each, a line with a zero byte and the exit status follows on both standard streams.
+ *               After each, a zero byte, "boot ended " and the exit status follow on both standard streams.
  * </pre>
  */
 final class Boots {
@@ -27,6 +27,7 @@ final class Boots {
         final List<String> loadPath = new ArrayList<>();
         final List<String> features = new ArrayList<>();
         boolean warnings;
+        boolean gems = true;
         String kind = "FILE";
         String program;
         String[] arguments;
@@ -37,8 +38,9 @@ final class Boots {
             for (; at < words.size() && words.get(at).startsWith("-"); at++) {
                 String word = words.get(at);
                 String option = word.substring(0, Math.min(2, word.length()));
-                if (option.equals("-w")) {
-                    warnings = true;
+                if (word.equals("-w") || word.equals("--disable-gems")) {
+                    if (word.equals("-w")) warnings = true;
+                    else gems = false;
                     continue;
                 }
                 String value = word.length() > 2 ? word.substring(2) : at + 1 < words.size() ? words.get(++at) : null;
@@ -50,7 +52,7 @@ final class Boots {
                         kind = "INLINE";
                         program = program == null ? value : program + "\n" + value;
                     }
-                    default -> throw new IllegalArgumentException("unknown option " + word + "; known: -I -r -w -e --boots");
+                    default -> throw new IllegalArgumentException("unknown option " + word + "; known: -I -r -w -e --disable-gems --boots");
                 }
             }
             if (program == null) {
@@ -81,7 +83,7 @@ final class Boots {
                 status = 70;
             }
             for (var stream : List.of(System.out, System.err)) {
-                stream.print("\0" + status + "\n");
+                stream.print("\0boot ended " + status + "\n");
                 stream.flush();
             }
         }

@@ -14,6 +14,7 @@ final class JRuby {
         var words = new java.util.ArrayList<String>();
         for (String directory : line.loadPath) words.addAll(java.util.List.of("-I", directory));
         for (String feature : line.features) words.add("-r" + feature);
+        if (!line.gems) words.add("--disable-gems");
         if (line.warnings) words.add("-w");
         if (line.kind.equals("INLINE")) words.addAll(java.util.List.of("-e", line.program));
         else words.add(line.program);

@@ -25,6 +25,7 @@ final class TruffleRuby {
             .option("ruby.load-paths", String.join(",", line.loadPath))
             .option("ruby.required-libraries", String.join(",", line.features))
             .arguments("ruby", line.arguments);
+        if (!line.gems) builder.option("ruby.rubygems", "false").option("ruby.did-you-mean", "false");
         if (line.warnings) builder.option("ruby.verbose", "true");
         try (Context context = builder.build()) {
             return context.eval(BOOT).execute(0, 0L, line.kind, line.program).asInt();

@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+# What every case of the table starts with.
+
+DIR = File.expand_path(__dir__)
+LOADED_BEFORE = $LOADED_FEATURES.dup
+
+# Prints what the block returns, or raises.
+def attempt
+  puts "  -> #{yield.inspect}"
+rescue StandardError, ScriptError => e
+  puts "  -> #{e.class}: #{e.message.lines.first.to_s.chomp}#{" | #{e.path.inspect}" if e.respond_to?(:path)}"
+end
+
+# Requires each, and prints what comes of it.
+def show(*names)
+  names.each do |name|
+    puts "require #{name.is_a?(String) ? name : name.class}"
+    attempt { require name }
+  end
+end
+
+# Prints what is listed as loaded, of the case's own files and by name alone.
+def features
+  own = ($LOADED_FEATURES - LOADED_BEFORE).grep(%r{\A#{Regexp.escape(DIR)}/|\A[^/]*\z})
+  puts "features #{own.join(" ")}"
+end
+
+# These lines of a backtrace without those of the runtime, RubyGems and Snapboot.
+def frames(lines)
+  own = lines.grep_v(%r{<internal:|/rubygems/|org/jruby/|/snapboot/})
+  own.map { |line| line.delete_prefix("./").delete_prefix("#{DIR}/") }.join(" < ")
+end
+
