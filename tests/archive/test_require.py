@@ -1,9 +1,10 @@
 """The table of require's semantics (require/*.toml): with the boot archive every case prints what it prints without.
 
-A case is a directory of files and a program. It is started the ordinary way in one copy of the directory and with the archive in another, as
-often: the first start fills the archive, the second is served by it; after `change` has been run in both copies, two more.
-Keys: name, shows, program; files, setup (shell, in the directory), load_path (-I), options, gems (with RubyGems on the JVMs, where it is
-slow to start), change (shell), writes (the program itself changes files), only (these Rubies), differs ({ruby = why}).
+A case is a directory of files and a program. It is started the ordinary way in one copy of the directory and with the archive in
+another, as often: the first start fills the archive, the second is served by it; after `change` has been run in both, two more.
+
+Keys: name, shows, program; files, setup (shell, in the directory), load_path (-I), options, gems (with RubyGems on the JVMs, where
+it is slow to start), change (shell), writes (the program itself changes files), only (these Rubies), differs ({ruby = why}).
 """
 
 import dataclasses

@@ -31,4 +31,3 @@ def frames(lines)
   own = lines.grep_v(%r{<internal:|/rubygems/|org/jruby/|/snapboot/})
   own.map { |line| line.delete_prefix("./").delete_prefix("#{DIR}/") }.join(" < ")
 end
-
