@@ -15,7 +15,7 @@
 extern crate alloc;
 
 #[macro_use]
-mod record;
+pub mod record;
 mod answers;
 mod error;
 mod head;

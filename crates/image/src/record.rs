@@ -1,9 +1,12 @@
-//! Fixed-size little-endian records, declared once with [`record!`].
+//! Fixed-size little-endian records, declared once with [`record!`]: those of images, and those of boot archives.
 
 /// A value of known size inside a record.
-pub(crate) trait Scalar: Sized {
+pub trait Scalar: Sized {
+    /// Size in bytes.
     const SIZE: usize;
+    /// Reads a value from the start of `bytes` (a shorter slice panics).
     fn get(bytes: &[u8]) -> Self;
+    /// Writes the value to the start of `bytes` (a shorter slice panics).
     fn put(&self, bytes: &mut [u8]);
 }
 
@@ -57,7 +60,7 @@ impl Scalar for Text {
     }
 }
 
-/// Name, offset and size (bytes) of one field, as `docs/image-format.md` lists it.
+/// Name, offset and size (bytes) of one field, as the format's document lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The field's name in the source.
@@ -83,6 +86,7 @@ pub trait Record: Sized {
 }
 
 /// Declares a record: the struct, its decoder, its encoder and its field table.
+#[macro_export]
 macro_rules! record {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* pub $field:ident : $type:ty,)* }) => {
         $(#[$doc])*

@@ -1,0 +1,195 @@
+//! An open archive: opening it with care, and looking things up in it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use image::Record;
+use rustix::fs::{Mode, OFlags};
+
+use crate::batch::root_key;
+use crate::build::Raw;
+use crate::checksum;
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::freshness::{check, Freshness, Policy};
+use crate::identity::Identity;
+use crate::key::{Key, Scope};
+use crate::map::Mapped;
+use crate::place::Root;
+use crate::records::Header;
+use crate::segment::{segments, Segment};
+
+/// A mapped archive, as it was when it was opened. What others append later is not seen.
+pub struct Archive {
+    file: Mapped,
+    root: Root,
+    /// Oldest first.
+    segments: Vec<Segment>,
+    is_whole: bool,
+}
+
+impl Archive {
+    /// Opens and maps the archive at `path` for a program whose files lie below `root` (absolute).
+    ///
+    /// The file must be regular, the user's own or root's, and writable by nobody else; a link at the end of the path is not
+    /// followed. It is opened for reading only, whatever its mode allows. A missing file is an [`Error::is_absence`].
+    pub fn open(path: &Path, root: &Path) -> Result<Self, Error> {
+        let (file, _) = open_checked(path, OFlags::RDONLY)?;
+        let file = Mapped::new(&file).map_err(Error::io("map", path))?;
+        match header(&file) {
+            Found::Archive => {}
+            Found::Version(found) => return Err(Error::Version { path: path.to_owned(), found }),
+            // A file in the making, or a damaged one.
+            Found::Nothing | Found::Damage => return Err(Error::io("read", path)(io::ErrorKind::NotFound.into())),
+            Found::SomethingElse => return Err(Error::NotAnArchive(path.to_owned())),
+        }
+        Ok(Self::over(file, root))
+    }
+
+    /// What is in a file whose header is right.
+    pub(crate) fn over(file: Mapped, root: &Path) -> Self {
+        let (segments, end) = segments(&file);
+        let is_whole = end == file.len() && segments.iter().all(|segment| segment.is_whole);
+        Archive { file, root: Root::new(root), segments, is_whole }
+    }
+
+    /// The newest entry of that name, without a look at its inputs. The name is given in parts, so that nobody has to join
+    /// them; see [`Archive::name`] for paths.
+    pub fn find(&self, scope: &Scope, name: &[&[u8]]) -> Option<Entry<'_>> {
+        let key_sum = scope.key_sum(name);
+        for segment in self.segments.iter().rev().filter(|segment| segment.is_whole) {
+            // What is damaged may have been the newest; an older one could be wrong where nobody looks at inputs.
+            match segment.find(&self.file, key_sum, scope, name).ok()? {
+                None => {}
+                found => return found,
+            }
+        }
+        None
+    }
+
+    /// The name of a path in two parts: one below the application's root starts with `./`, any other is as it is.
+    pub fn name<'p>(&self, path: &'p [u8]) -> [&'p [u8]; 2] {
+        self.root.name(path)
+    }
+
+    /// Compares the inputs of an entry with what is there now. `known`, if given, is what the path in the entry's key was
+    /// found to be a moment ago, which saves looking again.
+    ///
+    /// Takes one system call for each other file, directory and absent path while times are as recorded, and reads only files
+    /// and directories whose times have changed ([`Policy::Check`]).
+    pub fn check(&self, entry: &Entry<'_>, policy: Policy, known: Option<&Identity>) -> Freshness {
+        // Behind damage something newer may be hidden, so that nothing can be taken on trust.
+        let policy = if policy == Policy::Trust && !self.is_whole { Policy::Check } else { policy };
+        check(entry, &self.root, policy, known)
+    }
+
+    /// Every entry, oldest first, superseded ones too; `None` for each that is damaged.
+    pub fn entries(&self) -> impl Iterator<Item = Option<Entry<'_>>> {
+        self.segments.iter().flat_map(|segment| segment.entries(&self.file).map(Result::ok))
+    }
+
+    /// The newest whole entry of each key, oldest first.
+    pub fn live(&self) -> Vec<Entry<'_>> {
+        let mut seen: std::collections::HashSet<Key<'_>> = std::collections::HashSet::new();
+        let mut live: Vec<Entry<'_>> = self.entries().flatten().collect();
+        live.reverse();
+        live.retain(|entry| seen.insert(entry.key()));
+        live.reverse();
+        live
+    }
+
+    /// Number of segments.
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Size of the file when it was opened (bytes).
+    pub fn size(&self) -> u64 {
+        self.file.len() as u64
+    }
+
+    /// Whether the file consists of whole segments up to its end. Otherwise somebody is just writing, a writer was killed, or
+    /// the file is damaged.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Takes it for damaged, whatever the segments say.
+    pub(crate) fn damaged(self) -> Self {
+        Archive { is_whole: false, ..self }
+    }
+
+    /// Whether the newest entry of that key is just this one.
+    pub(crate) fn holds(&self, raw: &Raw<'_>) -> bool {
+        let scope = Scope::of_key(&raw.key);
+        let found = scope.and_then(|(scope, name)| self.find(&scope, &[name]));
+        found.is_some_and(|entry| {
+            entry.inputs_bytes() == &*raw.inputs_bytes
+                && entry.encoding() == raw.encoding
+                && entry.stored() == Some(&*raw.payload)
+        })
+    }
+
+    /// Where the application was when something was stored last.
+    pub fn noted_root(&self) -> Option<PathBuf> {
+        let key = root_key();
+        let root = self.entries().flatten().filter(|entry| entry.key_bytes() == key).last()?.plain()?;
+        Some(PathBuf::from(OsStr::from_bytes(root)))
+    }
+}
+
+/// What the first page of a file is.
+pub(crate) enum Found {
+    /// The header of an archive of this version.
+    Archive,
+    /// The header of an archive of another version.
+    Version(u32),
+    /// Nothing yet.
+    Nothing,
+    /// A damaged header before whole segments.
+    Damage,
+    /// No archive.
+    SomethingElse,
+}
+
+/// Looks at the header of a file.
+pub(crate) fn header(file: &[u8]) -> Found {
+    if file.is_empty() {
+        return Found::Nothing;
+    }
+    let is_ours = Segment::parse(file, crate::FIRST_SEGMENT as usize).is_some();
+    let Some(fields) = file.get(..Header::SIZE) else { return Found::SomethingElse };
+    let header = Header::decode(fields);
+    if header.magic == Header::MAGIC && header.header_sum == checksum(&fields[..12]) {
+        return if header.version == crate::VERSION { Found::Archive } else { Found::Version(header.version) };
+    }
+    if is_ours || header.magic == Header::MAGIC {
+        return Found::Damage;
+    }
+    Found::SomethingElse
+}
+
+/// Opens a file that holds, or will hold, an archive, and checks whose it is. Also its device and inode.
+pub(crate) fn open_checked(path: &Path, flags: OFlags) -> Result<(File, (u64, u64)), Error> {
+    // O_NONBLOCK: a pipe in its place does not hold anybody up.
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
+    let file = File::from(file.map_err(|error| Error::io("open", path)(error.into()))?);
+    let metadata = file.metadata().map_err(Error::io("look at", path))?;
+    if !metadata.is_file() {
+        return Err(Error::NotAFile(path.to_owned()));
+    }
+    let owner = metadata.uid();
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(Error::Owner { path: path.to_owned(), owner });
+    }
+    let mode = metadata.mode();
+    if mode & 0o022 != 0 {
+        return Err(Error::Mode { path: path.to_owned(), mode: mode & 0o7777 });
+    }
+    Ok((file, (metadata.dev(), metadata.ino())))
+}

@@ -1,0 +1,133 @@
+//! Why an archive is not used or not written, said so that a person knows what to do.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why there is no archive, or why nothing was stored. The program starts the ordinary way.
+#[derive(Debug)]
+pub enum Error {
+    /// A system call failed.
+    Io {
+        /// What was being done, as in "cannot ...".
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The system's answer.
+        error: io::Error,
+    },
+    /// The path leads to something that is no regular file.
+    NotAFile(PathBuf),
+    /// The file belongs to somebody else.
+    Owner {
+        /// The file.
+        path: PathBuf,
+        /// Its user.
+        owner: u32,
+    },
+    /// Others than the owner may write the file.
+    Mode {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The file does not start like an archive.
+    NotAnArchive(PathBuf),
+    /// The file is an archive of another version of the format.
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version found in it.
+        found: u32,
+    },
+    /// Somebody else has been writing for too long.
+    Busy(PathBuf),
+    /// A file of the size needed may not be written (RLIMIT_FSIZE).
+    Limit {
+        /// The file.
+        path: PathBuf,
+        /// The limit (bytes).
+        limit: u64,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(doing: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_owned();
+        move |error| Error::Io { doing, path, error }
+    }
+
+    /// Whether there just is no archive yet.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Error::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { doing, path, error } => {
+                let text = error.to_string();
+                let reason = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
+                let remedy = match error.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                        ". The disk (or the quota) is full: free some space; what the archive held before is untouched"
+                    }
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                        ". Name another place with SNAPBOOT_ARCHIVE, or build the archive as a user who may write there"
+                    }
+                    _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                        ". It is a symbolic link, which is not followed: name the file itself with SNAPBOOT_ARCHIVE"
+                    }
+                    io::ErrorKind::NotFound => ". There is no boot archive yet: the first boot writes it",
+                    _ => "",
+                };
+                write!(f, "cannot {doing} {}: {reason}{remedy}", path.display())
+            }
+            Error::NotAFile(path) => write!(
+                f,
+                "{} should be a boot archive, but it is no regular file: name a file with SNAPBOOT_ARCHIVE",
+                path.display()
+            ),
+            Error::Owner { path, owner } => write!(
+                f,
+                "{} belongs to user {owner}, and an archive must be the user's own or root's, because it holds code: \
+                 remove it, or name another place with SNAPBOOT_ARCHIVE",
+                path.display()
+            ),
+            Error::Mode { path, mode } => write!(
+                f,
+                "others than its owner may write {} (mode {mode:04o}), so it is not trusted with code: remove it, or, \
+                 if nobody has changed it, run chmod 0600 on it",
+                path.display()
+            ),
+            Error::NotAnArchive(path) => write!(
+                f,
+                "{} should be a boot archive, but it starts with something else: SNAPBOOT_ARCHIVE may name the wrong file. \
+                 It is left alone",
+                path.display()
+            ),
+            Error::Version { path, found } => write!(
+                f,
+                "{} should be a boot archive of format version {}, but it has version {found}: another release wrote it. \
+                 The next boot that may write replaces it",
+                path.display(),
+                crate::VERSION
+            ),
+            Error::Busy(path) => write!(
+                f,
+                "another process has been writing {} for longer than was waited: nothing was stored, the next boot tries again",
+                path.display()
+            ),
+            Error::Limit { path, limit } => write!(
+                f,
+                "{} would grow beyond the file size limit of {limit} bytes (ulimit -f): nothing was stored; raise the limit \
+                 or name another archive with SNAPBOOT_ARCHIVE",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,130 @@
+//! What tells one state of a file from another without reading it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use sha2::{Digest, Sha256};
+
+use crate::SETTLING;
+
+/// A file or directory as it was when somebody looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Whether it is a directory.
+    pub is_directory: bool,
+    /// Bytes of a file; 0 for a directory.
+    pub size: u64,
+    /// Time of the last change of the content: nanoseconds since 1970.
+    pub mtime: i64,
+    /// Time of the last change of the content or of the inode: nanoseconds since 1970.
+    pub ctime: i64,
+    /// Whether that was long enough ago for any later change to show. Nothing is stored of what has not settled.
+    pub is_settled: bool,
+}
+
+/// What was read from a file or directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// What it was before and after.
+    pub identity: Identity,
+    /// SHA-256 of a file's bytes or of a directory's listing.
+    pub digest: [u8; 32],
+}
+
+impl Identity {
+    /// Looks at a path, through links: one system call. What is neither a file nor a directory is an error, too.
+    pub fn of(path: impl rustix::path::Arg) -> io::Result<Self> {
+        Self::from_stat(&rustix::fs::stat(path)?)
+    }
+
+    pub(crate) fn of_open(file: impl AsFd) -> io::Result<Self> {
+        Self::from_stat(&rustix::fs::fstat(file)?)
+    }
+
+    fn from_stat(stat: &Stat) -> io::Result<Self> {
+        let is_directory = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => false,
+            FileType::Directory => true,
+            _ => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        let nanoseconds = |seconds: i64, rest: u64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest as i64);
+        let mtime = nanoseconds(stat.st_mtime, stat.st_mtime_nsec);
+        let ctime = nanoseconds(stat.st_ctime, stat.st_ctime_nsec);
+        // Every change sets ctime, which nobody can set otherwise; mtime may be anything.
+        let is_settled = ctime < now().wrapping_sub(SETTLING);
+        let size = if is_directory { 0 } else { stat.st_size as u64 };
+        Ok(Identity { is_directory, size, mtime, ctime, is_settled })
+    }
+
+    /// Whether both looks saw the same state.
+    pub fn is_same(&self, other: &Identity) -> bool {
+        (self.is_directory, self.size, self.mtime, self.ctime)
+            == (other.is_directory, other.size, other.mtime, other.ctime)
+    }
+
+    /// As bytes, for a caller that can hold nothing else.
+    pub fn to_bytes(self) -> [u8; 25] {
+        let mut bytes = [0; 25];
+        bytes[..8].copy_from_slice(&self.size.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.mtime.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.ctime.to_le_bytes());
+        bytes[24] = u8::from(self.is_directory) | u8::from(self.is_settled) << 1;
+        bytes
+    }
+
+    /// The identity that [`Identity::to_bytes`] made these of.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (numbers, flags) = bytes.as_chunks::<8>();
+        let ([size, mtime, ctime], [flags @ 0..4]) = (numbers, flags) else { return None };
+        Some(Identity {
+            is_directory: flags & 1 != 0,
+            size: u64::from_le_bytes(*size),
+            mtime: i64::from_le_bytes(*mtime),
+            ctime: i64::from_le_bytes(*ctime),
+            is_settled: flags & 2 != 0,
+        })
+    }
+}
+
+impl Content {
+    /// Reads a file, or lists a directory. An error when it changed meanwhile.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let file = open(path)?;
+        let before = Identity::of_open(&file)?;
+        let digest = if before.is_directory { crate::directory::digest(path)? } else { digest(&file)? };
+        let after = if before.is_directory { Identity::of(path)? } else { Identity::of_open(&file)? };
+        if !before.is_same(&after) {
+            return Err(io::Error::other("it changed while it was being read"));
+        }
+        Ok(Content { identity: before, digest })
+    }
+}
+
+/// Opens for reading, through links. A pipe holds nobody up.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Ok(File::from(rustix::fs::open(path.as_os_str().as_bytes(), flags, Mode::empty())?))
+}
+
+fn digest(mut file: &File) -> io::Result<[u8; 32]> {
+    let (mut digest, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(digest.finalize().into()),
+            Ok(read) => digest.update(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Nanoseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,72 @@
+//! The boot archive: one mapped file per program with what makes its ordinary start faster: compiled code, parsed data,
+//! listings of directories, and whatever else was worked out from files that have not changed since.
+//!
+//! A look-up ([`Archive::find`]) reads the mapping and nothing else: no system call, no allocation, no table built at start.
+//! What it finds is an [`Entry`] with the inputs that it depends on; [`Archive::check`] compares these with what is there
+//! now. Whoever misses queues what it made in a [`Batch`], and [`append`] adds that to the file. `docs/archive-format.md`
+//! describes the file.
+//!
+//! Nothing read from the file is believed: a checksum stands before every byte that is used, and what does not match is not
+//! there. An archive is a cache: all that can go wrong ends in a miss.
+#![deny(unsafe_code)]
+#![deny(missing_docs)]
+
+mod archive;
+mod batch;
+mod build;
+mod directory;
+mod entry;
+mod error;
+mod freshness;
+mod identity;
+mod index;
+mod key;
+mod map;
+mod place;
+mod records;
+mod rewrite;
+mod segment;
+mod stored;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use archive::Archive;
+pub use batch::{Batch, NewEntry, NewInput};
+pub use directory::{list_directory, DirectoryList, Found};
+pub use entry::{Entry, Inputs, Row};
+pub use error::Error;
+pub use freshness::{Freshness, Policy};
+pub use identity::{Content, Identity};
+pub use key::{Context, Key, Kind, Scope};
+pub use place::Application;
+pub use records::{encoding, input_kind, name_kind, DirectoryHead, EntryHead, Header, Input, SegmentHead, Slot};
+pub use rewrite::{prune, Pruned};
+pub use stored::Decoder;
+pub use write::{append, Appended};
+
+/// The version of this format. An archive of another version is not used, and replaced when something is stored.
+pub const VERSION: u32 = 1;
+
+/// Where the first segment starts (bytes): a page behind the start of the file.
+pub const FIRST_SEGMENT: u64 = 4096;
+
+/// Segments, entries and payloads start at multiples of this (bytes).
+pub const ALIGNMENT: u64 = 16;
+
+/// With more segments than this the next writer makes one of them.
+pub const MOST_SEGMENTS: usize = 8;
+
+/// The largest payload, as it was stored and after decoding (bytes).
+pub const MOST_PAYLOAD: u64 = 1 << 30;
+
+/// The size that an archive may have unless something else is said (bytes).
+pub const DEFAULT_BOUND: u64 = 256 << 20;
+
+/// A file that changed more recently than this (nanoseconds) may change again without a sign of it in its times.
+pub const SETTLING: i64 = 20_000_000;
+
+/// The CRC-32 (IEEE) of some bytes.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}

@@ -1,0 +1,3 @@
+mod document;
+mod look_up;
+mod support;
