@@ -1,0 +1,127 @@
+//! Snapboot::Archive::Native: the archive, for Ruby code. `ruby/lib/snapboot/archive/native.rb` says what is for whom.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+
+use archive::{Identity, Kind, NewInput};
+
+use crate::ruby::{self, method::Function, Value};
+use crate::store::{self, Event, Store};
+use crate::STORE;
+
+/// Defines the methods.
+pub fn define() {
+    let archive = ruby::module_under(ruby::module(c"Snapboot"), c"Archive");
+    let native = ruby::keep(ruby::module_under(archive, c"Native"));
+    Function::One(open).define_singleton(native, c"open");
+    Function::One(identity).define_singleton(native, c"identity");
+    Function::Any(fetch).define_singleton(native, c"fetch");
+    Function::Any(store).define_singleton(native, c"store");
+    Function::None(flush).define_singleton(native, c"flush");
+    Function::None(counters).define_singleton(native, c"counters");
+    Function::None(place).define_singleton(native, c"place");
+    Function::None(root).define_singleton(native, c"root");
+}
+
+/// open(script or nil) -> nil, or a String that says why there is no archive.
+extern "C-unwind" fn open(_: Value, script: Value) -> Value {
+    let script = if script.is_nil() { None } else { Some(store::path_of(ruby::bytes(script))) };
+    let mut reason = None;
+    STORE.fill(|| Store::open(script.as_deref()).map_err(|error| reason = Some(error)).ok());
+    reason.map_or_else(ruby::nil, |reason| ruby::text(reason.as_bytes()))
+}
+
+/// identity(path) -> frozen String, or nil where there is neither a file nor a directory.
+extern "C-unwind" fn identity(_: Value, path: Value) -> Value {
+    match Identity::of(ruby::c_bytes(ruby::path(path))) {
+        Ok(identity) => ruby::freeze(ruby::binary(&identity.to_bytes())),
+        Err(_) => ruby::nil(),
+    }
+}
+
+/// fetch(kind number, name, context description) -> [event, payload]; the payload is a frozen String or nil.
+unsafe extern "C-unwind" fn fetch(count: c_int, arguments: *const Value, _: Value) -> Value {
+    // SAFETY: as Ruby gave them.
+    let arguments = unsafe { ruby::method::arguments(count, arguments) };
+    let [kind, name, context] = arguments else { return ruby::nil() };
+    let Some(kind) = kind_of(*kind) else { return ruby::nil() };
+    let (name, context) = (ruby::bytes(*name), ruby::bytes(*context));
+    let found = STORE.with(|store| {
+        let scope = store.scope(kind, &String::from_utf8_lossy(&context));
+        let (event, entry) = store.find(scope, &name, None);
+        let payload = entry.and_then(|entry| match entry.plain() {
+            Some(plain) => Some(ruby::binary_static(plain)),
+            None => store.decode(&entry).map(ruby::binary),
+        });
+        (event, payload)
+    });
+    drop((name, context));
+    let (event, payload) = found.unwrap_or((Event::Miss, None));
+    let pair = [ruby::number(event as usize), payload.map_or_else(ruby::nil, ruby::freeze)];
+    ruby::array_of(&pair)
+}
+
+/// store(kind number, name, inputs, payload, context description) -> nil. Inputs as Snapboot::Archive.store takes them.
+unsafe extern "C-unwind" fn store(count: c_int, arguments: *const Value, _: Value) -> Value {
+    // SAFETY: as Ruby gave them.
+    let arguments = unsafe { ruby::method::arguments(count, arguments) };
+    let [kind, name, inputs, payload, context] = arguments else { return ruby::nil() };
+    let Some(kind) = kind_of(*kind) else { return ruby::nil() };
+    let inputs: Option<Vec<NewInput>> = (0..ruby::length(*inputs)).map(|at| input(ruby::entry(*inputs, at))).collect();
+    let (name, payload, context) = (ruby::bytes(*name), ruby::bytes(*payload), ruby::bytes(*context));
+    if let Some(inputs) = inputs {
+        STORE.with(|store| {
+            let scope = store.scope(kind, &String::from_utf8_lossy(&context));
+            // Other runtimes read these entries without a decoder.
+            store.add(scope, name, inputs, payload, false);
+        });
+    }
+    ruby::nil()
+}
+
+/// The input of [number of its kind, path or name, identity or value]; `None` when there was nothing to be looked at.
+fn input(row: Value) -> Option<NewInput> {
+    let (name, third) = (ruby::bytes(ruby::entry(row, 1)), ruby::entry(row, 2));
+    let third = (!third.is_nil()).then(|| ruby::bytes(third));
+    let identity = third.as_deref().and_then(Identity::from_bytes);
+    match ruby::integer(ruby::entry(row, 0)) {
+        0 => Some(NewInput::File(name, identity?)),
+        1 => Some(NewInput::Directory(name, identity?)),
+        2 => Some(NewInput::Absent(name)),
+        _ => Some(NewInput::Variable(name, third)),
+    }
+}
+
+/// flush -> nil, or a String that says why nothing was written.
+extern "C-unwind" fn flush(_: Value) -> Value {
+    match STORE.with(Store::flush) {
+        Some(Err(reason)) => ruby::text(reason.as_bytes()),
+        _ => ruby::nil(),
+    }
+}
+
+/// counters -> [hits, misses, stale, revalidated]
+extern "C-unwind" fn counters(_: Value) -> Value {
+    let counters = STORE.with(|store| store.counters).unwrap_or_default();
+    let numbers = [counters.hits, counters.misses, counters.stale, counters.revalidated].map(ruby::number);
+    ruby::array_of(&numbers)
+}
+
+/// place -> the archive's path, or nil
+extern "C-unwind" fn place(_: Value) -> Value {
+    use std::os::unix::ffi::OsStrExt;
+    let path = STORE.with(|store| ruby::text(store.path().as_os_str().as_bytes()));
+    path.unwrap_or_else(ruby::nil)
+}
+
+/// root -> the application's root, or nil
+extern "C-unwind" fn root(_: Value) -> Value {
+    use std::os::unix::ffi::OsStrExt;
+    let path = STORE.with(|store| ruby::text(store.root().as_os_str().as_bytes()));
+    path.unwrap_or_else(ruby::nil)
+}
+
+fn kind_of(number: Value) -> Option<Kind> {
+    let number = ruby::integer(number);
+    Kind::ALL.into_iter().find(|kind| *kind as i64 == number)
+}

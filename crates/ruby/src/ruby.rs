@@ -1,0 +1,515 @@
+//! Ruby's C API: the functions that are the same in every CRuby from 3.0 on, declared by hand.
+//!
+//! No struct layout and no constant of a version is used here, so that one file serves all of them: nil and true are taken
+//! from functions when the library is initialised. What is not part of the public API is looked up by name
+//! ([`lookup`]) and done without where it is not there.
+//!
+//! A Ruby exception leaves frames by longjmp. Functions that may raise say so; their callers hold nothing that needs to be
+//! dropped, or call them through [`protect`].
+//!
+//! Functions declared `safe` ask of their callers only what holds everywhere in this crate: the thread is one of Ruby's and
+//! has the GVL (nothing here starts threads), and a [`Value`] came from Ruby and is still on the stack or kept.
+#![allow(unsafe_code)]
+#![allow(dead_code)] // require, which comes next, uses it
+
+use std::ffi::{c_char, c_int, c_long, c_void, CStr};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// A Ruby object. The garbage collector finds those on the stack; others have to be [`keep`]t.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Value(usize);
+
+/// A Ruby name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Id(usize);
+
+/// A function that Ruby calls. The number of its parameters is told where it is defined.
+pub type Method = *const c_void;
+
+/// How a protected call ended, if not by returning: an exception, a throw, a `break`.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Jump(c_int);
+
+unsafe extern "C-unwind" {
+    safe static rb_cObject: Value;
+    safe static rb_cString: Value;
+    safe static rb_mKernel: Value;
+
+    fn rb_intern2(name: *const u8, size: c_long) -> Id;
+    fn rb_define_module_under(outer: Value, name: *const c_char) -> Value;
+    fn rb_define_module(name: *const c_char) -> Value;
+    fn rb_define_singleton_method(object: Value, name: *const c_char, function: Method, parameters: c_int);
+    fn rb_define_private_method(class: Value, name: *const c_char, function: Method, parameters: c_int);
+    safe fn rb_alias(class: Value, new: Id, old: Id);
+    safe fn rb_ext_ractor_safe(is_safe: bool);
+    safe fn rb_gc_register_mark_object(object: Value);
+
+    safe fn rb_obj_class(object: Value) -> Value;
+    safe fn rb_obj_is_kind_of(object: Value, class: Value) -> Value;
+    fn rb_funcallv(receiver: Value, method: Id, count: c_int, arguments: *const Value) -> Value;
+    safe fn rb_respond_to(object: Value, method: Id) -> c_int;
+    safe fn rb_const_get(module: Value, name: Id) -> Value;
+    safe fn rb_const_defined(module: Value, name: Id) -> c_int;
+    fn rb_gv_get(name: *const c_char) -> Value;
+
+    fn rb_str_new(bytes: *const u8, size: c_long) -> Value;
+    fn rb_str_new_static(bytes: *const u8, size: c_long) -> Value;
+    fn rb_utf8_str_new(bytes: *const u8, size: c_long) -> Value;
+    safe fn rb_str_resize(string: Value, size: c_long) -> Value;
+    safe fn rb_str_freeze(string: Value) -> Value;
+    fn rb_string_value_ptr(string: *mut Value) -> *const u8;
+    fn rb_string_value_cstr(string: *mut Value) -> *const c_char;
+    safe fn rb_get_path(path: Value) -> Value;
+
+    safe fn rb_ary_new() -> Value;
+    fn rb_ary_new_from_values(size: c_long, elements: *const Value) -> Value;
+    safe fn rb_ary_entry(array: Value, index: c_long) -> Value;
+    safe fn rb_ary_replace(array: Value, other: Value) -> Value;
+    fn rb_ary_ptr_use_start(array: Value) -> *const Value;
+
+    safe fn rb_num2long(number: Value) -> c_long;
+    safe fn rb_int2inum(number: isize) -> Value;
+
+    fn rb_protect(function: extern "C-unwind" fn(usize) -> Value, argument: usize, state: *mut c_int) -> Value;
+    safe fn rb_jump_tag(state: c_int) -> !;
+    safe fn rb_errinfo() -> Value;
+    safe fn rb_set_errinfo(exception: Value);
+    fn rb_loaderror_with_path(path: Value, format: *const c_char, ...) -> !;
+
+    safe fn rb_f_require(object: Value, name: Value) -> Value;
+    fn rb_provide(feature: *const c_char);
+    safe fn rb_get_coverages() -> Value;
+    safe fn rb_sourcefile() -> *const c_char;
+    safe fn rb_file_absolute_path(path: Value, directory: Value) -> Value;
+    safe fn rb_file_dirname(path: Value) -> Value;
+    fn rb_profile_frames(start: c_int, limit: c_int, frames: *mut Value, lines: *mut c_int) -> c_int;
+    safe fn rb_profile_frame_absolute_path(frame: Value) -> Value;
+
+    safe fn rb_thread_current() -> Value;
+    safe fn rb_thread_sleep_deadly();
+    safe fn rb_thread_wakeup_alive(thread: Value) -> Value;
+
+    fn rb_tracepoint_new(
+        thread: Value,
+        events: u32,
+        function: extern "C-unwind" fn(Value, *mut c_void),
+        data: *mut c_void,
+    ) -> Value;
+    safe fn rb_tracepoint_enable(tracepoint: Value) -> Value;
+    safe fn rb_tracepoint_disable(tracepoint: Value) -> Value;
+}
+
+static NIL: AtomicUsize = AtomicUsize::new(0);
+static TRUE: AtomicUsize = AtomicUsize::new(0);
+
+/// Called once, when Ruby loads the library.
+pub fn initialise() {
+    let array = rb_ary_new();
+    NIL.store(rb_ary_entry(array, 0).0, Relaxed);
+    TRUE.store(rb_obj_is_kind_of(array, object_class()).0, Relaxed);
+    rb_ext_ractor_safe(true);
+}
+
+pub fn nil() -> Value {
+    Value(NIL.load(Relaxed))
+}
+
+/// `true` or `false`.
+pub fn boolean(is_true: bool) -> Value {
+    // false is 0 in every Ruby there is.
+    Value(if is_true { TRUE.load(Relaxed) } else { 0 })
+}
+
+impl Value {
+    pub fn is_nil(self) -> bool {
+        self == nil()
+    }
+
+    /// Whether it counts as true in a condition.
+    pub fn is_truthy(self) -> bool {
+        self.0 != 0 && !self.is_nil()
+    }
+
+    /// Whether it is a String, of that class itself.
+    pub fn is_string(self) -> bool {
+        self.0 != 0 && !self.is_nil() && rb_obj_class(self) == rb_cString
+    }
+}
+
+/// The garbage collector never takes this object.
+pub fn keep(object: Value) -> Value {
+    rb_gc_register_mark_object(object);
+    object
+}
+
+pub fn object_class() -> Value {
+    rb_cObject
+}
+
+pub fn kernel() -> Value {
+    rb_mKernel
+}
+
+pub fn intern(name: &str) -> Id {
+    // SAFETY: pointer and size are those of a string, which is copied.
+    unsafe { rb_intern2(name.as_ptr(), name.len() as c_long) }
+}
+
+/// A module, made if it is not there.
+pub fn module(name: &CStr) -> Value {
+    // SAFETY: a C string, which is copied.
+    unsafe { rb_define_module(name.as_ptr()) }
+}
+
+/// A module in another, made if it is not there.
+pub fn module_under(outer: Value, name: &CStr) -> Value {
+    // SAFETY: a C string, which is copied.
+    unsafe { rb_define_module_under(outer, name.as_ptr()) }
+}
+
+/// Functions with a fixed number of parameters, after the receiver.
+pub mod method {
+    use super::{c_int, CStr, Method, Value};
+
+    pub type None = extern "C-unwind" fn(Value) -> Value;
+    pub type One = extern "C-unwind" fn(Value, Value) -> Value;
+    /// All arguments: their number, where they are, the receiver.
+    pub type Any = unsafe extern "C-unwind" fn(c_int, *const Value, Value) -> Value;
+
+    /// A function with the number of parameters that Ruby has to know.
+    #[derive(Clone, Copy)]
+    pub enum Function {
+        None(None),
+        One(One),
+        Any(Any),
+    }
+
+    impl Function {
+        fn parts(self) -> (Method, c_int) {
+            match self {
+                Function::None(function) => (function as Method, 0),
+                Function::One(function) => (function as Method, 1),
+                Function::Any(function) => (function as Method, -1),
+            }
+        }
+
+        /// Defines it as a method of an object itself.
+        pub fn define_singleton(self, object: Value, name: &CStr) {
+            let (function, parameters) = self.parts();
+            // SAFETY: the function has that many parameters, by its type.
+            unsafe { super::rb_define_singleton_method(object, name.as_ptr(), function, parameters) }
+        }
+
+        /// Defines it as a private method of a class or module.
+        pub fn define_private(self, class: Value, name: &CStr) {
+            let (function, parameters) = self.parts();
+            // SAFETY: the function has that many parameters, by its type.
+            unsafe { super::rb_define_private_method(class, name.as_ptr(), function, parameters) }
+        }
+    }
+
+    /// The arguments of a function of type [`Any`].
+    ///
+    /// # Safety
+    /// `count` and `arguments` are what Ruby gave to it.
+    pub unsafe fn arguments<'a>(count: c_int, arguments: *const Value) -> &'a [Value] {
+        if count == 0 {
+            return &[];
+        }
+        // SAFETY: Ruby keeps its arguments on its stack until the function returns.
+        unsafe { std::slice::from_raw_parts(arguments, count as usize) }
+    }
+}
+
+/// Calls a method, private ones too. May raise.
+pub fn call(receiver: Value, method: Id, arguments: &[Value]) -> Value {
+    // SAFETY: pointer and number are those of a slice.
+    unsafe { rb_funcallv(receiver, method, arguments.len() as c_int, arguments.as_ptr()) }
+}
+
+/// A global variable's value.
+pub fn global(name: &CStr) -> Value {
+    // SAFETY: a C string, which is copied.
+    unsafe { rb_gv_get(name.as_ptr()) }
+}
+
+/// A constant below Object, if it is there. Starts no autoload that is not named. May raise where one is.
+pub fn constant(outer: Value, name: Id) -> Option<Value> {
+    (rb_const_defined(outer, name) != 0).then(|| rb_const_get(outer, name))
+}
+
+/// A new binary string.
+pub fn binary(bytes: &[u8]) -> Value {
+    // SAFETY: pointer and size are those of a slice, which is copied.
+    unsafe { rb_str_new(bytes.as_ptr(), bytes.len() as c_long) }
+}
+
+/// A new binary string over memory that is never unmapped and never changes.
+pub fn binary_static(bytes: &'static [u8]) -> Value {
+    // SAFETY: pointer and size are those of a slice that lives as long as the process.
+    unsafe { rb_str_new_static(bytes.as_ptr(), bytes.len() as c_long) }
+}
+
+/// Gives `look` a binary string over memory that need not live longer than that. May raise as `look` may.
+pub fn with_binary<T>(bytes: &[u8], look: impl FnOnce(Value) -> T) -> T {
+    // SAFETY: whoever finds the string later (in ObjectSpace) finds it empty: below it gets memory of its own. When `look`
+    // raises, the memory is still there: it is the archive's mapping or its decoder's buffer, which grows only.
+    let string = unsafe { rb_str_new_static(bytes.as_ptr(), bytes.len() as c_long) };
+    let result = look(string);
+    rb_str_resize(string, 0);
+    result
+}
+
+/// A new UTF-8 string.
+pub fn text(bytes: &[u8]) -> Value {
+    // SAFETY: pointer and size are those of a slice, which is copied.
+    unsafe { rb_utf8_str_new(bytes.as_ptr(), bytes.len() as c_long) }
+}
+
+/// The bytes of a string without NUL: valid until Ruby runs again. Raises where there is a NUL, and for other objects.
+pub fn c_bytes<'a>(mut string: Value) -> &'a CStr {
+    // SAFETY: Ruby answers with a C string, or raises.
+    unsafe { CStr::from_ptr(rb_string_value_cstr(&mut string)) }
+}
+
+/// A copy of a string's bytes. Raises for other objects.
+pub fn bytes(mut string: Value) -> Vec<u8> {
+    let size = rb_num2long(call(string, intern("bytesize"), &[]));
+    // SAFETY: Ruby answers with the start of that many bytes, which do not move as long as nothing runs in between.
+    unsafe { std::slice::from_raw_parts(rb_string_value_ptr(&mut string), size as usize) }.to_vec()
+}
+
+/// The elements of an array, valid until Ruby runs again. `size` must not be larger than the array.
+pub fn elements<'a>(array: Value, size: usize) -> &'a [Value] {
+    // SAFETY: the array has that many elements, as the caller knows from `has_length`.
+    unsafe { std::slice::from_raw_parts(rb_ary_ptr_use_start(array), size) }
+}
+
+/// Where the elements of an array lie. Two arrays that share them have had no change since one became a copy of the other.
+pub fn elements_address(array: Value) -> usize {
+    // SAFETY: it is an array; nothing is read.
+    unsafe { rb_ary_ptr_use_start(array) as usize }
+}
+
+/// Number of elements of an array.
+pub fn length(array: Value) -> usize {
+    rb_num2long(call(array, intern("length"), &[])) as usize
+}
+
+/// The element of an array, nil beyond its end.
+pub fn entry(array: Value, index: usize) -> Value {
+    rb_ary_entry(array, index as c_long)
+}
+
+/// Makes one array a copy of another. They share their elements until one of them changes.
+pub fn replace(array: Value, other: Value) {
+    rb_ary_replace(array, other);
+}
+
+pub fn array() -> Value {
+    rb_ary_new()
+}
+
+pub fn array_of(elements: &[Value]) -> Value {
+    // SAFETY: pointer and size are those of a slice, which is copied.
+    unsafe { rb_ary_new_from_values(elements.len() as c_long, elements.as_ptr()) }
+}
+
+/// An Integer's value. Raises for other objects.
+pub fn integer(number: Value) -> i64 {
+    rb_num2long(number)
+}
+
+pub fn number(number: usize) -> Value {
+    rb_int2inum(number as isize)
+}
+
+pub fn freeze(string: Value) -> Value {
+    rb_str_freeze(string)
+}
+
+pub fn responds_to(object: Value, method: Id) -> bool {
+    rb_respond_to(object, method) != 0
+}
+
+pub fn alias(class: Value, new: &str, old: &str) {
+    rb_alias(class, intern(new), intern(old));
+}
+
+/// The path that a program gave, as Ruby understands it: to_path, to_str. Raises TypeError and others.
+pub fn path(object: Value) -> Value {
+    rb_get_path(object)
+}
+
+/// Calls something that may raise. What it holds when it raises is not dropped.
+pub fn protect<F: FnOnce() -> Value>(function: F) -> Result<Value, Jump> {
+    extern "C-unwind" fn trampoline<F: FnOnce() -> Value>(argument: usize) -> Value {
+        // SAFETY: the argument is the address of the option below, which nothing else uses meanwhile.
+        let function = unsafe { &mut *(argument as *mut Option<F>) }.take();
+        function.map_or_else(nil, |function| function())
+    }
+    let (mut function, mut state) = (Some(function), 0);
+    // SAFETY: the trampoline gets the argument that it expects, and `state` is valid for the call.
+    let value = unsafe { rb_protect(trampoline::<F>, &raw mut function as usize, &mut state) };
+    if state == 0 {
+        Ok(value)
+    } else {
+        Err(Jump(state))
+    }
+}
+
+impl Jump {
+    /// Goes on with the exception (or throw) that ended the protected call. Nothing here is dropped.
+    pub fn resume(self) -> ! {
+        rb_jump_tag(self.0)
+    }
+
+    /// Forgets it.
+    pub fn forget(self) {
+        rb_set_errinfo(nil());
+    }
+}
+
+pub fn error_info() -> Value {
+    rb_errinfo()
+}
+
+pub fn set_error_info(exception: Value) {
+    rb_set_errinfo(exception);
+}
+
+/// Raises the LoadError of a feature that is nowhere.
+pub fn raise_not_found(feature: Value) -> ! {
+    let message = c_bytes(feature);
+    // SAFETY: the format has one string, and a C string is given.
+    unsafe { rb_loaderror_with_path(feature, c"cannot load such file -- %s".as_ptr(), message.as_ptr()) }
+}
+
+/// Ruby's own require, without anybody's method around it. May raise.
+pub fn original_require(receiver: Value, name: Value) -> Value {
+    rb_f_require(receiver, name)
+}
+
+/// Appends a path to $LOADED_FEATURES, by Ruby's own means, which keep its index true. Raises where that is frozen.
+pub fn provide(feature: &CStr) {
+    // SAFETY: a C string, which is copied.
+    unsafe { rb_provide(feature.as_ptr()) }
+}
+
+/// Whether line or branch coverage has been set up.
+pub fn has_coverage() -> bool {
+    rb_get_coverages().is_truthy()
+}
+
+/// The source file that runs now, if any.
+pub fn source_file<'a>() -> Option<&'a CStr> {
+    let file = rb_sourcefile();
+    // SAFETY: Ruby answers with a C string that lives as long as the file's code.
+    (!file.is_null()).then(|| unsafe { CStr::from_ptr(file) })
+}
+
+/// The real path of the source file whose code called the C function that runs now, if it has one.
+pub fn caller_file() -> Option<Value> {
+    let (mut frames, mut lines) = ([nil(); 2], [0; 2]);
+    // SAFETY: there is room for two frames.
+    let count = unsafe { rb_profile_frames(0, 2, frames.as_mut_ptr(), lines.as_mut_ptr()) };
+    let paths = frames.iter().take(count as usize).map(|frame| rb_profile_frame_absolute_path(*frame));
+    paths.into_iter().find(|path| path.is_string())
+}
+
+/// File.absolute_path(path, File.dirname(file)). May raise.
+pub fn beside(path: Value, file: Value) -> Value {
+    rb_file_absolute_path(path, rb_file_dirname(file))
+}
+
+/// File.absolute_path(path). May raise.
+pub fn absolute(path: Value) -> Value {
+    rb_file_absolute_path(path, nil())
+}
+
+pub fn current_thread() -> Value {
+    rb_thread_current()
+}
+
+/// Sleeps until somebody wakes this thread. Other threads run. May raise (an interrupt, a deadlock).
+pub fn sleep() {
+    rb_thread_sleep_deadly();
+}
+
+/// Wakes a thread that sleeps; nothing happens to any other.
+pub fn wake(thread: Value) {
+    rb_thread_wakeup_alive(thread);
+}
+
+/// Number of the event for code that has just been compiled. Part of the public API, the same in all versions.
+const SCRIPT_COMPILED: u32 = 0x2000;
+
+/// A TracePoint that calls `function` with itself when a file or string has been compiled. It is not enabled.
+pub fn compile_tracer(function: extern "C-unwind" fn(Value, *mut c_void)) -> Value {
+    // SAFETY: the function has the type that Ruby calls, and no use for data.
+    unsafe { rb_tracepoint_new(nil(), SCRIPT_COMPILED, function, std::ptr::null_mut()) }
+}
+
+pub fn enable(tracepoint: Value) {
+    rb_tracepoint_enable(tracepoint);
+}
+
+pub fn disable(tracepoint: Value) {
+    rb_tracepoint_disable(tracepoint);
+}
+
+/// What is exported by some Rubies, without being public API.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Optional {
+    iseq_of: Option<unsafe extern "C-unwind" fn(Value) -> *const c_void>,
+    evaluate: Option<unsafe extern "C-unwind" fn(*const c_void) -> Value>,
+    is_main_ractor: Option<unsafe extern "C-unwind" fn() -> bool>,
+    events: Option<&'static AtomicEvents>,
+}
+
+/// The events that somebody traces, as Ruby's own threads change them.
+type AtomicEvents = std::sync::atomic::AtomicU32;
+
+/// Looks for it in the Ruby that runs. `has_known_calls`: the functions have the parameters that they have in Ruby 3.0 to 3.4.
+pub fn lookup(has_known_calls: bool) -> Optional {
+    let find = |name: &CStr| {
+        // SAFETY: looks a C string up in what is loaded; changes nothing.
+        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        (!address.is_null() && has_known_calls).then_some(address)
+    };
+    // SAFETY: these are the types that the functions and the variable of these names have in the Rubies that the caller
+    // vouches for.
+    unsafe {
+        Optional {
+            iseq_of: find(c"rb_iseqw_to_iseq").map(|address| std::mem::transmute::<_, _>(address)),
+            evaluate: find(c"rb_iseq_eval").map(|address| std::mem::transmute::<_, _>(address)),
+            is_main_ractor: find(c"rb_ractor_main_p_").map(|address| std::mem::transmute::<_, _>(address)),
+            events: find(c"ruby_vm_event_flags").map(|address| &*address.cast::<AtomicEvents>()),
+        }
+    }
+}
+
+impl Optional {
+    /// Runs the code of a RubyVM::InstructionSequence as `require` does: without a frame of its own. May raise.
+    pub fn evaluate(&self, code: Value) -> Value {
+        match (self.iseq_of, self.evaluate) {
+            // SAFETY: the functions are what `lookup` says, and the object is one that `load_from_binary` gave.
+            (Some(iseq_of), Some(evaluate)) => unsafe { evaluate(iseq_of(code)) },
+            _ => call(code, intern("eval"), &[]),
+        }
+    }
+
+    /// Whether this is the main Ractor. Where nobody can say, it is.
+    pub fn is_main_ractor(&self) -> bool {
+        // SAFETY: the function is what `lookup` says.
+        self.is_main_ractor.is_none_or(|is_main| unsafe { is_main() })
+    }
+
+    /// Whether somebody wants to hear of all code that is compiled. `None`: this Ruby does not tell.
+    pub fn is_compiling_traced(&self) -> bool {
+        self.events.is_some_and(|events| events.load(Relaxed) & SCRIPT_COMPILED != 0)
+    }
+}

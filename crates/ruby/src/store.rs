@@ -1,0 +1,197 @@
+//! The archive of this process: what is found in it, and what is going to be added to it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use archive::{
+    Application, Archive, Batch, Context, Decoder, Entry, Freshness, Identity, Kind, NewEntry, NewInput, Policy, Scope,
+};
+
+/// What happened at look-ups, for SNAPBOOT_STATS.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    pub hits: usize,
+    pub misses: usize,
+    pub stale: usize,
+    pub revalidated: usize,
+}
+
+/// What a look-up came to, in the words of the events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    Hit,
+    Miss,
+    Stale,
+    Revalidated,
+}
+
+/// The settings that are read from the environment.
+struct Settings {
+    place: Option<PathBuf>,
+    policy: Policy,
+    is_read_only: bool,
+    /// Bytes.
+    bound: u64,
+}
+
+/// An archive that is open, or going to be made.
+pub struct Store {
+    /// Never unmapped: code and strings may lie in it.
+    archive: Option<&'static Archive>,
+    path: PathBuf,
+    root: PathBuf,
+    settings: Settings,
+    batch: Batch,
+    decoder: Decoder,
+    /// Each context that was asked for, with its look-ups by kind.
+    scopes: Vec<(Context, Kind, Scope)>,
+    process: u32,
+    pub counters: Counters,
+}
+
+impl Settings {
+    fn read() -> Result<Self, String> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let policy = match variable("SNAPBOOT_ARCHIVE_POLICY") {
+            None => Policy::Check,
+            Some(name) => Policy::named(name.as_bytes()).ok_or_else(|| {
+                format!("SNAPBOOT_ARCHIVE_POLICY is check, content or trust, not {}", name.to_string_lossy())
+            })?,
+        };
+        let bound = match variable("SNAPBOOT_ARCHIVE_MAX") {
+            None => archive::DEFAULT_BOUND,
+            Some(size) => size
+                .to_str()
+                .and_then(|size| size.parse::<u64>().ok()?.checked_mul(1 << 20))
+                .filter(|size| *size > 0)
+                .ok_or_else(|| format!("SNAPBOOT_ARCHIVE_MAX is a number of MB, not {}", size.to_string_lossy()))?,
+        };
+        let is_read_only = variable("SNAPBOOT_ARCHIVE_READONLY").is_some_and(|value| value != "0");
+        Ok(Settings { place: variable("SNAPBOOT_ARCHIVE").map(PathBuf::from), policy, is_read_only, bound })
+    }
+}
+
+impl Store {
+    /// Opens the archive of the program whose main script this is, or gets ready to make it. `Err` says why there is none.
+    pub fn open(script: Option<&Path>) -> Result<Self, String> {
+        let settings = Settings::read()?;
+        let variable = |name| std::env::var_os(name);
+        let cwd = std::env::current_dir().map_err(|error| format!("there is no working directory: {error}"))?;
+        let application = Application::find(variable("BUNDLE_GEMFILE").as_deref(), script, &cwd);
+        let path = match &settings.place {
+            Some(place) if place.as_os_str() == "off" => return Err("SNAPBOOT_ARCHIVE is off".into()),
+            Some(place) => cwd.join(place),
+            None => application.place(variable("XDG_CACHE_HOME").as_deref(), variable("HOME").as_deref()).ok_or(
+                "there is neither a directory tmp nor XDG_CACHE_HOME or HOME; name a place with SNAPBOOT_ARCHIVE",
+            )?,
+        };
+        let root = application.root;
+        let archive = match Archive::open(&path, &root) {
+            Ok(archive) => Some(&*Box::leak(Box::new(archive))),
+            Err(error) if error.is_absence() => None,
+            // It will be replaced by one of this version.
+            Err(archive::Error::Version { .. }) => None,
+            Err(error) => return Err(error.to_string()),
+        };
+        if archive.is_none() && settings.is_read_only {
+            return Err(format!(
+                "there is no archive at {}, and SNAPBOOT_ARCHIVE_READONLY forbids to make it",
+                path.display()
+            ));
+        }
+        Ok(Store {
+            archive,
+            path,
+            root,
+            settings,
+            batch: Batch::default(),
+            decoder: Decoder::default(),
+            scopes: Vec::new(),
+            process: std::process::id(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// Where the archive is, or will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The application's root.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether what is queued will be written.
+    pub fn is_written(&self) -> bool {
+        !self.settings.is_read_only && self.process == std::process::id()
+    }
+
+    /// The number of a kind in a context, for [`Store::find`].
+    pub fn scope(&mut self, kind: Kind, context: &str) -> usize {
+        let known = self.scopes.iter().position(|known| known.1 == kind && known.0.description == context);
+        known.unwrap_or_else(|| {
+            let context = Context::new(context);
+            let scope = Scope::new(kind, &context);
+            self.scopes.push((context, kind, scope));
+            self.scopes.len() - 1
+        })
+    }
+
+    /// The entry of that name, if all its inputs are as they were. `name`: an absolute path, mostly, or any other name. `known`:
+    /// what is at the path in the name, where the caller has just looked.
+    pub fn find(&mut self, scope: usize, name: &[u8], known: Option<&Identity>) -> (Event, Option<Entry<'static>>) {
+        let Some(archive) = self.archive else { return self.miss() };
+        let Some(entry) = archive.find(&self.scopes[scope].2, &archive.name(name)) else { return self.miss() };
+        match archive.check(&entry, self.settings.policy, known) {
+            Freshness::Fresh => {
+                self.counters.hits += 1;
+                (Event::Hit, Some(entry))
+            }
+            Freshness::Revalidated => {
+                self.counters.revalidated += 1;
+                // With the policy `content` times never count, so there is nothing to store.
+                if self.settings.policy == Policy::Check && self.is_written() {
+                    self.batch.again(&entry);
+                }
+                (Event::Revalidated, Some(entry))
+            }
+            Freshness::Stale => {
+                self.counters.stale += 1;
+                (Event::Stale, None)
+            }
+        }
+    }
+
+    fn miss(&mut self) -> (Event, Option<Entry<'static>>) {
+        self.counters.misses += 1;
+        (Event::Miss, None)
+    }
+
+    /// The payload: in the mapping or in memory that the next call uses again. `None`: damaged.
+    pub fn decode(&mut self, entry: &Entry<'static>) -> Option<&[u8]> {
+        self.decoder.decode(entry)
+    }
+
+    /// Queues an entry.
+    pub fn add(&mut self, scope: usize, name: Vec<u8>, inputs: Vec<NewInput>, payload: Vec<u8>, compress: bool) {
+        let (context, kind, _) = &self.scopes[scope];
+        self.batch.add(NewEntry { kind: *kind, context: context.clone(), name, inputs, payload, compress });
+    }
+
+    /// Appends what is queued. Nothing happens in forked children. Answers why nothing could be written, if so.
+    pub fn flush(&mut self) -> Result<(), String> {
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() || !self.is_written() {
+            return Ok(());
+        }
+        archive::append(&self.path, &self.root, batch, self.settings.bound).map_err(|error| error.to_string())?;
+        Ok(())
+    }
+}
+
+/// A path of bytes.
+pub fn path_of(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes))
+}

@@ -1,0 +1,153 @@
+# frozen_string_literal: true
+
+module Snapboot
+  # The boot archive of this program: what was worked out in earlier starts and still holds, because everything that it
+  # was made of is unchanged. Before Snapboot::Archive.set_up, and where there is no archive, every method is a cheap
+  # no-op.
+  #
+  # The environment has the settings: SNAPBOOT_ARCHIVE (a file, or `off`), SNAPBOOT_ARCHIVE_POLICY (`check`, `content`,
+  # `trust`), SNAPBOOT_ARCHIVE_READONLY=1, SNAPBOOT_ARCHIVE_MAX (MB), SNAPBOOT_STATS=1, SNAPBOOT_LOG=1.
+  module Archive
+    # Numbers of the kinds of entries in the file (docs/archive-format.md).
+    KINDS = { code: 1, data: 2, memo: 4 }.freeze
+    private_constant :KINDS
+
+    # Numbers of the kinds of inputs that a back end takes.
+    INPUTS = { file: 0, directory: 1, absent: 2, variable: 3 }.freeze
+    private_constant :INPUTS
+
+    # What can happen at a look-up, in the order of the numbers that a back end answers with.
+    EVENTS = %i[hit miss stale revalidated].freeze
+
+    @back = nil
+    @listeners = []
+    @waiting = {}
+
+    class << self
+      # Opens the archive, or gets ready to make it, and switches on what this runtime can take from it. Does nothing
+      # the second time, or where there can be no archive. Raises nothing. Returns whether there is an archive.
+      def set_up
+        return enabled? if @was_set_up
+
+        @was_set_up = true
+        @back = open_back
+        return false unless @back
+
+        at_exit { finish }
+        true
+      rescue StandardError, LoadError => e
+        log("no archive: #{e.message} (#{e.class})")
+        @back = nil
+        false
+      end
+
+      # Whether there is an archive.
+      def enabled?
+        !@back.nil?
+      end
+
+      # Where the archive is, or nil.
+      def place
+        @back&.place
+      end
+
+      # What tells one state of the file or directory at `path` (a String) from another: a frozen String to be taken
+      # BEFORE the file is read. nil where there is neither.
+      def identity(path)
+        @back&.identity(path)
+      end
+
+      # The payload of the entry of that kind (:code, :data, :memo) and name (mostly a path), if all that it was made of
+      # is unchanged: a frozen binary String. nil otherwise. `context`: a String that describes what besides the inputs
+      # has to be as it was when it was stored (runtime, version ...); nil: nothing.
+      def fetch(kind, name, context: nil)
+        return unless @back
+
+        event, payload = @back.fetch(KINDS.fetch(kind), name, context || "any")
+        @listeners.each { |listener| listener.call(EVENTS[event], kind, name) }
+        payload
+      end
+
+      # Queues an entry, which `flush` will write. `inputs`: what the payload (a String) was made of, as an Array of
+      # [:file, path, identity], [:directory, path, identity], [:absent, path] and [:variable, name, value or nil],
+      # paths absolute. An identity of nil, or a file that has changed by the time of writing, and nothing is stored.
+      # Returns nil.
+      def store(kind, name, inputs, payload, context: nil)
+        return unless @back
+
+        rows = inputs.map { |type, *rest| [INPUTS.fetch(type), *rest] }
+        @back.store(KINDS.fetch(kind), name, rows, payload, context || "any")
+        nil
+      end
+
+      # Writes what is queued. Nothing happens in forked children, nor where the archive is read-only. Returns nil.
+      def flush
+        reason = @back&.flush
+        log("nothing was stored: #{reason}") if reason
+        nil
+      end
+
+      # Calls the block at every look-up, with :hit, :miss, :stale or :revalidated, the kind and the name. Returns nil.
+      def on_event(&block)
+        raise ArgumentError, "Snapboot::Archive.on_event needs a block" unless block
+
+        @listeners.push(block)
+        nil
+      end
+
+      # Calls the block when the file of that name (`psych.rb`) has been loaded by require, at once if it has been
+      # already. Returns nil.
+      def after_load(name, &block)
+        return yield if $LOADED_FEATURES.any? { |feature| feature.end_with?("/#{name}") }
+
+        @waiting[name] = block
+        nil
+      end
+
+      # Numbers of look-ups so far by what became of them: a Hash from :hit, :miss, :stale and :revalidated.
+      def counters
+        EVENTS.zip(@back ? @back.counters : [0] * EVENTS.size).to_h
+      end
+
+      # Writes a line to standard error, if SNAPBOOT_LOG=1. Returns nil.
+      def log(message)
+        warn("snapboot: #{message}") if ENV["SNAPBOOT_LOG"] == "1"
+      end
+
+      private
+
+      # The back end of this runtime: an object with the methods that native.rb describes. nil, with the reason logged,
+      # where there is no archive.
+      def open_back
+        return if ENV["SNAPBOOT_ARCHIVE"] == "off"
+
+        back = native_back || pure_back or return
+        reason = back.open($PROGRAM_NAME == "-e" ? nil : $PROGRAM_NAME)
+        reason ? log("no archive: #{reason}") : back
+      end
+
+      def native_back
+        return unless RUBY_ENGINE == "ruby"
+
+        require_relative "archive/native"
+        reason = Native.load_library
+        reason ? log("not the native back end: #{reason}") : Native
+      end
+
+      def pure_back
+        return unless File.file?("#{__dir__}/archive/pure.rb")
+
+        require_relative "archive/pure"
+        Pure
+      end
+
+      def finish
+        flush
+        return unless ENV["SNAPBOOT_STATS"] == "1"
+
+        require_relative "archive/stats"
+        Stats.print
+      end
+    end
+  end
+end

@@ -1,0 +1,31 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    # The back end for CRuby: libsnapboot_ruby.so, which defines these methods when it is loaded:
+    #
+    # - open(script or nil): opens the archive of the program with that main script. Returns nil, or why there is none.
+    # - place, root: the archive's path, and the application's root. nil before `open`.
+    # - identity(path), fetch(kind number, name, context) -> [number of the event, payload or nil],
+    #   store(kind number, name, inputs, payload, context), flush -> nil or why nothing was written, counters -> four
+    #   numbers.
+    module Native
+      # Where the library may be: beside this gem's files, where `make install` puts it, in the checkout's build.
+      PLACES = %w[.. ../../../.. ../../../../target/release].freeze
+      private_constant :PLACES
+
+      # Loads the library, once. Returns nil, or a String that says why there is none.
+      def self.load_library
+        return if respond_to?(:open)
+
+        place = PLACES.find { |candidate| File.file?("#{__dir__}/#{candidate}/libsnapboot_ruby.so") }
+        return "libsnapboot_ruby.so was expected beside #{__dir__}; reinstall Snapboot" unless place
+
+        require File.expand_path("#{place}/libsnapboot_ruby.so", __dir__)
+        nil
+      rescue LoadError => e
+        "this Ruby cannot load libsnapboot_ruby.so: #{e.message}"
+      end
+    end
+  end
+end

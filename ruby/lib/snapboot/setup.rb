@@ -1,0 +1,8 @@
+# frozen_string_literal: true
+
+# Switches the boot archive on, for the rest of this process: `require "snapboot/setup"` before anything else is loaded,
+# or RUBYOPT=-rsnapboot/setup. Where there can be no archive the program starts the ordinary way, and SNAPBOOT_LOG=1
+# says why.
+require_relative "archive"
+
+Snapboot::Archive.set_up
