@@ -11,7 +11,7 @@ use image::Record;
 use rustix::fs::{Mode, OFlags};
 
 use crate::batch::root_key;
-use crate::build::Raw;
+use crate::build::{Payload, Raw};
 use crate::checksum;
 use crate::entry::Entry;
 use crate::error::Error;
@@ -19,8 +19,9 @@ use crate::freshness::{check, Freshness, Policy};
 use crate::identity::Identity;
 use crate::key::{Key, Scope};
 use crate::map::Mapped;
+use crate::pack::Decoder;
 use crate::place::Root;
-use crate::records::Header;
+use crate::records::{encoding, Header};
 use crate::segment::{segments, Segment};
 
 /// A mapped archive, as it was when it was opened. What others append later is not seen.
@@ -128,9 +129,15 @@ impl Archive {
         let scope = Scope::of_key(&raw.key);
         let found = scope.and_then(|(scope, name)| self.find(&scope, &[name]));
         found.is_some_and(|entry| {
-            entry.inputs_bytes() == &*raw.inputs_bytes
-                && entry.encoding() == raw.encoding
-                && entry.stored() == Some(&*raw.payload)
+            let is_same = match &raw.payload {
+                Payload::Plain(payload) => entry.plain() == Some(payload),
+                Payload::Packed { plain_sum, plain_size, .. } => {
+                    entry.encoding() == encoding::PACKED
+                        && (entry.plain_sum(), entry.plain_size()) == (Some(*plain_sum), *plain_size as usize)
+                        && Decoder::default().decode(&entry).is_some()
+                }
+            };
+            is_same && entry.inputs_bytes() == &*raw.inputs_bytes
         })
     }
 

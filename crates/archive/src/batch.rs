@@ -7,14 +7,14 @@ use std::path::Path;
 use image::Record;
 use sha2::{Digest, Sha256};
 
-use crate::build::Raw;
+use crate::build::{Draft, Payload, Raw};
 use crate::entry::{Entry, Row};
 use crate::identity::{Content, Identity};
 use crate::key::{Context, Kind, Scope};
+use crate::pack::{Decoder, Packer};
 use crate::place::Root;
 use crate::records::{encoding, input_kind, Input};
-use crate::stored::Encoder;
-use crate::{checksum, MOST_PAYLOAD};
+use crate::MOST_PAYLOAD;
 
 /// Something that an entry depends on, as its maker saw it. Paths are absolute.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct NewEntry {
     pub inputs: Vec<NewInput>,
     /// What it holds.
     pub payload: Vec<u8>,
-    /// Whether it is to be stored in a smaller form, if there is one; its readers need a [`crate::Decoder`] then.
+    /// Whether it is to be stored in a smaller form; its readers need a [`crate::Decoder`] then.
     pub compress: bool,
 }
 
@@ -51,19 +51,18 @@ pub struct NewEntry {
 pub struct Batch {
     contexts: Vec<Context>,
     items: Vec<Item>,
-    encoder: Encoder,
+    packer: Packer,
 }
 
-enum Item {
-    New { key: Vec<u8>, inputs: Vec<NewInput>, stored: Stored },
-    Again { key: Vec<u8>, inputs: Vec<(Input, Vec<u8>)>, stored: Stored },
+struct Item {
+    key: Vec<u8>,
+    inputs: Inputs,
+    payload: Payload<'static>,
 }
 
-/// A payload in the form in which it is going to be stored.
-struct Stored {
-    encoding: u32,
-    plain_size: u32,
-    payload: Vec<u8>,
+enum Inputs {
+    New(Vec<NewInput>),
+    Again(Vec<(Input, Vec<u8>)>),
 }
 
 impl Batch {
@@ -73,32 +72,24 @@ impl Batch {
             NewInput::File(_, identity) | NewInput::Directory(_, identity) => identity.is_settled,
             NewInput::Absent(_) | NewInput::Variable(..) => true,
         });
-        let Some(plain_size) = u32::try_from(entry.payload.len()).ok().filter(|size| u64::from(*size) <= MOST_PAYLOAD)
-        else {
-            return;
-        };
-        if !is_settled {
+        if !is_settled || entry.payload.len() as u64 > MOST_PAYLOAD {
             return;
         }
-        let smaller = if entry.compress { self.encoder.encode(&entry.payload) } else { None };
-        let stored = match smaller {
-            Some(payload) => Stored { encoding: encoding::ZSTD, plain_size, payload },
-            None => Stored { encoding: encoding::PLAIN, plain_size, payload: entry.payload },
-        };
         let key = Scope::new(entry.kind, &entry.context).key(&entry.name);
         if !self.contexts.contains(&entry.context) {
             self.contexts.push(entry.context);
         }
-        self.items.push(Item::New { key, inputs: entry.inputs, stored });
+        let payload = self.packer.payload(entry.payload.into(), entry.compress);
+        self.items.push(Item { key, inputs: Inputs::New(entry.inputs), payload });
     }
 
     /// Queues an entry once more, which was [`crate::Freshness::Revalidated`]: with the times that its inputs have now.
     pub fn again(&mut self, entry: &Entry<'_>) {
-        let Some(payload) = entry.stored() else { return };
-        let head = entry.head();
-        let stored = Stored { encoding: head.encoding, plain_size: head.plain_size, payload: payload.to_vec() };
+        let mut decoder = Decoder::default();
+        let Some(payload) = decoder.decode(entry) else { return };
+        let payload = self.packer.payload(payload.to_vec().into(), entry.encoding() == encoding::PACKED);
         let inputs = entry.inputs().map(|Row { input, name }| (input, name.to_vec())).collect();
-        self.items.push(Item::Again { key: entry.key_bytes().to_vec(), inputs, stored });
+        self.items.push(Item { key: entry.key_bytes().to_vec(), inputs: Inputs::Again(inputs), payload });
     }
 
     /// Number of entries in the queue.
@@ -112,44 +103,27 @@ impl Batch {
     }
 
     /// The entries as they are written, with the digests of their inputs; without those whose inputs have changed.
-    pub(crate) fn finish(self, root: &Root) -> Vec<Raw<'static>> {
-        let mut raws = Vec::with_capacity(1 + self.contexts.len() + self.items.len());
-        let note = |key, payload: &[u8]| {
-            let (plain_size, payload) = (payload.len() as u32, payload.to_vec());
-            Stored { encoding: encoding::PLAIN, plain_size, payload }.raw(key, 0, Vec::new())
-        };
-        raws.push(note(root_key(), root.as_bytes()));
-        for context in self.contexts {
-            raws.push(note(Scope::new(Kind::Context, &context).key(b""), context.description.as_bytes()));
-        }
-        raws.extend(self.items.into_iter().filter_map(|item| match item {
-            Item::New { key, inputs, stored } => {
-                let (prefix, name) = key.split_at(crate::key::KEY_PREFIX);
-                let key = [prefix, &root.name(name).concat()].concat();
-                let rows = inputs.iter().map(|input| new_row(input, name, root)).collect::<Option<Vec<_>>>()?;
-                Some(stored.raw(key, rows.len(), inputs_bytes(&rows)))
-            }
-            Item::Again { key, inputs, stored } => {
-                let name = &key[crate::key::KEY_PREFIX..];
-                let rows = inputs.into_iter().map(|row| row_again(row, name, root)).collect::<Option<Vec<_>>>()?;
-                Some(stored.raw(key, rows.len(), inputs_bytes(&rows)))
-            }
-        }));
-        raws
-    }
-}
-
-impl Stored {
-    fn raw(self, key: Vec<u8>, inputs: usize, inputs_bytes: Vec<u8>) -> Raw<'static> {
-        Raw {
+    pub(crate) fn finish(self, root: &Root) -> Draft<'static> {
+        let note = |key: Vec<u8>, text: &[u8]| Raw {
             key: key.into(),
-            inputs: inputs as u32,
-            inputs_bytes: inputs_bytes.into(),
-            encoding: self.encoding,
-            plain_size: self.plain_size,
-            payload_sum: checksum(&self.payload),
-            payload: self.payload.into(),
-        }
+            inputs: 0,
+            inputs_bytes: Vec::new().into(),
+            payload: Payload::Plain(text.to_vec().into()),
+        };
+        let contexts = self.contexts.iter();
+        let contexts = contexts.map(|it| note(Scope::new(Kind::Context, it).key(b""), it.description.as_bytes()));
+        let items = self.items.into_iter().filter_map(|item| {
+            let (prefix, name) = item.key.split_at(crate::key::KEY_PREFIX);
+            let rows: Option<Vec<_>> = match item.inputs {
+                Inputs::New(inputs) => inputs.iter().map(|input| new_row(input, name, root)).collect(),
+                Inputs::Again(inputs) => inputs.into_iter().map(|row| row_again(row, name, root)).collect(),
+            };
+            let (rows, key) = (rows?, [prefix, &root.name(name).concat()].concat());
+            let inputs_bytes = inputs_bytes(&rows).into();
+            Some(Raw { key: key.into(), inputs: rows.len() as u32, inputs_bytes, payload: item.payload })
+        });
+        let entries = std::iter::once(note(root_key(), root.as_bytes())).chain(contexts).chain(items).collect();
+        Draft { entries, packer: self.packer, ..Draft::default() }
     }
 }
 

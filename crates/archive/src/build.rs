@@ -7,8 +7,17 @@ use image::Record;
 
 use crate::entry::Entry;
 use crate::index;
-use crate::records::{EntryHead, Header, SegmentHead};
+use crate::pack::{Decoder, Packer, Place};
+use crate::records::{encoding, EntryHead, Header, Packed, SegmentHead};
 use crate::{checksum, ALIGNMENT, FIRST_SEGMENT, VERSION};
+
+/// Entries that are going to be one segment, oldest first.
+#[derive(Default)]
+pub(crate) struct Draft<'a> {
+    pub entries: Vec<Raw<'a>>,
+    pub packer: Packer,
+    pub decoder: Decoder<'a>,
+}
 
 /// An entry in the parts that are written.
 #[derive(Clone, Debug)]
@@ -18,34 +27,123 @@ pub(crate) struct Raw<'a> {
     pub inputs: u32,
     /// Their rows and names.
     pub inputs_bytes: Cow<'a, [u8]>,
-    pub encoding: u32,
-    pub plain_size: u32,
-    pub payload: Cow<'a, [u8]>,
-    pub payload_sum: u32,
+    pub payload: Payload<'a>,
 }
 
-impl<'a> Raw<'a> {
-    /// A whole entry, as it is. `None` when its payload is damaged.
-    pub fn of(entry: &Entry<'a>) -> Option<Self> {
-        let payload = entry.stored()?.into();
-        let head = entry.head();
-        Some(Raw {
+/// A payload in the form in which it is stored.
+#[derive(Clone, Debug)]
+pub(crate) enum Payload<'a> {
+    Plain(Cow<'a, [u8]>),
+    Packed { place: Place, plain_sum: u32, plain_size: u32 },
+}
+
+impl Packer {
+    /// A payload, packed if that is wanted and can be.
+    pub fn payload<'a>(&mut self, payload: Cow<'a, [u8]>, pack: bool) -> Payload<'a> {
+        match if pack { self.add(&payload) } else { None } {
+            Some(place) => Payload::Packed { place, plain_sum: checksum(&payload), plain_size: payload.len() as u32 },
+            None => Payload::Plain(payload),
+        }
+    }
+}
+
+impl<'a> Draft<'a> {
+    /// Adds an entry of an archive. A damaged one is left out.
+    pub fn copy(&mut self, entry: &Entry<'a>) {
+        let is_packed = entry.encoding() == encoding::PACKED;
+        let payload = match entry.plain() {
+            Some(payload) => Payload::Plain(payload.into()),
+            None => match self.decoder.decode(entry) {
+                Some(payload) => match self.packer.payload(Cow::Borrowed(payload), is_packed) {
+                    Payload::Plain(payload) => Payload::Plain(payload.into_owned().into()),
+                    Payload::Packed { place, plain_sum, plain_size } => {
+                        Payload::Packed { place, plain_sum, plain_size }
+                    }
+                },
+                None => return,
+            },
+        };
+        self.entries.push(Raw {
             key: entry.key_bytes().into(),
-            inputs: head.inputs,
+            inputs: entry.inputs_count(),
             inputs_bytes: entry.inputs_bytes().into(),
-            encoding: head.encoding,
-            plain_size: head.plain_size,
             payload,
-            payload_sum: head.payload_sum,
-        })
+        });
     }
 
-    /// Bytes that it takes in a file, index included.
-    pub fn size(&self) -> u64 {
-        let payload = aligned(EntryHead::SIZE + self.key.len() + self.inputs_bytes.len());
-        // Two to four slots.
-        (aligned(payload + self.payload.len()) + 32) as u64
+    /// A whole segment; of two entries with one key the later. `None` when it would be larger than a segment can be.
+    pub fn segment(mut self, written: i64) -> Option<Vec<u8>> {
+        let latest: HashMap<&[u8], usize> = self.entries.iter().enumerate().map(|(at, raw)| (&*raw.key, at)).collect();
+        let mut bytes = vec![0; SegmentHead::SIZE];
+        let blocks = self.packer.finish()?;
+        let mut places: Vec<Option<u32>> = vec![None; blocks.len()];
+        let mut things = Vec::with_capacity(latest.len());
+        for (_, raw) in self.entries.iter().enumerate().filter(|(at, raw)| latest[&*raw.key] == *at) {
+            if let Payload::Packed { place, .. } = raw.payload {
+                // A block lies before the first entry that needs it.
+                if places[place.block].is_none() {
+                    places[place.block] = Some(u32::try_from(bytes.len() as u64 / ALIGNMENT).ok()?);
+                    bytes.extend_from_slice(&blocks[place.block]);
+                    bytes.resize(aligned(bytes.len()), 0);
+                }
+            }
+            things.push((checksum(&raw.key), u32::try_from(bytes.len() as u64 / ALIGNMENT).ok()?));
+            append(&mut bytes, raw, &places)?;
+        }
+        let index_offset = bytes.len() as u64;
+        let index = index::build(&things);
+        bytes.extend_from_slice(&index);
+        bytes.resize(aligned(bytes.len()), 0);
+        let head = SegmentHead {
+            magic: SegmentHead::MAGIC,
+            head_sum: 0,
+            size: bytes.len() as u64,
+            index_offset,
+            slots: u32::try_from(index::slots_for(things.len())).ok()?,
+            index_sum: checksum(&index),
+            entries: u32::try_from(things.len()).ok()?,
+            reserved: 0,
+            written,
+        };
+        head.encode(&mut bytes);
+        let head_sum = checksum(&bytes[8..SegmentHead::SIZE]);
+        SegmentHead { head_sum, ..head }.encode(&mut bytes);
+        Some(bytes)
     }
+}
+
+fn append(bytes: &mut Vec<u8>, raw: &Raw<'_>, blocks: &[Option<u32>]) -> Option<()> {
+    let mut packed = [0; Packed::SIZE];
+    let (encoding, plain_size, payload) = match &raw.payload {
+        Payload::Plain(payload) => (encoding::PLAIN, u32::try_from(payload.len()).ok()?, &**payload),
+        Payload::Packed { place, plain_sum, plain_size } => {
+            let block = blocks[place.block]?;
+            Packed { block, offset: place.offset, plain_sum: *plain_sum }.encode(&mut packed);
+            (encoding::PACKED, *plain_size, &packed[..])
+        }
+    };
+    let start = bytes.len();
+    let head = EntryHead {
+        head_sum: 0,
+        payload_sum: checksum(payload),
+        key_size: u32::try_from(raw.key.len()).ok()?,
+        inputs: raw.inputs,
+        inputs_size: u32::try_from(raw.inputs_bytes.len()).ok()?,
+        encoding,
+        payload_offset: u32::try_from(aligned(EntryHead::SIZE + raw.key.len() + raw.inputs_bytes.len())).ok()?,
+        payload_size: payload.len() as u32,
+        plain_size,
+    };
+    bytes.resize(start + EntryHead::SIZE, 0);
+    head.encode(&mut bytes[start..]);
+    bytes.extend_from_slice(&raw.key);
+    bytes.extend_from_slice(&raw.inputs_bytes);
+    let head_sum = checksum(&bytes[start + 4..]);
+    EntryHead { head_sum, ..head }.encode(&mut bytes[start..]);
+    bytes.resize(start + head.payload_offset as usize, 0);
+    bytes.extend_from_slice(payload);
+    bytes.resize(aligned(bytes.len()), 0);
+    Some(())
 }
 
 /// The first page of an archive.
@@ -56,64 +154,6 @@ pub(crate) fn first_page() -> Vec<u8> {
     let header_sum = checksum(&page[..Header::SIZE - 4]);
     Header { header_sum, ..header }.encode(&mut page);
     page
-}
-
-/// A whole segment with these entries; of two with one key the later. `None` when it would be larger than a segment can be.
-pub(crate) fn segment(raws: &[Raw<'_>], written: i64) -> Option<Vec<u8>> {
-    let latest: HashMap<&[u8], usize> = raws.iter().enumerate().map(|(at, raw)| (&*raw.key, at)).collect();
-    let mut bytes = vec![0; SegmentHead::SIZE];
-    let mut things = Vec::with_capacity(latest.len());
-    for (at, raw) in raws.iter().enumerate() {
-        if latest[&*raw.key] != at {
-            continue;
-        }
-        things.push((checksum(&raw.key), u32::try_from(bytes.len() as u64 / ALIGNMENT).ok()?));
-        append(&mut bytes, raw)?;
-    }
-    let index_offset = bytes.len() as u64;
-    let index = index::build(&things);
-    bytes.extend_from_slice(&index);
-    bytes.resize(aligned(bytes.len()), 0);
-    let head = SegmentHead {
-        magic: SegmentHead::MAGIC,
-        head_sum: 0,
-        size: bytes.len() as u64,
-        index_offset,
-        slots: u32::try_from(index::slots_for(things.len())).ok()?,
-        index_sum: checksum(&index),
-        entries: u32::try_from(things.len()).ok()?,
-        reserved: 0,
-        written,
-    };
-    head.encode(&mut bytes);
-    let head_sum = checksum(&bytes[8..SegmentHead::SIZE]);
-    SegmentHead { head_sum, ..head }.encode(&mut bytes);
-    Some(bytes)
-}
-
-fn append(bytes: &mut Vec<u8>, raw: &Raw<'_>) -> Option<()> {
-    let start = bytes.len();
-    let head = EntryHead {
-        head_sum: 0,
-        payload_sum: raw.payload_sum,
-        key_size: u32::try_from(raw.key.len()).ok()?,
-        inputs: raw.inputs,
-        inputs_size: u32::try_from(raw.inputs_bytes.len()).ok()?,
-        encoding: raw.encoding,
-        payload_offset: u32::try_from(aligned(EntryHead::SIZE + raw.key.len() + raw.inputs_bytes.len())).ok()?,
-        payload_size: u32::try_from(raw.payload.len()).ok()?,
-        plain_size: raw.plain_size,
-    };
-    bytes.resize(start + EntryHead::SIZE, 0);
-    head.encode(&mut bytes[start..]);
-    bytes.extend_from_slice(&raw.key);
-    bytes.extend_from_slice(&raw.inputs_bytes);
-    let head_sum = checksum(&bytes[start + 4..]);
-    EntryHead { head_sum, ..head }.encode(&mut bytes[start..]);
-    bytes.resize(start + head.payload_offset as usize, 0);
-    bytes.extend_from_slice(&raw.payload);
-    bytes.resize(aligned(bytes.len()), 0);
-    Some(())
 }
 
 fn aligned(size: usize) -> usize {

@@ -4,20 +4,23 @@ use image::Record;
 
 use crate::checksum;
 use crate::key::{Key, Kind};
-use crate::records::{encoding, input_kind, EntryHead, Input};
+use crate::records::{encoding, input_kind, BlockHead, EntryHead, Input, Packed, Slot};
 use crate::{ALIGNMENT, MOST_PAYLOAD};
 
 /// An entry whose head, key and inputs have the right checksum. Its payload is checked when it is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     head: EntryHead,
+    /// The segment up to its index.
+    segment: &'a [u8],
     bytes: &'a [u8],
     key: Key<'a>,
 }
 
 impl<'a> Entry<'a> {
-    /// The entry at the start of `bytes`.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+    /// The entry that starts there in the bytes of a segment up to its index.
+    pub(crate) fn parse(segment: &'a [u8], start: usize) -> Option<Self> {
+        let bytes = segment.get(start..)?;
         let head = EntryHead::decode(bytes.get(..EntryHead::SIZE)?);
         let key_end = EntryHead::SIZE.checked_add(head.key_size as usize)?;
         let inputs_end = key_end.checked_add(head.inputs_size as usize)?;
@@ -35,7 +38,7 @@ impl<'a> Entry<'a> {
         }
         let key = Key::parse(&bytes[EntryHead::SIZE..key_end])?;
         let names = (head.inputs_size as usize).checked_sub((head.inputs as usize).checked_mul(Input::SIZE)?)?;
-        let entry = Entry { head, bytes, key };
+        let entry = Entry { head, segment, bytes, key };
         let mut sizes = 0u64;
         for row in entry.rows().iter() {
             sizes += u64::from(Input::decode(row).name_size);
@@ -58,9 +61,14 @@ impl<'a> Entry<'a> {
         self.head.encoding
     }
 
-    /// Bytes that the payload takes in the file.
+    /// Bytes that the payload takes in the file; of a packed one about its part of the block.
     pub fn stored_size(&self) -> usize {
-        self.head.payload_size as usize
+        match self.block_head() {
+            Some((_, _, head)) if self.head.encoding == encoding::PACKED => {
+                (self.plain_size() as u64 * u64::from(head.size) / u64::from(head.plain_size.max(1))) as usize
+            }
+            _ => self.head.payload_size as usize,
+        }
     }
 
     /// Bytes of the payload after decoding.
@@ -68,22 +76,42 @@ impl<'a> Entry<'a> {
         self.head.plain_size as usize
     }
 
-    /// Bytes that the entry takes in the file.
+    /// Bytes that the entry takes in the file, with its part of the index; of a packed one about.
     pub fn size(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// The payload as it is stored, right in the mapping; `None` when it is damaged. Each call computes the checksum.
-    pub fn stored(&self) -> Option<&'a [u8]> {
-        let payload = &self.bytes[self.head.payload_offset as usize..];
-        (checksum(payload) == self.head.payload_sum).then_some(payload)
+        let payload = if self.head.encoding == encoding::PACKED { self.stored_size() } else { 0 };
+        (self.bytes.len() + 2 * Slot::SIZE).next_multiple_of(ALIGNMENT as usize) + payload
     }
 
     /// The payload right in the mapping, where it needs no decoding; `None` when it is damaged or encoded.
     pub fn plain(&self) -> Option<&'a [u8]> {
         (self.head.encoding == encoding::PLAIN && self.head.plain_size == self.head.payload_size)
-            .then(|| self.stored())
+            .then(|| self.payload())
             .flatten()
+    }
+
+    /// The block of a packed payload, and where it starts in its plain content. `None` when it is damaged.
+    pub(crate) fn packed(&self) -> Option<(&'a [u8], usize)> {
+        let (start, packed, head) = self.block_head()?;
+        let block = self.segment.get(start..)?.get(..BlockHead::SIZE.checked_add(head.size as usize)?)?;
+        Some((block, packed.offset as usize))
+    }
+
+    /// The checksum of a packed payload after decoding.
+    pub(crate) fn plain_sum(&self) -> Option<u32> {
+        Some(Packed::decode(self.payload()?.get(..Packed::SIZE)?).plain_sum)
+    }
+
+    fn block_head(&self) -> Option<(usize, Packed, BlockHead)> {
+        let packed = Packed::decode(self.payload()?.get(..Packed::SIZE)?);
+        let start = usize::try_from(u64::from(packed.block) * ALIGNMENT).ok()?;
+        let head = BlockHead::decode(self.segment.get(start..)?.get(..BlockHead::SIZE)?);
+        Some((start, packed, head))
+    }
+
+    /// The payload in the entry, if its checksum is right.
+    fn payload(&self) -> Option<&'a [u8]> {
+        let payload = &self.bytes[self.head.payload_offset as usize..];
+        (checksum(payload) == self.head.payload_sum).then_some(payload)
     }
 
     /// What it depends on.
@@ -92,8 +120,8 @@ impl<'a> Entry<'a> {
         Inputs { rows: self.rows().iter(), names: &self.bytes[names..] }
     }
 
-    pub(crate) fn head(&self) -> &EntryHead {
-        &self.head
+    pub(crate) fn inputs_count(&self) -> u32 {
+        self.head.inputs
     }
 
     pub(crate) fn key_bytes(&self) -> &'a [u8] {

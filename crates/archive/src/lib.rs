@@ -22,11 +22,11 @@ mod identity;
 mod index;
 mod key;
 mod map;
+mod pack;
 mod place;
 mod records;
 mod rewrite;
 mod segment;
-mod stored;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -39,10 +39,12 @@ pub use error::Error;
 pub use freshness::{Freshness, Policy};
 pub use identity::{Content, Identity};
 pub use key::{Context, Key, Kind, Scope};
+pub use pack::Decoder;
 pub use place::Application;
-pub use records::{encoding, input_kind, name_kind, DirectoryHead, EntryHead, Header, Input, SegmentHead, Slot};
+pub use records::{
+    encoding, input_kind, name_kind, BlockHead, DirectoryHead, EntryHead, Header, Input, Packed, Run, SegmentHead, Slot,
+};
 pub use rewrite::{prune, Pruned};
-pub use stored::Decoder;
 pub use write::{append, Appended};
 
 /// The version of this format. An archive of another version is not used, and replaced when something is stored.
@@ -59,6 +61,9 @@ pub const MOST_SEGMENTS: usize = 8;
 
 /// The largest payload, as it was stored and after decoding (bytes).
 pub const MOST_PAYLOAD: u64 = 1 << 30;
+
+/// The largest block of packed payloads, before it is packed (bytes).
+pub const MOST_BLOCK: u64 = 1 << 28;
 
 /// The size that an archive may have unless something else is said (bytes).
 pub const DEFAULT_BOUND: u64 = 256 << 20;

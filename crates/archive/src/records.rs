@@ -83,6 +83,42 @@ record! {
 }
 
 record! {
+    /// A packed payload: where it is.
+    pub struct Packed {
+        /// Where its block starts, from the start of the segment, divided by 16.
+        pub block: u32,
+        /// Where it starts in the block's plain content.
+        pub offset: u32,
+        /// CRC-32 of the payload after decoding, to compare payloads by.
+        pub plain_sum: u32,
+    }
+}
+
+record! {
+    /// The start of a block of packed payloads. One frame of Zstandard follows.
+    pub struct BlockHead {
+        /// CRC-32 of the fields behind this one and the frame.
+        pub block_sum: u32,
+        /// Bytes of the frame.
+        pub size: u32,
+        /// Bytes of the block's plain content.
+        pub plain_size: u32,
+        /// Number of runs.
+        pub runs: u32,
+    }
+}
+
+record! {
+    /// A table of ascending numbers in a block's plain content, which is kept as differences.
+    pub struct Run {
+        /// Where it starts in the plain content.
+        pub offset: u32,
+        /// How many numbers of 4 bytes it has.
+        pub count: u32,
+    }
+}
+
+record! {
     /// Something that an entry depends on.
     pub struct Input {
         /// What it is: see `input_kind`.
@@ -114,8 +150,8 @@ record! {
 pub mod encoding {
     /// As it is.
     pub const PLAIN: u32 = 0;
-    /// As one frame of Zstandard.
-    pub const ZSTD: u32 = 1;
+    /// In a block, together with others: the payload in the entry says where.
+    pub const PACKED: u32 = 1;
 }
 
 /// What an input is.

@@ -5,16 +5,16 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use image::Record;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::build::{self, Raw};
+use crate::build::{self, Draft};
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::key::{Key, Kind};
+use crate::key::Kind;
 use crate::place::Root;
-use crate::records::{input_kind, SegmentHead};
+use crate::records::input_kind;
+use crate::segment;
 use crate::write::{check_limit, seconds, Locked};
 use crate::FIRST_SEGMENT;
 
@@ -40,7 +40,7 @@ pub fn prune(path: &Path, root: Option<&Path>, bound: u64) -> Result<Pruned, Err
     let archive = locked.archive(Path::new("/"))?.ok_or_else(|| Error::NotAnArchive(path.to_owned()))?;
     let (before, size_before) = (archive.entries().count(), archive.size());
     let live = archive.live().into_iter().filter(|entry| !is_gone(entry, root.as_ref())).collect();
-    let done = replace(&locked, root.as_ref(), live, Vec::new(), bound)?;
+    let done = replace(&locked, root.as_ref(), live, Draft::default(), bound)?;
     Ok(Pruned { before, after: done.entries, size_before, size_after: done.size })
 }
 
@@ -53,67 +53,62 @@ pub(crate) struct Replaced {
 }
 
 /// Writes a new file with the entries `live`, oldest first, and `new` ones behind them, and puts it in the place of the old one.
-pub(crate) fn replace(
+pub(crate) fn replace<'a>(
     locked: &Locked<'_>,
     root: Option<&Root>,
-    live: Vec<Entry<'_>>,
-    new: Vec<Raw<'_>>,
+    live: Vec<Entry<'a>>,
+    mut new: Draft<'a>,
     bound: u64,
 ) -> Result<Replaced, Error> {
-    let superseding: HashSet<&[u8]> = new.iter().map(|raw| &*raw.key).collect();
-    let mut kept: Vec<Raw<'_>> = Vec::new();
-    let mut room = bound.saturating_sub(FIRST_SEGMENT + SegmentHead::SIZE as u64);
-    let live: Vec<Entry<'_>> = live.into_iter().filter(|entry| !superseding.contains(entry.key_bytes())).collect();
-    drop(superseding);
-    let size = |raws: &[Raw<'_>]| raws.iter().map(Raw::size).sum::<u64>();
-    kept.extend(live.iter().filter_map(Raw::of));
-    kept.extend(new.iter().cloned());
-    if size(&kept) > room {
-        kept = live.iter().filter(|entry| !is_gone(entry, root)).filter_map(Raw::of).chain(new).collect();
-    }
-    if size(&kept) > room {
-        // Some room, so that the next entries do not lead here at once.
-        room -= room / 4;
-        keep_youngest(&mut kept, room);
-    }
-    drop_unused_contexts(&mut kept);
     let path = locked.path;
-    let segment =
-        build::segment(&kept, seconds()).ok_or_else(|| Error::io("write", path)(io::ErrorKind::FileTooLarge.into()))?;
-    let size = FIRST_SEGMENT + segment.len() as u64;
+    let too_large = || Error::io("write", path)(io::ErrorKind::FileTooLarge.into());
+    let newest = std::mem::take(&mut new.entries);
+    let superseding: HashSet<&[u8]> = newest.iter().map(|raw| &*raw.key).collect();
+    let older = live.iter().filter(|entry| !superseding.contains(entry.key_bytes()));
+    older.for_each(|entry| new.copy(entry));
+    drop(superseding);
+    new.entries.extend(newest);
+    let mut segment = new.segment(seconds()).ok_or_else(too_large)?;
+
+    let most = bound.saturating_sub(FIRST_SEGMENT);
+    // Some room, so that the next entries do not lead here at once.
+    let mut room = most - most / 4;
+    while segment.len() as u64 > most && room > 0 {
+        let mut kept = segment::alone(&segment);
+        kept.retain(|entry| !is_gone(entry, root));
+        keep_youngest(&mut kept, room);
+        let mut draft = Draft::default();
+        kept.iter().for_each(|entry| draft.copy(entry));
+        segment = draft.segment(seconds()).ok_or_else(too_large)?;
+        // Sizes of packed entries are estimates.
+        room /= 2;
+    }
+    let (entries, size) = (segment::alone(&segment).len(), FIRST_SEGMENT + segment.len() as u64);
     check_limit(path, size)?;
     // What an empty file held cannot be lost.
     let is_precious = locked.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
     put_in_place(path, &segment, is_precious)?;
-    Ok(Replaced { entries: kept.len(), size })
+    Ok(Replaced { entries, size })
 }
 
-/// Takes the oldest away until the rest has no more bytes than `room`. Contexts stay; they are small.
-fn keep_youngest(raws: &mut Vec<Raw<'_>>, room: u64) {
-    let is_context = |raw: &Raw<'_>| raw.key[0] == Kind::Context as u8;
-    let mut left = room.saturating_sub(raws.iter().filter(|raw| is_context(raw)).map(Raw::size).sum());
-    let mut is_full = false;
-    raws.reverse();
-    raws.retain(|raw| {
-        if is_context(raw) {
+/// Takes the oldest away until the rest has no more bytes than `room`, and the descriptions of contexts that nothing is in.
+fn keep_youngest(entries: &mut Vec<Entry<'_>>, room: u64) {
+    let (mut left, mut used) = (room, HashSet::new());
+    entries.reverse();
+    entries.retain(|entry| {
+        if entry.kind() == Kind::Context {
             return true;
         }
-        is_full |= raw.size() > left;
-        if !is_full {
-            left -= raw.size();
+        left = left.saturating_sub(entry.size() as u64);
+        let is_kept = left > 0;
+        if is_kept {
+            used.insert(entry.key().context);
         }
-        !is_full
+        is_kept
     });
-    raws.reverse();
-}
-
-/// Takes away the descriptions of contexts that nothing is in.
-fn drop_unused_contexts(raws: &mut Vec<Raw<'_>>) {
-    let keys = || raws.iter().filter_map(|raw| Key::parse(&raw.key));
-    let used: HashSet<[u8; 8]> = keys().filter(|key| key.kind != Kind::Context).map(|key| key.context).collect();
-    raws.retain(|raw| {
-        Key::parse(&raw.key)
-            .is_some_and(|key| key.kind != Kind::Context || !key.name.is_empty() || used.contains(&key.context))
+    entries.reverse();
+    entries.retain(|entry| {
+        entry.kind() != Kind::Context || !entry.key().name.is_empty() || used.contains(&entry.key().context)
     });
 }
 

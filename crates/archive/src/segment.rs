@@ -78,8 +78,8 @@ impl Segment {
     }
 
     fn entry<'a>(&self, file: &'a [u8], place: u32) -> Option<Entry<'a>> {
-        let at = self.start.checked_add(usize::try_from(u64::from(place) * ALIGNMENT).ok()?)?;
-        Entry::parse(file.get(at..self.index)?)
+        let start = usize::try_from(u64::from(place) * ALIGNMENT).ok()?;
+        Entry::parse(file.get(self.start..self.index)?, start)
     }
 }
 
@@ -91,4 +91,9 @@ pub(crate) fn segments(file: &[u8]) -> (Vec<Segment>, usize) {
         found.push(segment);
     }
     (found, end)
+}
+
+/// The entries of a segment that is in no file yet.
+pub(crate) fn alone(segment: &[u8]) -> Vec<Entry<'_>> {
+    Segment::parse(segment, 0).iter().flat_map(|parsed| parsed.entries(segment)).filter_map(Result::ok).collect()
 }

@@ -1,5 +1,6 @@
 //! Adding to an archive: one writer at a time, behind what is there, the head of the new segment last.
 
+use std::collections::HashSet;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
@@ -13,12 +14,13 @@ use rustix::process::{getrlimit, Resource};
 
 use crate::archive::{header, open_checked, Archive, Found};
 use crate::batch::Batch;
-use crate::build::{self, Raw};
+use crate::build::Draft;
 use crate::error::Error;
 use crate::map::Mapped;
 use crate::place::Root;
 use crate::records::SegmentHead;
 use crate::rewrite;
+use crate::segment;
 use crate::MOST_SEGMENTS;
 
 /// How long another writer is waited for. A process that is about to end has no more time.
@@ -44,57 +46,63 @@ pub struct Appended {
 /// other writers. Whatever goes wrong, the archive holds what it held before.
 pub fn append(path: &Path, root: &Path, batch: Batch, bound: u64) -> Result<Appended, Error> {
     let own = &Root::new(root);
-    let raws = batch.finish(own);
+    let mut draft = batch.finish(own);
     let locked = Locked::create(path)?;
     let Some(archive) = locked.archive(root)? else {
-        return replace(&locked, own, None, raws, bound);
+        return replace(&locked, own, None, draft, bound);
     };
-    let raws: Vec<Raw<'_>> = raws.into_iter().filter(|raw| !archive.holds(raw)).collect();
-    let size = archive.size();
-    if raws.is_empty() && archive.is_whole() && size <= bound {
+    draft.entries.retain(|raw| !archive.holds(raw));
+    let (entries, size) = (draft.entries.len(), archive.size());
+    if !archive.is_whole() || size > bound {
+        return replace(&locked, own, Some(&archive), draft, bound);
+    }
+    if entries == 0 {
         return Ok(Appended { entries: 0, is_new_file: false, size });
     }
-    let added: u64 = raws.iter().map(Raw::size).sum();
-    if !archive.is_whole() || size + added + SegmentHead::SIZE as u64 > bound {
-        return replace(&locked, own, Some(&archive), raws, bound);
-    }
-    if archive.segments() >= MOST_SEGMENTS || is_mostly_superseded(&archive, &raws, added) {
-        match replace(&locked, own, Some(&archive), raws.clone(), bound) {
+    let superseding: HashSet<Vec<u8>> = draft.entries.iter().map(|raw| raw.key.to_vec()).collect();
+    let too_large = || Error::io("write", path)(io::ErrorKind::FileTooLarge.into());
+    let segment = draft.segment(seconds()).ok_or_else(too_large)?;
+    let new_size = size + segment.len() as u64;
+    let is_too_large = new_size > bound;
+    if is_too_large
+        || archive.segments() >= MOST_SEGMENTS
+        || is_mostly_superseded(&archive, &superseding, segment.len())
+    {
+        let mut draft = Draft::default();
+        segment::alone(&segment).iter().for_each(|entry| draft.copy(entry));
+        match replace(&locked, own, Some(&archive), draft, bound) {
             // A directory that takes no new files; the old one may still grow.
-            Err(Error::Io { .. }) => {}
+            Err(Error::Io { .. }) if !is_too_large => {}
             done => return done,
         }
     }
-    let too_large = || Error::io("write", path)(io::ErrorKind::FileTooLarge.into());
-    let segment = build::segment(&raws, seconds()).ok_or_else(too_large)?;
-    check_limit(path, size + segment.len() as u64)?;
+    check_limit(path, new_size)?;
     let written = write_behind(&locked.file, size, &segment);
     if let Err(error) = written {
         // Nobody has looked at what lies behind the last segment.
         let _ = locked.file.set_len(size);
         return Err(Error::io("write", path)(error));
     }
-    Ok(Appended { entries: raws.len(), is_new_file: false, size: size + segment.len() as u64 })
+    Ok(Appended { entries, is_new_file: false, size: new_size })
 }
 
 fn replace(
     locked: &Locked<'_>,
     root: &Root,
     archive: Option<&Archive>,
-    raws: Vec<Raw<'_>>,
+    new: Draft<'_>,
     bound: u64,
 ) -> Result<Appended, Error> {
-    let (entries, live) = (raws.len(), archive.map(Archive::live).unwrap_or_default());
-    let done = rewrite::replace(locked, Some(root), live, raws, bound)?;
+    let (entries, live) = (new.entries.len(), archive.map(Archive::live).unwrap_or_default());
+    let done = rewrite::replace(locked, Some(root), live, new, bound)?;
     Ok(Appended { entries, is_new_file: true, size: done.size })
 }
 
-/// Whether a third of the file is of no use any more.
-fn is_mostly_superseded(archive: &Archive, raws: &[Raw<'_>], added: u64) -> bool {
-    let new: std::collections::HashSet<&[u8]> = raws.iter().map(|raw| &*raw.key).collect();
-    let live = archive.live().into_iter().filter(|entry| !new.contains(entry.key_bytes()));
-    let used = added + live.map(|entry| entry.size() as u64 + 32).sum::<u64>();
-    used * 3 < (archive.size() - crate::FIRST_SEGMENT + added) * 2
+/// Whether a third of the file would be of no use any more.
+fn is_mostly_superseded(archive: &Archive, superseding: &HashSet<Vec<u8>>, added: usize) -> bool {
+    let live = archive.live().into_iter().filter(|entry| !superseding.contains(entry.key_bytes()));
+    let used = live.map(|entry| entry.size()).sum::<usize>() + added;
+    used as u64 * 3 < (archive.size() - crate::FIRST_SEGMENT + added as u64) * 2
 }
 
 fn write_behind(file: &File, end: u64, segment: &[u8]) -> io::Result<()> {

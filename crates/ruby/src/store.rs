@@ -43,7 +43,7 @@ pub struct Store {
     root: PathBuf,
     settings: Settings,
     batch: Batch,
-    decoder: Decoder,
+    decoder: Decoder<'static>,
     /// Each context that was asked for, with its look-ups by kind.
     scopes: Vec<(Context, Kind, Scope)>,
     process: u32,

@@ -53,6 +53,9 @@ fn every_record_has_its_table() {
         row::<EntryHead>(),
         row::<Input>(),
         row::<DirectoryHead>(),
+        row::<Packed>(),
+        row::<BlockHead>(),
+        row::<Run>(),
     ];
     assert_eq!(RECORDS.matches("record! {").count(), records.len());
     let mut documented: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -99,6 +102,7 @@ fn every_constant_has_its_value() {
         ("ALIGNMENT", ALIGNMENT),
         ("MOST_SEGMENTS", MOST_SEGMENTS as u64),
         ("MOST_PAYLOAD", MOST_PAYLOAD),
+        ("MOST_BLOCK", MOST_BLOCK),
         ("DEFAULT_BOUND", DEFAULT_BOUND),
         ("SETTLING", SETTLING as u64),
     ];
