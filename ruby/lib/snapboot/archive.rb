@@ -33,6 +33,8 @@ module Snapboot
         @back = open_back
         return false unless @back
 
+        require_relative "archive/gems/install"
+        Gems.install
         at_exit { finish }
         true
       rescue StandardError, LoadError => e

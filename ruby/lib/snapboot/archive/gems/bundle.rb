@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    module Gems
+      # `require "bundler/setup"` from the archive: which gems a bundle resolves to, and what Bundler.require goes
+      # through. What the real set-up then does with them (load path, environment, Gem.loaded_specs, Kernel#gem) is
+      # done by Bundler itself. Bundler.definition and what belongs to it are built by Bundler when somebody asks.
+      module Bundle
+        autoload :Facts, "#{__dir__}/bundle/facts"
+        autoload :Front, "#{__dir__}/bundle/front"
+        autoload :Record, "#{__dir__}/bundle/record"
+        autoload :Specifications, "#{__dir__}/bundle/specifications"
+
+        # Whose inside is known. Others set up ordinarily.
+        VERSIONS = /\A2\.3\./
+
+        # Prepended to the singleton class of Gem. bundler.rb asks for the platform before it defines anything else,
+        # which is the moment to get in front of Bundler.setup: nothing here has to load Bundler, or to look at
+        # every require.
+        module Arrival
+          def win_platform?
+            Bundle.attach if defined?(::Bundler::EnvironmentPreserver)
+            super
+          end
+        end
+
+        class << self
+          # The record that this process was set up from, or nil.
+          attr_accessor :record
+
+          # Returns nil, or why it cannot be switched on.
+          def install
+            return "this Ruby has no syntax tree" unless Gems.known_sources?
+            return "unknown RubyGems #{Gem::VERSION}" unless Gem.respond_to?(:win_platform?)
+
+            Gem.singleton_class.prepend(Arrival)
+            nil
+          end
+
+          # Gets in front of Bundler, which is being loaded.
+          def attach
+            Arrival.send(:remove_method, :win_platform?)
+            version = ::Bundler::VERSION
+            return Archive.log("no bundles from the archive: unknown Bundler #{version}") unless VERSIONS.match?(version)
+
+            ::Bundler.singleton_class.prepend(Front)
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,162 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    module Gems
+      module Bundle
+        # What a bundle resolved to: its specifications in the order in which Bundler activates them, and the
+        # dependencies of the Gemfile.
+        class Record
+          class << self
+            # The record of this bundle in these circumstances, or nil.
+            def recall
+              ::Bundler.configure
+              payload = Archive.fetch(:memo, ::Bundler.default_gemfile.to_s, context: context) or return
+              new(*Marshal.load(payload)) # rubocop:disable Security/MarshalLoad
+            rescue StandardError, ScriptError
+              nil
+            end
+
+            # Returns what the block, Bundler's own set-up, returns; and stores the record of it, if it is known what
+            # it depends on.
+            def remember
+              facts = Facts.new
+              described = context if facts.known?
+              runtime = yield
+              facts.store(described) if described
+              runtime
+            end
+
+            private
+
+            # What a set-up depends on and is known without reading anything.
+            def context
+              bundler = ::Bundler.method(:setup).super_method.source_location.first
+              Gems.context("bundle", ::Bundler::VERSION, bundler, ::Bundler.default_gemfile, Gem.path, Gem.default_dir,
+                           Gem.default_specifications_dir, Gem.platforms, activated, settings)
+            end
+
+            def activated
+              Gem.loaded_specs.map { |name, specification| [name, specification.version.to_s, specification.loaded_from] }
+            end
+
+            # All settings but those that name hosts: they hold passwords, and no set-up depends on them.
+            def settings
+              type = ::Bundler::Settings
+              names = [type::BOOL_KEYS, type::NUMBER_KEYS, type::ARRAY_KEYS, type::STRING_KEYS].flatten
+              known = names.to_h { |name| ["BUNDLE_#{name.upcase.gsub(".", "__").gsub("-", "___")}", true] }
+              %i[@temporary @local_config @env_config @global_config].map do |level|
+                ::Bundler.settings.instance_variable_get(level).select { |key, _| known[key] }
+              end
+            end
+          end
+
+          # The Silence that bundler/setup was given, or nil.
+          attr_accessor :silence
+
+          def initialize(specifications, dependencies)
+            @resolved = specifications.to_h { |name, *row| [name, specification(name, *row)] }
+            @marshalled = dependencies
+            @set = ::Bundler::SpecSet.new(@resolved.values)
+            @set.instance_variable_set(:@sorted, @resolved.values)
+            @set.extend(Specifications)
+            @pending = true
+          end
+
+          # Whether Bundler has not built the definition yet (and would complete that specification by it).
+          def pending?(specification = nil)
+            @pending && (specification.nil? || @resolved[specification.name].equal?(specification))
+          end
+
+          # As Bundler.setup, with the specifications of the record. Raises what Bundler raises.
+          def set_up
+            ::Bundler.ui unless @silence
+            ::Bundler::SharedHelpers.print_major_deprecations!
+            ::Bundler::StubSpecification.prepend(Specification)
+            ::Bundler.rubygems.extend(Specifications::DefaultGems)
+            runtime = ::Bundler::Runtime.new(::Bundler.root, Resolved.new(@set))
+            runtime.setup
+            runtime.instance_variable_set(:@definition, Definition.new(self))
+            ::Bundler.instance_variable_set(:@load, runtime)
+            ::Bundler.instance_variable_set(:@setup, runtime)
+          end
+
+          # The dependencies of the Gemfile.
+          def dependencies
+            @dependencies ||= ::Bundler::Dependency && Marshal.load(@marshalled) # rubocop:disable Security/MarshalLoad
+          end
+
+          # Returns Bundler's user interface, which the block makes later than Bundler does. It takes RubyGems' user
+          # interface with it, which bundler/setup gives back when it is done.
+          def interface
+            return yield unless @silence
+
+            interaction = Gem::DefaultUserInteraction
+            known = interaction.instance_variable_get(:@ui)
+            @silence.extend_to(yield)
+          ensure
+            interaction&.instance_variable_set(:@ui, known)
+          end
+
+          # Has Bundler build the definition, which completes the specifications.
+          def complete
+            ::Bundler.definition
+            nil
+          end
+
+          # Returns the definition that the block, Bundler.definition, builds. As after a set-up its specifications
+          # are those that are in use, with the default gems among them.
+          def build
+            @pending = false
+            definition = with_installed { yield.tap(&:specs) }
+            definition.specs.first
+            ::Bundler.rubygems.add_default_gems_to(definition.specs)
+            built = definition
+          ensure
+            @pending = true unless built
+          end
+
+          private
+
+          def specification(name, kind, gemspec = nil, base = nil, gems = nil, line = nil, extensions = nil)
+            return bundler(name) if kind == :activated
+
+            stub = Gem::StubSpecification.new(gemspec, base, gems, kind == :default)
+            ::Bundler::StubSpecification.from_stub(Stubs.fill(stub, line, extensions))
+          end
+
+          # Bundler itself, a part of every bundle.
+          def bundler(name)
+            Gem.loaded_specs.fetch(name).tap { |bundler| bundler.source = ::Bundler::Source::Metadata.new }
+          end
+
+          # RubyGems shows only the bundle after the set-up, and is reminded of it whenever it forgets: all that is
+          # installed again, for the block.
+          def with_installed
+            known = %i[@@all @@stubs @@stubs_by_name].to_h { |name| [name, Gem::Specification.class_variable_get(name)] }
+            hooks = Gem.post_reset_hooks.dup
+            show_installed
+            Gem.post_reset_hooks.replace([method(:show_installed)])
+            yield
+          ensure
+            Gem.post_reset_hooks.replace(hooks) if hooks
+            known&.each { |name, value| Gem::Specification.class_variable_set(name, value) } # rubocop:disable Style/ClassVars
+          end
+
+          def show_installed
+            Gem::Specification.class_variable_set(:@@stubs, installed) # rubocop:disable Style/ClassVars
+            by_name = installed.select { |stub| Gem::Platform.match_spec?(stub) }.group_by(&:name)
+            Gem::Specification.class_variable_set(:@@stubs_by_name, by_name) # rubocop:disable Style/ClassVars
+          end
+
+          def installed
+            @installed ||= begin
+              ours = @resolved.each_value.to_h { |specification| [specification.loaded_from, specification] }
+              Gem::Specification.stubs_for_pattern("*.gemspec", false).map { |stub| ours[stub.loaded_from] || stub }
+            end
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    module Gems
+      # Installed gemspecs without parsing them: what RubyGems evaluates is the compiled code of a gemspec, from the
+      # archive. Only of gemspecs in RubyGems' own directories, and only if nothing can have an influence on them
+      # but their text. Prepended to the singleton class of Gem::Specification.
+      module Gemspecs
+        DIRECTORY = %r{/specifications(?:/default)?/[^/]+\.gemspec\z}
+
+        # As Gem::Specification.load: file is a path; returns the specification, or nil after a warning.
+        def load(file)
+          return super unless file.is_a?(String) && DIRECTORY.match?(file)
+
+          Gemspecs.cached(file) || Gemspecs.recall(file) || Gemspecs.remember(file) || super
+        end
+
+        class << self
+          # Returns nil, or why it cannot be switched on: RubyGems has to keep specifications as it does since 3.2.
+          def install
+            return "this Ruby has no syntax tree" unless Gems.known_sources?
+
+            @cache, @mutex = load_cache
+            return "unknown RubyGems #{Gem::VERSION}" unless @cache.is_a?(Hash) && @mutex.respond_to?(:synchronize)
+
+            @context = Gems.context("gemspec", RubyVM::InstructionSequence.compile_option)
+            Gem::Specification.singleton_class.prepend(self)
+            nil
+          end
+
+          # The specification that RubyGems has loaded already, or nil.
+          def cached(file)
+            @mutex.synchronize { @cache[file] }
+          end
+
+          # The specification that the code in the archive gives, or nil.
+          def recall(file)
+            code = Archive.fetch(:memo, file, context: @context)
+            specification(file, RubyVM::InstructionSequence.load_from_binary(code)) if code
+          rescue StandardError, ScriptError
+            nil
+          end
+
+          # The specification that the text of the gemspec gives, whose code is stored; nil if it is not known what
+          # it depends on.
+          def remember(file)
+            identity = Archive.identity(file) or return
+            source = File.read(file, encoding: Encoding::UTF_8)
+            return unless KnownSource.variables(source,
+                                                KnownSource::GEMSPEC) && KnownSource.variables(source,
+                                                                                               KnownSource::GEMSPEC).empty?
+
+            code = RubyVM::InstructionSequence.compile(source, file, file)
+            specification = specification(file, code) or return
+            Archive.store(:memo, file, [[:file, file, identity]], code.to_binary, context: @context)
+            specification
+          rescue StandardError, ScriptError
+            nil
+          end
+
+          private
+
+          def specification(file, code)
+            specification = code.eval
+            return unless specification.instance_of?(Gem::Specification)
+
+            specification.loaded_from = File.expand_path(file)
+            @mutex.synchronize { @cache[file] ||= specification }
+          end
+
+          # Instance variables since RubyGems 3.3, constants before.
+          def load_cache
+            specification = Gem::Specification
+            variables = %i[@load_cache @load_cache_mutex].map { |name| specification.instance_variable_get(name) }
+            return variables if variables.all?
+
+            %i[LOAD_CACHE LOAD_CACHE_MUTEX].map { |name| specification.const_get(name) }
+          rescue NameError
+            []
+          end
+        end
+      end
+    end
+  end
+end

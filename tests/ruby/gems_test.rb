@@ -1,0 +1,202 @@
+# frozen_string_literal: true
+
+require_relative "support/bundles"
+
+# RubyGems and Bundler from the boot archive: a process is as it would be without, in the start that fills the archive,
+# in those that use it, and after every kind of change.
+class GemsTest < Minitest::Test
+  GEMFILE = <<~GEMFILE
+    source "https://rubygems.org"
+    gem "one", "~> 1.0"
+    gem "two", require: ["two", "two"]
+    gem "dashed-name"
+    gem "unrequired", require: false
+    group :test do
+      gem "three"
+    end
+  GEMFILE
+
+  def setup
+    @bundle = Bundle.new
+    @bundle.install("one", dependencies: { "two" => ">= 0" })
+    %w[two three four unrequired outside].each { |name| @bundle.install(name) }
+    @bundle.install("dashed-name", library: "dashed/name")
+    @bundle.write("app/Gemfile", GEMFILE)
+    @bundle.lock
+  end
+
+  def teardown
+    @bundle.remove
+  end
+
+  def test_a_set_up_is_the_same_with_the_archive_as_without
+    plain = @bundle.plain(arguments: ["definition"])
+    assert_predicate(plain.last, :success?, plain.first)
+    3.times { |start| same(plain, @bundle.archived(arguments: ["definition"]), "start #{start}") }
+  end
+
+  def test_a_second_set_up_does_not_build_the_definition
+    assert_includes(@bundle.archived(arguments: ["kept"]).first, "definition built")
+    assert_kept
+  end
+
+  {
+    "a gemfile" => ->(bundle) { bundle.write("app/Gemfile", GEMFILE.sub(/^group.*/m, "gem 'four'\n")) },
+    "a group of the gemfile" => ->(bundle) { bundle.write("app/Gemfile", GEMFILE.sub("group :test", "group :other")) },
+    "what is required" => ->(bundle) { bundle.write("app/Gemfile", GEMFILE.sub("require: false", "require: 'unrequired'")) },
+    "a gemfile that cannot be met" => ->(bundle) { bundle.write("app/Gemfile", "#{GEMFILE}gem 'missing'\n") },
+    "a gemfile that raises" => ->(bundle) { bundle.write("app/Gemfile", "#{GEMFILE}gem 'one', raise('no')\n") },
+    "a gemfile that is gone" => ->(bundle) { FileUtils.rm("#{bundle.root}/app/Gemfile") },
+    "another gemfile name" => ->(bundle) { bundle.write("app/gems.rb", "source 'https://rubygems.org'\ngem 'four'\n") },
+    "the Ruby version" => ->(bundle) { bundle.write("app/Gemfile", "#{GEMFILE}ruby '1.9.3'\n") },
+    "a lockfile" => lambda do |bundle|
+      lock = "#{bundle.root}/app/Gemfile.lock"
+      bundle.write("app/Gemfile.lock", File.read(lock).gsub("three (1.0)", "three (0.9)"))
+    end,
+    "a lockfile that is broken" => ->(bundle) { bundle.write("app/Gemfile.lock", "<<<<<<< HEAD\n") },
+    "a lockfile that is gone" => ->(bundle) { FileUtils.rm("#{bundle.root}/app/Gemfile.lock") },
+    "a new version and lockfile" => lambda do |bundle|
+      bundle.install("one", "1.5")
+      FileUtils.rm("#{bundle.root}/app/Gemfile.lock")
+    end,
+    "a new version" => ->(bundle) { bundle.install("one", "1.5") },
+    "a gem that is gone" => ->(bundle) { FileUtils.rm("#{bundle.root}/gems/specifications/three-1.0.gemspec") },
+    "a gemspec" => lambda do |bundle|
+      path = "#{bundle.root}/gems/specifications/one-1.0.gemspec"
+      bundle.write("gems/specifications/one-1.0.gemspec", File.read(path).gsub("lib", "other"))
+    end,
+    "details of a gemspec" => lambda do |bundle|
+      path = "#{bundle.root}/gems/specifications/one-1.0.gemspec"
+      bundle.write("gems/specifications/one-1.0.gemspec", File.read(path).gsub("a gem", "A GEM"))
+    end,
+    "a gemspec that is broken" => ->(bundle) { bundle.write("gems/specifications/one-1.0.gemspec", "nonsense") },
+    "a native part" => ->(bundle) { bundle.install("three", extensions: ["ext/three/extconf.rb"]) },
+    "the configuration" => ->(bundle) { bundle.write("app/.bundle/config", "---\nBUNDLE_WITHOUT: \"test\"\n") },
+    "the user's configuration" => ->(bundle) { bundle.write("home/.bundle/config", "---\nBUNDLE_WITHOUT: \"test\"\n") },
+    "a path in the configuration" => ->(bundle) { bundle.write("app/.bundle/config", "---\nBUNDLE_PATH: \"vendor\"\n") }
+  }.each do |what, change|
+    define_method("test_never_stale_after_a_change_of_#{what.tr(" '", "__")}") do
+      2.times { @bundle.archived }
+      assert_kept
+      instance_exec(@bundle, &change)
+      same_twice(arguments: ["definition"])
+    end
+  end
+
+  {
+    "BUNDLE_WITHOUT" => { "BUNDLE_WITHOUT" => "test" },
+    "BUNDLE_FROZEN" => { "BUNDLE_FROZEN" => "true" },
+    "BUNDLE_GEMFILE" => { "BUNDLE_GEMFILE" => "Gemfile" },
+    "BUNDLE_PATH" => { "BUNDLE_PATH" => "vendor" },
+    "GEM_PATH" => { "GEM_PATH" => "/nowhere", "GEM_HOME" => "/nowhere" },
+    "RUBYLIB" => { "RUBYLIB" => "/somewhere" },
+    "RUBYOPT" => { "RUBYOPT" => "-W1" },
+    "MANPATH" => { "MANPATH" => "/man" },
+    "a variable that the gemfile reads" => { "FOUR" => "yes" },
+    "a variable that a further gemfile reads" => { "FIVE" => "yes" }
+  }.each do |what, environment|
+    define_method("test_never_stale_with_another_#{what.tr(" ", "_")}") do
+      @bundle.write("app/more", "gem 'outside' if ENV.fetch('FIVE', 'no') == 'yes'\n")
+      @bundle.write("app/Gemfile", "#{GEMFILE}gem 'four' if ENV['FOUR'] == 'yes'\neval_gemfile 'more'\n")
+      File.utime(0, 0, "#{@bundle.root}/app/more")
+      @bundle.lock
+      sleep(1.1)
+      2.times { @bundle.archived }
+      assert_kept
+      same_twice(environment, arguments: ["definition"])
+    end
+  end
+
+  {
+    "a file" => "gem 'four' if File.exist?(File.join(__dir__, 'flag'))\n",
+    "a command" => "gem 'four' if `ls`.include?('flag')\n",
+    "a method" => "def four? = Dir.children(__dir__).include?('flag')\ngem 'four' if four?\n",
+    "a library" => "require_relative 'lib'\ngem 'four' if four?\n"
+  }.each do |what, code|
+    define_method("test_a_gemfile_that_depends_on_#{what.tr(" ", "_")}_is_evaluated") do
+      @bundle.write("app/lib.rb", "def four? = File.exist?(File.join(__dir__, 'flag'))\n")
+      @bundle.write("app/Gemfile", GEMFILE + code)
+      @bundle.lock
+      2.times { @bundle.archived }
+      @bundle.write("app/flag", "")
+      assert_includes(same_twice, "four-1.0")
+    end
+  end
+
+  def test_a_gem_in_a_directory_is_evaluated
+    @bundle.write("local/lib/local.rb", "LOADED << 'local'\n")
+    @bundle.write("local/local.gemspec", <<~RUBY)
+      Gem::Specification.new("local", File.read(File.join(__dir__, "VERSION"))) { |spec| spec.authors = ["me"]; spec.summary = "s" }
+    RUBY
+    @bundle.write("local/VERSION", "1.0")
+    @bundle.write("app/Gemfile", "#{GEMFILE}gem 'local', path: '../local'\n")
+    @bundle.lock
+    2.times { same(@bundle.plain(arguments: ["definition"]), @bundle.archived(arguments: ["definition"]), "1.0") }
+    @bundle.write("local/VERSION", "1.1")
+    assert_includes(same_twice, "local-1.1")
+  end
+
+  def test_programs_without_a_bundle_activate_the_same_gems
+    FileUtils.rm(Dir["#{@bundle.root}/app/Gemfile*"])
+    @bundle.write("app/main.rb", <<~'RUBY')
+      gem "one"
+      require "two"
+      require "dashed/name"
+      p LOADED, Gem.loaded_specs.transform_values(&:full_name), $LOAD_PATH, Gem::Specification.map(&:full_name)
+      p Gem::Specification.map { |spec| spec.instance_variables.map { |name| [name, spec.instance_variable_get(name).inspect] } }
+      p Gem::Specification.map { |spec| spec.instance_variables.select { |name| spec.instance_variable_get(name).frozen? } }
+      begin
+        gem "missing"
+      rescue LoadError => e
+        p e.class, e.message
+      end
+    RUBY
+    main = "#{@bundle.root}/app/main.rb"
+    2.times { same(@bundle.plain(probe: main), @bundle.archived(probe: main), "unchanged") }
+    @bundle.install("one", "1.5", dependencies: { "four" => ">= 0" })
+    2.times { same(@bundle.plain(probe: main), @bundle.archived(probe: main), "a new version") }
+    FileUtils.rm("#{@bundle.root}/gems/specifications/one-1.5.gemspec")
+    2.times { same(@bundle.plain(probe: main), @bundle.archived(probe: main), "a version is gone") }
+  end
+
+  def test_a_gemspec_with_code_is_evaluated
+    @bundle.write("gems/specifications/four-1.0.gemspec", <<~RUBY)
+      # -*- encoding: utf-8 -*-
+      # stub: four 1.0 ruby lib
+
+      Gem::Specification.new { |s| s.name = "four"; s.version = "1.0"; s.summary = ENV["SUMMARY"].to_s }
+    RUBY
+    @bundle.write("app/main.rb", "p Gem::Specification.find_by_name('four').summary\n")
+    main = "#{@bundle.root}/app/main.rb"
+    %w[a b].each do |summary|
+      assert_includes(@bundle.archived({ "SUMMARY" => summary }, probe: main).first, summary.inspect)
+    end
+  end
+
+  private
+
+  def assert_kept
+    assert_includes(@bundle.archived(arguments: ["kept"]).first, "definition left")
+  end
+
+  # Compares two starts with the archive, the one after a change and the next, with one without. Returns what that one shows.
+  # A set-up may write the lockfile: it is put back each time.
+  def same_twice(environment = {}, arguments: [])
+    locks = %w[Gemfile.lock gems.locked].map { |name| "#{@bundle.root}/app/#{name}" }
+    texts = locks.map { |lock| File.read(lock) if File.exist?(lock) }
+    plain = @bundle.plain(environment, arguments: arguments)
+    %w[first second].each do |start|
+      locks.zip(texts) { |lock, text| text ? File.write(lock, text) : FileUtils.rm_f(lock) }
+      sleep(0.03)
+      same(plain, @bundle.archived(environment, arguments: arguments), "#{start} start")
+    end
+    plain.first
+  end
+
+  def same(plain, archived, message)
+    expected, shown = [plain, archived].map { |output, _| output.gsub(/0x\h{16}/, "0xADDRESS").lines }
+    differences = (expected - shown).map { |line| "without: #{line}" } + (shown - expected).map { |line| "with:    #{line}" }
+    assert_empty(differences, "#{message}\n#{differences.join}")
+    assert_equal(plain.last.exitstatus, archived.last.exitstatus, message)
+  end
+end
