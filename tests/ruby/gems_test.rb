@@ -5,6 +5,8 @@ require_relative "support/bundles"
 # RubyGems and Bundler from the boot archive: a process is as it would be without, in the start that fills the archive,
 # in those that use it, and after every kind of change.
 class GemsTest < Minitest::Test
+  parallelize_me!
+
   GEMFILE = <<~GEMFILE
     source "https://rubygems.org"
     gem "one", "~> 1.0"
@@ -157,6 +159,29 @@ class GemsTest < Minitest::Test
     2.times { same(@bundle.plain(probe: main), @bundle.archived(probe: main), "a new version") }
     FileUtils.rm("#{@bundle.root}/gems/specifications/one-1.5.gemspec")
     2.times { same(@bundle.plain(probe: main), @bundle.archived(probe: main), "a version is gone") }
+  end
+
+  def test_features_of_gems_are_found_where_they_are
+    FileUtils.rm(Dir["#{@bundle.root}/app/Gemfile*"])
+    @bundle.install("native", extensions: ["ext/native/extconf.rb"])
+    @bundle.write("app/main.rb", <<~'RUBY')
+      %w[late late/er native dashed/name ../four /four dashed two].each do |feature|
+        require feature
+        p [feature, $LOADED_FEATURES.last, Gem.loaded_specs.keys]
+      rescue LoadError => e
+        p [feature, e.message, e.path]
+      end
+    RUBY
+    main = "#{@bundle.root}/app/main.rb"
+    2.times { same(@bundle.plain(probe: main), @bundle.archived(probe: main), "unchanged") }
+    @bundle.write("gems/gems/four-1.0/lib/late.rb", "")
+    2.times { same(@bundle.plain(probe: main), @bundle.archived(probe: main), "a new file") }
+    @bundle.write("gems/gems/three-1.0/lib/late/er.rb", "")
+    2.times { same(@bundle.plain(probe: main), @bundle.archived(probe: main), "a new directory") }
+    @bundle.install("other", library: "late")
+    2.times { same(@bundle.plain(probe: main), @bundle.archived(probe: main), "a new gem") }
+    FileUtils.rm("#{@bundle.root}/gems/gems/four-1.0/lib/late.rb")
+    2.times { same(@bundle.plain(probe: main), @bundle.archived(probe: main), "a file is gone") }
   end
 
   def test_a_gemspec_with_code_is_evaluated

@@ -13,7 +13,7 @@ module Snapboot
         def load(file)
           return super unless file.is_a?(String) && DIRECTORY.match?(file)
 
-          Gemspecs.cached(file) || Gemspecs.recall(file) || Gemspecs.remember(file) || super
+          Gemspecs.cached(file) || Gemspecs.known(file) || super
         end
 
         class << self
@@ -34,32 +34,32 @@ module Snapboot
             @mutex.synchronize { @cache[file] }
           end
 
-          # The specification that the code in the archive gives, or nil.
-          def recall(file)
-            code = Archive.fetch(:memo, file, context: @context)
-            specification(file, RubyVM::InstructionSequence.load_from_binary(code)) if code
-          rescue StandardError, ScriptError
-            nil
-          end
-
-          # The specification that the text of the gemspec gives, whose code is stored; nil if it is not known what
-          # it depends on.
-          def remember(file)
-            identity = Archive.identity(file) or return
-            source = File.read(file, encoding: Encoding::UTF_8)
-            return unless KnownSource.variables(source,
-                                                KnownSource::GEMSPEC) && KnownSource.variables(source,
-                                                                                               KnownSource::GEMSPEC).empty?
-
-            code = RubyVM::InstructionSequence.compile(source, file, file)
-            specification = specification(file, code) or return
-            Archive.store(:memo, file, [[:file, file, identity]], code.to_binary, context: @context)
-            specification
+          # The specification that the code in the archive gives, or else the text of the gemspec, whose code is then
+          # stored; nil if it is not known what it depends on.
+          def known(file)
+            code = Archive.fetch(:memo, file, context: @context) or return remember(file)
+            specification(file, RubyVM::InstructionSequence.load_from_binary(code)) unless code.empty?
           rescue StandardError, ScriptError
             nil
           end
 
           private
+
+          def remember(file)
+            identity = Archive.identity(file) or return
+            source = File.read(file, encoding: Encoding::UTF_8)
+            return store(file, identity, "") unless KnownSource.variables(source, KnownSource::GEMSPEC) == []
+
+            code = RubyVM::InstructionSequence.compile(source, file, file)
+            specification = specification(file, code) or return
+            store(file, identity, code.to_binary)
+            specification
+          end
+
+          # Nothing is the code of a gemspec that RubyGems has to evaluate itself.
+          def store(file, identity, code)
+            Archive.store(:memo, file, [[:file, file, identity]], code, context: @context)
+          end
 
           def specification(file, code)
             specification = code.eval

@@ -8,6 +8,7 @@ module Snapboot
       autoload :Bundle, "#{__dir__}/bundle"
       autoload :Gemspecs, "#{__dir__}/gemspecs"
       autoload :KnownSource, "#{__dir__}/known_source"
+      autoload :Libraries, "#{__dir__}/libraries"
       autoload :Stubs, "#{__dir__}/stubs"
 
       class << self
@@ -17,7 +18,8 @@ module Snapboot
           return if @installed || !Archive.enabled? || !defined?(Gem::Specification) || RUBY_ENGINE != "ruby"
 
           @installed = true
-          { "gemspecs" => Gemspecs, "lists of gems" => Stubs, "bundles" => Bundle }.each do |what, part|
+          parts = { "gemspecs" => Gemspecs, "lists of gems" => Stubs, "names of features" => Libraries, "bundles" => Bundle }
+          parts.each do |what, part|
             reason = part.install
             Archive.log("no #{what} from the archive: #{reason}") if reason
           end

@@ -7,7 +7,7 @@ module Snapboot
       # of the archive. Prepended to the singleton class of whichever class of RubyGems lists a directory's gemspecs.
       module Stubs
         ANY = "*.gemspec"
-        # What a file name and a glob pattern mean alike.
+        # A name's beginning in which no character means more to a glob than itself.
         PATTERN = /\A[\w.+-]*\*\.gemspec\z/
 
         # As RubyGems: yields the path of each gemspec in dir whose name matches, and returns the valid stubs among
@@ -61,8 +61,9 @@ module Snapboot
           # Valid stubs for the lines whose gemspec matches; the block makes a stub of a path.
           def stubs(dir, pattern, lines)
             root = File.expand_path(dir)
+            beginning = pattern.delete_suffix(ANY)
             lines.filter_map do |name, line, extensions|
-              next unless pattern == ANY || File.fnmatch?(pattern, name)
+              next unless name.start_with?(beginning)
 
               stub = yield "#{root}/#{name}"
               fill(stub, line, extensions) if line
