@@ -20,6 +20,8 @@ from .rubies import KINDS, SETUP, archive_options, environment
 
 TABLE = pathlib.Path(__file__).parent / "require"
 PRELUDE = (TABLE / "prelude.rb").read_text()
+# Where CRuby says that a file requires itself: in RubyGems, if that is in between, and else in the file.
+CIRCLE = r"^\S*:? warning: \S*:? (?=warning: loading in progress)"
 SETTLED_SECONDS = 0.05  # what has only just changed is not stored
 
 
@@ -72,7 +74,8 @@ def shell(script, directory):
 def shown(result, directory):
     """What a boot printed and how it ended: without its directory, addresses, and the runtime's own lines of a backtrace."""
     text = str(result).replace(str(directory), "DIR")
-    for pattern in (r"0x[0-9a-f]+", r"^\tfrom <internal:.*\n", r"<internal:[^>]*>\S*"):
+    patterns = (r"0x[0-9a-f]+", r"^\tfrom (<internal:.*|\S+:in +[`']require')\n", r"<internal:[^>]*>\S*", CIRCLE)
+    for pattern in patterns:
         text = re.sub(pattern, "", text, flags=re.MULTILINE)
     return text
 

@@ -1,16 +1,30 @@
 //! The native part of the gem `snapboot`, for CRuby 3.0 and later: the boot archive under `require`.
 #![deny(unsafe_code)]
 
+mod autoloads;
+mod boot;
 mod cell;
+mod code;
+mod directories;
+mod events;
+mod features;
+mod load_path;
+mod loading;
 mod methods;
+mod names;
+mod require;
 mod ruby;
 mod store;
 
+use boot::Boot;
 use cell::Locked;
 use store::Store;
 
 /// The archive of this process.
 static STORE: Locked<Store> = Locked::empty();
+
+/// What this process knows besides it.
+static BOOT: Locked<Boot> = Locked::empty();
 
 /// Called by Ruby when the library is loaded.
 #[allow(unsafe_code)]

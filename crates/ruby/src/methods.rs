@@ -7,7 +7,7 @@ use archive::{Identity, Kind, NewInput};
 
 use crate::ruby::{self, method::Function, Value};
 use crate::store::{self, Event, Store};
-use crate::STORE;
+use crate::{events, require, STORE};
 
 /// Defines the methods.
 pub fn define() {
@@ -21,6 +21,9 @@ pub fn define() {
     Function::None(counters).define_singleton(native, c"counters");
     Function::None(place).define_singleton(native, c"place");
     Function::None(root).define_singleton(native, c"root");
+    Function::None(switch_on).define_singleton(native, c"switch_on");
+    Function::None(tell_look_ups).define_singleton(native, c"tell_look_ups");
+    Function::One(await_file).define_singleton(native, c"await_file");
 }
 
 /// open(script or nil) -> nil, or a String that says why there is no archive.
@@ -119,6 +122,23 @@ extern "C-unwind" fn root(_: Value) -> Value {
     use std::os::unix::ffi::OsStrExt;
     let path = STORE.with(|store| ruby::text(store.root().as_os_str().as_bytes()));
     path.unwrap_or_else(ruby::nil)
+}
+
+/// switch_on -> nil, or a String that says what is not switched on.
+extern "C-unwind" fn switch_on(_: Value) -> Value {
+    require::switch_on().map_or_else(|reason| ruby::text(reason.as_bytes()), |()| ruby::nil())
+}
+
+/// tell_look_ups -> nil
+extern "C-unwind" fn tell_look_ups(_: Value) -> Value {
+    events::tell_look_ups();
+    ruby::nil()
+}
+
+/// await_file(name) -> nil
+extern "C-unwind" fn await_file(_: Value, name: Value) -> Value {
+    events::await_file(ruby::bytes(name));
+    ruby::nil()
 }
 
 fn kind_of(number: Value) -> Option<Kind> {

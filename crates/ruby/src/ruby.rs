@@ -10,10 +10,10 @@
 //! Functions declared `safe` ask of their callers only what holds everywhere in this crate: the thread is one of Ruby's and
 //! has the GVL (nothing here starts threads), and a [`Value`] came from Ruby and is still on the stack or kept.
 #![allow(unsafe_code)]
-#![allow(dead_code)] // require, which comes next, uses it
 
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::OnceLock;
 
 /// A Ruby object. The garbage collector finds those on the stack; others have to be [`keep`]t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +37,22 @@ unsafe extern "C-unwind" {
     safe static rb_cObject: Value;
     safe static rb_cString: Value;
     safe static rb_mKernel: Value;
+    safe static rb_cModule: Value;
+    safe static rb_eSyntaxError: Value;
 
+    safe fn rb_id2sym(id: Id) -> Value;
+    safe fn rb_ruby_verbose_ptr() -> *mut Value;
+    safe fn rb_file_expand_path(path: Value, directory: Value) -> Value;
+    fn rb_provided(feature: *const c_char) -> c_int;
+    fn rb_warning(format: *const c_char, ...);
     fn rb_intern2(name: *const u8, size: c_long) -> Id;
     fn rb_define_module_under(outer: Value, name: *const c_char) -> Value;
     fn rb_define_module(name: *const c_char) -> Value;
     fn rb_define_singleton_method(object: Value, name: *const c_char, function: Method, parameters: c_int);
     fn rb_define_private_method(class: Value, name: *const c_char, function: Method, parameters: c_int);
+    fn rb_define_method(class: Value, name: *const c_char, function: Method, parameters: c_int);
+    fn rb_remove_method(class: Value, name: *const c_char);
+    safe fn rb_singleton_class(object: Value) -> Value;
     safe fn rb_alias(class: Value, new: Id, old: Id);
     safe fn rb_ext_ractor_safe(is_safe: bool);
     safe fn rb_gc_register_mark_object(object: Value);
@@ -82,7 +92,6 @@ unsafe extern "C-unwind" {
     safe fn rb_f_require(object: Value, name: Value) -> Value;
     fn rb_provide(feature: *const c_char);
     safe fn rb_get_coverages() -> Value;
-    safe fn rb_sourcefile() -> *const c_char;
     safe fn rb_file_absolute_path(path: Value, directory: Value) -> Value;
     safe fn rb_file_dirname(path: Value) -> Value;
     fn rb_profile_frames(start: c_int, limit: c_int, frames: *mut Value, lines: *mut c_int) -> c_int;
@@ -153,6 +162,10 @@ pub fn kernel() -> Value {
     rb_mKernel
 }
 
+pub fn module_class() -> Value {
+    rb_cModule
+}
+
 pub fn intern(name: &str) -> Id {
     // SAFETY: pointer and size are those of a string, which is copied.
     unsafe { rb_intern2(name.as_ptr(), name.len() as c_long) }
@@ -176,6 +189,7 @@ pub mod method {
 
     pub type None = extern "C-unwind" fn(Value) -> Value;
     pub type One = extern "C-unwind" fn(Value, Value) -> Value;
+    pub type Two = extern "C-unwind" fn(Value, Value, Value) -> Value;
     /// All arguments: their number, where they are, the receiver.
     pub type Any = unsafe extern "C-unwind" fn(c_int, *const Value, Value) -> Value;
 
@@ -184,6 +198,7 @@ pub mod method {
     pub enum Function {
         None(None),
         One(One),
+        Two(Two),
         Any(Any),
     }
 
@@ -192,6 +207,7 @@ pub mod method {
             match self {
                 Function::None(function) => (function as Method, 0),
                 Function::One(function) => (function as Method, 1),
+                Function::Two(function) => (function as Method, 2),
                 Function::Any(function) => (function as Method, -1),
             }
         }
@@ -201,6 +217,13 @@ pub mod method {
             let (function, parameters) = self.parts();
             // SAFETY: the function has that many parameters, by its type.
             unsafe { super::rb_define_singleton_method(object, name.as_ptr(), function, parameters) }
+        }
+
+        /// Defines it as a public method of a class or module.
+        pub fn define(self, class: Value, name: &CStr) {
+            let (function, parameters) = self.parts();
+            // SAFETY: the function has that many parameters, by its type.
+            unsafe { super::rb_define_method(class, name.as_ptr(), function, parameters) }
         }
 
         /// Defines it as a private method of a class or module.
@@ -236,7 +259,7 @@ pub fn global(name: &CStr) -> Value {
     unsafe { rb_gv_get(name.as_ptr()) }
 }
 
-/// A constant below Object, if it is there. Starts no autoload that is not named. May raise where one is.
+/// A constant below Object, if it is there. May raise where it has an autoload.
 pub fn constant(outer: Value, name: Id) -> Option<Value> {
     (rb_const_defined(outer, name) != 0).then(|| rb_const_get(outer, name))
 }
@@ -367,6 +390,11 @@ impl Jump {
         rb_jump_tag(self.0)
     }
 
+    /// Whether it is a SyntaxError.
+    pub fn is_syntax_error(self) -> bool {
+        rb_obj_is_kind_of(rb_errinfo(), rb_eSyntaxError).is_truthy()
+    }
+
     /// Forgets it.
     pub fn forget(self) {
         rb_set_errinfo(nil());
@@ -394,8 +422,8 @@ pub fn original_require(receiver: Value, name: Value) -> Value {
 }
 
 /// Appends a path to $LOADED_FEATURES, by Ruby's own means, which keep its index true. Raises where that is frozen.
-pub fn provide(feature: &CStr) {
-    // SAFETY: a C string, which is copied.
+pub fn provide(feature: &'static CStr) {
+    // SAFETY: a C string that lives as long as the process: Ruby makes a string over it.
     unsafe { rb_provide(feature.as_ptr()) }
 }
 
@@ -404,30 +432,26 @@ pub fn has_coverage() -> bool {
     rb_get_coverages().is_truthy()
 }
 
-/// The source file that runs now, if any.
-pub fn source_file<'a>() -> Option<&'a CStr> {
-    let file = rb_sourcefile();
-    // SAFETY: Ruby answers with a C string that lives as long as the file's code.
-    (!file.is_null()).then(|| unsafe { CStr::from_ptr(file) })
-}
-
-/// The real path of the source file whose code called the C function that runs now, if it has one.
+/// The real path of the source file whose code called the C function that runs now. `None`: there is none, or only Ruby knows.
 pub fn caller_file() -> Option<Value> {
     let (mut frames, mut lines) = ([nil(); 2], [0; 2]);
     // SAFETY: there is room for two frames.
     let count = unsafe { rb_profile_frames(0, 2, frames.as_mut_ptr(), lines.as_mut_ptr()) };
-    let paths = frames.iter().take(count as usize).map(|frame| rb_profile_frame_absolute_path(*frame));
-    paths.into_iter().find(|path| path.is_string())
+    for frame in &frames[..count as usize] {
+        let path = rb_profile_frame_absolute_path(*frame);
+        match path.is_string().then(|| c_bytes(path).to_bytes()) {
+            Some([b'/', ..]) => return Some(path),
+            // The frame of the C function itself.
+            Some(b"<cfunc>") => {}
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// File.absolute_path(path, File.dirname(file)). May raise.
 pub fn beside(path: Value, file: Value) -> Value {
     rb_file_absolute_path(path, rb_file_dirname(file))
-}
-
-/// File.absolute_path(path). May raise.
-pub fn absolute(path: Value) -> Value {
-    rb_file_absolute_path(path, nil())
 }
 
 pub fn current_thread() -> Value {
@@ -461,55 +485,126 @@ pub fn disable(tracepoint: Value) {
     rb_tracepoint_disable(tracepoint);
 }
 
+/// Whether an array of `size` strings is still what its copy is: because they share their elements, or by comparing these.
+pub fn is_same_array(array: Value, copy: Value, size: usize) -> bool {
+    if size > 0 && elements_address(array) == elements_address(copy) {
+        return !entry(array, size - 1).is_nil() && entry(array, size).is_nil();
+    }
+    length(array) == size && length(copy) == size && elements(array, size) == elements(copy, size)
+}
+
+/// File.expand_path(path). May raise.
+pub fn expanded(path: Value) -> Value {
+    rb_file_expand_path(path, nil())
+}
+
+/// Whether Ruby itself knows a feature as loaded or being loaded.
+pub fn is_provided(feature: Value) -> bool {
+    let feature = c_bytes(feature);
+    // SAFETY: a C string, which is copied.
+    unsafe { rb_provided(feature.as_ptr()) != 0 }
+}
+
+/// Whether warnings are wanted in full (-w).
+pub fn is_verbose() -> bool {
+    // SAFETY: Ruby's own variable, which is there as long as the process.
+    unsafe { *rb_ruby_verbose_ptr() }.is_truthy()
+}
+
+/// Does something without warnings. It must not raise.
+pub fn without_warnings<T>(work: impl FnOnce() -> T) -> T {
+    let verbose = rb_ruby_verbose_ptr();
+    // SAFETY: Ruby's own variable, which is there as long as the process, and a value that it may have.
+    let before = unsafe { verbose.replace(nil()) };
+    let result = work();
+    // SAFETY: as above.
+    unsafe { verbose.write(before) };
+    result
+}
+
+/// What Ruby says of a file that requires itself, in the end.
+pub fn warn_of_circle(path: &CStr) {
+    // SAFETY: the format has one string, and a C string is given.
+    unsafe { rb_warning(c"loading in progress, circular require considered harmful - %s".as_ptr(), path.as_ptr()) }
+}
+
+/// A name as an object.
+pub fn symbol(name: &str) -> Value {
+    rb_id2sym(intern(name))
+}
+
+/// Takes a method of an object itself away again.
+pub fn remove_singleton(object: Value, name: &CStr) {
+    // SAFETY: a C string, which is copied.
+    unsafe { rb_remove_method(rb_singleton_class(object), name.as_ptr()) }
+}
+
+/// Whether a class or module has a private method of that name.
+pub fn has_private_method(class: Value, name: &str) -> bool {
+    call(class, intern("private_method_defined?"), &[symbol(name)]).is_truthy()
+}
+
+/// The source file of a class' method. `None`: it is written in C.
+pub fn source_of(class: Value, name: &str) -> Option<Vec<u8>> {
+    let method = call(class, intern("instance_method"), &[symbol(name)]);
+    let location = call(method, intern("source_location"), &[]);
+    (!location.is_nil()).then(|| bytes(entry(location, 0)))
+}
+
 /// What is exported by some Rubies, without being public API.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Optional {
+struct Optional {
     iseq_of: Option<unsafe extern "C-unwind" fn(Value) -> *const c_void>,
     evaluate: Option<unsafe extern "C-unwind" fn(*const c_void) -> Value>,
     is_main_ractor: Option<unsafe extern "C-unwind" fn() -> bool>,
-    events: Option<&'static AtomicEvents>,
+    /// The events that somebody traces.
+    events: Option<&'static AtomicU32>,
 }
 
-/// The events that somebody traces, as Ruby's own threads change them.
-type AtomicEvents = std::sync::atomic::AtomicU32;
+static OPTIONAL: OnceLock<Optional> = OnceLock::new();
 
-/// Looks for it in the Ruby that runs. `has_known_calls`: the functions have the parameters that they have in Ruby 3.0 to 3.4.
-pub fn lookup(has_known_calls: bool) -> Optional {
+/// Looks for it in the Ruby that runs. `is_known`: this is Ruby 3.0 to 3.4, where the functions have the parameters that are
+/// declared here.
+pub fn look_up(is_known: bool) {
     let find = |name: &CStr| {
         // SAFETY: looks a C string up in what is loaded; changes nothing.
         let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        (!address.is_null() && has_known_calls).then_some(address)
+        (!address.is_null() && is_known).then_some(address)
     };
-    // SAFETY: these are the types that the functions and the variable of these names have in the Rubies that the caller
-    // vouches for.
-    unsafe {
-        Optional {
-            iseq_of: find(c"rb_iseqw_to_iseq").map(|address| std::mem::transmute::<_, _>(address)),
-            evaluate: find(c"rb_iseq_eval").map(|address| std::mem::transmute::<_, _>(address)),
-            is_main_ractor: find(c"rb_ractor_main_p_").map(|address| std::mem::transmute::<_, _>(address)),
-            events: find(c"ruby_vm_event_flags").map(|address| &*address.cast::<AtomicEvents>()),
+    OPTIONAL.get_or_init(|| {
+        // SAFETY: these are the types that the functions and the variable of these names have in the Rubies that the caller
+        // vouches for.
+        unsafe {
+            Optional {
+                iseq_of: find(c"rb_iseqw_to_iseq").map(|address| std::mem::transmute(address)),
+                evaluate: find(c"rb_iseq_eval").map(|address| std::mem::transmute(address)),
+                is_main_ractor: find(c"rb_ractor_main_p_").map(|address| std::mem::transmute(address)),
+                events: find(c"ruby_vm_event_flags").map(|address| &*address.cast::<AtomicU32>()),
+            }
         }
+    });
+}
+
+fn optional() -> Optional {
+    OPTIONAL.get().copied().unwrap_or_default()
+}
+
+/// Runs the code of a RubyVM::InstructionSequence as `require` does: without a frame of its own. May raise.
+pub fn evaluate(code: Value) -> Value {
+    match optional() {
+        // SAFETY: the functions are what `look_up` says, and the object is one that `load_from_binary` gave.
+        Optional { iseq_of: Some(iseq_of), evaluate: Some(evaluate), .. } => unsafe { evaluate(iseq_of(code)) },
+        _ => call(code, intern("eval"), &[]),
     }
 }
 
-impl Optional {
-    /// Runs the code of a RubyVM::InstructionSequence as `require` does: without a frame of its own. May raise.
-    pub fn evaluate(&self, code: Value) -> Value {
-        match (self.iseq_of, self.evaluate) {
-            // SAFETY: the functions are what `lookup` says, and the object is one that `load_from_binary` gave.
-            (Some(iseq_of), Some(evaluate)) => unsafe { evaluate(iseq_of(code)) },
-            _ => call(code, intern("eval"), &[]),
-        }
-    }
+/// Whether this is the main Ractor. Where nobody can say, it is.
+pub fn is_main_ractor() -> bool {
+    // SAFETY: the function is what `look_up` says.
+    optional().is_main_ractor.is_none_or(|is_main| unsafe { is_main() })
+}
 
-    /// Whether this is the main Ractor. Where nobody can say, it is.
-    pub fn is_main_ractor(&self) -> bool {
-        // SAFETY: the function is what `lookup` says.
-        self.is_main_ractor.is_none_or(|is_main| unsafe { is_main() })
-    }
-
-    /// Whether somebody wants to hear of all code that is compiled. `None`: this Ruby does not tell.
-    pub fn is_compiling_traced(&self) -> bool {
-        self.events.is_some_and(|events| events.load(Relaxed) & SCRIPT_COMPILED != 0)
-    }
+/// Whether somebody wants to hear of all code that is compiled.
+pub fn is_compiling_traced() -> bool {
+    optional().events.is_some_and(|events| events.load(Relaxed) & SCRIPT_COMPILED != 0)
 }

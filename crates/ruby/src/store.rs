@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use archive::{
     Application, Archive, Batch, Context, Decoder, Entry, Freshness, Identity, Kind, NewEntry, NewInput, Policy, Scope,
@@ -128,6 +129,10 @@ impl Store {
         !self.settings.is_read_only && self.process == std::process::id()
     }
 
+    pub fn policy(&self) -> Policy {
+        self.settings.policy
+    }
+
     /// The number of a kind in a context, for [`Store::find`].
     pub fn scope(&mut self, kind: Kind, context: &str) -> usize {
         let known = self.scopes.iter().position(|known| known.1 == kind && known.0.description == context);
@@ -194,4 +199,10 @@ impl Store {
 /// A path of bytes.
 pub fn path_of(bytes: Vec<u8>) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// How long the clock that only goes forward has been going.
+pub fn now() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -33,9 +33,11 @@ module Snapboot
         @back = open_back
         return false unless @back
 
+        at_exit { finish }
+        reason = @back.switch_on
+        log("require is not served by the archive: #{reason}") if reason
         require_relative "archive/gems/install"
         Gems.install
-        at_exit { finish }
         true
       rescue StandardError, LoadError => e
         log("no archive: #{e.message} (#{e.class})")
@@ -94,6 +96,7 @@ module Snapboot
         raise ArgumentError, "Snapboot::Archive.on_event needs a block" unless block
 
         @listeners.push(block)
+        @back&.tell_look_ups
         nil
       end
 
@@ -103,7 +106,18 @@ module Snapboot
         return yield if $LOADED_FEATURES.any? { |feature| feature.end_with?("/#{name}") }
 
         @waiting[name] = block
+        @back&.await_file(name)
         nil
+      end
+
+      # For the back end: a look-up of code has taken place. Takes the number of the event and the path.
+      def tell_code(event, path)
+        @listeners.each { |listener| listener.call(EVENTS[event], :code, path) }
+      end
+
+      # For the back end: the file of that name, which `after_load` waits for, has been loaded.
+      def tell_loaded(name)
+        @waiting.delete(name)&.call
       end
 
       # Numbers of look-ups so far by what became of them: a Hash from :hit, :miss, :stale and :revalidated.

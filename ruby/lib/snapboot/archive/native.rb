@@ -9,6 +9,9 @@ module Snapboot
     # - identity(path), fetch(kind number, name, context) -> [number of the event, payload or nil],
     #   store(kind number, name, inputs, payload, context), flush -> nil or why nothing was written, counters -> four
     #   numbers.
+    # - switch_on: has require, require_relative, load and autoload served by the archive. Returns nil, or what is not.
+    # - tell_look_ups: calls Snapboot::Archive.tell_code at every look-up of code from now on.
+    # - await_file(name): calls Snapboot::Archive.tell_loaded when a file of that name has been loaded by require.
     module Native
       # Where the library may be: beside this gem's files, where `make install` puts it, in the checkout's build.
       PLACES = %w[.. ../../../.. ../../../../target/release].freeze

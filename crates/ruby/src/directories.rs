@@ -1,0 +1,294 @@
+//! What is in directories, as their lists in the archive say: "there" and "not there" without asking the kernel for each name,
+//! and real paths without following each component.
+//!
+//! A list holds for a while: its directory's times are compared once in each *round*. A new round begins when a name was not
+//! found, when $LOAD_PATH has changed, and from time to time: so that the comparing takes at most a fiftieth of the time that
+//! passes.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+use archive::{DirectoryList, Found, Identity, Kind, NewInput, Policy};
+
+use crate::store::{now, Store};
+
+/// A directory that was asked for, known by its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectoryId(u32);
+
+impl DirectoryId {
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// What can be said about a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer<T> {
+    /// It is there.
+    There(T),
+    /// It is not.
+    NotThere,
+    /// A directory cannot be listed: only the kernel knows.
+    Unknown,
+}
+
+/// The time that comparing a directory's times is taken to need.
+const LOOK: Duration = Duration::from_micros(1);
+
+/// Of so much time one part goes into comparing.
+const SHARE: u32 = 50;
+
+struct Directory {
+    path: Box<[u8]>,
+    /// The round in which its times were compared. 0: never, or they were too young to say.
+    round: u32,
+    identity: Option<Identity>,
+    list: List,
+    real: Real,
+}
+
+/// The list of a directory.
+enum List {
+    Unknown,
+    Absent,
+    Mapped(&'static [u8]),
+    Own(Box<[u8]>),
+}
+
+/// A directory's real path.
+#[derive(Clone)]
+enum Real {
+    Unknown,
+    Same,
+    Other(Box<[u8]>),
+}
+
+/// All directories that were asked for.
+pub struct Directories {
+    all: Vec<Directory>,
+    /// From the hash of a path.
+    by_path: HashMap<u64, DirectoryId>,
+    scope: usize,
+    round: u32,
+    /// Directories compared in this round, and when it began.
+    looks: u32,
+    began: Duration,
+}
+
+impl Directories {
+    pub fn new(store: &mut Store) -> Self {
+        Directories {
+            all: Vec::new(),
+            by_path: HashMap::new(),
+            scope: store.scope(Kind::Directory, "any"),
+            round: 1,
+            looks: 0,
+            began: now(),
+        }
+    }
+
+    /// Begins a new round: everything is compared again before it is believed.
+    pub fn begin_round(&mut self) {
+        self.round += 1;
+        self.looks = 0;
+        self.began = now();
+    }
+
+    /// Begins a new round if the last one was long enough ago.
+    pub fn pass_time(&mut self) {
+        if self.looks > 0 && now().saturating_sub(self.began) > LOOK * SHARE * self.looks {
+            self.begin_round();
+        }
+    }
+
+    /// The directory of that path: absolute, without a slash at its end.
+    pub fn id(&mut self, path: &[u8]) -> DirectoryId {
+        let hash = hash(path);
+        if let Some(id) = self.by_path.get(&hash) {
+            if *self.all[id.0 as usize].path == *path {
+                return *id;
+            }
+        }
+        let id = DirectoryId(self.all.len() as u32);
+        self.all.push(Directory {
+            path: path.into(),
+            round: 0,
+            identity: None,
+            list: List::Unknown,
+            real: Real::Unknown,
+        });
+        self.by_path.insert(hash, id);
+        id
+    }
+
+    /// The directory of that path, if it was asked for before.
+    pub fn known(&self, path: &[u8]) -> Option<DirectoryId> {
+        self.by_path.get(&hash(path)).copied().filter(|id| *self.all[id.0 as usize].path == *path)
+    }
+
+    pub fn path(&self, id: DirectoryId) -> &[u8] {
+        &self.all[id.0 as usize].path
+    }
+
+    /// What is in a directory of that name, which is given in parts.
+    pub fn find(&mut self, id: DirectoryId, name: &[&[u8]], store: &mut Store) -> Answer<Found> {
+        match self.list(id, store) {
+            Answer::There(list) => list.find(name).map_or(Answer::NotThere, Answer::There),
+            Answer::NotThere => Answer::NotThere,
+            Answer::Unknown => Answer::Unknown,
+        }
+    }
+
+    /// The directory below another, where there may be one: what is a link may lead to anything.
+    pub fn below(&mut self, id: DirectoryId, name: &[u8], store: &mut Store) -> Answer<DirectoryId> {
+        match self.find(id, &[name], store) {
+            Answer::There(Found::Directory | Found::Link) => {
+                let path = [self.path(id), b"/", name].concat();
+                Answer::There(self.id(&path))
+            }
+            Answer::There(_) | Answer::NotThere => Answer::NotThere,
+            Answer::Unknown => Answer::Unknown,
+        }
+    }
+
+    fn list(&mut self, id: DirectoryId, store: &mut Store) -> Answer<DirectoryList<'_>> {
+        let directory = &mut self.all[id.0 as usize];
+        if directory.round != self.round {
+            self.looks += 1;
+            directory.look(self.scope, store);
+            // What has just changed may change again without a sign, and what is not there has no times.
+            let is_settled = directory.identity.is_some_and(|identity| identity.is_settled);
+            directory.round = if is_settled { self.round } else { 0 };
+        }
+        let bytes = match &directory.list {
+            List::Absent => return Answer::NotThere,
+            List::Unknown => return Answer::Unknown,
+            List::Mapped(bytes) => bytes,
+            List::Own(bytes) => &**bytes,
+        };
+        DirectoryList::parse(bytes).map_or(Answer::Unknown, Answer::There)
+    }
+
+    /// The real path of a directory, if it is another one than its own. `Err`: nobody can say.
+    pub fn real(&mut self, id: DirectoryId) -> Result<Option<&[u8]>, ()> {
+        if matches!(self.all[id.0 as usize].real, Real::Unknown) {
+            self.all[id.0 as usize].real = self.look_for_real(id).ok_or(())?;
+        }
+        match &self.all[id.0 as usize].real {
+            Real::Other(path) => Ok(Some(path)),
+            _ => Ok(None),
+        }
+    }
+
+    fn look_for_real(&mut self, id: DirectoryId) -> Option<Real> {
+        let path = self.all[id.0 as usize].path.clone();
+        let slash = path.iter().rposition(|byte| *byte == b'/')?;
+        let (parent, name) = (&path[..slash], &path[slash + 1..]);
+        if matches!(name, b"" | b"." | b"..") {
+            return real_path(&path).map(|real| Real::of(real, &path));
+        }
+        let mut real = parent.to_vec();
+        let mut is_link = None;
+        if !parent.is_empty() {
+            let parent = self.id(parent);
+            if let Some(other) = self.real(parent).ok()? {
+                real = other.to_vec();
+            }
+            let parent = &self.all[parent.0 as usize];
+            if let (true, Some(list)) = (parent.round == self.round, parent.list.parse()) {
+                is_link = Some(list.find(&[name])? == Found::Link);
+            }
+        }
+        let is_link = match is_link {
+            Some(is_link) => is_link,
+            None => match rustix::fs::readlink(&*path, Vec::new()) {
+                Ok(_) => true,
+                Err(rustix::io::Errno::INVAL) => false,
+                Err(_) => return None,
+            },
+        };
+        if is_link {
+            return real_path(&path).map(|real| Real::of(real, &path));
+        }
+        real.push(b'/');
+        real.extend_from_slice(name);
+        Some(Real::of(real, &path))
+    }
+}
+
+impl Directory {
+    /// Compares its times, and gets a new list if they differ.
+    fn look(&mut self, scope: usize, store: &mut Store) {
+        let identity = match Identity::of(&*self.path) {
+            Ok(identity) if identity.is_directory => identity,
+            Ok(_) => return self.set(None, List::Absent),
+            Err(error) => {
+                use std::io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
+                let is_absent = matches!(error.kind(), NotFound | NotADirectory | InvalidInput);
+                return self.set(None, if is_absent { List::Absent } else { List::Unknown });
+            }
+        };
+        let is_known = matches!(self.list, List::Mapped(_) | List::Own(_));
+        if is_known && self.identity.is_some_and(|known| known.is_settled && known.is_same(&identity)) {
+            return;
+        }
+        let known = (store.policy() != Policy::Content).then_some(&identity);
+        let (_, entry) = store.find(scope, &self.path, known);
+        if let Some(bytes) = entry.and_then(|entry| entry.plain()) {
+            return self.set(Some(identity), List::Mapped(bytes));
+        }
+        let path = Path::new(OsStr::from_bytes(&self.path));
+        let Ok(bytes) = archive::list_directory(path) else { return self.set(None, List::Unknown) };
+        if !Identity::of(&*self.path).is_ok_and(|now| now.is_same(&identity)) {
+            return self.set(None, List::Unknown);
+        }
+        let input = NewInput::Directory(self.path.to_vec(), identity);
+        store.add(scope, self.path.to_vec(), vec![input], bytes.clone(), false);
+        self.set(Some(identity), List::Own(bytes.into()));
+    }
+
+    fn set(&mut self, identity: Option<Identity>, list: List) {
+        if self.identity.is_some() {
+            self.real = Real::Unknown;
+        }
+        self.identity = identity;
+        self.list = list;
+    }
+}
+
+impl List {
+    fn parse(&self) -> Option<DirectoryList<'_>> {
+        match self {
+            List::Absent | List::Unknown => None,
+            List::Mapped(bytes) => DirectoryList::parse(bytes),
+            List::Own(bytes) => DirectoryList::parse(bytes),
+        }
+    }
+}
+
+impl Real {
+    fn of(real: Vec<u8>, path: &[u8]) -> Self {
+        if real == path {
+            Real::Same
+        } else {
+            Real::Other(real.into())
+        }
+    }
+}
+
+/// The real path, asked of the kernel component by component.
+pub fn real_path(path: &[u8]) -> Option<Vec<u8>> {
+    let real = std::fs::canonicalize(Path::new(OsStr::from_bytes(path))).ok()?;
+    Some(real.into_os_string().into_encoded_bytes())
+}
+
+fn hash(path: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish()
+}

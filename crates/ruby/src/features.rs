@@ -1,0 +1,166 @@
+//! $LOADED_FEATURES, indexed: which features are loaded, as Ruby's own index would say, without the real paths of the whole
+//! load path that Ruby needs for that.
+
+use std::collections::HashSet;
+
+use crate::names::{self, Extension};
+use crate::ruby::{self, Value};
+
+/// Where a chain of features ends.
+const END: u32 = u32::MAX;
+
+/// An index of $LOADED_FEATURES by the last component of their paths. The array itself holds the paths.
+pub struct Features {
+    array: Value,
+    /// A copy that shares its elements with the array as long as nobody changes that.
+    copy: Value,
+    /// Number of features in the index.
+    length: usize,
+    /// Positions in the array by the low bits of the tag; each feature's tag and the position before it in its chain.
+    heads: Vec<u32>,
+    links: Vec<(u32, u32)>,
+    /// Real paths of features that were loaded by another path, as far as was looked.
+    aliases: HashSet<Box<[u8]>>,
+    looked_at: usize,
+}
+
+/// How a feature is provided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provided {
+    /// As a script.
+    Script,
+    /// As an extension library, or under a name without any extension.
+    Otherwise,
+    /// Not at all.
+    No,
+}
+
+impl Features {
+    pub fn new() -> Self {
+        Features {
+            array: ruby::keep(ruby::global(c"$LOADED_FEATURES")),
+            copy: ruby::keep(ruby::array()),
+            length: 0,
+            heads: vec![END; 1024],
+            links: Vec::new(),
+            aliases: HashSet::new(),
+            looked_at: 0,
+        }
+    }
+
+    /// The array.
+    pub fn array(&self) -> Value {
+        self.array
+    }
+
+    /// Whether the array is as it was when the index was made.
+    pub fn is_current(&self) -> bool {
+        ruby::is_same_array(self.array, self.copy, self.length)
+    }
+
+    /// Gets ready for what `length` elements of the array are now: the answer is the first that has to be [`push`](Self::push)ed.
+    pub fn restart(&mut self, length: usize) -> usize {
+        let is_longer = length >= self.length && ruby::length(self.copy) == self.length;
+        if !is_longer || ruby::elements(self.array, self.length) != ruby::elements(self.copy, self.length) {
+            self.length = 0;
+            self.links.clear();
+            self.heads.fill(END);
+            self.aliases.clear();
+            self.looked_at = 0;
+        }
+        self.length
+    }
+
+    /// The next element of the array.
+    pub fn push(&mut self, feature: &[u8]) {
+        if self.links.len() * 2 >= self.heads.len() {
+            let slots = self.heads.len() * 4;
+            self.heads.clear();
+            self.heads.resize(slots, END);
+            for (position, (tag, next)) in self.links.iter_mut().enumerate() {
+                let head = &mut self.heads[*tag as usize & (slots - 1)];
+                *next = std::mem::replace(head, position as u32);
+            }
+        }
+        let tag = tag(names::without_extension(feature));
+        let slot = tag as usize & (self.heads.len() - 1);
+        let next = std::mem::replace(&mut self.heads[slot], self.length as u32);
+        self.links.push((tag, next));
+        self.length += 1;
+    }
+
+    /// All elements were pushed: later changes of the array will be noticed.
+    pub fn finish(&mut self) {
+        ruby::replace(self.copy, self.array);
+    }
+
+    /// Whether one of the features is what `feature` asks for. `is_root` says whether a path is in the load path.
+    pub fn provided(&self, feature: &[u8], extension: Extension, is_root: impl Fn(&[u8]) -> bool) -> Provided {
+        let stem = extension.stem(feature);
+        let mut best = Provided::No;
+        for path in self.chain(stem) {
+            let Some((start, kind)) = names::matches(path, stem, extension) else { continue };
+            let is_found = start == 0 || (!stem.starts_with(b"/") && is_root(&path[..start - 1]));
+            if is_found && kind == Provided::Script {
+                return kind;
+            }
+            if is_found {
+                best = kind;
+            }
+        }
+        best
+    }
+
+    /// Whether exactly this path is among the features.
+    pub fn contains(&self, path: &[u8]) -> bool {
+        self.chain(names::without_extension(path)).any(|feature| feature == path)
+    }
+
+    /// The features whose last component is that of `stem`.
+    fn chain<'a>(&'a self, stem: &[u8]) -> impl Iterator<Item = &'a [u8]> {
+        let wanted = tag(stem);
+        let mut position = self.heads[wanted as usize & (self.heads.len() - 1)];
+        std::iter::from_fn(move || {
+            while position != END {
+                let at = position as usize;
+                let (tag, next) = self.links[at];
+                position = next;
+                if tag == wanted {
+                    return Some(self.feature(at));
+                }
+            }
+            None
+        })
+    }
+
+    /// The feature at a position of the index.
+    fn feature<'a>(&self, position: usize) -> &'a [u8] {
+        let feature = ruby::entry(self.array, position);
+        // What is no string, or has a NUL, was pushed as an empty one and is in no chain that is asked for.
+        if feature.is_string() {
+            ruby::c_bytes(feature).to_bytes()
+        } else {
+            b""
+        }
+    }
+
+    /// Whether a feature with this real path was loaded by another path. `real_path` is that of a path, if it is another one.
+    pub fn has_alias(&mut self, real: &[u8], mut real_path: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> bool {
+        while self.looked_at < self.length {
+            let feature = self.feature(self.looked_at);
+            self.looked_at += 1;
+            if feature.starts_with(b"/") {
+                if let Some(real) = real_path(feature) {
+                    self.aliases.insert(real.into());
+                }
+            }
+        }
+        !self.aliases.is_empty() && self.aliases.contains(real)
+    }
+}
+
+/// A hash of the last component of a path.
+fn tag(path: &[u8]) -> u32 {
+    let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    archive::checksum(&path[start..])
+}

@@ -1,0 +1,108 @@
+//! $LOAD_PATH, expanded as Ruby expands it: real paths of directories, made anew whenever the array has changed in any way.
+
+use std::collections::HashSet;
+
+use crate::directories::{real_path, Directories, DirectoryId};
+use crate::names;
+use crate::ruby::{self, Value};
+
+/// The directories in which features are looked for.
+pub struct LoadPath {
+    array: Value,
+    /// A copy that shares its elements with the array as long as nobody changes that.
+    copy: Value,
+    length: usize,
+    roots: Vec<DirectoryId>,
+    is_root: HashSet<u32>,
+    /// The working directory, if an element is relative to it.
+    cwd: Option<Vec<u8>>,
+    /// Elements that are no strings, and what they were converted to: that is done each time.
+    converted: Vec<(usize, Vec<u8>)>,
+    /// Whether all elements are understood.
+    is_usable: bool,
+}
+
+impl LoadPath {
+    pub fn new() -> Self {
+        LoadPath {
+            array: ruby::keep(ruby::global(c"$LOAD_PATH")),
+            copy: ruby::keep(ruby::array()),
+            length: usize::MAX,
+            roots: Vec::new(),
+            is_root: HashSet::new(),
+            cwd: None,
+            converted: Vec::new(),
+            is_usable: true,
+        }
+    }
+
+    /// The array.
+    pub fn array(&self) -> Value {
+        self.array
+    }
+
+    /// Whether the array, and what its elements are relative to, is as it was.
+    pub fn is_current(&self) -> bool {
+        let is_same = self.length != usize::MAX && ruby::is_same_array(self.array, self.copy, self.length);
+        is_same && self.cwd.as_ref().is_none_or(|cwd| working_directory().as_ref() == Some(cwd))
+    }
+
+    /// What has to be converted each time.
+    pub fn converted(&self) -> &[(usize, Vec<u8>)] {
+        &self.converted
+    }
+
+    /// The elements of the array are these now; the positions are of those that had to be converted.
+    pub fn set(&mut self, elements: &[Vec<u8>], converted: &[usize], directories: &mut Directories) {
+        let cwd = working_directory();
+        self.length = elements.len();
+        self.converted = converted.iter().map(|position| (*position, elements[*position].clone())).collect();
+        self.is_usable = !elements.iter().any(|element| element.starts_with(b"~"));
+        let is_relative = elements.iter().any(|element| !element.starts_with(b"/"));
+        self.is_usable &= !is_relative || cwd.is_some();
+        self.cwd = cwd.filter(|_| is_relative);
+        self.roots = (elements.iter())
+            .filter(|element| !element.is_empty())
+            .map(|element| match &self.cwd {
+                Some(cwd) if !element.starts_with(b"/") => {
+                    expanded(&[cwd, element.as_slice()].join(&b'/'), directories)
+                }
+                _ => expanded(element, directories),
+            })
+            .collect();
+        self.is_root = self.roots.iter().map(|root| root.number()).collect();
+        ruby::replace(self.copy, self.array);
+        directories.begin_round();
+    }
+
+    /// The directories in order. `None`: only Ruby itself knows what an element means.
+    pub fn roots(&self) -> Option<&[DirectoryId]> {
+        self.is_usable.then_some(&self.roots)
+    }
+
+    /// Whether a path is one of the directories.
+    pub fn contains(&self, path: &[u8], directories: &Directories) -> bool {
+        directories.known(path).is_some_and(|id| self.is_root.contains(&id.number()))
+    }
+}
+
+/// The directory that an absolute element stands for.
+fn expanded(element: &[u8], directories: &mut Directories) -> DirectoryId {
+    let element = element.strip_suffix(b"/").filter(|rest| !rest.is_empty()).unwrap_or(element);
+    if !names::is_plain(element) {
+        let real = real_path(element).unwrap_or_else(|| element.to_vec());
+        return directories.id(&real);
+    }
+    let id = directories.id(element);
+    match directories.real(id) {
+        Ok(Some(real)) => {
+            let real = real.to_vec();
+            directories.id(&real)
+        }
+        Ok(None) | Err(()) => id,
+    }
+}
+
+fn working_directory() -> Option<Vec<u8>> {
+    Some(std::env::current_dir().ok()?.into_os_string().into_encoded_bytes())
+}

@@ -1,0 +1,91 @@
+//! Names of features, and what their extensions ask for.
+
+use crate::features::Provided;
+
+/// What a feature's extension asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extension {
+    /// `.rb`: a script.
+    Script,
+    /// `.so` or `.o`: an extension library.
+    Library,
+    /// None that Ruby knows: a script, else a library.
+    None,
+}
+
+/// What a name is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// `/...`: nothing.
+    Absolute,
+    /// `./...`, `../...`, `~...`: the working directory, a home.
+    Explicit,
+    /// The load path.
+    LoadPath,
+}
+
+impl Extension {
+    /// That of a feature.
+    pub fn of(feature: &[u8]) -> Self {
+        match feature {
+            [.., b'.', b'r', b'b'] => Extension::Script,
+            [.., b'.', b's', b'o'] | [.., b'.', b'o'] => Extension::Library,
+            _ => Extension::None,
+        }
+    }
+
+    /// The feature without it.
+    pub fn stem(self, feature: &[u8]) -> &[u8] {
+        match self {
+            Extension::None => feature,
+            _ => without_extension(feature),
+        }
+    }
+}
+
+impl Place {
+    /// That of a feature.
+    pub fn of(feature: &[u8]) -> Self {
+        match feature {
+            [b'/', ..] => Place::Absolute,
+            [b'~', ..] | [b'.', b'/', ..] | [b'.', b'.', b'/', ..] => Place::Explicit,
+            _ => Place::LoadPath,
+        }
+    }
+}
+
+/// Whether a name is one that means the same wherever it is put behind a directory: nothing in it that would have to be
+/// resolved, and in ASCII, where no encoding matters.
+pub fn is_plain(feature: &[u8]) -> bool {
+    let components = feature.strip_prefix(b"/").unwrap_or(feature).split(|byte| *byte == b'/');
+    feature.len() < 1000 && feature.is_ascii() && components.into_iter().all(|part| !matches!(part, b"" | b"." | b".."))
+}
+
+/// A path without an extension that Ruby knows.
+pub fn without_extension(path: &[u8]) -> &[u8] {
+    match path {
+        [stem @ .., b'.', b'r', b'b'] | [stem @ .., b'.', b's', b'o'] | [stem @ .., b'.', b'o'] => stem,
+        _ => path,
+    }
+}
+
+/// Whether `path` is `stem` behind anything, with an extension that is asked for: where the stem starts in it, and what it is.
+pub fn matches(path: &[u8], stem: &[u8], extension: Extension) -> Option<(usize, Provided)> {
+    let found = match (extension, without_extension(path)) {
+        (Extension::None, base) if base.len() == path.len() => (base, Provided::Otherwise),
+        (_, base) => (base, if path.ends_with(b".rb") { Provided::Script } else { Provided::Otherwise }),
+    };
+    let (base, kind) = match extension {
+        // A feature that ends like the stem without any extension.
+        Extension::None if path.ends_with(stem) => (path, Provided::Otherwise),
+        _ => found,
+    };
+    let is_wanted = match extension {
+        Extension::None => true,
+        Extension::Script => path.len() != base.len() && kind == Provided::Script,
+        Extension::Library => path.len() != base.len() && kind == Provided::Otherwise,
+    };
+    let start = base.len().checked_sub(stem.len())?;
+    let is_found = is_wanted && base.ends_with(stem) && (start == 0 || base[start - 1] == b'/');
+    is_found.then_some((start, kind))
+}
