@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +22,7 @@ use crate::pack::Decoder;
 use crate::place::Root;
 use crate::records::{encoding, Header};
 use crate::segment::{segments, Segment};
+use crate::FIRST_SEGMENT;
 
 /// A mapped archive, as it was when it was opened. What others append later is not seen.
 pub struct Archive {
@@ -44,8 +44,7 @@ impl Archive {
         match header(&file) {
             Found::Archive => {}
             Found::Version(found) => return Err(Error::Version { path: path.to_owned(), found }),
-            // A file in the making, or a damaged one.
-            Found::Nothing | Found::Damage => return Err(Error::io("read", path)(io::ErrorKind::NotFound.into())),
+            Found::Nothing | Found::Damage => return Err(Error::Damaged(path.to_owned())),
             Found::SomethingElse => return Err(Error::NotAnArchive(path.to_owned())),
         }
         Ok(Self::over(file, root))
@@ -101,6 +100,22 @@ impl Archive {
         live.retain(|entry| seen.insert(entry.key()));
         live.reverse();
         live
+    }
+
+    /// Number of segments with a damaged index, in which nothing is found.
+    pub fn damaged_segments(&self) -> usize {
+        self.segments.iter().filter(|segment| !segment.is_whole).count()
+    }
+
+    /// Bytes at the end of the file that belong to no segment.
+    pub fn left_over(&self) -> u64 {
+        let end = FIRST_SEGMENT + self.segments.iter().map(|segment| segment.head.size).sum::<u64>();
+        self.size().saturating_sub(end)
+    }
+
+    /// When something was stored last: seconds since 1970.
+    pub fn written(&self) -> Option<i64> {
+        self.segments.last().map(|segment| segment.head.written)
     }
 
     /// Number of segments.

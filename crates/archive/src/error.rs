@@ -34,6 +34,8 @@ pub enum Error {
     },
     /// The file does not start like an archive.
     NotAnArchive(PathBuf),
+    /// The file is empty, or its header is damaged. Whoever stores something next mends it.
+    Damaged(PathBuf),
     /// The file is an archive of another version of the format.
     Version {
         /// The file.
@@ -58,9 +60,13 @@ impl Error {
         move |error| Error::Io { doing, path, error }
     }
 
-    /// Whether there just is no archive yet.
+    /// Whether there just is no archive yet, or one that is going to be replaced.
     pub fn is_absence(&self) -> bool {
-        matches!(self, Error::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
+        match self {
+            Error::Io { error, .. } => error.kind() == io::ErrorKind::NotFound,
+            Error::Damaged(_) | Error::Version { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -106,6 +112,12 @@ impl fmt::Display for Error {
                 f,
                 "{} should be a boot archive, but it starts with something else: SNAPBOOT_ARCHIVE may name the wrong file. \
                  It is left alone",
+                path.display()
+            ),
+            Error::Damaged(path) => write!(
+                f,
+                "{} should start with the header of a boot archive, but that is not there or damaged: a writer was killed, or \
+                 the disk lost it. The next boot that may write mends it",
                 path.display()
             ),
             Error::Version { path, found } => write!(

@@ -93,6 +93,12 @@ impl Application {
         Application { root, anchor, has_gemfile: false }
     }
 
+    /// The program whose files lie in that directory, as if there were a Gemfile in it.
+    pub fn at(directory: &Path) -> Self {
+        let root = expand(directory, Path::new("/"));
+        Application { anchor: root.clone(), root, has_gemfile: true }
+    }
+
     /// Where its archive lies unless SNAPBOOT_ARCHIVE says something else: in `tmp/cache` of an application with a directory
     /// `tmp`, else in the store below XDG_CACHE_HOME (`cache_home`) or `.cache` in HOME (`home`). `None` when there is neither.
     pub fn place(&self, cache_home: Option<&OsStr>, home: Option<&OsStr>) -> Option<PathBuf> {

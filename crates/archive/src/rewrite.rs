@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::archive::Archive;
 use crate::build::{self, Draft};
 use crate::entry::Entry;
 use crate::error::Error;
@@ -36,6 +37,8 @@ pub struct Pruned {
 /// to be gone.
 pub fn prune(path: &Path, root: Option<&Path>, bound: u64) -> Result<Pruned, Error> {
     let locked = Locked::existing(path)?;
+    // Says what is wrong with a file of another version, or with none at all.
+    Archive::open(path, Path::new("/"))?;
     let root = root.map(Root::new);
     let archive = locked.archive(Path::new("/"))?.ok_or_else(|| Error::NotAnArchive(path.to_owned()))?;
     let (before, size_before) = (archive.entries().count(), archive.size());

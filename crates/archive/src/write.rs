@@ -134,7 +134,7 @@ impl<'a> Locked<'a> {
     /// Opens, or makes, the file and waits for other writers.
     pub fn create(path: &'a Path) -> Result<Self, Error> {
         match Self::open(path, OFlags::CREATE) {
-            Err(error) if error.is_absence() => {
+            Err(Error::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
                 let parent = path.parent().unwrap_or(path);
                 DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(Error::io("make", parent))?;
                 Self::open(path, OFlags::CREATE)

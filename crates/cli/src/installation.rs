@@ -60,6 +60,16 @@ impl Installation {
         part(self.front_ends.join("ruby/lib/snapboot/freeze.rb"), "Ruby front end")
     }
 
+    /// What Ruby requires to have its boot archive switched on by `snapboot run`.
+    pub fn ruby_run(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("ruby/lib/snapboot/archive/run.rb"), "Ruby front end")
+    }
+
+    /// What Ruby runs to build an archive.
+    pub fn ruby_archive_builder(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("ruby/lib/snapboot/archive/build.rb"), "Ruby front end")
+    }
+
     /// Files and directories of which a booting process reads, and which are no part of the program.
     pub fn own_files(&self) -> Vec<PathBuf> {
         let front_end = |name: &str| self.front_ends.join(name);

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod answers;
+mod archive;
 mod arguments;
 mod check;
 mod child;
@@ -16,6 +17,7 @@ mod inspect;
 mod installation;
 mod opened;
 mod page;
+mod progress;
 mod rotation;
 mod run;
 mod runtime;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().subcommand {
         Subcommand::Freeze(arguments) => freeze::main(&arguments),
         Subcommand::Run(arguments) => run::main(&arguments),
+        Subcommand::Archive(arguments) => archive::main(&arguments.action),
         Subcommand::Inspect(arguments) => inspect::main(&arguments),
         Subcommand::Verify(arguments) => verify::main(&arguments),
         Subcommand::Check(arguments) => check::main(&arguments),

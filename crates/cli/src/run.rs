@@ -1,19 +1,39 @@
-//! `snapboot run`: executes an image, also where the kernel would not: on a file system mounted noexec, or without mode x.
+//! `snapboot run`: executes an image, also where the kernel would not (on a file system mounted noexec, or without mode x), or a
+//! Ruby command with its boot archive switched on.
 
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use image::HEAD_OFFSET;
 use rustix::fs::{access, statvfs, Access, StatVfsMountFlags};
 
 use crate::arguments::Run;
 use crate::failure::{reason, Failure, Result};
 use crate::installation::Installation;
+use crate::runtime::{leads_to_ruby, locate};
 
-/// Becomes the program of the image; returns only when that fails.
+/// Becomes the program; returns only when that fails.
 pub fn main(run: &Run) -> Result<u8> {
     let (named, arguments) = run.words.split_first().expect("the command line has at least one word");
-    let named = Path::new(named);
+    if !is_image(Path::new(named)) && leads_to_ruby(&run.words) {
+        return run_ruby(named, arguments);
+    }
+    run_image(Path::new(named), arguments)
+}
+
+fn is_image(path: &Path) -> bool {
+    let mut magic = [0; 7];
+    // The first byte is missing while an image is being written.
+    let read = File::open(path).and_then(|file| file.read_exact_at(&mut magic, HEAD_OFFSET as u64 + 1));
+    read.is_ok() && &magic == b"SNAPBT\n"
+}
+
+fn run_image(named: &Path, arguments: &[OsString]) -> Result<u8> {
     // Without a slash, execvp would look in PATH.
     let image = std::path::absolute(named).map_err(|error| Failure::io("run", named, &error))?;
     let metadata = image.metadata().map_err(|error| Failure::io("run", named, &error))?;
@@ -36,6 +56,28 @@ pub fn main(run: &Run) -> Result<u8> {
         named.display(),
         reason(&error)
     )))
+}
+
+/// Starts a Ruby command as it would start by itself, but for RUBYOPT.
+fn run_ruby(named: &OsStr, arguments: &[OsString]) -> Result<u8> {
+    let program = locate(named, &std::env::var_os("PATH").unwrap_or_default())?;
+    let set_up = Installation::find()?.ruby_run()?;
+    if set_up.as_os_str().as_bytes().iter().any(u8::is_ascii_whitespace) {
+        return Err(Failure::refusal(format!(
+            "RUBYOPT cannot name {}, because of the blank in it. Install Snapboot in a directory without blanks in its path, or \
+             put require \"snapboot/setup\" into the program.",
+            set_up.display()
+        )));
+    }
+    // It takes this out again, and leaves what there was before.
+    let mut option = OsString::from("-r");
+    option.push(&set_up);
+    if let Some(before) = std::env::var_os("RUBYOPT") {
+        option.push(" ");
+        option.push(before);
+    }
+    let error = Command::new(&program).arg0(named).args(arguments).env("RUBYOPT", option).exec();
+    Err(Failure::refusal(format!("cannot execute {}: {}.", program.display(), reason(&error))))
 }
 
 fn on_noexec_mount(path: &Path) -> bool {

@@ -1,3 +1,4 @@
+mod damage;
 mod document;
 mod look_up;
 mod support;

@@ -19,7 +19,6 @@ use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 use super::control_dir::ControlDir;
 use super::environment::Environment;
 use super::interrupt::Interrupt;
-use super::progress::{Output, Progress};
 use super::watched::{not_watched, Start, SOCKET};
 use crate::child::{ask, kill_group, timespec};
 use crate::entries::Entries;
@@ -27,6 +26,7 @@ use crate::failure::{Failure, Result};
 use crate::fault::{self, Point};
 use crate::human;
 use crate::installation::Installation;
+use crate::progress::{Output, Progress};
 use crate::runtime::{Language, Main, MainKind, Runtime};
 
 /// How often the size of the growing image is shown.

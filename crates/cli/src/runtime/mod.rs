@@ -78,6 +78,20 @@ impl Main {
     }
 }
 
+/// Whether a command is Ruby of some kind, or leads to one. What cannot be followed to its end, such as the shell script that
+/// starts JRuby, is told by its name.
+pub fn leads_to_ruby(command: &[OsString]) -> bool {
+    let search_path = std::env::var_os("PATH").unwrap_or_default();
+    let is_ruby = |path: &Path| {
+        let name = path.file_name().unwrap_or_default();
+        looks_like_interpreter(name) && name.to_string_lossy().contains("ruby")
+    };
+    match resolve(command, &search_path) {
+        Ok(resolved) => is_ruby(&resolved.program) || is_ruby(&resolved.named),
+        Err(_) => is_ruby(Path::new(&command[0])),
+    }
+}
+
 /// The absolute path of a script that can be read.
 fn readable_script(path: &OsStr) -> Result<PathBuf> {
     let path = Path::new(path);

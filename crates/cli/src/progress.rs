@@ -1,4 +1,4 @@
-//! What a person sees while a freeze runs: a spinner on a terminal, nothing elsewhere.
+//! What a person sees while something takes long: a spinner on a terminal, nothing elsewhere.
 
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::process::Stdio;

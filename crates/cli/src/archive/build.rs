@@ -1,0 +1,166 @@
+//! `snapboot archive build`: fills an archive without running the program, by the gem's builder script.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use archive::{Application, Archive};
+
+use super::{place, refusal};
+use crate::arguments::ArchiveBuild;
+use crate::failure::{Failure, Result};
+use crate::human;
+use crate::installation::Installation;
+use crate::page;
+use crate::progress::Progress;
+use crate::runtime::{leads_to_ruby, locate, resolve, Language, Main};
+
+/// How the Ruby of the command is started.
+struct Ruby {
+    program: PathBuf,
+    options: Vec<OsString>,
+    script: Option<PathBuf>,
+}
+
+/// A file in the making, which goes away unless it is finished.
+struct Draft(PathBuf);
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
+    let builder = Installation::find()?.ruby_archive_builder()?;
+    let ruby = Ruby::of(&arguments.command)?;
+    let directories = directories(arguments)?;
+    let application = &directories[0];
+    let found = Application::find(std::env::var_os("BUNDLE_GEMFILE").as_deref(), ruby.script.as_deref(), application);
+    let path = match &arguments.output {
+        Some(output) => std::path::absolute(output).map_err(|error| Failure::io("find", output, &error))?,
+        None => place(&found)?,
+    };
+    let parent = path.parent().unwrap_or(&path);
+    fs::create_dir_all(parent).map_err(|error| Failure::io("make", parent, &error))?;
+    let mut draft = path.clone().into_os_string();
+    draft.push(".building");
+    let draft = Draft(PathBuf::from(draft));
+    // One that was left by somebody who was killed.
+    let _ = fs::remove_file(&draft.0);
+
+    let progress = Progress::start();
+    progress.phase(format!("starting {}", ruby.program.display()));
+    let (status, told) = ruby.run(&builder, &directories, &draft.0, &progress)?;
+    progress.stop();
+    if !status.success() {
+        return Err(Failure::failed(format!(
+            "{} ended with {status} while it was filling the archive; what it said is above. Nothing was written.",
+            ruby.program.display()
+        )));
+    }
+    let archive = Archive::open(&draft.0, &found.root).map_err(|error| {
+        if error.is_absence() {
+            Failure::failed(format!(
+                "{} stored nothing in the archive: this Ruby has no part that could. Run it with SNAPBOOT_LOG=1 for the reason.",
+                ruby.program.display()
+            ))
+        } else {
+            refusal(error)
+        }
+    })?;
+    // What a person asks for belongs to who the umask says; others than the owner never write it.
+    let mode = fs::Permissions::from_mode(0o644 & !umask());
+    fs::set_permissions(&draft.0, mode)
+        .and_then(|()| fs::rename(&draft.0, &path))
+        .map_err(|error| Failure::io("write", &path, &error))?;
+    for line in told {
+        eprintln!("snapboot: {line}");
+    }
+    let (entries, size) = (archive.live().len(), human::size(archive.size()));
+    page::print(&format!("{}: {entries} entries, {size}\n", path.display()))?;
+    Ok(0)
+}
+
+/// Absolute paths of the directories; the first is the program's.
+fn directories(arguments: &ArchiveBuild) -> Result<Vec<PathBuf>> {
+    let given = if arguments.directories.is_empty() { &vec![PathBuf::from(".")] } else { &arguments.directories };
+    given
+        .iter()
+        .map(|directory| {
+            let path = directory.canonicalize().map_err(|error| Failure::io("read", directory, &error))?;
+            if path.is_dir() {
+                return Ok(path);
+            }
+            Err(Failure::refusal(format!(
+                "{} should be a directory with the program or with Ruby code, but it is a file. Name its directory, or put the \
+                 command behind --.",
+                directory.display()
+            )))
+        })
+        .collect()
+}
+
+fn umask() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0o077)
+}
+
+impl Ruby {
+    fn of(command: &[OsString]) -> Result<Self> {
+        let command = if command.is_empty() { &[OsString::from("ruby")] } else { command };
+        if !leads_to_ruby(command) {
+            return Err(Failure::refusal(format!(
+                "{} should be a Ruby command, but it leads to something else. Name the Ruby program that will be booted, such as \
+                 snapboot archive build -- bin/rails server.",
+                command[0].display()
+            )));
+        }
+        let search_path = std::env::var_os("PATH").unwrap_or_default();
+        let Ok(resolved) = resolve(command, &search_path) else {
+            // A shell script that starts the real one, such as JRuby's.
+            let program = locate(&command[0], &search_path)?;
+            return Ok(Ruby { program, options: Vec::new(), script: None });
+        };
+        let main = Main::split(Language::Ruby, resolved.argv, &search_path)?;
+        Ok(Ruby { program: resolved.program, options: main.options().to_vec(), script: main.script })
+    }
+
+    /// Runs the builder. Returns how it ended, and what it had to say.
+    fn run(
+        &self,
+        builder: &Path,
+        directories: &[PathBuf],
+        archive: &Path,
+        progress: &Progress,
+    ) -> Result<(ExitStatus, Vec<String>)> {
+        let cannot = |error| Failure::io("run", &self.program, &error);
+        let (_, stderr, output) = progress.output().map_err(cannot)?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.options).arg(builder);
+        command.arg(self.script.as_deref().unwrap_or(Path::new(""))).args(directories);
+        command.current_dir(&directories[0]).env("SNAPBOOT_ARCHIVE", archive);
+        for name in ["SNAPBOOT_ARCHIVE_POLICY", "SNAPBOOT_ARCHIVE_READONLY", "SNAPBOOT_STATS"] {
+            command.env_remove(name);
+        }
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn().map_err(cannot)?;
+        drop(command);
+        let mut told = Vec::new();
+        let stdout = child.stdout.take().expect("standard output is a pipe");
+        for line in BufReader::new(stdout).lines().map_while(std::io::Result::ok) {
+            match line.split_once(' ') {
+                Some(("phase", phase)) => progress.phase(phase),
+                Some(("note", note)) => told.push(note.to_owned()),
+                _ => {}
+            }
+        }
+        let status = child.wait().map_err(cannot)?;
+        output.finish();
+        Ok((status, told))
+    }
+}
