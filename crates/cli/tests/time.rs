@@ -61,7 +61,7 @@ fn a_shim_is_named_with_what_it_leads_to() {
 #[test]
 fn the_usage_has_as_many_brackets_open_as_closed() {
     let scene = Scene::new();
-    for subcommand in ["freeze", "run", "inspect", "verify", "check", "time"] {
+    for subcommand in ["freeze", "run", "archive", "inspect", "verify", "check", "time"] {
         let output = scene.snapboot(&[subcommand, "--help"]).output().unwrap();
         let help = stdout(&output);
         let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();

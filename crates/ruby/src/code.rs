@@ -107,6 +107,16 @@ pub fn load(script: &Script) -> (Event, Option<Value>) {
     loaded.unwrap_or((Event::Miss, None))
 }
 
+/// Whether the archive has the code of a script.
+pub fn is_kept(script: &Script) -> bool {
+    let Some(scope) = BOOT.with(|boot| boot.code.scope) else { return false };
+    let found = STORE.with(|store| {
+        let (_, entry) = store.find(scope, script.path.to_bytes(), Some(&script.identity));
+        entry.is_some_and(|entry| store.decode(&entry).is_some_and(|payload| binary_for(script, payload).is_some()))
+    });
+    found == Some(true)
+}
+
 /// The code in a payload, if it is for a script at that path.
 fn binary_for<'a>(script: &Script, payload: &'a [u8]) -> Option<&'a [u8]> {
     let (rest, sizes) = payload.split_last_chunk::<8>()?;

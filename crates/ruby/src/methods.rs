@@ -22,6 +22,7 @@ pub fn define() {
     Function::None(place).define_singleton(native, c"place");
     Function::None(root).define_singleton(native, c"root");
     Function::None(switch_on).define_singleton(native, c"switch_on");
+    Function::One(require::compile).define_singleton(native, c"compile");
     Function::None(tell_look_ups).define_singleton(native, c"tell_look_ups");
     Function::One(await_file).define_singleton(native, c"await_file");
 }

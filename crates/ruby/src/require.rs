@@ -392,6 +392,17 @@ fn find_script(name: Value) -> Option<Script> {
     .flatten()
 }
 
+/// compile(path or feature with extension) -> true, or nil where nothing came of it. Has Ruby's own `load` compile a script that the
+/// archive does not hold yet. Ruby would run it next: whoever calls this has a TracePoint that throws as soon as it is compiled.
+pub extern "C-unwind" fn compile(receiver: Value, name: Value) -> Value {
+    let Some(script) = find_script(ruby::path(name)).filter(|_| is_ready()) else { return ruby::nil() };
+    if code::is_kept(&script) {
+        return ruby::boolean(true);
+    }
+    let path = ruby::text(script.path.to_bytes());
+    code::watch(script, || ruby::call(receiver, ruby::intern(LOAD_BEFORE), &[path]))
+}
+
 fn load_script(script: Script, ordinary: impl FnOnce() -> Value) -> Value {
     let Some(code) = look_up(&script) else { return code::watch(script, ordinary) };
     drop(script);

@@ -11,6 +11,9 @@ use crate::failure::Result;
 use crate::human;
 use crate::page;
 
+/// Characters of a context's description in the table.
+const SHOWN: usize = 80;
+
 /// All that is said about an archive; `--json` prints it as it is.
 #[derive(Serialize)]
 struct Contents {
@@ -109,7 +112,7 @@ impl Contents {
         let size = |bytes: usize| human::size(bytes as u64);
         let kinds = kinds.into_iter().map(|((kind, context), (count, stored, plain))| {
             let context = self.contexts.get(context).map_or(context, String::as_str);
-            vec![kind.to_owned(), count.to_string(), size(stored), size(plain), context.to_owned()]
+            vec![kind.to_owned(), count.to_string(), size(stored), size(plain), shortened(context)]
         });
         let entries = self.entries.iter().map(|entry| {
             let inputs = entry.inputs.len().to_string();
@@ -141,6 +144,15 @@ impl EntryShown {
             inputs: inputs.collect(),
         }
     }
+}
+
+/// The start of a description; `--json` has all of it.
+fn shortened(description: &str) -> String {
+    let start: String = description.chars().take(SHOWN).collect();
+    if start.len() < description.len() {
+        return format!("{start}…");
+    }
+    start
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -10,6 +10,7 @@ module Snapboot
     #   store(kind number, name, inputs, payload, context), flush -> nil or why nothing was written, counters -> four
     #   numbers.
     # - switch_on: has require, require_relative, load and autoload served by the archive. Returns nil, or what is not.
+    # - compile(path or feature with extension): keeps the code of a script without running it, for build.rb.
     # - tell_look_ups: calls Snapboot::Archive.tell_code at every look-up of code from now on.
     # - await_file(name): calls Snapboot::Archive.tell_loaded when a file of that name has been loaded by require.
     module Native

@@ -1,0 +1,118 @@
+# frozen_string_literal: true
+
+# What `snapboot archive build` has Ruby run: fills the archive that SNAPBOOT_ARCHIVE names with all that boots of a
+# program may need, without running the program.
+#
+# Arguments: the program's main script (or ""), its directory, further directories. On standard output go lines for the
+# command: `phase TEXT` for what is being done, `note TEXT` for what the person should know.
+
+TELL = $stdout.dup
+$stdout.reopen($stderr)
+script, *directories = ARGV.slice!(0..)
+# Where the archive's names are relative to follows from the main script.
+$PROGRAM_NAME = script.empty? ? "-e" : script
+
+require_relative "../setup"
+
+module Snapboot
+  module Archive
+    # Fills the archive: load path and code first, then data.
+    class Builder
+      # Below these nothing belongs to the program itself, or it is not Ruby's.
+      OTHERS = %w[.git .bundle node_modules log tmp].freeze
+      private_constant :OTHERS
+
+      # `directories`: absolute paths, the program's own first. `tell`: where lines for the command go.
+      def initialize(directories, tell)
+        @directories = directories
+        @tell = tell
+        @skipped = 0
+      end
+
+      # Returns nothing of interest; raises what resolving the bundle raises.
+      def run
+        resolve_bundle
+        compile
+        read_data
+        say "note", "#{@skipped} files cannot be compiled and were left out" if @skipped.positive?
+        say "phase", "writing the archive"
+        Archive.flush
+      end
+
+      private
+
+      def say(kind, text)
+        @tell.puts("#{kind} #{text}")
+        @tell.flush
+      end
+
+      # Puts the bundle's gems on the load path, which is remembered, too.
+      def resolve_bundle
+        named = ENV.fetch("BUNDLE_GEMFILE", "")
+        return if named.empty? && %w[Gemfile gems.rb].none? { |name| File.file?("#{@directories[0]}/#{name}") }
+
+        say "phase", "resolving the bundle"
+        require "bundler/setup"
+      end
+
+      def compile
+        return say("note", "this Ruby keeps no compiled code; only data were stored") unless compiler?
+
+        features = load_path_features
+        files = @directories.flat_map { |directory| scripts_below(directory, OTHERS).map { |name| "#{directory}/#{name}" } }
+        all = features + files
+        # Ruby runs what it has compiled; here that is where it stops.
+        stop = TracePoint.new(:script_compiled) { throw :compiled, true }
+        stop.enable do
+          all.each.with_index(1) do |name, number|
+            say "phase", "compiling #{number} of #{all.size}" if (number % 100) == 1
+            compile_one(name)
+          end
+        end
+      end
+
+      # Whoever has load_iseq would hand Ruby code that is run without having been compiled.
+      def compiler?
+        defined?(Native) && Native.respond_to?(:compile) && !RubyVM::InstructionSequence.respond_to?(:load_iseq)
+      end
+
+      def compile_one(name)
+        @skipped += 1 unless catch(:compiled) { Native.compile(name) }
+      rescue SyntaxError, StandardError
+        @skipped += 1
+      end
+
+      # Every script on the load path by the name that it is required by.
+      def load_path_features
+        $LOAD_PATH.grep(String).select { |path| File.directory?(path) }
+                  .flat_map { |path| scripts_below(path, []) }.uniq
+      end
+
+      def scripts_below(directory, others)
+        Dir.glob("**/*.rb", base: directory).reject { |name| others.include?(name[%r{\A[^/]+}]) }.sort
+      end
+
+      # Translations of gems and of the program, as I18n reads them.
+      def read_data
+        require "i18n"
+        backend = I18n::Backend::Simple.new
+        say "phase", "reading data files"
+        translations.each do |path|
+          backend.send(:load_yml, path)
+        rescue StandardError, ScriptError
+          # It has its own to say when the program reads it.
+        end
+      rescue LoadError
+        # A program without I18n.
+      end
+
+      def translations
+        places = $LOAD_PATH.grep(String).map { |path| File.dirname(path) } + @directories
+        places.uniq.flat_map { |place| Dir.glob("#{place}/{lib/**/,config/,}{locale,locales}/**/*.{yml,yaml}") }.uniq
+      end
+    end
+  end
+end
+
+abort "snapboot: there is no archive to fill; SNAPBOOT_LOG=1 says why" unless Snapboot::Archive.enabled?
+Snapboot::Archive::Builder.new(directories, TELL).run
