@@ -5,4 +5,7 @@
 # says why.
 require_relative "archive"
 
-Snapboot::Archive.set_up
+if Snapboot::Archive.set_up
+  require_relative "archive/data"
+  Snapboot::Archive::Data.install
+end

@@ -1,0 +1,113 @@
+# frozen_string_literal: true
+
+require_relative "options"
+require_relative "originals"
+
+module Snapboot
+  module Archive
+    module Data
+      # What is the same for every kind of data file: one entry for a file and the way it is parsed. Its payload is a Ruby
+      # literal of the parsed object, compiled where there is RubyVM: nothing else loads as fast on all Rubies.
+      module Documents
+        # Larger files are left to their parser: to write their literals down would take too long in the boot that does.
+        LARGEST_SOURCE = 8 << 20
+        COMPILED = defined?(RubyVM::InstructionSequence) ? RubyVM::InstructionSequence : nil
+        RUNTIME = [
+          RUBY_ENGINE, RUBY_ENGINE_VERSION, RUBY_VERSION, RUBY_PATCHLEVEL, RUBY_REVISION, RUBY_PLATFORM
+        ].join(" ").freeze
+        NAME = "snapboot data" # of the literal, should it ever be in a backtrace
+        FILE = ::File
+        MISSING = Object.new.freeze # since nil and false are documents, too
+        private_constant :COMPILED, :FILE, :MISSING
+
+        class << self
+          # Defines (by `source`) the method `call` of a module anew; `parsing` is the name for the one that was there, from
+          # now on. Not prepended: who defines it once more has the last word.
+          def before(library, call, parsing, source)
+            library.singleton_class.class_eval do
+              alias_method parsing, call
+              private parsing
+              alias_method call, call # no warning that it is defined again
+              class_eval source, __FILE__, __LINE__
+            end
+          end
+
+          # The document in the file `name`, parsed in the way that the text `description` tells: from the archive, or else
+          # by yielding, and then it is remembered. The block's errors are the caller's. `traits` is called after the block,
+          # with the absolute path: it returns what Literal wants to know of the document, or nil if that depends on more
+          # than the file.
+          def answer(name, description, traits, &parse)
+            path = attempt(name) { path(name) }
+            return yield unless path
+
+            document = attempt(path, MISSING) { fetch(path, description) }
+            MISSING.equal?(document) ? parse(path, description, traits, &parse) : document
+          end
+
+          # The object as a payload, or nil if no literal gives exactly such an object. `traits`: see Literal.
+          def dump(object, **traits)
+            require_relative "literal"
+            source = Literal.new(object, **traits).source
+            return source unless source && COMPILED
+            return if defined?(::Coverage) && ::Coverage.running? # it would count the literal as one of the program's files
+
+            COMPILED.compile(source, NAME, nil, 1).to_binary
+          end
+
+          # The object that a payload stands for; a new one in each call.
+          def load(payload)
+            return COMPILED.load_from_binary(payload).eval if COMPILED
+
+            eval(String.new(payload, encoding: Encoding::UTF_8), nowhere, NAME, 1) # rubocop:disable Security/Eval
+          end
+
+          private
+
+          # The absolute path of a file that a caller names, without any look at it; nil if the name is not a String or
+          # Pathname, or if File is not Ruby's own (FakeFS).
+          def path(name)
+            return unless FILE.equal?(::File)
+
+            name = name.to_path if defined?(::Pathname) && name.is_a?(::Pathname)
+            return unless name.is_a?(String)
+
+            name.start_with?("/") ? name : FILE.join(Dir.pwd, name)
+          end
+
+          def fetch(path, description)
+            payload = Archive.fetch(:data, path, context: description)
+            payload ? load(payload) : MISSING
+          end
+
+          def parse(path, description, traits)
+            identity = attempt(path) { Archive.identity(path) }
+            document = yield
+            attempt(path) { remember(path, identity, document, description, traits) } if identity
+            document
+          end
+
+          def remember(path, identity, document, description, traits)
+            return unless FILE.file?(path) && FILE.size(path) <= LARGEST_SOURCE
+
+            known = traits.call(path)
+            payload = known && dump(document, **known)
+            Archive.store(:data, path, [[:file, path, identity]], payload, context: description) if payload
+          end
+
+          # A binding without variables, and a new one for each literal.
+          def nowhere
+            TOPLEVEL_BINDING.receiver.instance_eval { binding }
+          end
+
+          # What goes wrong here must not reach a program that only wants its file parsed.
+          def attempt(path, otherwise = nil)
+            yield
+          rescue StandardError, ScriptError, SystemStackError => e
+            Archive.log("#{path}: not from the archive: #{e.message} (#{e.class})")
+            otherwise
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require_relative "documents"
+
+module Snapboot
+  module Archive
+    module Data
+      # JSON's calls that load a file.
+      module Json
+        CALLS = %i[load_file load_file!].freeze
+        PARAMETERS = [%i[req filespec], %i[opt opts]].freeze
+        METHODS = {
+          "JSON" => %i[parse parse!],
+          "JSON::Parser" => %i[initialize parse convert_encoding parse_string parse_value parse_array parse_object]
+        }.freeze
+        OPTIONS = Options.new(switches: %i[symbolize_names freeze allow_nan])
+
+        class << self
+          # Puts itself before JSON's calls. Takes nothing, returns nothing.
+          def install
+            @parser = ::JSON::Parser
+            @originals = Originals.new(METHODS, ::JSON.method(:parse).source_location.first.delete_suffix("/common.rb"))
+            @context = "json 1 #{Documents::RUNTIME} json #{::JSON::VERSION} #{@parser.name}"
+            CALLS.each { |call| hook(call) if ::JSON.respond_to?(call) && ::JSON.method(call).parameters == PARAMETERS }
+          end
+
+          # The answer to JSON.`call`(filename, options); the block parses.
+          def load_file(call, filename, options, &parse)
+            description = describe(call, options)
+            description ? Documents.answer(filename, description, ->(path) { traits(path) }, &parse) : yield
+          end
+
+          private
+
+          def hook(call)
+            parsing = call.to_s.sub(/!?\z/, '_by_parsing\0')
+            Documents.before(::JSON, call, parsing, <<~RUBY)
+              def #{call}(filespec, opts = {})
+                ::Snapboot::Archive::Data::Json.load_file(:#{call}, filespec, opts) { #{parsing}(filespec, opts) }
+              end
+            RUBY
+          end
+
+          # How the call parses; nil if it must be left to JSON. The encodings are those that it reads a file in.
+          def describe(call, options)
+            return unless Archive.enabled? && ::JSON::Parser.equal?(@parser) && @originals.intact? && options.is_a?(Hash)
+
+            options = OPTIONS.describe(options)
+            options && "#{@context} #{call}#{options} #{Encoding.default_external} #{Encoding.default_internal}"
+          rescue StandardError # only the main Ractor may look at all this
+            nil
+          end
+
+          # Nothing in JSON is one object in two places, or a date.
+          def traits(_path)
+            { shared: false, date: :never }
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,97 @@
+"""Parsed data from the archive: what a program sees of it is what it sees without, on every Ruby; and what is served is what can be.
+
+data/make_documents.rb writes YAML documents, data/loads.rb loads each in every way and prints all that can be seen of what comes of it;
+data/calls.rb is about the calls themselves: arguments, changes of files, programs that change Psych.
+"""
+
+import functools
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from .rubies import KINDS, SETUP, OnJvm, archive_options
+from .test_require import SETTLED_SECONDS
+
+PROGRAMS = pathlib.Path(__file__).parent / "data"
+RANDOM_DOCUMENTS, SEED = 60, 1
+
+
+@pytest.fixture(scope="module")
+def documents(rubies, tmp_path_factory):
+    """A directory with the documents, long enough there to be remembered."""
+    directory = tmp_path_factory.mktemp("documents")
+    words = [rubies("cruby").command, PROGRAMS / "make_documents.rb", directory, str(RANDOM_DOCUMENTS), str(SEED)]
+    subprocess.run(words, check=True)
+    time.sleep(SETTLED_SECONDS)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def boot(rubies):
+    """Boots a program in a directory. A JVM can load TruffleRuby's psych, which is in C, only once."""
+
+    def run(name, directory, words, **variables):
+        if name != "truffleruby":
+            return rubies(name).boot(directory, words, **variables)
+        ruby = OnJvm(name)
+        try:
+            return ruby.boot(directory, words, **variables)
+        finally:
+            ruby.close()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def same_objects_without(boot, documents):
+    """What loads.rb prints without the archive; once for all back ends of a Ruby."""
+    return functools.cache(lambda name: boot(name, documents, [PROGRAMS / "loads.rb", documents]))
+
+
+@pytest.fixture(params=KINDS, ids=str)
+def kind(request):
+    """A Ruby and its back end."""
+    if request.param.back_end == "pure" and not (SETUP.parent / "archive/pure.rb").exists():
+        pytest.skip("this tree has no back end in Ruby")
+    return request.param
+
+
+def boots(kind, boot, program, directory, folder):
+    """The boot that fills the archive and the one that it serves, each with what it wrote about the calls that were served."""
+    switch, variables = archive_options(kind, folder)
+    for name in ("filling", "served"):
+        report = folder / name
+        result = boot(kind.name, directory, [*switch, PROGRAMS / program, directory, report], **variables)
+        yield name, result, report.read_text().splitlines() if report.exists() else []
+
+
+def differences(result, expected):
+    """The lines that differ, shortened."""
+    got, wanted = str(result).splitlines(), str(expected).splitlines()
+    lines = [f"{one[:300]}\n  instead of\n{two[:300]}" for one, two in zip(got, wanted, strict=False) if one != two]
+    return lines + ([f"{len(got)} lines instead of {len(wanted)}"] if len(got) != len(wanted) else [])
+
+
+def test_same_objects(kind, boot, same_objects_without, documents, tmp_path):
+    expected = same_objects_without(kind.name)
+    for name, result, report in boots(kind, boot, "loads.rb", documents, tmp_path):
+        assert differences(result, expected) == [], name
+        calls = [line.split() for line in report]
+        assert calls
+        if name == "filling":
+            assert [call for call in calls if call[2] == "hit"] == []
+        else:
+            wrong = {"kept": "parsed", "random": "parsed", "left": "hit"}
+            assert [call for call in calls if call[2] == wrong[call[0].partition("/")[0]]] == []
+
+
+def test_same_calls(kind, boot, tmp_path):
+    directory = tmp_path / "program"
+    directory.mkdir()
+    boot(kind.name, directory, [PROGRAMS / "calls.rb", directory])  # writes the files
+    time.sleep(SETTLED_SECONDS)
+    expected = boot(kind.name, directory, [PROGRAMS / "calls.rb", directory])
+    for name, result, _ in boots(kind, boot, "calls.rb", directory, tmp_path):
+        assert differences(result, expected) == [], name
