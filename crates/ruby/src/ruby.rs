@@ -95,7 +95,9 @@ unsafe extern "C-unwind" {
     safe fn rb_file_absolute_path(path: Value, directory: Value) -> Value;
     safe fn rb_file_dirname(path: Value) -> Value;
     fn rb_profile_frames(start: c_int, limit: c_int, frames: *mut Value, lines: *mut c_int) -> c_int;
+    safe fn rb_profile_frame_path(frame: Value) -> Value;
     safe fn rb_profile_frame_absolute_path(frame: Value) -> Value;
+    safe fn rb_sourcefile() -> *const c_char;
 
     safe fn rb_thread_current() -> Value;
     safe fn rb_thread_sleep_deadly();
@@ -440,13 +442,21 @@ pub fn caller_file() -> Option<Value> {
     for frame in &frames[..count as usize] {
         let path = rb_profile_frame_absolute_path(*frame);
         match path.is_string().then(|| c_bytes(path).to_bytes()) {
-            Some([b'/', ..]) => return Some(path),
+            // The frame of eval'ed code may be shown as that of the method around it.
+            Some([b'/', ..]) => return is_running(rb_profile_frame_path(*frame)).then_some(path),
             // The frame of the C function itself.
             Some(b"<cfunc>") => {}
             _ => return None,
         }
     }
     None
+}
+
+/// Whether the Ruby code that runs, or called the C function that does, was compiled under that name.
+fn is_running(path: Value) -> bool {
+    let name = rb_sourcefile();
+    // SAFETY: a C string of the source that runs, or none.
+    path.is_string() && !name.is_null() && unsafe { CStr::from_ptr(name) } == c_bytes(path)
 }
 
 /// File.absolute_path(path, File.dirname(file)). May raise.
