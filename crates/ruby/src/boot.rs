@@ -77,10 +77,14 @@ impl Boot {
             Loader::Nobody => {}
         }
         let mut found = self.look(feature, stem, extension, provided == Provided::No, store);
-        if let Answer::NotThere = found {
+        // RubyGems asks for it once more right after the outermost require.
+        if found == Answer::NotThere && provided == Provided::No && !self.directories.was_missing(feature) {
             // It may have been put there just now.
             self.directories.begin_round();
             found = self.look(feature, stem, extension, provided == Provided::No, store);
+            if found == Answer::NotThere {
+                self.directories.note_missing(feature);
+            }
         }
         match found {
             Answer::There((directory, name)) => self.step(directory, &name, thread, store),

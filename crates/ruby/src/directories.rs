@@ -2,8 +2,8 @@
 //! and real paths without following each component.
 //!
 //! A list holds for a while: its directory's times are compared once in each *round*. A new round begins when a name was not
-//! found, when $LOAD_PATH has changed, and from time to time: so that the comparing takes at most a fiftieth of the time that
-//! passes.
+//! found, when $LOAD_PATH has changed, and from time to time: so that the comparing takes at most a two-hundredth of the time
+//! that passes.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -38,10 +38,13 @@ pub enum Answer<T> {
 }
 
 /// The time that comparing a directory's times is taken to need.
-const LOOK: Duration = Duration::from_micros(1);
+const LOOK: Duration = Duration::from_micros(2);
 
 /// Of so much time one part goes into comparing.
-const SHARE: u32 = 50;
+const SHARE: u32 = 200;
+
+/// So few directories are compared each time when they are not there: they have no times that would tell of what is put there.
+const FEW: u32 = 8;
 
 struct Directory {
     path: Box<[u8]>,
@@ -75,6 +78,8 @@ pub struct Directories {
     by_path: HashMap<u64, DirectoryId>,
     scope: usize,
     round: u32,
+    /// The feature that was not found in this round, if it is about to be asked for once more.
+    missing: Option<Box<[u8]>>,
     /// Directories compared in this round, and when it began.
     looks: u32,
     began: Duration,
@@ -87,13 +92,25 @@ impl Directories {
             by_path: HashMap::new(),
             scope: store.scope(Kind::Directory, "any"),
             round: 1,
+            missing: None,
             looks: 0,
             began: now(),
         }
     }
 
+    /// A feature was not found, in a round that has only just begun.
+    pub fn note_missing(&mut self, feature: &[u8]) {
+        self.missing = Some(feature.into());
+    }
+
+    /// Whether that has just been said of this feature: true once.
+    pub fn was_missing(&mut self, feature: &[u8]) -> bool {
+        self.missing.take().as_deref() == Some(feature)
+    }
+
     /// Begins a new round: everything is compared again before it is believed.
     pub fn begin_round(&mut self) {
+        self.missing = None;
         self.round += 1;
         self.looks = 0;
         self.began = now();
@@ -161,8 +178,8 @@ impl Directories {
         if directory.round != self.round {
             self.looks += 1;
             directory.look(self.scope, store);
-            // What has just changed may change again without a sign, and what is not there has no times.
-            let is_settled = directory.identity.is_some_and(|identity| identity.is_settled);
+            // What has just changed may change again without a sign.
+            let is_settled = directory.identity.map_or(self.looks > FEW, |identity| identity.is_settled);
             directory.round = if is_settled { self.round } else { 0 };
         }
         let bytes = match &directory.list {

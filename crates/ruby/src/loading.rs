@@ -8,8 +8,6 @@ struct InProgress {
     number: u64,
     path: Box<[u8]>,
     thread: Value,
-    /// A forked child has none of its parent's other threads.
-    process: u32,
     waiting: Vec<Value>,
 }
 
@@ -34,8 +32,7 @@ impl Loading {
     /// A thread begins to load a file. The answer is for [`end`](Self::end).
     pub fn begin(&mut self, path: &[u8], thread: Value) -> u64 {
         self.last += 1;
-        let process = std::process::id();
-        self.all.push(InProgress { number: self.last, path: path.into(), thread, process, waiting: Vec::new() });
+        self.all.push(InProgress { number: self.last, path: path.into(), thread, waiting: Vec::new() });
         self.last
     }
 
@@ -50,10 +47,6 @@ impl Loading {
         let Some(at) = self.all.iter().position(|one| is_wanted(&one.path)) else { return Loader::Nobody };
         if self.all[at].thread == thread {
             return Loader::Itself;
-        }
-        if self.all[at].process != std::process::id() {
-            self.all.remove(at);
-            return Loader::Nobody;
         }
         Loader::Other(self.all[at].number)
     }
@@ -70,8 +63,8 @@ impl Loading {
         self.all.iter_mut().for_each(|one| one.waiting.retain(|waiting| *waiting != thread));
     }
 
-    /// Whether that loading has not ended.
-    pub fn is_going_on(&self, number: u64) -> bool {
-        self.all.iter().any(|one| one.number == number)
+    /// The thread of a loading that has not ended.
+    pub fn thread(&self, number: u64) -> Option<Value> {
+        self.all.iter().find(|one| one.number == number).map(|one| one.thread)
     }
 }

@@ -328,7 +328,12 @@ fn update_features() -> bool {
 /// Waits until another thread has loaded a file, or failed to. May raise what is raised in this thread.
 fn wait(number: u64, thread: Value) {
     BOOT.with(|boot| boot.loading.wait(number, thread));
-    while BOOT.with(|boot| boot.loading.is_going_on(number)) == Some(true) {
+    while let Some(loader) = BOOT.with(|boot| boot.loading.thread(number)).flatten() {
+        // A forked child has none of its parent's other threads.
+        if !ruby::call(loader, ruby::intern("alive?"), &[]).is_truthy() {
+            BOOT.with(|boot| boot.loading.end(number));
+            return;
+        }
         if let Err(jump) = ruby::protect(|| {
             ruby::sleep();
             ruby::nil()
