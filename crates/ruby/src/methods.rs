@@ -7,7 +7,7 @@ use archive::{Identity, Kind, NewInput};
 
 use crate::ruby::{self, method::Function, Value};
 use crate::store::{self, Event, Store};
-use crate::{events, require, STORE};
+use crate::{document, events, require, STORE};
 
 /// Defines the methods.
 pub fn define() {
@@ -25,6 +25,7 @@ pub fn define() {
     Function::One(require::compile).define_singleton(native, c"compile");
     Function::None(tell_look_ups).define_singleton(native, c"tell_look_ups");
     Function::One(await_file).define_singleton(native, c"await_file");
+    Function::One(document::unpack).define_singleton(native, c"unpack");
 }
 
 /// open(script or nil) -> nil, or a String that says why there is no archive.

@@ -6,19 +6,27 @@ require_relative "originals"
 module Snapboot
   module Archive
     module Data
-      # What is the same for every kind of data file: one entry for a file and the way it is parsed. Its payload is a Ruby
-      # literal of the parsed object, compiled where there is RubyVM: nothing else loads as fast on all Rubies.
+      # What is the same for every kind of data file: one entry for a file and the way it is parsed. Its payload is in one of
+      # three forms, of which each Ruby uses the fastest that it has:
+      # packed      what the native part makes objects of (Packed)
+      # compiled    a Ruby literal (Literal) as an instruction sequence
+      # source      a Ruby literal: TruffleRuby and JRuby parse that faster than code of theirs could make the same
       module Documents
         # Larger files are left to their parser: to write their literals down would take too long in the boot that does.
         LARGEST_SOURCE = 8 << 20
-        COMPILED = defined?(RubyVM::InstructionSequence) ? RubyVM::InstructionSequence : nil
+        FORM = if Archive.const_defined?(:Native) && Native.respond_to?(:unpack) then :packed
+               elsif defined?(RubyVM::InstructionSequence) then :compiled
+               else
+                 :source
+               end
+        # Part of what describes an entry.
         RUNTIME = [
-          RUBY_ENGINE, RUBY_ENGINE_VERSION, RUBY_VERSION, RUBY_PATCHLEVEL, RUBY_REVISION, RUBY_PLATFORM
+          FORM, RUBY_ENGINE, RUBY_ENGINE_VERSION, RUBY_VERSION, RUBY_PATCHLEVEL, RUBY_REVISION, RUBY_PLATFORM
         ].join(" ").freeze
         NAME = "snapboot data" # of the literal, should it ever be in a backtrace
         FILE = ::File
         MISSING = Object.new.freeze # since nil and false are documents, too
-        private_constant :COMPILED, :FILE, :MISSING
+        private_constant :FILE, :MISSING
 
         class << self
           # Defines (by `source`) the method `call` of a module anew; `parsing` is the name for the one that was there, from
@@ -34,7 +42,7 @@ module Snapboot
 
           # The document in the file `name`, parsed in the way that the text `description` tells: from the archive, or else
           # by yielding, and then it is remembered. The block's errors are the caller's. `traits` is called after the block,
-          # with the absolute path: it returns what Literal wants to know of the document, or nil if that depends on more
+          # with the absolute path: it returns what Writer wants to know of the document, or nil if that depends on more
           # than the file.
           def answer(name, description, traits, &parse)
             path = attempt(name) { path(name) }
@@ -44,21 +52,27 @@ module Snapboot
             MISSING.equal?(document) ? parse(path, description, traits, &parse) : document
           end
 
-          # The object as a payload, or nil if no literal gives exactly such an object. `traits`: see Literal.
+          # The object as a payload, or nil if it is not known how to make exactly such an object. `traits`: see
+          # Writer.write.
           def dump(object, **traits)
-            require_relative "literal"
-            source = Literal.new(object, **traits).source
-            return source unless source && COMPILED
+            require_relative FORM == :packed ? "packed" : "literal"
+            return Packed.write(object, **traits) if FORM == :packed
+
+            source = Literal.write(object, **traits)
+            return source unless source && FORM == :compiled
             return if defined?(::Coverage) && ::Coverage.running? # it would count the literal as one of the program's files
 
-            COMPILED.compile(source, NAME, nil, 1).to_binary
+            RubyVM::InstructionSequence.compile(source, NAME, nil, 1).to_binary
           end
 
           # The object that a payload stands for; a new one in each call.
           def load(payload)
-            return COMPILED.load_from_binary(payload).eval if COMPILED
-
-            eval(String.new(payload, encoding: Encoding::UTF_8), nowhere, NAME, 1) # rubocop:disable Security/Eval
+            case FORM
+            when :packed then Native.unpack(payload).fetch(0)
+            when :compiled then RubyVM::InstructionSequence.load_from_binary(payload).eval
+            else
+              eval(String.new(payload, encoding: Encoding::UTF_8), nowhere, NAME, 1) # rubocop:disable Security/Eval
+            end
           end
 
           private

@@ -72,7 +72,7 @@ module Snapboot
             nil
           end
 
-          # What Literal wants to know of the document, or nil. `date`: what it is without a look at the document.
+          # What Writer wants to know of the document, or nil. `date`: what it is without a look at the document.
           def traits(path, date)
             bytes = ::File.binread(path)
             return if bytes.include?("!") && bytes.match?(TAG) && tagged?(path)

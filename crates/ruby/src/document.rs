@@ -1,0 +1,126 @@
+//! Makes the objects of a parsed document from what `Snapboot::Archive::Data::Packed` wrote of them; that file has the form.
+
+use std::ffi::CStr;
+
+use crate::objects;
+use crate::ruby::{self, Value};
+
+/// Deeper than anything that is written, and far from the end of any stack.
+const DEEPEST: usize = 100;
+
+/// What is left to read. It owns nothing, so that an exception may pass.
+struct Reader<'a> {
+    rest: &'a [u8],
+    /// An array of the objects that stand in several places.
+    shared: Value,
+}
+
+/// unpack(payload, a frozen String) -> the object in an array, or nil where the payload is none. May raise.
+pub extern "C-unwind" fn unpack(_: Value, payload: Value) -> Value {
+    let mut reader = Reader { rest: objects::frozen_bytes(payload), shared: ruby::array() };
+    let object = reader.object(0);
+    match object {
+        Some(object) if reader.rest.is_empty() => ruby::array_of(&[object]),
+        _ => ruby::nil(),
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn object(&mut self, depth: usize) -> Option<Value> {
+        if depth > DEEPEST {
+            return None;
+        }
+        Some(match self.byte()? {
+            b'S' => ruby::text(self.text()?),
+            b's' => objects::interned(self.text()?),
+            b':' => objects::symbol(self.text()?),
+            b'i' => objects::integer(i64::from_le_bytes(self.number()?)),
+            b'f' => objects::float(f64::from_le_bytes(self.number()?)),
+            b'n' => ruby::nil(),
+            b'y' => ruby::boolean(true),
+            b'x' => ruby::boolean(false),
+            b'{' => self.hash(depth)?,
+            b'<' => {
+                let hash = self.hash(depth)?;
+                objects::freeze_hash(hash);
+                hash
+            }
+            b'[' => self.array(depth)?,
+            b'(' => {
+                let array = self.array(depth)?;
+                objects::freeze_array(array);
+                array
+            }
+            b'=' => {
+                let object = self.object(depth + 1)?;
+                objects::push(self.shared, object);
+                object
+            }
+            b'*' => {
+                let number = self.size()?;
+                if number >= ruby::length(self.shared) {
+                    return None;
+                }
+                ruby::entry(self.shared, number)
+            }
+            b'd' => {
+                objects::evaluated(c"require 'date'");
+                self.object(depth + 1)?
+            }
+            b'!' => objects::evaluated(CStr::from_bytes_with_nul(self.text()?).ok()?),
+            _ => return None,
+        })
+    }
+
+    fn hash(&mut self, depth: usize) -> Option<Value> {
+        let hash = objects::hash();
+        for _ in 0..self.size()? {
+            let key = self.object(depth + 1)?;
+            let value = self.object(depth + 1)?;
+            objects::put(hash, key, value);
+        }
+        Some(hash)
+    }
+
+    fn array(&mut self, depth: usize) -> Option<Value> {
+        let size = self.size()?;
+        let array = objects::array(size);
+        for _ in 0..size {
+            let element = self.object(depth + 1)?;
+            objects::push(array, element);
+        }
+        Some(array)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*byte)
+    }
+
+    /// A number in groups of seven bits, the highest first; all but the last have the top bit (BER, `w` of Array#pack).
+    fn size(&mut self) -> Option<usize> {
+        let mut size = 0_usize;
+        loop {
+            let byte = self.byte()?;
+            size = size.checked_mul(128)? | usize::from(byte & 0x7f);
+            if byte < 0x80 {
+                return Some(size);
+            }
+        }
+    }
+
+    /// So many bytes as are told before them.
+    fn text(&mut self) -> Option<&'a [u8]> {
+        let size = self.size()?;
+        let (text, rest) = self.rest.split_at_checked(size)?;
+        self.rest = rest;
+        Some(text)
+    }
+
+    fn number(&mut self) -> Option<[u8; 8]> {
+        let (number, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(*number)
+    }
+}
