@@ -193,7 +193,8 @@ def build_truffleruby(directory: pathlib.Path, values: dict) -> None:
 
 def build_jruby(directory: pathlib.Path, values: dict) -> None:
     """JRuby for any JDK; the command `jruby` (tools/jvm/Boots.java says what it takes)."""
-    build_jvm_ruby(directory, values, "jruby", "JRuby", [])
+    modules = ("java.base/java.io", "java.base/java.nio.channels", "java.base/sun.nio.ch")  # as JRuby's own command does
+    build_jvm_ruby(directory, values, "jruby", "JRuby", [f"--add-opens={module}=ALL-UNNAMED" for module in modules])
 
 
 def build_jvm_ruby(directory: pathlib.Path, values: dict, name: str, launcher: str, properties: list[str]) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import pytest
 
@@ -85,13 +86,14 @@ class OnJvm:
             self.command = workloads.prepare(name)[name]
         except workloads.Unavailable as reason:
             pytest.skip(str(reason))
-        self.errors = tempfile.TemporaryFile()
+        self.folder = tempfile.TemporaryDirectory()
+        self.errors = pathlib.Path(self.folder.name, "stderr")
         self.process = subprocess.Popen(
             [self.command, "--boots"],
             env=environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self.errors,
+            stderr=open(self.errors, "ab"),
         )
 
     def boot(self, directory, words, **variables):
@@ -103,7 +105,7 @@ class OnJvm:
                 first.flush()
                 options = ["-r", first.name]
             line = "\t".join(map(str, [directory, *options, *words]))
-            began = self.errors.seek(0, os.SEEK_END)
+            began = self.errors.stat().st_size
             self.process.stdin.write(line.encode() + b"\n")
             self.process.stdin.flush()
             limit = threading.Timer(SECONDS, self.process.kill)
@@ -116,14 +118,16 @@ class OnJvm:
                 out += part
             limit.cancel()
             out, _, status = out.partition(END)
-            self.errors.seek(began)
-            err = self.errors.read().partition(END)[0]
+            while END not in (err := self.errors.read_bytes()[began:]):
+                time.sleep(0.001)
+            err = err.partition(END)[0]
         return Result(int(status), out.decode("utf-8", "backslashreplace"), err.decode("utf-8", "backslashreplace"))
 
     def close(self):
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         self.process.wait(SECONDS)
+        self.folder.cleanup()
 
 
 class Rubies:

@@ -6,7 +6,8 @@ module Snapboot
   # no-op.
   #
   # The environment has the settings: SNAPBOOT_ARCHIVE (a file, or `off`), SNAPBOOT_ARCHIVE_POLICY (`check`, `content`,
-  # `trust`), SNAPBOOT_ARCHIVE_READONLY=1, SNAPBOOT_ARCHIVE_MAX (MB), SNAPBOOT_STATS=1, SNAPBOOT_LOG=1.
+  # `trust`), SNAPBOOT_ARCHIVE_READONLY=1, SNAPBOOT_ARCHIVE_MAX (MB), SNAPBOOT_STATS=1, SNAPBOOT_LOG=1;
+  # SNAPBOOT_ARCHIVE_BACK_END=pure has CRuby do without the native part.
   module Archive
     # Numbers of the kinds of entries in the file (docs/archive-format.md).
     KINDS = { code: 1, data: 2, memo: 4 }.freeze
@@ -143,7 +144,7 @@ module Snapboot
       end
 
       def native_back
-        return unless RUBY_ENGINE == "ruby"
+        return unless RUBY_ENGINE == "ruby" && ENV["SNAPBOOT_ARCHIVE_BACK_END"] != "pure"
 
         require_relative "archive/native"
         reason = Native.load_library

@@ -15,7 +15,7 @@ module Snapboot
         # Switches it on. Does nothing without an archive or RubyGems, nor on another Ruby than CRuby; a part whose side
         # in RubyGems is not as known stays off, and SNAPBOOT_LOG=1 says why. Returns nil.
         def install
-          return if @installed || !Archive.enabled? || !defined?(Gem::Specification) || RUBY_ENGINE != "ruby"
+          return if RUBY_ENGINE != "ruby" || @installed || !Archive.enabled? || !defined?(Gem::Specification)
 
           @installed = true
           parts = { "gemspecs" => Gemspecs, "lists of gems" => Stubs, "names of features" => Libraries, "bundles" => Bundle }

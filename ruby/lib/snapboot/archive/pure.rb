@@ -1,0 +1,144 @@
+# frozen_string_literal: true
+
+require_relative "pure/records"
+require_relative "pure/sums"
+require_relative "pure/place"
+require_relative "pure/identity"
+require_relative "pure/entry"
+require_relative "pure/reader"
+require_relative "pure/freshness"
+require_relative "pure/directories"
+require_relative "pure/loaded"
+require_relative "pure/load_path"
+require_relative "pure/require"
+
+module Snapboot
+  module Archive
+    # The back end in plain Ruby, over the same file as crates/archive: for TruffleRuby and JRuby, and for a CRuby without
+    # the native part. There is no code cache; loaded with the program are only look-ups, what writes is loaded when it is
+    # needed. native.rb says what the methods take and return.
+    module Pure
+      POLICIES = { nil => :check, "" => :check, "check" => :check, "content" => :content, "trust" => :trust }.freeze
+      # Identifiers of contexts: the first bytes of the SHA-256 of their descriptions.
+      ANY = ["d6a7cd2a7371b1a1"].pack("H*").freeze
+      HIT = 0
+      MISS = 1
+      STALE = 2
+      REVALIDATED = 3
+      private_constant :POLICIES, :ANY
+
+      @counters = [0, 0, 0, 0]
+      @contexts = { "any" => ANY }
+
+      class << self
+        # Where the archive is, the application's root, and how often there was a hit, a miss, a stale and a revalidated
+        # entry.
+        attr_reader :place, :counters
+
+        # Opens the archive of the program with that main script (nil: none). Returns nil, or why there is none.
+        def open(script)
+          @sums = Sums.cheapest
+          policy = POLICIES[ENV["SNAPBOOT_ARCHIVE_POLICY"]]
+          return "SNAPBOOT_ARCHIVE_POLICY was expected to be check, content or trust" unless policy
+
+          application = Application.new(ENV["BUNDLE_GEMFILE"], script, Dir.pwd)
+          @place = chosen_place(application) or return "neither HOME nor XDG_CACHE_HOME says where it could be"
+          @root = Root.new(application.root)
+          @freshness = Freshness.new(policy, @root, @sums)
+          @reader = Reader.open(@place, @sums)
+          @process = Process.pid
+          @policy = policy
+          nil
+        rescue Unusable => e
+          e.message
+        end
+
+        # Has require served by the archive.
+        def switch_on
+          @directories = Directories.new(@root, @policy) { |*key| look_up(*key).last }
+          Require.install(LoadPath.new(@directories))
+          nil
+        end
+
+        # There are no look-ups of code to tell of.
+        def tell_look_ups; end
+
+        def await_file(name)
+          Require.await(name)
+        end
+
+        # The application's root.
+        def root
+          @root&.path
+        end
+
+        def identity(path)
+          Identity.of(path)
+        end
+
+        def fetch(kind, name, context)
+          event, payload = look_up(kind, name, context)
+          @counters[event] += 1
+          [event, payload]
+        end
+
+        def store(kind, name, inputs, payload, context)
+          batch.add(kind, name, inputs, payload, context_id(context), context) unless read_only?
+          nil
+        end
+
+        # Writes what was queued. Returns nil, or why nothing was written.
+        def flush
+          return if @process != Process.pid || read_only?
+
+          @directories&.store(batch, context_id("any"))
+          return if batch.empty?
+
+          megabytes = Integer(ENV["SNAPBOOT_ARCHIVE_MAX"] || "", exception: false)
+          Writer.new(@place, @root, @sums, megabytes ? megabytes << 20 : Records::DEFAULT_BOUND).append(@batch.take)
+          nil
+        rescue StandardError, LoadError => e # the program has ended well
+          e.message
+        end
+
+        private
+
+        def chosen_place(application)
+          named = ENV["SNAPBOOT_ARCHIVE"]
+          return File.expand_path(named) if named && !named.empty?
+
+          application.place(*ENV.values_at("XDG_CACHE_HOME", "HOME")) { |bytes| @sums.sha256(bytes) }
+        end
+
+        def look_up(kind, name, context)
+          entry = @reader&.find([kind].pack("C") << context_id(context) << @root.name(name)) or return [MISS, nil]
+          freshness = @freshness.of(entry, @reader.whole?)
+          return [STALE, nil] if freshness == :stale
+
+          payload = entry.payload or return [MISS, nil]
+          return [HIT, payload] if freshness == :fresh
+
+          batch.again(entry) unless read_only?
+          [REVALIDATED, payload]
+        end
+
+        def context_id(context)
+          @contexts[context] ||= @sums.sha256(context.b).byteslice(0, 8)
+        end
+
+        def read_only?
+          ENV["SNAPBOOT_ARCHIVE_READONLY"] == "1"
+        end
+
+        def batch
+          @batch ||= begin
+            require_relative "pure/segment"
+            require_relative "pure/batch"
+            require_relative "pure/writer"
+            Batch.new(@root, @sums)
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,130 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    module Pure
+      # What is going to be appended.
+      class Batch
+        # Numbers of the inputs as Snapboot::Archive gives them.
+        GIVEN_FILE = 0
+        GIVEN_DIRECTORY = 1
+        GIVEN_ABSENT = 2
+        private_constant :GIVEN_FILE, :GIVEN_DIRECTORY, :GIVEN_ABSENT
+
+        def initialize(root, sums)
+          @root = root
+          @sums = sums
+          @contexts = {}
+          @items = []
+          @lock = Mutex.new
+        end
+
+        # Queues an entry: number of its kind, name, inputs as rows of Snapboot::Archive.store, payload, and the context's id
+        # and description. What has not settled is left out.
+        def add(kind, name, inputs, payload, context_id, context)
+          return if payload.bytesize > Records::MOST_PAYLOAD
+          return unless inputs.all? { |number, _, identity| number > GIVEN_DIRECTORY || settled?(identity) }
+
+          key = [kind].pack("C") << context_id << @root.name(name)
+          rows = inputs.map { |row| row.map { |part| part.is_a?(String) ? part.dup.freeze : part } }
+          @lock.synchronize do
+            @contexts[context_id] = context
+            @items << [key, name.b, rows, payload.b]
+          end
+        end
+
+        # Queues an entry once more, whose inputs are the same but for their times.
+        def again(entry)
+          @lock.synchronize { @items << entry }
+        end
+
+        # Whether nothing is queued.
+        def empty?
+          @items.empty?
+        end
+
+        # Takes the queue: an Array of Raw with the digests of their inputs, without those whose inputs have changed.
+        def take
+          items, contexts = @lock.synchronize do
+            [@items, @contexts].tap do
+              @items = []
+              @contexts = {}
+            end
+          end
+          notes = [note([Records::CONTEXT_KIND].pack("C") << ("\0" * 8) << "root", @root.path)]
+          notes += contexts.map { |id, text| note([Records::CONTEXT_KIND].pack("C") << id, text) }
+          notes + items.map { |item| item.is_a?(Entry) ? raw_again(item) : raw(*item) }.compact
+        end
+
+        private
+
+        def settled?(identity)
+          identity && Identity.settled?(identity)
+        end
+
+        def note(key, text)
+          raw_of(key, [], text.b)
+        end
+
+        def raw(key, name, inputs, payload)
+          rows = inputs.map { |input| row(input, name) || (return nil) }
+          raw_of(key, rows, payload)
+        end
+
+        def raw_again(entry)
+          payload = entry.stored or return
+          rows = entry.rows or return
+          rows.each { |row| renew(row, entry) || (return nil) if row.kind <= Records::DIRECTORY }
+          Raw.new(entry.key, rows.size, pack(rows), entry.encoding, entry.plain_size, payload, entry.payload_sum)
+        end
+
+        def raw_of(key, rows, payload)
+          Raw.new(key, rows.size, pack(rows), Records::PLAIN, payload.bytesize, payload, @sums.crc32(payload))
+        end
+
+        # The row of an input; nil when it is not what its maker saw.
+        def row(input, name)
+          number, path, rest = input
+          case number
+          when GIVEN_FILE, GIVEN_DIRECTORY
+            identity, digest = Content.of(path, @sums)
+            file_row(identity, digest, input_name(path, name)) if identity && Identity.same?(identity, rest)
+          when GIVEN_ABSENT then Entry::Row.new(Records::ABSENT, 0, 0, 0, Records::NO_DIGEST, input_name(path, name))
+          else variable_row(path.b, rest&.b)
+          end
+        end
+
+        def variable_row(name, value)
+          return Entry::Row.new(Records::UNSET, 0, 0, 0, Records::NO_DIGEST, name) unless value
+
+          Entry::Row.new(Records::VARIABLE, value.bytesize, 0, 0, @sums.sha256(value), name)
+        end
+
+        def file_row(identity, digest, name)
+          directory, size, mtime, ctime = Identity.unpack(identity)
+          Entry::Row.new(directory ? Records::DIRECTORY : Records::FILE, size, mtime, ctime, digest, name)
+        end
+
+        # Gives a row the times of now. Whether it is as it was otherwise.
+        def renew(row, entry)
+          identity, digest = Content.of(@root.join(row.name.empty? ? entry.name : row.name), @sums)
+          return unless identity && Identity.settled?(identity) && digest == row.digest
+
+          directory, _, row.mtime, row.ctime = Identity.unpack(identity)
+          directory == (row.kind == Records::DIRECTORY)
+        end
+
+        def input_name(path, name)
+          path.b == name ? "".b : @root.name(path)
+        end
+
+        def pack(rows)
+          fields = rows.map do |row|
+            [row.kind, row.name.bytesize, row.bytes, row.mtime, row.ctime, row.digest].pack(Records::INPUT)
+          end
+          (fields + rows.map(&:name)).join.b
+        end
+      end
+    end
+  end
+end

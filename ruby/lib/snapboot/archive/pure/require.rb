@@ -1,0 +1,113 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    module Pure
+      # Puts the load path's index before Kernel#require: a feature that it finds is required by its path, which the runtime
+      # loads without a search. require_relative, load and files with a path need no search.
+      module Require
+        # Frames of this name are taken for the runtime's own, by `warn(uplevel:)` for example.
+        FRAMES = ["<internal:snapboot/require>", 1].freeze
+        # The runtime's own require, whatever has been put before it.
+        OWN = "require_by_runtime"
+        private_constant :FRAMES, :OWN
+
+        class << self
+          # load_path: a LoadPath. Takes effect at once; returns nothing.
+          def install(load_path)
+            @load_path = load_path
+            @awaited = {}
+            # RubyGems keeps the runtime's own under this name, and TruffleRuby has it for RubyGems to come.
+            inner = Kernel.private_method_defined?(:gem_original_require) ? "gem_original_require" : "require"
+            alias_of(Kernel, OWN, inner)
+            hook_method(inner, OWN, "inner")
+            hook_method("require", "require_after_snapboot", "outer") unless inner == "require"
+            hook_singleton
+          end
+
+          # Has Snapboot::Archive told when a file of that name (psych.rb) has been loaded.
+          def await(name)
+            @awaited[name] = true
+          end
+
+          # Takes what the runtime answered to require, and returns it. What was loaded is the last to be listed.
+          def loaded(answer)
+            name = File.basename($LOADED_FEATURES.last) if answer && @awaited.any?
+            Archive.tell_loaded(name) if name && @awaited.delete(name)
+            answer
+          end
+
+          # The path to require instead of the name, or nil. Raises LoadError if there is no such feature.
+          def inner(name)
+            path = find(name)
+            return path unless path == :missing
+            return if RUBY_ENGINE == "jruby" # it has features without files
+
+            error = LoadError.new("cannot load such file -- #{name}")
+            error.instance_variable_set(:@path, name)
+            raise error
+          end
+
+          # The same before RubyGems, which may have something to say.
+          def outer(name)
+            return unless name.instance_of?(String)
+
+            path = find(name, unless_rubygems: true)
+            path unless path == :missing
+          end
+
+          private
+
+          def find(name, unless_rubygems: false)
+            @load_path.find(name) unless unless_rubygems && !rubygems_is_silent?(name)
+          rescue StandardError => e
+            Archive.log("the runtime looks for #{name} itself: #{e.message} (#{e.class})")
+            nil
+          end
+
+          # Whether it would do nothing for that name but to call the runtime's require.
+          def rubygems_is_silent?(name)
+            return !upgraded?(name) if Object.autoload?(:Gem) # TruffleRuby has yet to load it
+            return true unless defined?(::Gem::Specification)
+            return false unless ::Gem::Specification.respond_to?(:unresolved_deps) # it is just being loaded
+
+            ::Gem.find_unresolved_default_spec(name).nil? && ::Gem::Specification.unresolved_deps.empty?
+          end
+
+          # Whether TruffleRuby loads RubyGems for it, because a gem is newer than what it has itself.
+          def upgraded?(name)
+            RUBY_ENGINE == "truffleruby" && ::Truffle::GemUtil.upgraded_default_gem?(name)
+          end
+
+          def hook_method(name, previous, way)
+            alias_of(Kernel, previous, name) unless previous == OWN
+            define(Kernel, name, previous, way)
+            Kernel.send(:private, name)
+          end
+
+          # Kernel.require, which knows no RubyGems.
+          def hook_singleton
+            alias_of(Kernel.singleton_class, OWN, :require)
+            define(Kernel.singleton_class, :require, OWN, "inner")
+          end
+
+          def alias_of(owner, other, name)
+            owner.send(:alias_method, other, name)
+            owner.send(:private, other)
+          end
+
+          # Defines `name` so that it asks `way` (inner or outer) for a path, and goes on to `previous` if there is none.
+          def define(owner, name, previous, way)
+            owner.send(:alias_method, name, name) # no warning that it is defined again
+            owner.class_eval(<<~RUBY, *FRAMES) # rubocop:disable Style/DocumentDynamicEvalDefinition, Style/EvalWithLocation
+              def #{name}(name)
+                path = ::Snapboot::Archive::Pure::Require.#{way}(name)
+                ::Snapboot::Archive::Pure::Require.loaded(path ? #{OWN}(path) : #{previous}(name))
+              end
+            RUBY
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,162 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    module Pure
+      # Checksums (CRC-32) and digests (SHA-256), each from what costs least where this runs. TruffleRuby takes two seconds
+      # to load zlib and half a one for digest while it is interpreted; there, and on JRuby, Java's are at hand.
+      module Sums
+        # From Ruby's own extensions.
+        module FromExtensions
+          class << self
+            # Loads them now, before the program gets a say in what `require` does.
+            def prepare
+              require "zlib"
+              require "digest"
+              self
+            end
+
+            # The CRC-32 of a String.
+            def crc32(bytes)
+              ::Zlib.crc32(bytes)
+            end
+
+            # The SHA-256 of a String: 32 bytes.
+            def sha256(bytes)
+              require "digest" unless defined?(::Digest::SHA256)
+              ::Digest::SHA256.digest(bytes)
+            end
+
+            # What computes the CRC-32 of a part of an open file: an object with `crc32(offset, size)`, or nil for whoever
+            # reads the bytes anyway.
+            def of_file(_file)
+              nil
+            end
+          end
+        end
+
+        # From Java's library, on JRuby.
+        module FromJRuby
+          class << self
+            def crc32(bytes)
+              sum = java.util.zip.CRC32.new
+              sum.update(bytes.to_java_bytes)
+              sum.get_value
+            end
+
+            def sha256(bytes)
+              digest = java.security.MessageDigest.get_instance("SHA-256")
+              digest.update(bytes.to_java_bytes)
+              String.from_java_bytes(digest.digest).b
+            end
+
+            def of_file(_file)
+              nil
+            end
+          end
+        end
+
+        # From Java's library, on a TruffleRuby that runs on a JVM and may look into it.
+        module FromHost
+          class << self
+            # Whether that is so here.
+            def available?
+              @crc = ::Java.type("java.util.zip.CRC32")
+              true
+            rescue StandardError
+              false
+            end
+
+            def crc32(bytes)
+              sum = @crc.new
+              sum.update(to_host(bytes))
+              sum.getValue
+            end
+
+            def sha256(bytes)
+              digest = ::Java.type("java.security.MessageDigest").getInstance("SHA-256")
+              digest.update(to_host(bytes))
+              digest.digest.to_a.pack("c*")
+            end
+
+            def of_file(file)
+              HostFile.new(file, @crc)
+            end
+
+            private
+
+            # The bytes as a ByteBuffer: as a text in the encoding whose characters are the bytes they can cross the border.
+            def to_host(bytes)
+              @latin ||= ::Java.type("java.nio.charset.StandardCharsets").ISO_8859_1
+              @latin.encode(bytes.dup.force_encoding(Encoding::ISO_8859_1))
+            end
+          end
+
+          # An open file, read once more by Java, so that the bytes need not cross the border.
+          class HostFile
+            def initialize(file, crc)
+              @crc = crc
+              @file = ::Java.type("java.io.RandomAccessFile").new("/proc/self/fd/#{file.fileno}", "r")
+              @array = ::Java.type("byte[]")
+            end
+
+            def crc32(offset, size)
+              bytes = @array.new(size)
+              @file.seek(offset)
+              @file.readFully(bytes)
+              sum = @crc.new
+              sum.update(bytes)
+              sum.getValue
+            end
+
+            def close
+              @file.close
+            end
+          end
+        end
+
+        # From a loop, where nothing else is cheap: a TruffleRuby without a JVM, which compiles it.
+        module FromLoop
+          TABLE = (0..255).map do |byte|
+            8.times.reduce(byte) { |sum, _| sum.odd? ? 0xedb88320 ^ (sum >> 1) : sum >> 1 }
+          end.freeze
+          private_constant :TABLE
+
+          class << self
+            def crc32(bytes)
+              return ::Zlib.crc32(bytes) if defined?(::Zlib)
+
+              sum = 0xffffffff
+              at = 0
+              size = bytes.bytesize
+              while at < size
+                sum = TABLE[(sum ^ bytes.getbyte(at)) & 255] ^ (sum >> 8)
+                at += 1
+              end
+              sum ^ 0xffffffff
+            end
+
+            def sha256(bytes)
+              FromExtensions.sha256(bytes)
+            end
+
+            def of_file(_file)
+              nil
+            end
+          end
+        end
+
+        # The cheapest of them.
+        def self.cheapest
+          case RUBY_ENGINE
+          when "jruby"
+            require "java"
+            FromJRuby
+          when "truffleruby" then FromHost.available? ? FromHost : FromLoop
+          else FromExtensions.prepare
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,228 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    module Pure
+      # Adds to an archive: one writer at a time, behind what is there, the head of the new segment last; or a new file in
+      # its place.
+      class Writer
+        PATIENCE = 1.0 # seconds: how long another writer is waited for
+        PAUSE = 0.002
+
+        # root: a Root; bound: bytes that the file may have.
+        def initialize(path, root, sums, bound)
+          @path = path
+          @root = root
+          @sums = sums
+          @bound = bound
+          @builder = SegmentBuilder.new(sums)
+        end
+
+        # Appends these Raws; makes the archive, and the directories that lead to it, where there is none. Raises Unusable
+        # and SystemCallError; the archive holds what it held before then.
+        def append(raws)
+          file = locked_file
+          size = file.size
+          return replace(file, [], raws) if size.zero?
+
+          reader = Reader.new(file, @sums)
+          case reader.kind
+          when :version then replace(file, [], raws)
+          when :damaged then replace(file, reader.live, raws)
+          when :archive then append_to(file, reader, raws)
+          else raise Unusable, "#{@path} is no boot archive"
+          end
+        ensure
+          file&.close
+        end
+
+        private
+
+        def append_to(file, reader, raws)
+          raws = raws.reject { |raw| holds?(reader, raw) }
+          return if raws.empty? && reader.whole? && reader.size <= @bound
+
+          added = raws.sum(&:size)
+          too_large = reader.size + added + Records::SEGMENT_HEAD_SIZE > @bound
+          return replace(file, reader.live, raws) if too_large || !reader.whole?
+          return if crowded?(reader, raws, added) && replaced?(file, reader, raws)
+
+          write_behind(file, reader.size, @builder.build(raws))
+        end
+
+        # Whether the archive should be written anew: it has many segments, or a third of it is of no use any more.
+        def crowded?(reader, raws, added)
+          return true if reader.segments.size >= Records::MOST_SEGMENTS
+
+          new = raws.to_h { |raw| [raw.key, true] }
+          kept = reader.live.reject { |entry| new.key?(entry.key) }.map { |entry| Raw.of(entry) }.compact
+          (added + kept.sum(&:size)) * 3 < (reader.size - Records::FIRST_SEGMENT + added) * 2
+        end
+
+        # Tries to write the archive anew; false where its directory takes no new files.
+        def replaced?(file, reader, raws)
+          replace(file, reader.live, raws)
+          true
+        rescue SystemCallError
+          false
+        end
+
+        def holds?(reader, raw)
+          entry = reader.find(raw.key)
+          entry && entry.inputs_bytes == raw.inputs_bytes && entry.encoding == raw.encoding && entry.stored == raw.payload
+        end
+
+        def write_behind(file, size, segment)
+          check_limit(size + segment.bytesize)
+          head = segment.byteslice(0, Records::SEGMENT_HEAD_SIZE)
+          begin
+            write_at(file, segment.byteslice(head.bytesize..), size + head.bytesize)
+            write_at(file, head, size)
+          rescue SystemCallError
+            file.truncate(size) # nobody has looked at what lies behind the last segment
+            raise
+          end
+        end
+
+        def write_at(file, bytes, offset)
+          until bytes.empty?
+            written = file.pwrite(bytes, offset)
+            offset += written
+            bytes = bytes.byteslice(written..)
+          end
+        end
+
+        # Writes a new file with the live entries, oldest first, and new ones behind them, and puts it in the place of the
+        # old one.
+        def replace(file, live, raws)
+          new = raws.to_h { |raw| [raw.key, true] }
+          live = live.reject { |entry| new.key?(entry.key) }
+          segment = @builder.build(Bound.new(@root, @bound).fit(live, raws))
+          check_limit(Records::FIRST_SEGMENT + segment.bytesize)
+          beside = "#{@path}.new"
+          begin
+            write_new(beside, segment, synchronise: file.size.positive?)
+            File.rename(beside, @path)
+          rescue SystemCallError
+            delete(beside)
+            raise
+          end
+        end
+
+        def write_new(path, segment, synchronise:)
+          delete(path) # only who holds the lock comes here: it was left by somebody who was killed
+          File.open(path, File::WRONLY | File::CREAT | File::EXCL, 0o600) do |new|
+            new.binmode
+            new.write(@builder.first_page, segment)
+            new.flush
+            new.fsync if synchronise
+          end
+        end
+
+        def delete(path)
+          File.delete(path)
+        rescue Errno::ENOENT
+          nil
+        end
+
+        # The file, open for writing, with nobody else writing.
+        def locked_file
+          deadline = now + PATIENCE
+          loop do
+            file = create
+            until file.flock(File::LOCK_EX | File::LOCK_NB)
+              raise Unusable, "#{@path} is being written by another process" if now > deadline
+
+              sleep(PAUSE)
+            end
+            return file if Reader.there?(@path, file.stat)
+
+            # Meanwhile somebody has put a new file in its place.
+            file.close
+            raise Unusable, "#{@path} keeps being replaced" if now > deadline
+          end
+        end
+
+        def create
+          Reader.open_file(@path, File::RDWR | File::CREAT)
+        rescue Errno::ENOENT
+          make_directory(File.dirname(@path))
+          Reader.open_file(@path, File::RDWR | File::CREAT)
+        end
+
+        def make_directory(path)
+          Dir.mkdir(path, 0o700)
+        rescue Errno::ENOENT
+          make_directory(File.dirname(path))
+          retry
+        rescue Errno::EEXIST
+          nil
+        end
+
+        # Writing beyond the limit would raise a signal that ends the process.
+        def check_limit(size)
+          limit, = Process.getrlimit(Process::RLIMIT_FSIZE)
+          raise Unusable, "#{@path} would be larger than files may be (#{limit} bytes)" if limit.positive? && size > limit
+        end
+
+        def now
+          Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        end
+      end
+
+      # Chooses what stays in an archive that has to be within its bound.
+      class Bound
+        def initialize(root, bound)
+          @root = root
+          @bound = bound
+        end
+
+        # The Raws of a new file: of live entries (oldest first) and new Raws. Beyond the bound those with an input that is
+        # gone go first, then the oldest, until a quarter of the bound is free.
+        def fit(live, new)
+          room = @bound - Records::FIRST_SEGMENT - Records::SEGMENT_HEAD_SIZE
+          kept = raws(live) + new
+          kept = raws(live.reject { |entry| gone?(entry) }) + new if kept.sum(&:size) > room
+          kept = youngest(kept, room - (room / 4)) if kept.sum(&:size) > room
+          without_unused_contexts(kept)
+        end
+
+        private
+
+        def raws(entries)
+          entries.map { |entry| Raw.of(entry) }.compact
+        end
+
+        def youngest(raws, room)
+          contexts, others = raws.partition { |raw| context?(raw) }
+          room -= contexts.sum(&:size)
+          contexts + others.reverse.take_while { |raw| (room -= raw.size) >= 0 }.reverse
+        end
+
+        def without_unused_contexts(raws)
+          used = raws.reject { |raw| context?(raw) }.to_h { |raw| [raw.key.byteslice(1, 8), true] }
+          raws.select do |raw|
+            !context?(raw) || raw.key.bytesize > Records::KEY_PREFIX || used.key?(raw.key.byteslice(1, 8))
+          end
+        end
+
+        def context?(raw)
+          raw.key.getbyte(0) == Records::CONTEXT_KIND
+        end
+
+        def gone?(entry)
+          (entry.rows || []).any? do |row|
+            next unless row.kind <= Records::DIRECTORY
+
+            File.stat(@root.join(row.name.empty? ? entry.name : row.name))
+            false
+          rescue Errno::ENOENT, Errno::ENOTDIR
+            true
+          rescue SystemCallError
+            false
+          end
+        end
+      end
+    end
+  end
+end
