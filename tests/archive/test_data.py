@@ -97,11 +97,11 @@ def test_same_calls(kind, boot, tmp_path):
         assert differences(result, expected) == [], name
 
 
-def test_what_the_native_part_unpacks(kind, boot, documents, tmp_path):
+def test_notation(kind, boot, documents, tmp_path):
     if kind.back_end != "native":
         pytest.skip("it is for the native part")
     switch, variables = archive_options(kind, tmp_path)
-    words = ["-I", SETUP.parents[1], *switch, PROGRAMS / "unpack.rb", documents, "20000", str(SEED)]
+    words = ["-I", SETUP.parents[1], *switch, PROGRAMS / "notation.rb", documents, "20000", str(SEED)]
     result = boot(kind.name, tmp_path, words, **variables)
     assert (result.status, result.err) == (0, "")
     assert result.out.endswith(" documents, 20000 damages\n")

@@ -1,4 +1,4 @@
-//! Makes the objects of a parsed document from what `Snapboot::Archive::Data::Packed` wrote of them; that file has the form.
+//! Makes the objects of a parsed document from what `Snapboot::Archive::Data::Notation` wrote of them; that file has the form.
 
 use std::ffi::CStr;
 
@@ -15,8 +15,8 @@ struct Reader<'a> {
     shared: Value,
 }
 
-/// unpack(payload, a frozen String) -> the object in an array, or nil where the payload is none. May raise.
-pub extern "C-unwind" fn unpack(_: Value, payload: Value) -> Value {
+/// document(payload, a frozen String) -> the object in an array, or nil where the payload is none. May raise.
+pub extern "C-unwind" fn document(_: Value, payload: Value) -> Value {
     let mut reader = Reader { rest: objects::frozen_bytes(payload), shared: ruby::array() };
     let object = reader.object(0);
     match object {

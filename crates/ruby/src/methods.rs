@@ -25,7 +25,7 @@ pub fn define() {
     Function::One(require::compile).define_singleton(native, c"compile");
     Function::None(tell_look_ups).define_singleton(native, c"tell_look_ups");
     Function::One(await_file).define_singleton(native, c"await_file");
-    Function::One(document::unpack).define_singleton(native, c"unpack");
+    Function::One(document::document).define_singleton(native, c"document");
 }
 
 /// open(script or nil) -> nil, or a String that says why there is no archive.

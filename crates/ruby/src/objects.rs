@@ -8,6 +8,7 @@ use crate::ruby::{self, Value};
 unsafe extern "C-unwind" {
     safe fn rb_utf8_encoding() -> *mut c_void;
     fn rb_enc_interned_str(bytes: *const u8, size: c_long, encoding: *mut c_void) -> Value;
+    fn rb_check_symbol_cstr(name: *const u8, size: c_long, encoding: *mut c_void) -> Value;
     safe fn rb_str_intern(string: Value) -> Value;
     safe fn rb_float_new(number: f64) -> Value;
     safe fn rb_ll2inum(number: i64) -> Value;
@@ -36,7 +37,12 @@ pub fn interned(bytes: &[u8]) -> Value {
 
 /// A symbol that the garbage collector may take, as from String#to_sym. Raises EncodingError.
 pub fn symbol(name: &[u8]) -> Value {
-    rb_str_intern(ruby::text(name))
+    // SAFETY: pointer and size are those of a slice, which is only looked at.
+    let known = unsafe { rb_check_symbol_cstr(name.as_ptr(), name.len() as c_long, rb_utf8_encoding()) };
+    if known.is_nil() {
+        return rb_str_intern(ruby::text(name));
+    }
+    known
 }
 
 pub fn float(number: f64) -> Value {

@@ -9,7 +9,7 @@ module Snapboot
     # - identity(path), fetch(kind number, name, context) -> [number of the event, payload or nil],
     #   store(kind number, name, inputs, payload, context), flush -> nil or why nothing was written, counters -> four
     #   numbers.
-    # - unpack(payload of Data::Packed, frozen) -> an Array of the object, or nil if it is none.
+    # - document(payload of Data::Notation, frozen) -> an Array of the object, or nil if it is none.
     # - switch_on: has require, require_relative, load and autoload served by the archive. Returns nil, or what is not.
     # - compile(path or feature with extension): keeps the code of a script without running it, for build.rb.
     # - tell_look_ups: calls Snapboot::Archive.tell_code at every look-up of code from now on.

@@ -8,13 +8,13 @@ module Snapboot
     module Data
       # What is the same for every kind of data file: one entry for a file and the way it is parsed. Its payload is in one of
       # three forms, of which each Ruby uses the fastest that it has:
-      # packed      what the native part makes objects of (Packed)
+      # notation    what the native part makes objects of (Notation)
       # compiled    a Ruby literal (Literal) as an instruction sequence
       # source      a Ruby literal: TruffleRuby and JRuby parse that faster than code of theirs could make the same
       module Documents
         # Larger files are left to their parser: to write their literals down would take too long in the boot that does.
         LARGEST_SOURCE = 8 << 20
-        FORM = if Archive.const_defined?(:Native) && Native.respond_to?(:unpack) then :packed
+        FORM = if Archive.const_defined?(:Native) && Native.respond_to?(:document) then :notation
                elsif defined?(RubyVM::InstructionSequence) then :compiled
                else
                  :source
@@ -55,8 +55,8 @@ module Snapboot
           # The object as a payload, or nil if it is not known how to make exactly such an object. `traits`: see
           # Writer.write.
           def dump(object, **traits)
-            require_relative FORM == :packed ? "packed" : "literal"
-            return Packed.write(object, **traits) if FORM == :packed
+            require_relative FORM == :notation ? "notation" : "literal"
+            return Notation.write(object, **traits) if FORM == :notation
 
             source = Literal.write(object, **traits)
             return source unless source && FORM == :compiled
@@ -68,7 +68,7 @@ module Snapboot
           # The object that a payload stands for; a new one in each call.
           def load(payload)
             case FORM
-            when :packed then Native.unpack(payload).fetch(0)
+            when :notation then Native.document(payload).fetch(0)
             when :compiled then RubyVM::InstructionSequence.load_from_binary(payload).eval
             else
               eval(String.new(payload, encoding: Encoding::UTF_8), nowhere, NAME, 1) # rubocop:disable Security/Eval

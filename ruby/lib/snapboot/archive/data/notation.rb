@@ -5,7 +5,7 @@ require_relative "writer"
 module Snapboot
   module Archive
     module Data
-      # A document in the form that Snapboot::Archive::Native.unpack reads: objects, one after the other, each a letter and
+      # A document in the form that Snapboot::Archive::Native.document reads: objects, one after the other, each a letter and
       # what belongs to it. Sizes and numbers of objects are BER integers (`w` of Array#pack).
       #
       #   S size bytes   String              { size, keys and values   Hash           n y x      nil, true, false
@@ -14,7 +14,7 @@ module Snapboot
       #   i 8 bytes      Integer, from the   ( the same                frozen Array   d object   for which "date" is required
       #                  lowest byte on      ! size bytes              what this source of Ruby gives, up to a zero byte
       #   f 8 bytes      Float, likewise
-      class Packed < Writer
+      class Notation < Writer
         SMALL = (-(2**63)..((2**63) - 1))
         WORDS = { nil => "n", true => "y", false => "x" }.freeze
 

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Native.unpack with what it gets (under GC.stress, too) and with what it never should: damaged payloads. `ruby unpack.rb
+# Native.document with what it gets (under GC.stress, too) and with what it never should: damaged payloads. `ruby notation.rb
 # DIRECTORY DAMAGES SEED`, after snapboot/setup; prints how many documents came back and how many damages were survived.
 
 require "yaml"
 require "date"
-require "snapboot/archive/data/packed"
+require "snapboot/archive/data/notation"
 
 NATIVE = Snapboot::Archive::Native
 random = Random.new(Integer(ARGV[2]))
@@ -16,17 +16,17 @@ payloads = Dir.glob("#{ARGV[0]}/{kept,random}/*.yml").filter_map do |path|
   rescue StandardError
     next # not every one is a document for every Psych
   end
-  payload = Snapboot::Archive::Data::Packed.write(document, shared: true, date: :never)&.b&.freeze
+  payload = Snapboot::Archive::Data::Notation.write(document, shared: true, date: :never)&.b&.freeze
   next unless payload
 
   # NaN is equal to nothing, and what is dumped of it is.
   same = ->(copy) { Marshal.dump(copy) == Marshal.dump(document) }
-  abort "#{path}: other objects" unless same.call(NATIVE.unpack(payload).fetch(0))
+  abort "#{path}: other objects" unless same.call(NATIVE.document(payload).fetch(0))
 
   if payload.bytesize < 2000
     begin
       GC.stress = true
-      copy = NATIVE.unpack(payload).fetch(0)
+      copy = NATIVE.document(payload).fetch(0)
     ensure
       GC.stress = false
     end
@@ -46,7 +46,7 @@ survived = Array.new(Integer(ARGV[1])) do
   next if payload.include?("!")
 
   begin
-    NATIVE.unpack(payload.freeze)
+    NATIVE.document(payload.freeze)
   rescue EncodingError => e
     e
   end
