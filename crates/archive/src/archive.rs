@@ -71,6 +71,11 @@ impl Archive {
         None
     }
 
+    /// Decodes payloads of this archive. What it has decoded is no longer counted as this process' memory.
+    pub fn decoder(&self) -> Decoder<'_> {
+        Decoder::releasing(&self.file)
+    }
+
     /// The name of a path in two parts: one below the application's root starts with `./`, any other is as it is.
     pub fn name<'p>(&self, path: &'p [u8]) -> [&'p [u8]; 2] {
         self.root.name(path)

@@ -89,11 +89,11 @@ impl<'a> Entry<'a> {
             .flatten()
     }
 
-    /// The block of a packed payload, and where it starts in its plain content. `None` when it is damaged.
-    pub(crate) fn packed(&self) -> Option<(&'a [u8], usize)> {
+    /// The block of a packed payload, and where in it that is. `None` when it is damaged.
+    pub(crate) fn packed(&self) -> Option<(&'a [u8], Packed)> {
         let (start, packed, head) = self.block_head()?;
         let block = self.segment.get(start..)?.get(..BlockHead::SIZE.checked_add(head.size as usize)?)?;
-        Some((block, packed.offset as usize))
+        Some((block, packed))
     }
 
     /// The checksum of a packed payload after decoding.

@@ -37,9 +37,9 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The slots of a table for so many things: at least twice as many.
+/// The slots of a table for so many things: at least a quarter of them stay free.
 pub(crate) fn slots_for(things: usize) -> usize {
-    (things * 2).max(4).next_power_of_two()
+    (things * 4).div_ceil(3).max(4).next_power_of_two()
 }
 
 /// A table of things with these checksums and places, as bytes.

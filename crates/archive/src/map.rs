@@ -5,7 +5,10 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
+
+/// Pages are at least this large (bytes). The kernel rounds to its own.
+const PAGE: usize = 4096;
 
 /// A file as it was when it was mapped, read-only and shared with every other process that maps it.
 pub(crate) struct Mapped(Mmap);
@@ -17,6 +20,16 @@ impl Mapped {
         // file in its place (docs/archive-format.md). Who breaks that rule is its owner or root, as was checked, and could
         // change this process by other means.
         unsafe { Mmap::map(file) }.map(Mapped)
+    }
+
+    /// Takes the whole pages of a part out of this process' memory. The file still has them: who reads them gets them back.
+    pub fn release(&self, part: &[u8]) {
+        let Some(start) = part.as_ptr().addr().checked_sub(self.0.as_ptr().addr()) else { return };
+        let (first, end) = (start.next_multiple_of(PAGE), (start + part.len()) / PAGE * PAGE);
+        if start + part.len() <= self.0.len() && first < end {
+            // SAFETY: the mapping is of a file, shared, and never written: the same bytes come back. A failure changes nothing.
+            let _ = unsafe { self.0.unchecked_advise_range(UncheckedAdvice::DontNeed, first, end - first) };
+        }
     }
 }
 

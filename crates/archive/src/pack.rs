@@ -8,11 +8,12 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use crate::checksum;
 use crate::entry::Entry;
+use crate::map::Mapped;
 use crate::records::{encoding, BlockHead, Run};
 use crate::{MOST_BLOCK, MOST_PAYLOAD};
 
 /// A block is closed when it has this many bytes before compression: enough to be small, and little to decode for one payload.
-const FULL: usize = 128 << 10;
+const FULL: usize = 192 << 10;
 
 /// What is put into getting blocks small. Beyond this level a first boot takes longer for little.
 const LEVEL: i32 = 3;
@@ -88,10 +89,12 @@ impl Packer {
     }
 }
 
-/// Decodes payloads of an archive one after the other. It keeps the blocks that it decoded last.
+/// Decodes payloads of archives one after the other. It keeps the blocks that it decoded last.
 #[derive(Default)]
 pub struct Decoder<'a> {
     zstd: Option<Decompressor<'static>>,
+    /// Where blocks lie that nobody looks at again once they are decoded.
+    mapped: Option<&'a Mapped>,
     /// The last one used first.
     kept: Vec<Decoded<'a>>,
 }
@@ -102,15 +105,21 @@ struct Decoded<'a> {
 }
 
 impl<'a> Decoder<'a> {
+    /// A decoder that gives memory back to the kernel where it has decoded what was mapped there.
+    pub(crate) fn releasing(mapped: &'a Mapped) -> Self {
+        Decoder { mapped: Some(mapped), ..Decoder::default() }
+    }
+
     /// The payload of an entry: in the mapping where it is stored as it is, else in the decoder's memory, until the next call.
     /// `None` when it is damaged.
     pub fn decode(&mut self, entry: &Entry<'a>) -> Option<&[u8]> {
         match entry.encoding() {
             encoding::PLAIN => entry.plain(),
             encoding::PACKED => {
-                let (block, offset) = entry.packed()?;
-                let plain = self.block(block)?;
-                plain.get(offset..offset.checked_add(entry.plain_size())?)
+                let (block, packed) = entry.packed()?;
+                let offset = packed.offset as usize;
+                let plain = self.block(block)?.get(offset..offset.checked_add(entry.plain_size())?)?;
+                (checksum(plain) == packed.plain_sum).then_some(plain)
             }
             _ => None,
         }
@@ -122,6 +131,9 @@ impl<'a> Decoder<'a> {
             None => {
                 let mut plain = if self.kept.len() < KEPT { Vec::new() } else { self.kept.pop()?.plain };
                 unpack(&mut self.zstd, block, &mut plain)?;
+                if let Some(mapped) = self.mapped {
+                    mapped.release(block);
+                }
                 self.kept.insert(0, Decoded { block, plain });
             }
         }

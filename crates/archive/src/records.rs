@@ -89,7 +89,7 @@ record! {
         pub block: u32,
         /// Where it starts in the block's plain content.
         pub offset: u32,
-        /// CRC-32 of the payload after decoding, to compare payloads by.
+        /// CRC-32 of the payload after decoding.
         pub plain_sum: u32,
     }
 }

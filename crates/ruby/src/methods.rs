@@ -9,6 +9,9 @@ use crate::ruby::{self, method::Function, Value};
 use crate::store::{self, Event, Store};
 use crate::{document, events, require, STORE};
 
+/// Smaller payloads (bytes) are stored as they are.
+const WORTH_PACKING: usize = 256;
+
 /// Defines the methods.
 pub fn define() {
     let archive = ruby::module_under(ruby::module(c"Snapboot"), c"Archive");
@@ -77,8 +80,9 @@ unsafe extern "C-unwind" fn store(count: c_int, arguments: *const Value, _: Valu
     if let Some(inputs) = inputs {
         STORE.with(|store| {
             let scope = store.scope(kind, &String::from_utf8_lossy(&context));
-            // Other runtimes read these entries without a decoder.
-            store.add(scope, name, inputs, payload, false);
+            // What other runtimes may read has to be as it is, since they have no decoder.
+            let is_packed = context != b"any" && payload.len() >= WORTH_PACKING;
+            store.add(scope, name, inputs, payload, is_packed);
         });
     }
     ruby::nil()

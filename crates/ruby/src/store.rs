@@ -107,7 +107,7 @@ impl Store {
             root,
             settings,
             batch: Batch::default(),
-            decoder: Decoder::default(),
+            decoder: archive.map(Archive::decoder).unwrap_or_default(),
             scopes: Vec::new(),
             process: std::process::id(),
             counters: Counters::default(),
