@@ -1,7 +1,7 @@
 //! A new file in the place of an old one: with one segment, without what is of no use, within its bound.
 
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -88,9 +88,8 @@ pub(crate) fn replace<'a>(
     }
     let (entries, size) = (segment::alone(&segment).len(), FIRST_SEGMENT + segment.len() as u64);
     check_limit(path, size)?;
-    // What an empty file held cannot be lost.
-    let is_precious = locked.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
-    put_in_place(path, &segment, is_precious)?;
+    let metadata = locked.file.metadata().map_err(Error::io("look at", path))?;
+    put_in_place(path, &segment, &metadata)?;
     Ok(Replaced { entries, size })
 }
 
@@ -130,16 +129,16 @@ fn is_gone(entry: &Entry<'_>, root: Option<&Root>) -> bool {
 }
 
 /// Writes a new file beside the archive and renames it.
-fn put_in_place(path: &Path, segment: &[u8], synchronise: bool) -> Result<(), Error> {
+fn put_in_place(path: &Path, segment: &[u8], old: &Metadata) -> Result<(), Error> {
     let new = beside(path);
-    let written = write_new(&new, segment, synchronise).and_then(|()| std::fs::rename(&new, path));
+    let written = write_new(&new, segment, old).and_then(|()| std::fs::rename(&new, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&new);
         Error::io("write", path)(error)
     })
 }
 
-fn write_new(new: &Path, segment: &[u8], synchronise: bool) -> io::Result<()> {
+fn write_new(new: &Path, segment: &[u8], old: &Metadata) -> io::Result<()> {
     // Only who holds the lock comes here: what is there was left by somebody who was killed.
     match std::fs::remove_file(new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -149,7 +148,10 @@ fn write_new(new: &Path, segment: &[u8], synchronise: bool) -> io::Result<()> {
     let mut file = File::from(rustix::fs::open(new, flags, Mode::RUSR | Mode::WUSR)?);
     file.write_all(&build::first_page())?;
     file.write_all(segment)?;
-    if synchronise {
+    // Who could read the old file can read the new one.
+    file.set_permissions(old.permissions())?;
+    // What an empty file held cannot be lost.
+    if old.len() > 0 {
         file.sync_all()?;
     }
     Ok(())
