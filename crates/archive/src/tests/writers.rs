@@ -24,7 +24,7 @@ fn payload(name: &str) -> Vec<u8> {
 fn new_entry(root: &Path, name: &str) -> NewEntry {
     let path = root.join(name);
     fs::write(&path, name).unwrap();
-    NewEntry { compress: name.len() % 2 == 0, ..code(&path, &payload(name)) }
+    NewEntry { compress: name.len().is_multiple_of(2), ..code(&path, &payload(name)) }
 }
 
 /// On the small disk, where there is one.
