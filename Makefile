@@ -2,11 +2,12 @@
 # to come from Debian's packages is installed where that is allowed, and named where it is not.
 #
 #   make            the release build                 make demo     four programs, ordinary against thawed
-#   make test       every test suite                  make bench    all scenarios, and the README's tables from them
+#   make test       every test suite                  make bench    all scenarios, and the README's tables from them (PLANS=cold-boot: some)
 #   make lint       the style checks                  make fuzz     damaged images, CASES=1000000
 #   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
 #   make uniqueness ten thousand thaws, no random value twice
 #   make staleness  a thousand changes, no stale start
+#   make damage     ten thousand damaged archives, no wrong boot
 
 PYTHON ?= python3
 CARGO ?= cargo
@@ -14,11 +15,12 @@ PREFIX ?= /usr/local
 CASES ?= 1000000
 SECONDS ?= 60
 N ?= 20
+PLANS ?= scenarios cold-boot
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness staleness
+.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness staleness damage
 
 build: toolchain
 	$(CARGO) build --release --workspace
@@ -33,7 +35,7 @@ demo: build
 	@$(PYTHON) tools/demo.py
 
 bench: build
-	$(PYTHON) bench/run.py -n $(N)
+	for plan in $(PLANS); do $(PYTHON) bench/run.py --plan $$plan -n $(N); done
 	$(PYTHON) bench/report.py --write
 
 lint: toolchain
@@ -45,9 +47,12 @@ lint: toolchain
 uniqueness: build
 	SNAPBOOT_THAWS=1667 $(PYTHON) tools/run_tests.py python -- tests/core/test_uniqueness.py
 
-# Of each of two programs.
+# Of each of two programs that are thawed, and of three that boot with an archive.
 staleness: build
-	SNAPBOOT_STEPS=1000 $(PYTHON) tools/run_tests.py python -- tests/staleness
+	SNAPBOOT_STEPS=1000 $(PYTHON) tools/run_tests.py python -- tests/staleness tests/boots/test_changes.py
+
+damage: build
+	SNAPBOOT_DAMAGES=10000 $(PYTHON) tools/run_tests.py python -- tests/boots/test_damage.py
 
 fuzz: toolchain
 	tools/fuzz.sh $(CASES) $(SECONDS)

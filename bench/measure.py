@@ -3,6 +3,7 @@
 A sample is one number. The kinds:
 
     time      milliseconds from just before a process is made until it was reaped (posix_spawn, CLOCK_MONOTONIC, wait4)
+    cpu       milliseconds of CPU, user and system, that a process and all whom it waited for have used
     response  milliseconds from just before a server's process is made until its first answer over loopback HTTP
     memory    megabytes (PSS) of PROCESSES processes of the same program that are alive at the same time
     printed   the number that the program itself prints
@@ -17,6 +18,7 @@ import gc
 import mmap
 import os
 import pathlib
+import resource
 import signal
 import socket
 import statistics
@@ -87,12 +89,23 @@ def shown(argv: list[str]) -> str:
 def time_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
     """Milliseconds of one whole process. Raises MeasureError unless it exits with 0."""
     began = time.monotonic_ns()
+    ended_well(argv, env, stderr)
+    return (time.monotonic_ns() - began) / 1e6
+
+
+def cpu_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
+    """Milliseconds of CPU of one whole process and its children. Raises MeasureError unless it exits with 0."""
+    used = ended_well(argv, env, stderr)
+    return (used.ru_utime + used.ru_stime) * 1000
+
+
+def ended_well(argv: list[str], env: dict[str, str], stderr: str) -> resource.struct_rusage:
+    """Run a process to its end. Returns what it used. Raises MeasureError unless it exits with 0."""
     pid = spawn(argv, env, stderr)
-    _, status, _ = os.wait4(pid, 0)
-    ended = time.monotonic_ns()
+    _, status, used = os.wait4(pid, 0)
     if status != 0:
         raise MeasureError(f"`{shown(argv)}` ended with {os.waitstatus_to_exitcode(status)}, not 0")
-    return (ended - began) / 1e6
+    return used
 
 
 def response_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
@@ -170,6 +183,7 @@ def printed_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null"
 
 KINDS: dict[str, Callable[[list[str], dict[str, str], str], float]] = {
     "time": time_once,
+    "cpu": cpu_once,
     "response": response_once,
     "memory": memory_once,
     "printed": printed_once,

@@ -1,33 +1,31 @@
 #!/usr/bin/env python3
-"""Makes the README's tables from the newest results, between two markers, so that no figure is ever typed.
+"""Makes the README's tables from the newest results, between markers, so that no figure is ever typed.
 
     bench/report.py           print the tables
     bench/report.py --write   put them into README.md
 
-Targets stand in scenarios.toml; each is marked as met, not met or not measured, whatever it may look like.
+Targets stand in the plans (plans.py); each is marked as met, not met or not measured, whatever it may look like.
 """
 
 import argparse
-import functools
 import json
 import pathlib
 import sys
-import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "tools"))
+sys.path += [str(ROOT / "bench"), str(ROOT / "tools")]
 import marked  # noqa: E402
+import plans  # noqa: E402
 
 RESULTS = ROOT / "bench/results"
-SCENARIOS = ROOT / "bench/scenarios.toml"
 README = ROOT / "README.md"
-filled_in = functools.partial(marked.filled_in, tool="bench/report.py")
 PAIR = ["ordinary", "thawed"]
 
 
-def newest_result(directory: pathlib.Path = RESULTS) -> dict | None:
-    """The stored result with the latest date inside, or None."""
+def newest_result(plan: str, directory: pathlib.Path = RESULTS) -> dict | None:
+    """The stored result of a plan with the latest date inside, or None."""
     results = [json.loads(path.read_text()) for path in directory.glob("*.json")]
+    results = [result for result in results if result.get("plan", "scenarios") == plan]
     return max(results, key=lambda result: result["date"], default=None)
 
 
@@ -43,12 +41,20 @@ def ratio_of(scenario: dict, entry: dict) -> float | None:
     return last / first if first and last is not None else None
 
 
+def reasons(entry: dict) -> list[str]:
+    """Why something of an entry was not measured, each reason once."""
+    said = [entry.get("skipped"), *(case.get("skipped") for case in entry.get("cases", {}).values())]
+    return [reason for reason in dict.fromkeys(said) if reason]
+
+
 def figure(value: float | None, unit: str) -> str:
     """A figure with three significant digits, as a reader wants it."""
     if value is None:
         return "–"
+    if not unit:
+        return f"{value:,.0f}"
     digits = 0 if value >= 100 else 1 if value >= 10 else 2
-    return f"{value:,.{digits}f}{'/s' if unit == '1/s' else ' ' + unit}"
+    return f"{value:,.{digits}f}{'/s' if unit == '1/s' else ' ' + unit}".rstrip()
 
 
 def ratio(value: float | None) -> str:
@@ -57,6 +63,8 @@ def ratio(value: float | None) -> str:
 
 def target(scenario: dict) -> str:
     """What the ratio should be, in words; empty where nothing was promised."""
+    if "at_most_itself" in scenario:
+        return "≤ " + figure(scenario["at_most_itself"], scenario["unit"])
     if "at_most" in scenario:
         return f"≤ {scenario['at_most']:.2f}"
     return f"≥ {scenario['at_least']:.2f}" if "at_least" in scenario else ""
@@ -66,10 +74,12 @@ def verdict(scenario: dict, entry: dict) -> str:
     """Met, not met or not measured; empty where nothing was promised."""
     if not target(scenario):
         return ""
-    value = ratio_of(scenario, entry)
+    absolute = "at_most_itself" in scenario
+    value = median_of(entry, list(scenario["cases"])[-1]) if absolute else ratio_of(scenario, entry)
     if value is None:
         return "**not measured**"
-    met = value <= scenario["at_most"] if "at_most" in scenario else value >= scenario["at_least"]
+    at_most = scenario.get("at_most_itself", scenario.get("at_most"))
+    met = value >= scenario["at_least"] if at_most is None else value <= at_most
     return "met" if met else "**not met**"
 
 
@@ -117,8 +127,7 @@ def missing(scenarios: dict, entries: dict) -> list[str]:
     concerned: dict[str, list[str]] = {}
     for name in scenarios:
         entry = entries.get(name, {"skipped": "not part of this run"})
-        reasons = [entry.get("skipped"), *(case.get("skipped") for case in entry.get("cases", {}).values())]
-        for reason in filter(None, dict.fromkeys(reasons)):
+        for reason in reasons(entry):
             concerned.setdefault(" ".join(reason.split()), []).append(name)
     return [f"- Not measured: {', '.join(names)}: {reason}" for reason, names in concerned.items()]
 
@@ -129,30 +138,56 @@ def sample_sizes(entries: dict) -> str:
     return "0" if not numbers else "–".join(str(number) for number in sorted({min(numbers), max(numbers)}))
 
 
-def report(result: dict | None, plan: dict) -> str:
-    """The Markdown that stands between the markers. `result` None: nothing was measured yet."""
-    if result is None:
-        return "No results are stored yet: `make bench` measures and fills in this table."
-    scenarios, entries, machine = plan["scenario"], result["scenarios"], result["machine"]
+def origin(result: dict) -> str:
+    """Where the figures of a result come from."""
+    entries, machine = result["scenarios"], result["machine"]
     runtimes = f"CPython {machine['python']}" + (f", {machine['ruby'].split(' (')[0]}" if machine["ruby"] else "")
-    origin = (
+    return (
         f"Medians of n = {sample_sizes(entries)} interleaved runs (A B A B), whole processes unless said otherwise, "
         f"{result['date'][:10]}, commit {result['commit']}. {machine['cpu']}, {machine['cores']} cores, "
         f"Linux {machine['kernel']}, {machine['system']}, {machine['libc']}, {runtimes}."
     )
-    parts = [
-        pairs_table(scenarios, entries),
-        sizes_table(scenarios, entries),
-        floors_table(scenarios, entries),
-        origin,
-        "\n".join(missing(scenarios, entries)),
-    ]
+
+
+def cold_boot_table(scenarios: dict, entries: dict) -> str:
+    """Plain, Bootsnap and Snapboot, a row for each scenario; each compared with the first that the row has."""
+    cases = ["plain", "bootsnap", "snapboot"]
+    rows = []
+    for name, scenario in scenarios.items():
+        entry, unit = entries.get(name, {}), scenario.get("unit", "ms")
+        medians = {case: median_of(entry, case) for case in cases}
+        base = medians[next(iter(scenario["cases"]))]
+        ratios = [ratio(medians[case] / base if base and medians[case] is not None else None) for case in cases[1:]]
+        numbers = sample_sizes({name: entry})
+        figures = [figure(medians[case], unit) for case in cases]
+        rows.append([scenario["title"], *figures, *ratios, target(scenario), verdict(scenario, entry), numbers])
+    heading = ["", "plain", "Bootsnap", "Snapboot", "Bootsnap / plain", "Snapboot / plain", "target", "", "n"]
+    return table(heading, rows)
+
+
+TABLES = {"scenarios": [pairs_table, sizes_table, floors_table], "cold-boot": [cold_boot_table]}
+
+
+def report(name: str, result: dict | None, plan: dict) -> str:
+    """The Markdown of a plan. `result` None: nothing was measured yet."""
+    if result is None:
+        return f"No results are stored yet: `bench/run.py --plan {name}` measures and fills in this table."
+    scenarios, entries = plan["scenario"], result["scenarios"]
+    parts = [make(scenarios, entries) for make in TABLES[name]]
+    parts += [origin(result), "\n".join(missing(scenarios, entries))]
     return "\n\n".join(part for part in parts if part)
 
 
-def current_report() -> str:
-    """What the README should say now."""
-    return report(newest_result(), tomllib.loads(SCENARIOS.read_text()))
+def current_reports() -> dict[str, str]:
+    """What the README should say now, by plan."""
+    return {name: report(name, newest_result(name), plans.read(path)) for name, path in plans.PLANS.items()}
+
+
+def filled_in(readme: str) -> str:
+    """The README with the tables of the newest results."""
+    for name, text in current_reports().items():
+        readme = marked.filled_in(readme, text, tool=f"bench/report.py {name}")
+    return readme
 
 
 def main() -> int:
@@ -160,9 +195,9 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write into README.md instead of printing")
     options = parser.parse_args()
     if options.write:
-        README.write_text(filled_in(README.read_text(), current_report()))
+        README.write_text(filled_in(README.read_text()))
     else:
-        print(current_report())
+        print("\n\n".join(current_reports().values()))
     return 0
 
 

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""The one harness: sets up, freezes and measures the scenarios of scenarios.toml, and stores what it found.
+"""The one harness: sets up, freezes and measures the scenarios of a plan, and stores what it found.
 
-    bench/run.py                    everything, 20 pairs each, into bench/results/<machine>-<date>.json
+    bench/run.py                    scenarios.toml, 20 pairs each, into bench/results/<machine>-<date>.json
+    bench/run.py --plan cold-boot   cold_boot.toml, into bench/results/<machine>-cold-boot-<date>.json
     bench/run.py -n 3 --only 'web*' some, quickly; stored only where -o says (an existing file is added to)
 
 A scenario that cannot run here, or whose image cannot be frozen, is stored with the reason instead of figures.
 """
 
 import argparse
+import dataclasses
 import datetime
 import fnmatch
 import functools
@@ -16,19 +18,20 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import measure  # noqa: E402
+import plans  # noqa: E402
+import report  # noqa: E402
 import workloads  # noqa: E402
 
-SCENARIOS = ROOT / "bench/scenarios.toml"
 RESULTS = ROOT / "bench/results"
 PLACEHOLDER = re.compile(r"\{([a-z0-9-]+)\.([a-z0-9-]+)\}")
 
@@ -74,10 +77,10 @@ class Bench:
     def value(self, owner: str, name: str) -> str:
         return self.image(name) if owner == "image" else self.workload(owner)[name]
 
-    def surroundings(self, table: dict) -> tuple[str, dict[str, str]]:
-        """Working directory and environment of an image or a scenario."""
-        env = {name: self.words(value) for name, value in table.get("env", {}).items()}
-        return self.words(table.get("cwd", "{root}")), workloads.clean_environment(**env)
+    def surroundings(self, table: dict, **local: str) -> tuple[str, dict[str, str]]:
+        """Working directory and environment of an image or a case."""
+        env = {name: self.words(value, **local) for name, value in table.get("env", {}).items()}
+        return self.words(table.get("cwd", "{root}"), **local), workloads.clean_environment(**env)
 
     def freeze(self, name: str) -> str:
         """The path of image NAME, frozen now. Raises Unfrozen."""
@@ -119,30 +122,90 @@ class Bench:
 
     def measure_cases(self, scenario: dict, kind: str, rounds: int, directory: pathlib.Path, entry: dict) -> None:
         """Fill in the cases of `entry`. Raises MeasureError, Unfrozen or Unavailable when nothing can be measured."""
-        cwd, env = self.surroundings(scenario)
-        env |= measure.LOGGED
-        local = {"socket": str(directory / "socket")}
-        commands = {}
-        for case, template in scenario["cases"].items():
-            try:
-                commands[case] = self.words(template, **local)
-            except (Unfrozen, workloads.Unavailable) as reason:
-                entry["cases"][case] = {"skipped": told(reason)}
-        evicted = {case: self.words(scenario.get("evict", {}).get(case, [])) for case in commands}
-        helper = self.words(scenario.get("background", []), **local)
+        local = {"socket": str(directory / "socket"), "cache": str(directory / "cache")}
+        (directory / "cache").mkdir(mode=0o700)
         log = directory / "stderr"
         log.touch()
+        commands: dict[str, Command] = {}
+        for case in scenario["cases"]:
+            try:
+                commands[case] = self.command(scenario, case, str(log), local)
+            except (Unfrozen, workloads.Unavailable) as reason:
+                entry["cases"][case] = {"skipped": told(reason)}
+        helper = self.words(scenario.get("background", []), **local)
+        cwd, env = self.surroundings(scenario, **local)
         os.chdir(cwd)
-        with Background(helper, env):
-            if kind in ("time", "memory"):
-                entry["prints"] = same_output(commands, env)
+        with Background(helper, env | measure.LOGGED):
+            if kind != "response":
+                outputs = self.check(commands, entry)
+                if kind != "printed":
+                    entry["prints"] = same_output(outputs)
             takers = {
-                case: functools.partial(take, measure.KINDS[kind], argv, env, str(log), evicted[case])
-                for case, argv in commands.items()
+                case: functools.partial(command.sample, measure.KINDS[kind]) for case, command in commands.items()
             }
-            samples = measure.interleaved(takers, rounds)
+            samples = measure.interleaved(takers, min(rounds, scenario.get("rounds", rounds)))
         measure.refuse_fallback(log.read_text(errors="replace"))
         entry["cases"] |= {case: measure.summed_up(series) for case, series in samples.items()}
+
+    def check(self, commands: dict[str, "Command"], entry: dict) -> dict[str, str]:
+        """Run each case once. Returns what they print; one that does not do what it is measured for is left out, with the reason."""
+        outputs = {}
+        for case, command in list(commands.items()):
+            try:
+                outputs[case] = command.check()
+            except measure.MeasureError as reason:
+                entry["cases"][case] = {"skipped": told(reason)}
+                del commands[case]
+        return outputs
+
+    def command(self, scenario: dict, case: str, log: str, local: dict[str, str]) -> "Command":
+        """What is run for one case. Raises Unfrozen or Unavailable where that cannot be had."""
+        own = self.plan.get("surroundings", {}).get(scenario.get("in", {}).get(case, case), {})
+        table = {**scenario, **own, "env": {**scenario.get("env", {}), **own.get("env", {})}}
+        cwd, env = self.surroundings(table, **local)
+        return Command(
+            argv=self.words(scenario["cases"][case], **local),
+            env=env if own else env | measure.LOGGED,
+            cwd=cwd,
+            stderr=log,
+            evicted=self.words(scenario.get("evict", {}).get(case, []), **local),
+            removed=self.words(scenario.get("remove", {}).get(case, []), **local),
+            traces=self.words(own.get("traces", []), **local),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command, and what is done around each of its samples."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    stderr: str  # a file that is appended to
+    evicted: list[str]  # files that are dropped from the page cache first
+    removed: list[str]  # files and folders that are removed first
+    traces: list[str]  # files that it leaves behind if it did what it is measured for
+
+    def sample(self, kind) -> float:
+        """One sample of that kind."""
+        self.prepare()
+        for path in self.evicted:
+            measure.evict(path)
+        return kind(self.argv, self.env, self.stderr)
+
+    def check(self) -> str:
+        """Run it once, unmeasured, and return its standard output. Raises MeasureError when it fails or leaves no traces."""
+        self.prepare()
+        output = measure.check(self.argv, self.env)
+        for path in self.traces:
+            if not os.path.exists(path):
+                raise measure.MeasureError(f"`{measure.shown(self.argv)}` left no {os.path.basename(path)}")
+        return output
+
+    def prepare(self) -> None:
+        os.chdir(self.cwd)
+        for path in self.removed:
+            shutil.rmtree(path) if os.path.isdir(path) else pathlib.Path(path).unlink(missing_ok=True)
 
 
 class Background:
@@ -170,16 +233,8 @@ def told(reason: Exception) -> str:
     return str(reason).replace(f"{ROOT}/", "")
 
 
-def take(kind, argv: list[str], env: dict[str, str], stderr: str, evicted: list[str]) -> float:
-    """One sample, after dropping files from the page cache."""
-    for path in evicted:
-        measure.evict(path)
-    return kind(argv, env, stderr)
-
-
-def same_output(commands: dict[str, list[str]], env: dict[str, str]) -> str:
+def same_output(outputs: dict[str, str]) -> str:
     """What all cases print: measuring is only fair among programs that say the same. Raises MeasureError otherwise."""
-    outputs = {case: measure.check(argv, env) for case, argv in commands.items()}
     if len(set(outputs.values())) > 1:
         listed = "; ".join(f"{case} printed {output[:60]!r}" for case, output in outputs.items())
         raise measure.MeasureError(f"the cases should print the same: {listed}")
@@ -218,9 +273,10 @@ def commit() -> str | None:
     return f"{revision} with changes" if revision and dirty else revision
 
 
-def result_path(machine: dict, date: str) -> pathlib.Path:
+def result_path(machine: dict, plan: str, date: str) -> pathlib.Path:
     slug = re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(.*?\)|@.*", "", machine["cpu"]).lower()).strip("-")
-    return RESULTS / f"{slug}-{machine['cores']}cpu-{date}.json"
+    name = "" if plan == "scenarios" else f"-{plan}"
+    return RESULTS / f"{slug}-{machine['cores']}cpu{name}-{date}.json"
 
 
 def spoken(entry: dict) -> str:
@@ -228,12 +284,12 @@ def spoken(entry: dict) -> str:
     parts = []
     for case, figures in entry["cases"].items():
         parts.append(f"{case} {figures['median']:.3g}" if "median" in figures else f"{case} skipped")
-    reasons = [entry.get("skipped"), *(figures.get("skipped") for figures in entry["cases"].values())]
-    return ", ".join(parts + [f"({reason})" for reason in dict.fromkeys(reasons) if reason])
+    return ", ".join(parts + [f"({reason})" for reason in report.reasons(entry)])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--plan", default="scenarios", choices=plans.PLANS, help="what to measure (default: scenarios)")
     parser.add_argument("-n", type=int, default=20, metavar="N", help="samples of each case (default 20)")
     parser.add_argument("--only", action="append", metavar="PATTERN", help="scenarios by name; may be repeated")
     parser.add_argument("-o", type=pathlib.Path, metavar="FILE", help="where to store; an existing file is added to")
@@ -242,7 +298,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.n < 1:
         parser.error("-n must be at least 1")
-    plan = tomllib.loads(SCENARIOS.read_text())
+    plan = plans.read(plans.PLANS[options.plan])
     wanted = [name for name in plan["scenario"] if any(fnmatch.fnmatch(name, p) for p in options.only or ["*"])]
     if not wanted:
         parser.error(f"no scenario matches; there are: {', '.join(plan['scenario'])}")
@@ -252,8 +308,9 @@ def main() -> int:
     bench = Bench(plan, os.path.abspath(options.snapboot), images)
     now = datetime.datetime.now(datetime.UTC)
     machine = this_machine()
-    result = {"date": now.isoformat(timespec="seconds"), "commit": commit(), "machine": machine, "scenarios": {}}
-    path = options.o or (None if options.only else result_path(machine, now.date().isoformat()))
+    result = {"plan": options.plan, "date": now.isoformat(timespec="seconds"), "commit": commit(), "machine": machine}
+    result["scenarios"] = {}
+    path = options.o or (None if options.only else result_path(machine, options.plan, now.date().isoformat()))
     if path and path.exists() and options.only:
         result["scenarios"] = json.loads(path.read_text())["scenarios"]
     for number, name in enumerate(wanted, 1):

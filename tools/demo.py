@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tools")]
 import run as harness  # noqa: E402
 import workloads  # noqa: E402
 from measure import MeasureError  # noqa: E402
-from report import figure, ratio_of  # noqa: E402
+from report import figure, ratio_of, reasons  # noqa: E402
 
 PAIRS = 10
 BAR = 48
@@ -75,8 +75,8 @@ def measured(bench: harness.Bench, name: str, scenario: dict) -> tuple[dict, boo
             bench.image(name)
         with step(f"measuring {PAIRS} pairs"):
             entry = bench.measure(scenario, PAIRS)
-            if "skipped" in entry:
-                raise MeasureError(entry["skipped"])
+            if missing := reasons(entry):
+                raise MeasureError("; ".join(missing))
         return entry, False
     except workloads.Unavailable as reason:
         return {"skipped": harness.told(reason)}, False

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every test suite, shows what they print, and sums them up in a plain last line: N passed, N failed, N skipped.
 
-The suites: cargo's; pytest for tests/, with tests/runtimes and tests/behaviour suites of their own since they take the longest;
+The suites: cargo's; pytest for tests/, with suites of their own for tests/runtimes, tests/behaviour and tests/boots, the longest;
 minitest for tests/ruby/ and ruby/. They run at the same time, and their output is shown one suite after the other. A suite that cannot
 run here counts as one skipped test and says why; one that ends badly without naming a failed test counts as one failed.
 
@@ -29,8 +29,8 @@ SUITE_SECONDS = 1500
 REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "LD_", "MALLOC_", "SNAPBOOT_")
 REMOVED += ("MAKE", "MFLAGS")  # from the make that may have started this
 # What the tests themselves listen to.
-KEPT = ("SNAPBOOT_PYTHONS", "SNAPBOOT_THAWS", "SNAPBOOT_FREEZE_OPTIONS", "SNAPBOOT_STEPS", "SNAPBOOT_SEED")
-RUNTIMES, BEHAVIOUR = "tests/runtimes", "tests/behaviour"
+KEPT = ("SNAPBOOT_PYTHONS", "SNAPBOOT_THAWS", "SNAPBOOT_FREEZE_OPTIONS", "SNAPBOOT_STEPS", "SNAPBOOT_SEED", "SNAPBOOT_DAMAGES")
+RUNTIMES, BEHAVIOUR, BOOTS = "tests/runtimes", "tests/behaviour", "tests/boots"
 
 
 class Count:
@@ -124,11 +124,15 @@ def rust(suite: Suite) -> tuple[Count, int]:
 
 
 def python(suite: Suite) -> tuple[Count, int]:
-    return pytest(suite, ["tests", f"--ignore={RUNTIMES}", f"--ignore={BEHAVIOUR}"])
+    return pytest(suite, ["tests", *(f"--ignore={other}" for other in (RUNTIMES, BEHAVIOUR, BOOTS))])
 
 
 def behaviour(suite: Suite) -> tuple[Count, int]:
     return pytest(suite, [BEHAVIOUR])
+
+
+def boots(suite: Suite) -> tuple[Count, int]:
+    return pytest(suite, [BOOTS])
 
 
 def runtimes(suite: Suite) -> tuple[Count, int]:
@@ -168,7 +172,7 @@ def ruby(suite: Suite) -> tuple[Count, int]:
     return count, status
 
 
-SUITES = {"rust": rust, "python": python, "behaviour": behaviour, "runtimes": runtimes, "ruby": ruby}
+SUITES = {"rust": rust, "python": python, "behaviour": behaviour, "boots": boots, "runtimes": runtimes, "ruby": ruby}
 
 
 def main() -> int:

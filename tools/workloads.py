@@ -177,6 +177,68 @@ def build_rails(directory: pathlib.Path, values: dict) -> None:
     values["dir"] = str(skel)
 
 
+def build_rails_bootsnap(directory: pathlib.Path, values: dict) -> None:
+    """The same application with Bootsnap, set up as its documentation says."""
+    skel = copy_rails(directory, values)
+    with open(skel / "Gemfile", "a") as gemfile:
+        gemfile.write("gem 'bootsnap', require: false\n")
+    with open(skel / "config/boot.rb", "a") as boot:
+        boot.write("require 'bootsnap/setup'\n")
+    run(["bundle", "install", "--local"], cwd=skel)
+
+
+def build_rails_snapboot(directory: pathlib.Path, values: dict) -> None:
+    """The same application with the boot archive; RUBYLIB says where snapboot/setup is."""
+    skel = copy_rails(directory, values)
+    edit(skel / "config/boot.rb", "require \"bundler/setup\"", "require 'snapboot/setup'\nrequire \"bundler/setup\"")
+
+
+def copy_rails(directory: pathlib.Path, values: dict) -> pathlib.Path:
+    """A copy of the application, without what it wrote while running."""
+    skel = directory / "skel"
+    ignored = shutil.ignore_patterns("log", "cache")
+    shutil.copytree(prepare("rails")["dir"], skel, symlinks=True, ignore=ignored)
+    (skel / "log").mkdir()
+    values["dir"] = str(skel)
+    return skel
+
+
+def build_load_path(directory: pathlib.Path, values: dict) -> None:
+    """Folder `full` with 10,000 empty files c1.rb, c2.rb ..., and 512 others with one file each, for the load path before it."""
+    (directory / "full").mkdir()
+    for number in range(1, 10_001):
+        (directory / f"full/c{number}.rb").touch()
+    for number in range(1, 513):
+        folder = directory / f"other/{number}"
+        folder.mkdir(parents=True)
+        (folder / f"other_{number}.rb").touch()
+
+
+def build_big_file(directory: pathlib.Path, values: dict) -> None:
+    """big.rb: 5,500 lines of RubyGems' own code, without comments, in a branch never taken; big.bin: its plain ISeq binary."""
+    ask = "print RbConfig::CONFIG['rubylibdir']"
+    library = subprocess.run([values["ruby"], "-e", ask], capture_output=True, text=True).stdout
+    lines: list[str] = []
+    for path in sorted(pathlib.Path(library, "rubygems").glob("*.rb")):
+        if len(lines) < 5_500:
+            lines += [line for line in path.read_text().splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if len(lines) < 5_500:
+        raise Unavailable(f"{library}/rubygems was expected to have 5,500 lines, and has {len(lines)}")
+    (directory / "big.rb").write_text("\n".join(["if $never", *lines, "end", ""]))
+    compile_it = "File.binwrite(ARGV[1], RubyVM::InstructionSequence.compile_file(ARGV[0]).to_binary)"
+    run([values["ruby"], "-e", compile_it, directory / "big.rb", directory / "big.bin"])
+
+
+def build_yaml(directory: pathlib.Path, values: dict) -> None:
+    """A file as those of i18n: 2,000 keys in 100 groups."""
+    lines = ["en:"]
+    for group in range(100):
+        lines.append(f"  group_{group}:")
+        for key in range(20):
+            lines.append(f'    key_{key}: "Text {key} of group {group}, with %{{name}}"')
+    (directory / "en.yml").write_text("\n".join(lines) + "\n")
+
+
 def edit(path: pathlib.Path, old: str, new: str) -> None:
     """Replace `old` with `new` in a generated file. Raises Unavailable where the generator wrote something else."""
     text = path.read_text()
@@ -262,6 +324,26 @@ WORKLOADS = {
         sources="tools/jvm",
     ),
     "jruby": Workload("JRuby 9.4", build=build_jruby, sources="tools/jvm"),
+    "rails-bootsnap": Workload(
+        "the same application with Bootsnap",
+        debian=(*RAILS_PACKAGES, "ruby-bootsnap"),
+        build=build_rails_bootsnap,
+        sources="bench/programs/rails",
+    ),
+    "rails-snapboot": Workload(
+        "the same application with the boot archive",
+        debian=RAILS_PACKAGES,
+        build=build_rails_snapboot,
+        sources="bench/programs/rails",
+    ),
+    "bootsnap": Workload("Bootsnap, to compare with", debian=("ruby", "ruby-bootsnap")),
+    "jekyll": Workload("jekyll, a command-line tool in Ruby", debian=("ruby", "jekyll")),
+    "puppet": Workload("puppet, a large command-line tool in Ruby", debian=("ruby", "puppet")),
+    "asciidoctor": Workload("asciidoctor, a command-line tool in Ruby", debian=("ruby", "asciidoctor")),
+    "load-path": Workload("10,000 empty Ruby files and 513 folders", debian=("ruby",), build=build_load_path),
+    "big-file": Workload("a Ruby file of 5,500 lines", debian=("ruby",), build=build_big_file),
+    "yaml": Workload("a YAML file of 2,000 keys", debian=("ruby",), build=build_yaml),
+    "strace": Workload("strace", debian=("strace",)),
     "heap": Workload("heaps of 30 MB, 100 MB and 1 GB", python=(), build=build_heaps, sources="bench/programs/heap"),
     "perl": Workload("perl", debian=("perl",)),
     "floors": Workload(
@@ -293,9 +375,9 @@ def prepare(name: str, python: str = sys.executable) -> dict[str, str]:
         install_debian_packages(workload.debian)
         if workload.python is not None:
             build_venv(directory, values, python, workload.python)
-        for runtime in ("ruby", "perl"):
-            if runtime in workload.debian:
-                values[runtime] = shutil.which(runtime)
+        for command in ("ruby", "perl", "strace", "jekyll", "asciidoctor", "puppet"):
+            if command in workload.debian:
+                values[command] = shutil.which(command)
         workload.build(directory, values)
         stamp.write_text(json.dumps({"recipe": recipe, "values": values}, indent=1))
         return values

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import sys
-import tomllib
 
 import pytest
 
@@ -11,11 +10,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tools")]
 
 import measure  # noqa: E402
+import plans  # noqa: E402
 import report  # noqa: E402
 import run as harness  # noqa: E402
 import workloads  # noqa: E402
 
-PLANS = {path: tomllib.loads((ROOT / path).read_text()) for path in ("bench/scenarios.toml", "examples/demo.toml")}
+PLANS = {path: plans.read(ROOT / path) for path in ("bench/scenarios.toml", "bench/cold_boot.toml", "examples/demo.toml")}
 ENVIRONMENT = {"PATH": os.defpath}
 
 
@@ -36,24 +36,28 @@ def result(**cases: float) -> dict:
 
 def test_readme_tables_are_what_the_newest_results_generate():
     readme = report.README.read_text()
-    assert readme == report.filled_in(readme, report.current_report()), "run: bench/report.py --write"
+    assert readme == report.filled_in(readme), "run: bench/report.py --write"
 
 
 @pytest.mark.parametrize("path", PLANS)
 def test_scenarios_refer_only_to_what_exists(path):
     plan = PLANS[path]
-    for name, table in [*plan["image"].items(), *plan["scenario"].items()]:
+    places = plan.get("surroundings", {})
+    images = plan.get("image", {})
+    for name, table in [*images.items(), *places.items(), *plan["scenario"].items()]:
         for owner, value in harness.PLACEHOLDER.findall(str(table)):
-            known = plan["image"] if owner == "image" else workloads.WORKLOADS
+            known = images if owner == "image" else workloads.WORKLOADS
             assert (value if owner == "image" else owner) in known, f"{name} refers to {{{owner}.{value}}}"
         assert table.get("kind", "time") in measure.KINDS
-        assert set(table.get("evict", {})) <= set(table.get("cases", {}))
+        for by_case in ("evict", "remove", "in"):
+            assert set(table.get(by_case, {})) <= set(table.get("cases", {}))
+        assert set(table.get("in", {}).values()) <= set(places)
 
 
 def test_every_image_is_used():
     for path, plan in PLANS.items():
         used = {value for owner, value in harness.PLACEHOLDER.findall(str(plan["scenario"])) if owner == "image"}
-        assert used == set(plan["image"]), path
+        assert used == set(plan.get("image", {})), path
 
 
 @pytest.mark.parametrize(
@@ -84,8 +88,8 @@ def test_what_was_not_measured_is_said_with_its_reason():
 def test_newest_result_is_the_one_with_the_latest_date_inside(tmp_path):
     (tmp_path / "z.json").write_text('{"date": "2025-01-01T00:00:00+00:00"}')
     (tmp_path / "a.json").write_text('{"date": "2025-02-01T00:00:00+00:00"}')
-    assert report.newest_result(tmp_path)["date"].startswith("2025-02")
-    assert report.newest_result(tmp_path / "none") is None
+    assert report.newest_result("scenarios", tmp_path)["date"].startswith("2025-02")
+    assert report.newest_result("scenarios", tmp_path / "none") is None
 
 
 def test_cases_are_taken_in_turns():
@@ -113,7 +117,7 @@ def test_memory_counts_all_processes():
 
 def test_cases_that_print_different_things_are_not_compared():
     with pytest.raises(measure.MeasureError, match="should print the same"):
-        harness.same_output({"ordinary": ["/bin/echo", "1"], "thawed": ["/bin/echo", "2"]}, ENVIRONMENT)
+        harness.same_output({"ordinary": "1\n", "thawed": "2\n"})
 
 
 def test_an_image_that_was_not_used_is_no_thawed_sample():
@@ -121,6 +125,51 @@ def test_an_image_that_was_not_used_is_no_thawed_sample():
     for kind in (measure.check, measure.printed_once):
         with pytest.raises(measure.MeasureError, match="an image was not used .*the kernel changed"):
             kind(["/bin/sh", "-c", script], ENVIRONMENT)
+
+
+def test_cpu_counts_children_and_not_waiting():
+    used = measure.cpu_once(["/bin/sh", "-c", "sleep 0.3; sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'"], ENVIRONMENT)
+    assert 10 < used < 5000
+    assert measure.cpu_once(["/bin/sleep", "0.3"], ENVIRONMENT) < 100
+
+
+PLAN = {
+    "surroundings": {"other": {"env": {"WHO": "other"}, "cwd": "{cache}", "traces": ["{cache}/trace"]}},
+    "scenario": {"some": {"kind": "time", "env": {"WHO": "first"}, "cwd": "/", "in": {"b": "other"}, "cases": {}}},
+}
+
+
+def measured(**cases: str) -> dict:
+    """The entry of a scenario with these cases, each a shell script; case b has surroundings of its own."""
+    scenario = {**PLAN["scenario"]["some"], "cases": {case: ["/bin/sh", "-c", script] for case, script in cases.items()}}
+    bench = harness.Bench(PLAN, "snapboot", pathlib.Path("/nonexistent"))
+    return bench.measure(scenario, 2)
+
+
+def test_a_case_has_surroundings_of_its_own():
+    entry = measured(a="test $WHO = first -a $PWD = /", b="test $WHO = other -a $PWD != / && touch trace")
+    assert {case: figures["n"] for case, figures in entry["cases"].items()} == {"a": 2, "b": 2}, entry
+
+
+def test_a_case_that_leaves_no_trace_is_not_measured():
+    entry = measured(a="true", b="true")
+    assert "left no trace" in entry["cases"]["b"]["skipped"] and entry["cases"]["a"]["n"] == 2
+    assert report.reasons(entry) == [entry["cases"]["b"]["skipped"]]
+
+
+def test_what_is_to_be_removed_is_gone_before_each_sample():
+    scenario = {"cases": {"a": ["/bin/sh", "-c", "mkdir {cache}/there"]}, "remove": {"a": ["{cache}/there"]}, "rounds": 3}
+    entry = harness.Bench({}, "snapboot", pathlib.Path("/nonexistent")).measure(scenario, 20)
+    assert entry["cases"]["a"]["n"] == 3, entry
+
+
+def test_a_target_may_be_for_the_figure_itself():
+    scenario = {"cases": {"plain": [], "snapboot": []}, "at_most_itself": 500, "unit": ""}
+    assert report.target(scenario) == "≤ 500"
+    entry = {"cases": {"plain": {"median": 9}, "snapboot": {"median": 500}}}
+    assert report.verdict(scenario, entry) == "met"
+    entry["cases"]["snapboot"]["median"] = 501
+    assert report.verdict(scenario, entry) == "**not met**"
 
 
 def test_evicting_drops_a_file_from_the_page_cache(tmp_path):
