@@ -38,7 +38,7 @@ show("environment") { variables(ENV) }
 show("original") { variables(Bundler.original_env) }
 show("unbundled") { variables(Bundler.with_unbundled_env { ENV.to_h }) }
 show("loaded specs") { Gem.loaded_specs.map { |name, spec| [name, specification(spec)] } }
-$LOADED_FEATURES.grep_v(%r{/bundler|snapboot}).each { |name| puts "feature: #{name}" }
+$LOADED_FEATURES.grep_v(%r{/bundler|snapboot|/rubygems/(?:vendor|name_tuple)}).each { |name| puts "feature: #{name}" }
 show("gem of the bundle") { gem "one" }
 show("gem of another version") { gem "one", "> 5" }
 show("gem outside of the bundle") { gem "outside" }

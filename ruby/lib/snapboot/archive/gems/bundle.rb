@@ -10,17 +10,24 @@ module Snapboot
         autoload :Facts, "#{__dir__}/bundle/facts"
         autoload :Front, "#{__dir__}/bundle/front"
         autoload :Record, "#{__dir__}/bundle/record"
+        autoload :RubyGems, "#{__dir__}/bundle/rubygems"
         autoload :Specifications, "#{__dir__}/bundle/specifications"
 
         # Whose inside is known. Others set up ordinarily.
-        VERSIONS = /\A2\.3\./
+        VERSIONS = /\A2\.[356]\./
 
-        # Prepended to the singleton class of Gem. bundler.rb asks for the platform before it defines anything else,
-        # which is the moment to get in front of Bundler.setup: nothing here has to load Bundler, or to look at
-        # every require.
+        # Prepended to the singleton class of Gem, until Bundler asks for one of these, which is the moment to get in
+        # front of Bundler.setup: nothing here has to load Bundler, or to look at every require.
         module Arrival
+          # Asked for while bundler.rb is loaded, up to Bundler 2.3.
           def win_platform?
             Bundle.attach if defined?(::Bundler::EnvironmentPreserver)
+            super
+          end
+
+          # Asked for by the settings, with which the set-up begins since Bundler 2.4.
+          def user_home
+            Bundle.attach if defined?(::Bundler.setup)
             super
           end
         end
@@ -32,7 +39,7 @@ module Snapboot
           # Returns nil, or why it cannot be switched on.
           def install
             return "this Ruby has no syntax tree" unless Gems.known_sources?
-            return "unknown RubyGems #{Gem::VERSION}" unless Gem.respond_to?(:win_platform?)
+            return "unknown RubyGems #{Gem::VERSION}" unless Gem.respond_to?(:win_platform?) && Gem.respond_to?(:user_home)
 
             Gem.singleton_class.prepend(Arrival)
             nil
@@ -40,7 +47,7 @@ module Snapboot
 
           # Gets in front of Bundler, which is being loaded.
           def attach
-            Arrival.send(:remove_method, :win_platform?)
+            Arrival.send(:remove_method, :win_platform?, :user_home)
             version = ::Bundler::VERSION
             return Archive.log("no bundles from the archive: unknown Bundler #{version}") unless VERSIONS.match?(version)
 

@@ -92,6 +92,11 @@ module Snapboot
             false
           end
 
+          # Since Bundler 2.5, instead of the two above.
+          def no_resolve_needed?
+            true
+          end
+
           # Only bundles that passed are in the archive.
           def ensure_equivalent_gemfile_and_lockfile(*); end
         end

@@ -55,6 +55,7 @@ module Snapboot
           attr_accessor :silence
 
           def initialize(specifications, dependencies)
+            RubyGems.known
             @resolved = specifications.to_h { |name, *row| [name, specification(name, *row)] }
             @marshalled = dependencies
             @set = ::Bundler::SpecSet.new(@resolved.values)
@@ -133,20 +134,19 @@ module Snapboot
           # RubyGems shows only the bundle after the set-up, and is reminded of it whenever it forgets: all that is
           # installed again, for the block.
           def with_installed
-            known = %i[@@all @@stubs @@stubs_by_name].to_h { |name| [name, Gem::Specification.class_variable_get(name)] }
+            known = RubyGems.known
             hooks = Gem.post_reset_hooks.dup
             show_installed
             Gem.post_reset_hooks.replace([method(:show_installed)])
             yield
           ensure
             Gem.post_reset_hooks.replace(hooks) if hooks
-            known&.each { |name, value| Gem::Specification.class_variable_set(name, value) } # rubocop:disable Style/ClassVars
+            RubyGems.know(known) if known
           end
 
           def show_installed
-            Gem::Specification.class_variable_set(:@@stubs, installed) # rubocop:disable Style/ClassVars
             by_name = installed.select { |stub| Gem::Platform.match_spec?(stub) }.group_by(&:name)
-            Gem::Specification.class_variable_set(:@@stubs_by_name, by_name) # rubocop:disable Style/ClassVars
+            RubyGems.know("stubs" => installed, "stubs_by_name" => by_name)
           end
 
           def installed

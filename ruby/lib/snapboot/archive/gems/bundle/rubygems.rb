@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    module Gems
+      module Bundle
+        # Which specifications RubyGems knows: in class variables of Gem::Specification, in an object of their own since
+        # RubyGems 3.6.
+        module RubyGems
+          NAMES = %w[all stubs stubs_by_name].freeze
+
+          class << self
+            # What it knows, as a Hash by name. Raises NameError where RubyGems has another way.
+            def known
+              NAMES.to_h { |name| [name, record ? record.instance_variable_get("@#{name}") : class_variable(name)] }
+            end
+
+            # Has it know that.
+            def know(known)
+              known.each do |name, value|
+                next record.instance_variable_set("@#{name}", value) if record
+
+                Gem::Specification.class_variable_set("@@#{name}", value) # rubocop:disable Style/ClassVars
+              end
+            end
+
+            private
+
+            def record
+              Gem::Specification.specification_record if Gem::Specification.respond_to?(:specification_record)
+            end
+
+            def class_variable(name)
+              Gem::Specification.class_variable_get("@@#{name}")
+            end
+          end
+        end
+      end
+    end
+  end
+end
