@@ -1,5 +1,8 @@
 //! $LOADED_FEATURES, indexed: which features are loaded, as Ruby's own index would say, without the real paths of the whole
 //! load path that Ruby needs for that.
+//!
+//! With Ruby's own means each new feature costs a copy of the whole array and some twenty entries in Ruby's index. When Ruby
+//! has not been asked for a long time, features are just appended: Ruby makes its index anew if it needs that again.
 
 use std::collections::HashSet;
 
@@ -9,11 +12,19 @@ use crate::ruby::{self, Value};
 /// Where a chain of features ends.
 const END: u32 = u32::MAX;
 
+/// After so many features without a question to Ruby they are just appended.
+const PATIENCE: u32 = 512;
+
 /// An index of $LOADED_FEATURES by the last component of their paths. The array itself holds the paths.
 pub struct Features {
     array: Value,
-    /// A copy that shares its elements with the array as long as nobody changes that.
+    /// A copy that shares its elements with the array as long as nobody changes that; or the last element that was just
+    /// appended, which is not frozen as long as Ruby has not looked at it.
     copy: Value,
+    is_appended: bool,
+    /// Features since Ruby was asked, and after how many of them they are appended.
+    unasked: u32,
+    patience: u32,
     /// Number of features in the index.
     length: usize,
     /// Positions in the array by the low bits of the tag; each feature's tag and the position before it in its chain.
@@ -40,6 +51,9 @@ impl Features {
         Features {
             array: ruby::keep(ruby::global(c"$LOADED_FEATURES")),
             copy: ruby::keep(ruby::array()),
+            is_appended: false,
+            unasked: 0,
+            patience: PATIENCE,
             length: 0,
             heads: vec![END; 1024],
             links: Vec::new(),
@@ -55,12 +69,34 @@ impl Features {
 
     /// Whether the array is as it was when the index was made.
     pub fn is_current(&self) -> bool {
+        if self.is_appended {
+            let last = ruby::entry(self.copy, 0);
+            let is_last =
+                ruby::entry(self.array, self.length - 1) == last && ruby::entry(self.array, self.length).is_nil();
+            return is_last && !ruby::is_frozen(last);
+        }
         ruby::is_same_array(self.array, self.copy, self.length)
+    }
+
+    /// Ruby is about to be asked, and needs its own index.
+    pub fn note_question(&mut self) {
+        self.unasked = 0;
+    }
+
+    /// Whether the next feature is just to be appended.
+    pub fn is_to_append(&mut self) -> bool {
+        self.unasked += 1;
+        self.unasked > self.patience
     }
 
     /// Gets ready for what `length` elements of the array are now: the answer is the first that has to be [`push`](Self::push)ed.
     pub fn restart(&mut self, length: usize) -> usize {
-        let is_longer = length >= self.length && ruby::length(self.copy) == self.length;
+        if self.is_appended {
+            // Ruby has made its index anew; or somebody has changed the array.
+            self.unasked = 0;
+            self.patience *= 2;
+        }
+        let is_longer = !self.is_appended && length >= self.length && ruby::length(self.copy) == self.length;
         if !is_longer || ruby::elements(self.array, self.length) != ruby::elements(self.copy, self.length) {
             self.length = 0;
             self.links.clear();
@@ -91,7 +127,14 @@ impl Features {
 
     /// All elements were pushed: later changes of the array will be noticed.
     pub fn finish(&mut self) {
+        self.is_appended = false;
         ruby::replace(self.copy, self.array);
+    }
+
+    /// The last element that was pushed was just appended to the array.
+    pub fn finish_appended(&mut self, element: Value) {
+        self.is_appended = true;
+        ruby::replace(self.copy, ruby::array_of(&[element]));
     }
 
     /// Whether one of the features is what `feature` asks for. `is_root` says whether a path is in the load path.

@@ -6,7 +6,7 @@
 //! activated, and no gem's dependencies are open.
 #![allow(unsafe_code)]
 
-use std::ffi::{c_int, CStr};
+use std::ffi::{c_int, CString};
 use std::sync::OnceLock;
 
 use crate::autoloads::{self, Autoloads};
@@ -164,7 +164,7 @@ impl Level {
     /// Goes the way that was there before.
     fn ordinary(self, receiver: Value, name: Value) -> Value {
         match self {
-            Level::Inner => ruby::original_require(receiver, name),
+            Level::Inner => ask_ruby(receiver, name),
             Level::Outer => ruby::call(receiver, ruby::intern(BEFORE), &[name]),
         }
     }
@@ -205,7 +205,7 @@ fn require(receiver: Value, name: Value, level: Level) -> Value {
             Some(Step::Path(path)) => {
                 let name = ruby::text(path.to_bytes());
                 drop(path);
-                return ruby::original_require(receiver, name);
+                return ask_ruby(receiver, name);
             }
             Some(Step::NotFound) if level == Level::Inner && !ruby::is_provided(feature) => ruby::raise_not_found(name),
             Some(Step::NotFound | Step::Ordinary) | None => return level.ordinary(receiver, name),
@@ -220,7 +220,7 @@ fn run(receiver: Value, script: Script, thread: Value) -> Value {
     let code = if is_free { look_up(&script) } else { None };
     let Some(code) = code else {
         let name = ruby::text(script.path.to_bytes());
-        let ordinary = || ruby::original_require(receiver, name);
+        let ordinary = || ask_ruby(receiver, name);
         let result = if is_free { code::watch(script, ordinary) } else { ordinary() };
         events::loaded(awaited);
         return result;
@@ -229,7 +229,7 @@ fn run(receiver: Value, script: Script, thread: Value) -> Value {
         let name = ruby::text(script.path.to_bytes());
         let Script { path, real, .. } = script;
         drop(real);
-        let result = code::hand(path, code, || ruby::original_require(receiver, name));
+        let result = code::hand(path, code, || ask_ruby(receiver, name));
         events::loaded(awaited);
         return result;
     }
@@ -246,7 +246,7 @@ fn run(receiver: Value, script: Script, thread: Value) -> Value {
     }
     let Script { path, real, .. } = script;
     drop(real);
-    provide(Box::leak(path.into_boxed_c_str()));
+    provide(path);
     ruby::set_error_info(saved);
     events::loaded(awaited);
     ruby::boolean(true)
@@ -264,8 +264,20 @@ fn look_up(script: &Script) -> Option<Value> {
 }
 
 /// Appends to $LOADED_FEATURES, and to its index. May raise where that is frozen.
-fn provide(path: &'static CStr) {
+fn provide(path: CString) {
     let is_current = update_features();
+    let (array, is_to_append) =
+        BOOT.with(|boot| (boot.features.array(), boot.features.is_to_append())).unwrap_or((ruby::nil(), false));
+    if is_current && is_to_append && !ruby::is_frozen(array) {
+        let feature = ruby::text(path.as_bytes());
+        ruby::push(array, feature);
+        BOOT.with(|boot| {
+            boot.features.push(path.as_bytes());
+            boot.features.finish_appended(feature);
+        });
+        return;
+    }
+    let path = &*Box::leak(path.into_boxed_c_str());
     ruby::provide(path);
     if is_current {
         BOOT.with(|boot| {
@@ -273,6 +285,12 @@ fn provide(path: &'static CStr) {
             boot.features.finish();
         });
     }
+}
+
+/// Has Ruby's own require look at a feature. May raise.
+fn ask_ruby(receiver: Value, name: Value) -> Value {
+    BOOT.with(|boot| boot.features.note_question());
+    ruby::original_require(receiver, name)
 }
 
 /// Looks whether $LOAD_PATH has changed. May raise what the elements' to_path raises.

@@ -75,6 +75,8 @@ unsafe extern "C-unwind" {
     safe fn rb_get_path(path: Value) -> Value;
 
     safe fn rb_ary_new() -> Value;
+    safe fn rb_ary_push(array: Value, element: Value) -> Value;
+    safe fn rb_obj_frozen_p(object: Value) -> Value;
     fn rb_ary_new_from_values(size: c_long, elements: *const Value) -> Value;
     safe fn rb_ary_entry(array: Value, index: c_long) -> Value;
     safe fn rb_ary_replace(array: Value, other: Value) -> Value;
@@ -341,6 +343,15 @@ pub fn array() -> Value {
 pub fn array_of(elements: &[Value]) -> Value {
     // SAFETY: pointer and size are those of a slice, which is copied.
     unsafe { rb_ary_new_from_values(elements.len() as c_long, elements.as_ptr()) }
+}
+
+/// Appends an element to an array. May raise where that is frozen.
+pub fn push(array: Value, element: Value) {
+    rb_ary_push(array, element);
+}
+
+pub fn is_frozen(object: Value) -> bool {
+    rb_obj_frozen_p(object).is_truthy()
 }
 
 /// An Integer's value. Raises for other objects.

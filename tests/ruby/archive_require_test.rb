@@ -1,0 +1,145 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "fileutils"
+require "open3"
+require "tmpdir"
+require "rbconfig"
+
+# What only shows with CRuby and the native back end. What require does in general is in tests/archive/require.
+class ArchiveRequireTest < Minitest::Test
+  SETUP = File.expand_path("../../ruby/lib/snapboot/setup.rb", __dir__)
+
+  def setup
+    @directory = Dir.mktmpdir
+    @root = File.join(@directory, "app")
+    FileUtils.mkdir_p(File.join(@root, "lib"))
+  end
+
+  def teardown
+    FileUtils.rm_rf(@directory)
+  end
+
+  # So many that features are just appended, and some more.
+  MANY = 1200
+
+  def test_the_list_of_features_stays_true_when_ruby_is_not_asked_for_long
+    MANY.times { |number| write("lib/c#{number}.rb", "$order << #{number}") }
+    write("lib/more.rb", "$order << :more")
+    same(<<~RUBY)
+      $order = []
+      #{MANY}.times { |number| require "c\#{number}" }
+      p $order == (0...#{MANY}).to_a, $".last(2), require("c7"), require("\#{ROOT}/lib/c#{MANY - 1}.rb")
+      $".delete("\#{ROOT}/lib/c5.rb")
+      $order.clear
+      p require("c5"), require("c5"), require("etc"), require("more"), $order, $".last(3), $".last.frozen?
+      autoload :Gone, "\#{ROOT}/lib/c6.rb"
+      p defined?(Gone), $".count { |feature| feature.start_with?(ROOT) }, $".pop, require("more"), $order
+      $".freeze
+      write = begin
+        load "\#{ROOT}/lib/c1.rb"
+        require "\#{ROOT}/lib/../lib/more"
+      rescue StandardError => e
+        e.class
+      end
+      p write
+    RUBY
+  end
+
+  def test_a_moved_application_keeps_its_archive
+    write("lib/one.rb", "module One; FILE = __FILE__; DIR = __dir__; def self.fail = raise('no'); end")
+    write("lib/two.rb", "require_relative 'one'; p __FILE__, __dir__, One::FILE, One::DIR, One.method(:fail).source_location")
+    write("main.rb", <<~RUBY)
+      require_relative "lib/two"
+      begin
+        One.fail
+      rescue StandardError => e
+        puts e.backtrace.first
+      end
+    RUBY
+    write("Gemfile", "")
+    run_ruby("#{@root}/main.rb")
+    moved = File.join(@directory, "a much longer name than before")
+    File.rename(@root, moved)
+    sleep 0.03
+    @root = moved
+    expected = run_ruby("#{@root}/main.rb", switch: [])
+    assert_equal expected, run_ruby("#{@root}/main.rb", events: true).sub(/^events: .*\n/, "")
+    assert_includes run_ruby("#{@root}/main.rb", events: true), "events: 2 hit"
+  end
+
+  def test_with_coverage_a_tracer_or_full_warnings_code_is_compiled_anew
+    write("lib/one.rb", "unused = 1\nputs :one")
+    code = '$:.unshift("#{ROOT}/lib"); '
+    run_ruby("-e", "#{preamble}#{code}require 'one'")
+    assert_includes run_ruby("-e", "#{preamble}#{code}require 'coverage'; Coverage.start; require 'one'; p Coverage.result"), "one.rb"
+    traced = "p TracePoint.new(:script_compiled) { |t| p t.instruction_sequence.path }.enable { require 'one' }"
+    assert_includes run_ruby("-e", "#{preamble}#{code}#{traced}"), "one.rb"
+    warned = run_ruby("-w", "-e", "#{preamble}#{code}require 'one'")
+    assert_includes warned, "assigned but unused variable"
+  end
+
+  def test_other_compile_options_have_code_of_their_own
+    write("lib/one.rb", "p 'literal'.frozen?")
+    code = "#{preamble}$:.unshift(\"\#{ROOT}/lib\"); load 'one.rb'; " \
+           "RubyVM::InstructionSequence.compile_option = { frozen_string_literal: true }; load 'one.rb'"
+    2.times { assert_equal "false\ntrue\n", run_ruby("-e", code) }
+    2.times do
+      assert_equal "true\ntrue\n", run_ruby("--enable-frozen-string-literal", "-e", code)
+    end
+  end
+
+  def test_other_code_caches_are_left_alone
+    write("lib/one.rb", "puts :one")
+    run_ruby("-e", "#{preamble}require '#{@root}/lib/one'")
+    other = "def (RubyVM::InstructionSequence).load_iseq(path) = (puts File.basename(path); nil)"
+    assert_equal "one.rb\none\n", run_ruby("-e", "#{preamble}#{other}; require '#{@root}/lib/one'")
+  end
+
+  def test_threads_wait_for_each_other
+    write("lib/slow.rb", "$count += 1; sleep 0.2; Slow = 1")
+    2.times do
+      output = run_ruby("-e", "#{preamble}$count = 0; p 3.times.map { Thread.new { [require('#{@root}/lib/slow'), Slow] } }" \
+                              ".map(&:value).sort_by(&:to_s), $count")
+      assert_equal "[[false, 1], [false, 1], [true, 1]]\n1\n", output
+    end
+  end
+
+  def test_ractors_go_the_ordinary_way
+    write("lib/one.rb", "ONE = 1")
+    code = "#{preamble}Warning[:experimental] = false; require '#{@root}/lib/one'; p Ractor.new { Object.const_get(:ONE) }.take"
+    2.times { assert_equal "1\n", run_ruby("-e", code) }
+  end
+
+  private
+
+  def write(name, text)
+    File.write(File.join(@root, name), text)
+    sleep 0.03 unless name.match?(/c\d/)
+  end
+
+  def preamble
+    "ROOT = #{@root.dump}; "
+  end
+
+  # The code prints the same without the archive, when it is filled, and from it.
+  def same(code)
+    sleep 0.03
+    code = "#{preamble}$:.unshift(\"\#{ROOT}/lib\")\n#{code}"
+    expected = run_ruby("-e", code, switch: [])
+    2.times { assert_equal expected, run_ruby("-e", code) }
+  end
+
+  EVENTS = 'n = 0; Snapboot::Archive.on_event { |e, k, name| n += 1 if e == :hit && k == :code && name =~ /lib\/(one|two)/ }; ' \
+           'at_exit { puts "events: #{n} hit" }'
+
+  # What it prints, errors included.
+  def run_ruby(*words, switch: ["-r", SETUP], events: false)
+    File.write("#{@directory}/events.rb", EVENTS)
+    switch += ["-r", "#{@directory}/events.rb"] if events
+    environment = { "SNAPBOOT_ARCHIVE" => File.join(@directory, "boot.archive"), "RUBYOPT" => nil, "BUNDLE_GEMFILE" => nil }
+    output, status = Open3.capture2e(environment, RbConfig.ruby, *switch, *words)
+    assert_predicate status, :success?, output
+    output
+  end
+end
