@@ -48,7 +48,7 @@ class ArchiveRequireTest < Minitest::Test
 
   def test_a_moved_application_keeps_its_archive
     write("lib/one.rb", "module One; FILE = __FILE__; DIR = __dir__; def self.fail = raise('no'); end")
-    write("lib/two.rb", "require_relative 'one'; p __FILE__, __dir__, One::FILE, One::DIR, One.method(:fail).source_location")
+    write("lib/two.rb", "require_relative 'one'; p __FILE__, __dir__, One::FILE, One::DIR, One.method(:fail)")
     write("main.rb", <<~RUBY)
       require_relative "lib/two"
       begin
@@ -64,15 +64,15 @@ class ArchiveRequireTest < Minitest::Test
     sleep 0.03
     @root = moved
     expected = run_ruby("#{@root}/main.rb", switch: [])
-    assert_equal expected, run_ruby("#{@root}/main.rb", events: true).sub(/^events: .*\n/, "")
-    assert_includes run_ruby("#{@root}/main.rb", events: true), "events: 2 hit"
+    assert_equal "#{expected}events: 2 hit\n", run_ruby("#{@root}/main.rb", events: true)
   end
 
   def test_with_coverage_a_tracer_or_full_warnings_code_is_compiled_anew
     write("lib/one.rb", "unused = 1\nputs :one")
-    code = '$:.unshift("#{ROOT}/lib"); '
+    code = "$:.unshift(#{File.join(@root, "lib").dump}); "
     run_ruby("-e", "#{preamble}#{code}require 'one'")
-    assert_includes run_ruby("-e", "#{preamble}#{code}require 'coverage'; Coverage.start; require 'one'; p Coverage.result"), "one.rb"
+    covered = "require 'coverage'; Coverage.start; require 'one'; p Coverage.result"
+    assert_includes run_ruby("-e", "#{preamble}#{code}#{covered}"), "one.rb"
     traced = "p TracePoint.new(:script_compiled) { |t| p t.instruction_sequence.path }.enable { require 'one' }"
     assert_includes run_ruby("-e", "#{preamble}#{code}#{traced}"), "one.rb"
     warned = run_ruby("-w", "-e", "#{preamble}#{code}require 'one'")
@@ -99,15 +99,15 @@ class ArchiveRequireTest < Minitest::Test
   def test_threads_wait_for_each_other
     write("lib/slow.rb", "$count += 1; sleep 0.2; Slow = 1")
     2.times do
-      output = run_ruby("-e", "#{preamble}$count = 0; p 3.times.map { Thread.new { [require('#{@root}/lib/slow'), Slow] } }" \
-                              ".map(&:value).sort_by(&:to_s), $count")
+      threads = "3.times.map { Thread.new { [require('#{@root}/lib/slow'), Slow] } }"
+      output = run_ruby("-e", "$count = 0; p #{threads}.map(&:value).sort_by(&:to_s), $count")
       assert_equal "[[false, 1], [false, 1], [true, 1]]\n1\n", output
     end
   end
 
   def test_ractors_go_the_ordinary_way
     write("lib/one.rb", "ONE = 1")
-    code = "#{preamble}Warning[:experimental] = false; require '#{@root}/lib/one'; p Ractor.new { Object.const_get(:ONE) }.take"
+    code = "Warning[:experimental] = false; require '#{@root}/lib/one'; p Ractor.new { Object.const_get(:ONE) }.take"
     2.times { assert_equal "1\n", run_ruby("-e", code) }
   end
 
@@ -130,8 +130,11 @@ class ArchiveRequireTest < Minitest::Test
     2.times { assert_equal expected, run_ruby("-e", code) }
   end
 
-  EVENTS = 'n = 0; Snapboot::Archive.on_event { |e, k, name| n += 1 if e == :hit && k == :code && name =~ /lib\/(one|two)/ }; ' \
-           'at_exit { puts "events: #{n} hit" }'
+  EVENTS = <<~'RUBY'
+    hits = 0
+    Snapboot::Archive.on_event { |event, _, name| hits += 1 if event == :hit && name.match?(%r{/lib/(one|two)\.rb}) }
+    at_exit { puts "events: #{hits} hit" }
+  RUBY
 
   # What it prints, errors included.
   def run_ruby(*words, switch: ["-r", SETUP], events: false)

@@ -1,16 +1,24 @@
 //! Code from the archive: what Ruby compiled in an earlier start, loaded without a look at the source.
 //!
 //! An entry's payload is what RubyVM::InstructionSequence#to_binary gave, then the path and the real path that are in it, then
-//! the sizes of the two (four bytes each).
+//! the sizes of the two (four bytes each). The highest bit of the first says that the source itself holds its path, so that the
+//! code cannot be given another.
 
-use std::ffi::{c_void, CString};
+use std::borrow::Cow;
+use std::ffi::{c_void, CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use archive::{Kind, NewInput};
 
 use crate::boot::Script;
+use crate::relocate::relocate;
 use crate::ruby::{self, method::Function, Id, Value};
 use crate::store::{Event, Store};
 use crate::{BOOT, STORE};
+
+/// Of the size of the path: the source holds its path.
+const IS_FIXED: u32 = 1 << 31;
 
 /// How code gets from and into the archive.
 pub struct Code {
@@ -95,7 +103,7 @@ pub fn load(script: &Script) -> (Event, Option<Value>) {
             let payload = store.decode(&entry)?;
             let binary = binary_for(script, payload)?;
             // Loading runs no Ruby code; what it may raise stays here.
-            let loaded = ruby::protect(|| ruby::with_binary(binary, |binary| ruby::call(class, id, &[binary])));
+            let loaded = ruby::protect(|| ruby::with_binary(&binary, |binary| ruby::call(class, id, &[binary])));
             loaded.map_err(ruby::Jump::forget).ok()
         });
         if entry.is_some() && code.is_none() {
@@ -117,15 +125,23 @@ pub fn is_kept(script: &Script) -> bool {
     found == Some(true)
 }
 
-/// The code in a payload, if it is for a script at that path.
-fn binary_for<'a>(script: &Script, payload: &'a [u8]) -> Option<&'a [u8]> {
+/// The code in a payload for a script at that path: as it is, or with other paths.
+fn binary_for<'a>(script: &Script, payload: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     let (rest, sizes) = payload.split_last_chunk::<8>()?;
-    let path_size = u32::from_le_bytes(sizes[..4].try_into().ok()?) as usize;
-    let real_size = u32::from_le_bytes(sizes[4..].try_into().ok()?) as usize;
-    let (rest, real) = rest.split_at_checked(rest.len().checked_sub(real_size)?)?;
-    let (binary, path) = rest.split_at_checked(rest.len().checked_sub(path_size)?)?;
-    let is_for_it = path == script.path.to_bytes() && real == script.real.as_deref().unwrap_or(path);
-    is_for_it.then_some(binary)
+    let sizes = u64::from_le_bytes(*sizes);
+    let (path_size, real_size) = (sizes as u32 & !IS_FIXED, (sizes >> 32) as u32);
+    let (rest, old_real) = rest.split_at_checked(rest.len().checked_sub(real_size as usize)?)?;
+    let (binary, old) = rest.split_at_checked(rest.len().checked_sub(path_size as usize)?)?;
+    let path = script.path.to_bytes();
+    let real = script.real.as_deref().unwrap_or(path);
+    if (path, real) == (old, old_real) {
+        return Some(binary.into());
+    }
+    // A path that is the real one is noted once.
+    if sizes as u32 & IS_FIXED != 0 || (old == old_real) != (path == real) {
+        return None;
+    }
+    relocate(binary, &[(old, path), (old_real, real)]).map(Cow::Owned)
 }
 
 /// Lets `run` have Ruby compile and run the script, and keeps the code. May raise what `run` raises.
@@ -228,7 +244,15 @@ extern "C-unwind" fn compiled(tracepoint: Value, _: *mut c_void) {
     let mut payload = ruby::bytes(binary);
     payload.extend_from_slice(path);
     payload.extend_from_slice(real);
-    payload.extend_from_slice(&(path.len() as u32).to_le_bytes());
+    let fixed = if holds(path) { IS_FIXED } else { 0 };
+    payload.extend_from_slice(&(path.len() as u32 | fixed).to_le_bytes());
     payload.extend_from_slice(&(real.len() as u32).to_le_bytes());
     BOOT.with(|boot| boot.code.made.push((script.path, payload)));
+}
+
+/// Whether a source of the application holds its own path, as others might not after a move. Only these can move along.
+fn holds(path: &[u8]) -> bool {
+    let is_own = STORE.with(|store| path.starts_with(store.root().as_os_str().as_bytes())) == Some(true);
+    let source = is_own.then(|| std::fs::read(Path::new(OsStr::from_bytes(path))).ok()).flatten();
+    source.is_none_or(|source| source.windows(path.len()).any(|part| part == path))
 }

@@ -14,6 +14,7 @@ mod loading;
 mod methods;
 mod names;
 mod objects;
+mod relocate;
 mod require;
 mod ruby;
 mod store;
