@@ -70,7 +70,7 @@ class Bench:
         """Fill the placeholders of a word or a list of words."""
         if isinstance(template, list):
             return [self.words(word, **local) for word in template]
-        for name, value in {"root": str(ROOT), **local}.items():
+        for name, value in {"root": str(ROOT), "snapboot": self.snapboot, **local}.items():
             template = template.replace(f"{{{name}}}", value)
         return PLACEHOLDER.sub(lambda match: self.value(*match.groups()), template)
 
