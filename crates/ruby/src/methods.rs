@@ -80,12 +80,18 @@ unsafe extern "C-unwind" fn store(count: c_int, arguments: *const Value, _: Valu
     if let Some(inputs) = inputs {
         STORE.with(|store| {
             let scope = store.scope(kind, &String::from_utf8_lossy(&context));
-            // What other runtimes may read has to be as it is, since they have no decoder.
-            let is_packed = context != b"any" && payload.len() >= WORTH_PACKING;
+            let is_packed = payload.len() >= WORTH_PACKING && names_this_ruby(&context);
             store.add(scope, name, inputs, payload, is_packed);
         });
     }
     ruby::nil()
+}
+
+/// Whether a context is one of CRuby alone. What other runtimes may read has to be as it is, since they have no decoder.
+fn names_this_ruby(context: &[u8]) -> bool {
+    let version = ruby::constant(ruby::object_class(), ruby::intern("RUBY_VERSION")).map(ruby::bytes);
+    let name = [b"ruby ", version.unwrap_or_default().as_slice()].concat();
+    context.windows(name.len()).any(|part| part == name)
 }
 
 /// The input of [number of its kind, path or name, identity or value]; `None` when there was nothing to be looked at.

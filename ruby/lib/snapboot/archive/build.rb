@@ -59,10 +59,16 @@ module Snapboot
         return say("note", "this Ruby keeps no compiled code; only data were stored") unless compiler?
 
         features = load_path_features
-        files = @directories.flat_map { |directory| scripts_below(directory, OTHERS).map { |name| "#{directory}/#{name}" } }
+        # With those that the archive itself needs.
+        files = [*@directories, __dir__].flat_map { |directory| scripts_below(directory, OTHERS).map { |name| "#{directory}/#{name}" } }
         all = features + files
-        # Ruby runs what it has compiled; here that is where it stops.
-        stop = TracePoint.new(:script_compiled) { throw :compiled, true }
+        # Ruby runs what it has compiled; here that is where it stops. From what it cannot parse it makes empty code and
+        # raises later, so empty code is looked at again.
+        stop = TracePoint.new(:script_compiled) do |point|
+          code = point.instruction_sequence
+          RubyVM::InstructionSequence.compile_file(code.path) if code.trace_points.empty?
+          throw :compiled, true
+        end
         stop.enable do
           all.each.with_index(1) do |name, number|
             say "phase", "compiling #{number} of #{all.size}" if (number % 100) == 1
