@@ -60,7 +60,9 @@ module Snapboot
 
         features = load_path_features
         # With those that the archive itself needs.
-        files = [*@directories, __dir__].flat_map { |directory| scripts_below(directory, OTHERS).map { |name| "#{directory}/#{name}" } }
+        files = [*@directories, __dir__].flat_map do |directory|
+          scripts_below(directory, OTHERS).map { |name| "#{directory}/#{name}" }
+        end
         all = features + files
         # Ruby runs what it has compiled; here that is where it stops. From what it cannot parse it makes empty code and
         # raises later, so empty code is looked at again.
