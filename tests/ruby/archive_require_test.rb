@@ -47,6 +47,8 @@ class ArchiveRequireTest < Minitest::Test
   end
 
   def test_a_moved_application_keeps_its_archive
+    skip "the layout of this Ruby's code is not known" unless RUBY_VERSION.match?(/\A3\.[13]\./)
+
     write("lib/one.rb", "module One; FILE = __FILE__; DIR = __dir__; def self.fail = raise('no'); end")
     write("lib/two.rb", "require_relative 'one'; p __FILE__, __dir__, One::FILE, One::DIR, One.method(:fail)")
     write("main.rb", <<~RUBY)

@@ -15,7 +15,7 @@ use crate::boot::Script;
 use crate::relocate::relocate;
 use crate::ruby::{self, method::Function, Id, Value};
 use crate::store::{Event, Store};
-use crate::{BOOT, STORE};
+use crate::{tracers, BOOT, STORE};
 
 /// Of the size of the path: the source holds its path.
 const IS_FIXED: u32 = 1 << 31;
@@ -81,7 +81,7 @@ pub fn is_free() -> bool {
     let Some((class, ruby_vm, ids)) = BOOT.with(|boot| (boot.code.class, boot.code.ruby_vm, boot.code.ids)) else {
         return false;
     };
-    let is_wanted = ruby::is_compiling_traced()
+    let is_wanted = tracers::is_compiling_traced()
         || ruby::is_verbose()
         || ruby::has_coverage()
         || ruby::responds_to(class, ids.load_iseq)

@@ -18,6 +18,7 @@ mod relocate;
 mod require;
 mod ruby;
 mod store;
+mod tracers;
 
 use boot::Boot;
 use cell::Locked;

@@ -2,7 +2,7 @@
 //!
 //! What RubyVM::InstructionSequence#to_binary gives holds the path as a string object, which the code and everything in it
 //! refers to by its place in a list. A new string is put behind the rest, and the list leads to that. The layout is that of
-//! one version of Ruby; code of others is compiled anew.
+//! the versions it was tried with; code of others is compiled anew.
 
 /// Where the numbers of the header are, in bytes. Each has four.
 mod header {
@@ -15,8 +15,8 @@ mod header {
     pub const OBJECTS_OFFSET: usize = 32;
 }
 
-/// The version whose layout this is.
-const KNOWN: (u32, u32) = (3, 1);
+/// The versions whose layout this is.
+const KNOWN: [(u32, u32); 2] = [(3, 1), (3, 3)];
 
 /// In the first byte of an object: its type, and that it is no object but a number or the like.
 const TYPE: u8 = 0x1f;
@@ -25,9 +25,8 @@ const IMMEDIATE: u8 = 0x20;
 
 /// The code with each of these strings in place of its other. `None`: it has another layout, or none of them.
 pub fn relocate(binary: &[u8], changes: &[(&[u8], &[u8])]) -> Option<Vec<u8>> {
-    let is_known =
-        binary.starts_with(&header::MAGIC) && (number(binary, header::MAJOR)?, number(binary, header::MINOR)?) == KNOWN;
-    if !is_known {
+    let version = (number(binary, header::MAJOR)?, number(binary, header::MINOR)?);
+    if !binary.starts_with(&header::MAGIC) || !KNOWN.contains(&version) {
         return None;
     }
     let mut moved = binary.get(..number(binary, header::SIZE)? as usize)?.to_vec();

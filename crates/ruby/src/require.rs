@@ -18,7 +18,7 @@ use crate::load_path::LoadPath;
 use crate::loading::Loading;
 use crate::names::{self, Place};
 use crate::ruby::{self, method::Function, Id, Value};
-use crate::{events, BOOT, STORE};
+use crate::{events, tracers, BOOT, STORE};
 
 /// What these methods were before: private methods of Kernel.
 const BEFORE: &str = "snapboot_require_before";
@@ -60,6 +60,7 @@ fn define() -> Result<(), &'static str> {
     let Some(class) = BOOT.with(|boot| boot.code.class()) else { return Err("this Ruby has no code that can be kept") };
     keep_setter(class);
     autoloads::watch();
+    tracers::watch();
     let kernel = ruby::kernel();
     let is_gems = ruby::has_private_method(kernel, "gem_original_require");
     if ruby::source_of(kernel, if is_gems { "gem_original_require" } else { "require" }).is_some() {

@@ -36,6 +36,7 @@ pub struct Jump(c_int);
 unsafe extern "C-unwind" {
     safe static rb_cObject: Value;
     safe static rb_cString: Value;
+    safe static rb_cSymbol: Value;
     safe static rb_mKernel: Value;
     safe static rb_cModule: Value;
     safe static rb_eSyntaxError: Value;
@@ -60,6 +61,7 @@ unsafe extern "C-unwind" {
     safe fn rb_obj_class(object: Value) -> Value;
     safe fn rb_obj_is_kind_of(object: Value, class: Value) -> Value;
     fn rb_funcallv(receiver: Value, method: Id, count: c_int, arguments: *const Value) -> Value;
+    fn rb_funcall_passing_block(receiver: Value, method: Id, count: c_int, arguments: *const Value) -> Value;
     safe fn rb_respond_to(object: Value, method: Id) -> c_int;
     safe fn rb_const_get(module: Value, name: Id) -> Value;
     safe fn rb_const_defined(module: Value, name: Id) -> c_int;
@@ -255,6 +257,12 @@ pub mod method {
 pub fn call(receiver: Value, method: Id, arguments: &[Value]) -> Value {
     // SAFETY: pointer and number are those of a slice.
     unsafe { rb_funcallv(receiver, method, arguments.len() as c_int, arguments.as_ptr()) }
+}
+
+/// Calls a method with the block that the C function which runs now was given. May raise.
+pub fn call_with_block(receiver: Value, method: Id, arguments: &[Value]) -> Value {
+    // SAFETY: pointer and number are those of a slice.
+    unsafe { rb_funcall_passing_block(receiver, method, arguments.len() as c_int, arguments.as_ptr()) }
 }
 
 /// A global variable's value.
@@ -549,9 +557,19 @@ pub fn warn_of_circle(path: &CStr) {
     unsafe { rb_warning(c"loading in progress, circular require considered harmful - %s".as_ptr(), path.as_ptr()) }
 }
 
+/// Whether an object is a Symbol.
+pub fn is_symbol(object: Value) -> bool {
+    rb_obj_class(object) == rb_cSymbol
+}
+
 /// A name as an object.
 pub fn symbol(name: &str) -> Value {
     rb_id2sym(intern(name))
+}
+
+/// Gives a method of an object itself another name, too.
+pub fn alias_singleton(object: Value, new: &str, old: &str) {
+    rb_alias(rb_singleton_class(object), intern(new), intern(old));
 }
 
 /// Takes a method of an object itself away again.
@@ -604,6 +622,9 @@ pub fn look_up(is_known: bool) {
             }
         }
     });
+    if let Some(class) = constant(object_class(), intern("Ractor")) {
+        RACTOR.get_or_init(|| (keep(class), ["count", "current", "main"].map(intern)));
+    }
 }
 
 fn optional() -> Optional {
@@ -619,13 +640,22 @@ pub fn evaluate(code: Value) -> Value {
     }
 }
 
-/// Whether this is the main Ractor. Where nobody can say, it is.
+/// Whether this is the main Ractor.
 pub fn is_main_ractor() -> bool {
-    // SAFETY: the function is what `look_up` says.
-    optional().is_main_ractor.is_none_or(|is_main| unsafe { is_main() })
+    match (optional().is_main_ractor, RACTOR.get()) {
+        // SAFETY: the function is what `look_up` says.
+        (Some(is_main), _) => unsafe { is_main() },
+        (None, Some((class, [count, current, main]))) => {
+            call(*class, *count, &[]) == number(1) || call(*class, *current, &[]) == call(*class, *main, &[])
+        }
+        (None, None) => false,
+    }
 }
 
-/// Whether somebody wants to hear of all code that is compiled.
-pub fn is_compiling_traced() -> bool {
-    optional().events.is_some_and(|events| events.load(Relaxed) & SCRIPT_COMPILED != 0)
+/// The class Ractor and what it is asked, where its own function is not exported.
+static RACTOR: OnceLock<(Value, [Id; 3])> = OnceLock::new();
+
+/// Whether somebody wants to hear of all code that is compiled. `None`: this Ruby does not tell.
+pub fn is_compiling_traced() -> Option<bool> {
+    optional().events.map(|events| events.load(Relaxed) & SCRIPT_COMPILED != 0)
 }
