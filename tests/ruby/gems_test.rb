@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "support/bundles"
+require_relative "../../ruby/lib/snapboot/archive/gems/known_source"
 
 # RubyGems and Bundler from the boot archive: a process is as it would be without, in the start that fills the archive,
 # in those that use it, and after every kind of change.
@@ -95,11 +96,19 @@ class GemsTest < Minitest::Test
     "RUBYOPT" => { "RUBYOPT" => "-W1" },
     "MANPATH" => { "MANPATH" => "/man" },
     "a variable that the gemfile reads" => { "FOUR" => "yes" },
+    "a variable that the gemfile names as a condition" => { "SIX" => "yes" },
     "a variable that a further gemfile reads" => { "FIVE" => "yes" }
   }.each do |what, environment|
     define_method("test_never_stale_with_another_#{what.tr(" ", "_")}") do
-      @bundle.write("app/more", "gem 'outside' if ENV.fetch('FIVE', 'no') == 'yes'\n")
-      @bundle.write("app/Gemfile", "#{GEMFILE}gem 'four' if ENV['FOUR'] == 'yes'\neval_gemfile 'more'\n")
+      @bundle.write("app/more", "gem 'four' if ENV.fetch('FIVE', 'no') == 'yes'\n")
+      @bundle.write("app/Gemfile", <<~GEMFILE)
+        #{GEMFILE}
+        gem "four" if ENV["FOUR"] == "yes"
+        eval_gemfile "more"
+        env "SIX" => "yes" do
+          gem "outside"
+        end
+      GEMFILE
       File.utime(0, 0, "#{@bundle.root}/app/more")
       @bundle.lock
       sleep(1.1)
@@ -224,5 +233,55 @@ class GemsTest < Minitest::Test
     differences = (expected - shown).map { |line| "without: #{line}" } + (shown - expected).map { |line| "with:    #{line}" }
     assert_empty(differences, "#{message}\n#{differences.join}")
     assert_equal(plain.last.exitstatus, archived.last.exitstatus, message)
+  end
+end
+
+# What is known of a Gemfile: the variables that it depends on, or nil.
+class KnownSourceTest < Minitest::Test
+  {
+    "gem 'a', '~> 1', require: %w[b c], platforms: %i[mri]" => [],
+    "gem 'a' if ENV['B'] || ENV.fetch('C', 'd') != 'd'" => %w[B C],
+    "ruby '3.1.2', '>= 3', engine: 'ruby', engine_version: '3.1.2'" => [],
+    "git_source(:github) { |name| \"https://github.com/\#{name}.git\" }" => [],
+    "%w[a b].each { |name| gem name, install_if: -> { RUBY_PLATFORM =~ /linux/ } }" => [],
+    "eval_gemfile File.join(__dir__, 'more')" => [],
+    "ruby file: '.ruby-version'" => nil,
+    "ruby(**{ file: '.ruby-version' })" => nil,
+    "ruby(*%w[a b])" => nil,
+    "ruby File.join('a')" => nil,
+    "gemspec" => nil,
+    "plugin 'a'" => nil,
+    "gem 'a' if ENV.key?(name = 'B')" => nil,
+    "gem 'a' if ENV.any?" => nil,
+    "gem ENV.to_h['A']" => nil,
+    "gem 'a', File.read('b')" => nil,
+    "gem 'a', `b`" => nil,
+    "gem 'a', %x(b)" => nil,
+    "gem 'a', $b" => nil,
+    "gem 'a', @b" => nil,
+    "gem 'a', open('b')" => nil,
+    "gem 'a', \"\#{system 'b'}\"" => nil,
+    "gem 'a', Dir['*']" => nil,
+    "gem 'a', Gem.loaded_specs" => nil,
+    "gem 'a', Gem::Specification.load('b')" => nil,
+    "gem 'a'.send(:system, 'b')" => nil,
+    "'a'.instance_eval { gem 'b' }" => nil,
+    "%w[b].map(&method(:system))" => nil,
+    "%w[b].each(&:display)" => nil,
+    "%w[b].map(&:to_sym).each { |name| gem name.to_s }" => [],
+    ":instance_eval.to_proc.call('', 'system')" => nil,
+    "def gem(*); end" => nil,
+    "class String; end" => nil,
+    "A = 1" => nil,
+    "require 'a'" => nil,
+    "gem 'a', Time.now.to_s" => nil,
+    "gem 'a', rand.to_s" => nil,
+    "gem 'a" => nil
+  }.each do |source, variables|
+    define_method("test_#{source}") do
+      table = Snapboot::Archive::Gems::KnownSource
+      known = table.variables(source, table::GEMFILE)
+      variables ? assert_equal(variables, known) : assert_nil(known)
+    end
   end
 end

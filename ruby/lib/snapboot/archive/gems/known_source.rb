@@ -18,9 +18,9 @@ module Snapboot
         PURE = table(<<~NAMES)
           == != === =~ !~ < <= > >= <=> ! + - * & | [] fetch dig key? include? member? start_with? end_with?
           match? empty? nil? any? all? none? each each_with_object each_with_index map flat_map collect select
-          filter reject find detect first last size length count to_s to_sym to_i to_a to_h to_proc strip chomp
+          filter reject find detect first last size length count to_s to_sym to_i to_a to_h strip chomp
           split join sub gsub tr upcase downcase capitalize delete_prefix delete_suffix freeze dup merge compact
-          uniq flatten reverse sort sort_by keys values zip partition segments release bump call lambda proc
+          uniq flatten reverse sort sort_by keys values zip partition segments release bump lambda proc
         NAMES
 
         # What RubyGems writes into a gemspec.
@@ -34,7 +34,7 @@ module Snapboot
 
         # Bundler's language, without what reads files that Bundler does not tell of (gemspec) or runs git.
         GEMFILE = table(<<~NAMES)
-          source gem group platform platforms env install_if git_source ruby eval_gemfile new create __dir__
+          source gem group platform platforms env install_if git_source eval_gemfile new create __dir__
         NAMES
 
         CONSTANTS = table(<<~NAMES)
@@ -44,11 +44,14 @@ module Snapboot
 
         # Nodes of the syntax tree that are as harmless as their children.
         STRUCTURE = table(<<~NAMES)
-          SCOPE BLOCK ITER ARGS LAMBDA BEGIN LIST ARRAY ZARRAY ZLIST HASH ARGSCAT ARGSPUSH SPLAT BLOCK_PASS OPT_ARG
+          SCOPE BLOCK ITER ARGS LAMBDA BEGIN LIST ARRAY ZARRAY ZLIST HASH ARGSCAT ARGSPUSH SPLAT OPT_ARG
           KW_ARG STR DSTR EVSTR DSYM SYM LIT INTEGER FLOAT RATIONAL REGX DREGX DOT2 DOT3 NIL TRUE FALSE LINE FILE
           ENCODING IF UNLESS AND OR NOT CASE CASE2 WHEN MATCH2 MATCH3 LASGN LVAR DASGN DASGN_CURR DVAR OP_ASGN_OR
           OP_ASGN_AND
         NAMES
+
+        # What `ruby` in a Gemfile may be told besides versions: its `file:` would be read.
+        RUBY = table("engine engine_version patchlevel")
 
         # How a source may ask for an environment variable.
         VARIABLE = table("[] fetch key?")
@@ -90,7 +93,9 @@ module Snapboot
 
           case node.type
           when :CALL, :OPCALL, :QCALL, :ATTRASGN then known_call?(*children)
-          when :FCALL, :VCALL then allowed?(children[0]) && known?(children[1])
+          when :FCALL then children[0] == :ruby ? known_ruby?(children[1]) : allowed?(children[0]) && known?(children[1])
+          when :VCALL then allowed?(children[0]) && known?(children[1])
+          when :BLOCK_PASS then known_block?(*children)
           when :CONST then CONSTANTS.key?(children[0])
           when :COLON2 then CONSTANTS.key?(children[1]) && known?(children[0])
           end
@@ -101,6 +106,23 @@ module Snapboot
           return known?(arguments) if constant?(receiver, :File) && name == :join
 
           allowed?(name) && known?(receiver) && known?(arguments)
+        end
+
+        # &:name, which calls that method.
+        def known_block?(arguments, block)
+          known?(arguments) && %i[LIT SYM].include?(block&.type) && allowed?(block.children[0])
+        end
+
+        def known_ruby?(arguments)
+          return false unless @methods.equal?(GEMFILE) && arguments.type == :LIST
+
+          arguments.children.compact.all? { |node| node.type == :STR || (node.type == :HASH && known_options?(node)) }
+        end
+
+        def known_options?(hash)
+          hash.children[0].children[0...-1].each_slice(2).all? do |key, value|
+            key && %i[LIT SYM].include?(key.type) && RUBY.key?(key.children[0]) && value.type == :STR
+          end
         end
 
         def constant?(node, name)

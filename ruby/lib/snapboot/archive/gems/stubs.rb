@@ -34,6 +34,7 @@ module Snapboot
             return "unknown RubyGems #{Gem::VERSION}" unless lister && stub_line?
 
             @context = Gems.context("stubs")
+            @read = {}
             forget
             lister.singleton_class.prepend(self)
             Gem::Specification.singleton_class.prepend(Reset)
@@ -97,9 +98,13 @@ module Snapboot
 
           def remember(path, identity)
             files = Dir.glob(ANY, base: path).to_h { |name| [name, Archive.identity("#{path}/#{name}")] }
+            read = @read[path]
+            return read[1] if read && read[0] == files
+
             lines = files.keys.map { |name| [name, *first_lines("#{path}/#{name}")] }
             inputs = files.map { |name, file| [:file, "#{path}/#{name}", file] }
             Archive.store(:memo, path, [[:directory, path, identity], *inputs], Marshal.dump(lines), context: @context)
+            @read[path] = [files, lines]
             lines
           rescue SystemCallError, ArgumentError, EncodingError
             nil

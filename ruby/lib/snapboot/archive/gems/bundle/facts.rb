@@ -29,7 +29,7 @@ module Snapboot
           # Stores what Bundler has made of it, unless there is something that could be different the next time.
           def store(context)
             definition = ::Bundler.definition
-            rows = rows(definition) if reproducible?(definition) && further_gemfiles?(definition)
+            rows = rows(definition) if reproducible?(definition) && conditions?(definition) && further_gemfiles?(definition)
             return Archive.log("bundle not stored: its gems are not plainly installed ones") unless rows
 
             payload = Marshal.dump([rows, Marshal.dump(definition.dependencies)])
@@ -85,6 +85,15 @@ module Snapboot
             types = SOURCES.map { |name| ::Bundler::Source.const_get(name) }
             definition.instance_variable_get(:@sources).all_sources.all? { |source| types.include?(source.class) } &&
               definition.dependencies.all? { |dependency| dependency.source.nil? }
+          end
+
+          # Notes the variables on which dependencies are conditional; nil if the set-up itself may have changed one.
+          def conditions?(definition)
+            conditions = definition.dependencies.map { |dependency| dependency.instance_variable_get(:@env) }.compact
+            names = conditions.flat_map { |condition| condition.is_a?(Hash) ? condition.keys : condition }.map(&:to_s)
+            return if (names & ::Bundler::EnvironmentPreserver::BUNDLER_KEYS).any?
+
+            names.each { |name| @inputs << [:variable, name, ENV[name]] }
           end
 
           # Those that eval_gemfile named. They were read before they are looked at here: they have to be older than
