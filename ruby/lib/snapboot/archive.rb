@@ -37,8 +37,7 @@ module Snapboot
         at_exit { finish }
         reason = @back.switch_on
         log("require is not served by the archive: #{reason}") if reason
-        require_relative "archive/gems/install"
-        Gems.install
+        install_gems if RUBY_ENGINE == "ruby"
         true
       rescue StandardError, LoadError => e
         log("no archive: #{e.message} (#{e.class})")
@@ -156,6 +155,11 @@ module Snapboot
 
         require_relative "archive/pure"
         Pure
+      end
+
+      def install_gems
+        require_relative "archive/gems/install"
+        Gems.install
       end
 
       def finish

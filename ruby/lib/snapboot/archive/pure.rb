@@ -55,7 +55,7 @@ module Snapboot
 
         # Has require served by the archive.
         def switch_on
-          @directories = Directories.new(@root, @policy) { |*key| look_up(*key).last }
+          @directories = Directories.new(@root, @policy, @sums) { |*key| look_up(*key).last }
           Require.install(LoadPath.new(@directories))
           nil
         end

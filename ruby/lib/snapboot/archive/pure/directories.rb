@@ -21,8 +21,9 @@ module Snapboot
         ABSENT = Listing.new("/", nil).freeze
 
         # policy: see Freshness. The block gives the payload that was stored, or nil.
-        def initialize(root, policy)
+        def initialize(root, policy, sums)
           @root = root
+          @quick = sums if sums.respond_to?(:ctime)
           @policy = policy
           @known = {}
           parts = (yield(MEMO, NAME, CONTEXT) || "").split("\0")
@@ -36,7 +37,7 @@ module Snapboot
           known = @known[name]
           return known if known && @policy == :trust
 
-          return known if known && known.ctime == nanoseconds(File.ctime(path)) && @policy != :content
+          return known if known && known.ctime == ctime(path) && @policy != :content
 
           list(path, name, known)
         rescue SystemCallError, ArgumentError
@@ -55,7 +56,7 @@ module Snapboot
         private
 
         def list(path, name, known)
-          before = nanoseconds(File.ctime(path))
+          before = ctime(path)
           names = "/#{Dir.children(path).map(&:b).join("/")}/".b
           ctime = before if before < Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond) - Records::SETTLING
           return known if known && known.names == names && known.ctime == ctime
@@ -69,7 +70,10 @@ module Snapboot
           @known[name] = Listing.new(names, ctime)
         end
 
-        def nanoseconds(time)
+        def ctime(path)
+          quick = @quick&.ctime(path) and return quick
+
+          time = File.ctime(path)
           (time.to_i * 1_000_000_000) + time.nsec
         end
       end

@@ -83,6 +83,16 @@ module Snapboot
               HostFile.new(file, @crc)
             end
 
+            # The ctime of a path (nanoseconds), for a fifth of what File.ctime takes here; nil where there is nothing.
+            def ctime(path)
+              @files ||= ::Java.type("java.nio.file.Files")
+              @paths ||= ::Java.type("java.nio.file.Paths")
+              @unit ||= ::Java.type("java.util.concurrent.TimeUnit").NANOSECONDS
+              @files.getAttribute(@paths.get(path), "unix:ctime").to(@unit)
+            rescue StandardError
+              nil
+            end
+
             private
 
             # The bytes as a ByteBuffer: as a text in the encoding whose characters are the bytes they can cross the border.
@@ -117,31 +127,36 @@ module Snapboot
 
         # From a loop, where nothing else is cheap: a TruffleRuby without a JVM, which compiles it.
         module FromLoop
-          TABLE = (0..255).map do |byte|
-            8.times.reduce(byte) { |sum, _| sum.odd? ? 0xedb88320 ^ (sum >> 1) : sum >> 1 }
-          end.freeze
-          private_constant :TABLE
-
           class << self
             def crc32(bytes)
               return ::Zlib.crc32(bytes) if defined?(::Zlib)
 
+              table = @table ||= make_table
               sum = 0xffffffff
               at = 0
               size = bytes.bytesize
               while at < size
-                sum = TABLE[(sum ^ bytes.getbyte(at)) & 255] ^ (sum >> 8)
+                sum = table[(sum ^ bytes.getbyte(at)) & 255] ^ (sum >> 8)
                 at += 1
               end
               sum ^ 0xffffffff
             end
 
             def sha256(bytes)
+              require "digest"
               FromExtensions.sha256(bytes)
             end
 
             def of_file(_file)
               nil
+            end
+
+            private
+
+            def make_table
+              (0..255).map do |byte|
+                8.times.reduce(byte) { |sum, _| sum.odd? ? 0xedb88320 ^ (sum >> 1) : sum >> 1 }
+              end
             end
           end
         end
