@@ -8,8 +8,9 @@ module Snapboot
       # It answers only what it is sure of; for all else the runtime looks itself. Directories are looked at again when a
       # name is not found, and from time to time, so that looking costs at most a fiftieth of the time that passes.
       class LoadPath
-        # Names that mean a file below the load path, without superfluous parts; simple, because TruffleRuby takes 0.1 s for the
-        # first match of a pattern that is not. The runtime treats others, and those with the extensions below, in a way of its own.
+        # Names that mean a file below the load path, without superfluous parts; simple, because TruffleRuby takes 0.1 s for
+        # the first match of a pattern that is not. The runtime treats others, and those with the extensions below, in a way
+        # of its own.
         USUAL = %r{\A[\w+-][\w.+-]*(?:/[\w+-][\w.+-]*)*\z}
         UNUSUAL = %r{\A[^/]|/\.|//|/\z}
         NATIVE = %w[.so .o .dll .bundle .jar .class].freeze

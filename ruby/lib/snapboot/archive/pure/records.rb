@@ -28,7 +28,7 @@ module Snapboot
         INPUT = "L<L<Q<q<q<a32" # kind name_size size mtime ctime digest
         INPUT_SIZE = 64
 
-        PLAIN = 0 # the one encoding that can be read here: nothing in Ruby's library decodes Zstandard
+        PLAIN = 0 # the one encoding that can be read here: nothing in Ruby's library unpacks Zstandard
 
         CONTEXT_KIND = 5
         KEY_PREFIX = 9 # bytes of a key before its name

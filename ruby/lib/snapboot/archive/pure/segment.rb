@@ -5,9 +5,9 @@ module Snapboot
     module Pure
       # An entry in the parts that are written.
       Raw = Struct.new(:key, :inputs_count, :inputs_bytes, :encoding, :plain_size, :payload, :payload_sum) do
-        # A whole entry of an archive, as it is; nil when its payload is damaged.
+        # A whole entry of an archive, as it is; nil when its payload is damaged, or packed in its segment.
         def self.of(entry)
-          payload = entry.stored or return
+          payload = entry.payload or return
           inputs = [entry.inputs_count, entry.inputs_bytes]
           new(entry.key, *inputs, entry.encoding, entry.plain_size, payload, entry.payload_sum)
         end

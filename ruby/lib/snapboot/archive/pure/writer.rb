@@ -51,11 +51,14 @@ module Snapboot
         end
 
         # Whether the archive should be written anew: it has many segments, or a third of it is of no use any more.
+        # Payloads that CRuby has packed could not be kept then: that is left to it.
         def crowded?(reader, raws, added)
+          live = reader.live
+          return false unless live.all? { |entry| entry.encoding == Records::PLAIN }
           return true if reader.segments.size >= Records::MOST_SEGMENTS
 
           new = raws.to_h { |raw| [raw.key, true] }
-          kept = reader.live.reject { |entry| new.key?(entry.key) }.map { |entry| Raw.of(entry) }.compact
+          kept = live.reject { |entry| new.key?(entry.key) }.map { |entry| Raw.of(entry) }.compact
           (added + kept.sum(&:size)) * 3 < (reader.size - Records::FIRST_SEGMENT + added) * 2
         end
 
