@@ -12,6 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::FileType;
+
 use archive::{DirectoryList, Found, Identity, Kind, NewInput, Policy};
 
 use crate::store::{now, Store};
@@ -223,11 +225,10 @@ impl Directories {
         }
         let is_link = match is_link {
             Some(is_link) => is_link,
-            None => match rustix::fs::readlink(&*path, Vec::new()) {
-                Ok(_) => true,
-                Err(rustix::io::Errno::INVAL) => false,
-                Err(_) => return None,
-            },
+            None => {
+                let stat = rustix::fs::lstat(&*path).ok()?;
+                FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
+            }
         };
         if is_link {
             return real_path(&path).map(|real| Real::of(real, &path));
