@@ -156,11 +156,14 @@ def cold_boot_table(scenarios: dict, entries: dict) -> str:
     for name, scenario in scenarios.items():
         entry, unit = entries.get(name, {}), scenario.get("unit", "ms")
         medians = {case: median_of(entry, case) for case in cases}
-        base = medians[next(iter(scenario["cases"]))]
-        ratios = [ratio(medians[case] / base if base and medians[case] is not None else None) for case in cases[1:]]
+        first = next(iter(scenario["cases"]))
+        base = medians[first]
+        compared = [medians[case] if case != first else None for case in cases[1:]]
+        ratios = [ratio(median / base if base and median is not None else None) for median in compared]
         numbers = sample_sizes({name: entry})
         figures = [figure(medians[case], unit) for case in cases]
-        rows.append([scenario["title"], *figures, *ratios, target(scenario), verdict(scenario, entry), numbers])
+        wanted = target(scenario) + (" of Bootsnap" if first == "bootsnap" else "")
+        rows.append([scenario["title"], *figures, *ratios, wanted, verdict(scenario, entry), numbers])
     heading = ["", "plain", "Bootsnap", "Snapboot", "Bootsnap / plain", "Snapboot / plain", "target", "", "n"]
     return table(heading, rows)
 
