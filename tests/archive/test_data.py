@@ -15,7 +15,7 @@ from .rubies import KINDS, SETUP, OnJvm, archive_options
 from .test_require import SETTLED_SECONDS
 
 PROGRAMS = pathlib.Path(__file__).parent / "data"
-RANDOM_DOCUMENTS, SEED = 60, 1
+RANDOM_DOCUMENTS, SEED = 30, 1
 
 
 @pytest.fixture(scope="module")

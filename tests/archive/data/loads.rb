@@ -20,6 +20,9 @@ CALLS = [
   [:unsafe_load_file, { symbolize_names: true, filename: "other.yml" }]
 ].freeze
 
+# Psych takes its time on a JVM.
+calls = RUBY_ENGINE == "ruby" ? CALLS : CALLS.values_at(2, 5, 6, 7)
+
 # An object as a text that two objects have in common if nothing tells them apart.
 class Seen
   def initialize
@@ -74,7 +77,7 @@ Snapboot::Archive.on_event { |event, kind, _name| events << event if kind == :da
 served = []
 Dir.glob("#{ARGV[0]}/*/*.yml") do |path|
   name = path.delete_prefix("#{ARGV[0]}/").delete_suffix(".yml")
-  CALLS.each_with_index do |(call, options), index|
+  calls.each_with_index do |(call, options), index|
     events.clear
     begin
       result = Seen.new.text(YAML.public_send(call, path, **(options || {})))

@@ -93,8 +93,8 @@ KEPT = {
   "mark" => "\uFEFFa: 'é'\n",
   "wide" => "\uFEFFa: 'é'\nb: [1, ä]\n".encode("UTF-16LE"),
   "windows" => "a: 1\r\nb:\r\n  - 'two\r\n    lines'\r\n",
-  "flat" => (0...3000).map { |i| "key_#{i}: value #{i}\n" }.join,
-  "list" => (0...3000).map { |i| "- #{[i, "text #{i}", i * 0.5, "{a: #{i}}", "~"][i % 5]}\n" }.join
+  "flat" => (0...600).map { |i| "key_#{i}: value #{i}\n" }.join,
+  "list" => (0...600).map { |i| "- #{[i, "text #{i}", i * 0.5, "{a: #{i}}", "~"][i % 5]}\n" }.join
 }.freeze
 
 LEFT = {
