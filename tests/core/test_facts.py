@@ -10,7 +10,6 @@ import pytest
 from . import support
 from .languages import PYTHON, RUBY, both
 
-
 SETTING = "/proc/sys/kernel/pid_max"
 
 

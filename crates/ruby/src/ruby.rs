@@ -2,7 +2,7 @@
 //!
 //! No struct layout and no constant of a version is used here, so that one file serves all of them: nil and true are taken
 //! from functions when the library is initialised. What is not part of the public API is looked up by name
-//! ([`lookup`]) and done without where it is not there.
+//! ([`look_up`]) and done without where it is not there.
 //!
 //! A Ruby exception leaves frames by longjmp. Functions that may raise say so; their callers hold nothing that needs to be
 //! dropped, or call them through [`protect`].
@@ -11,9 +11,13 @@
 //! has the GVL (nothing here starts threads), and a [`Value`] came from Ruby and is still on the stack or kept.
 #![allow(unsafe_code)]
 
+pub mod method;
+mod optional;
+
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+pub use optional::{evaluate, is_compiling_traced, is_main_ractor, look_up};
 
 /// A Ruby object. The garbage collector finds those on the stack; others have to be [`keep`]t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,70 +191,6 @@ pub fn module(name: &CStr) -> Value {
 pub fn module_under(outer: Value, name: &CStr) -> Value {
     // SAFETY: a C string, which is copied.
     unsafe { rb_define_module_under(outer, name.as_ptr()) }
-}
-
-/// Functions with a fixed number of parameters, after the receiver.
-pub mod method {
-    use super::{c_int, CStr, Method, Value};
-
-    pub type None = extern "C-unwind" fn(Value) -> Value;
-    pub type One = extern "C-unwind" fn(Value, Value) -> Value;
-    pub type Two = extern "C-unwind" fn(Value, Value, Value) -> Value;
-    /// All arguments: their number, where they are, the receiver.
-    pub type Any = unsafe extern "C-unwind" fn(c_int, *const Value, Value) -> Value;
-
-    /// A function with the number of parameters that Ruby has to know.
-    #[derive(Clone, Copy)]
-    pub enum Function {
-        None(None),
-        One(One),
-        Two(Two),
-        Any(Any),
-    }
-
-    impl Function {
-        fn parts(self) -> (Method, c_int) {
-            match self {
-                Function::None(function) => (function as Method, 0),
-                Function::One(function) => (function as Method, 1),
-                Function::Two(function) => (function as Method, 2),
-                Function::Any(function) => (function as Method, -1),
-            }
-        }
-
-        /// Defines it as a method of an object itself.
-        pub fn define_singleton(self, object: Value, name: &CStr) {
-            let (function, parameters) = self.parts();
-            // SAFETY: the function has that many parameters, by its type.
-            unsafe { super::rb_define_singleton_method(object, name.as_ptr(), function, parameters) }
-        }
-
-        /// Defines it as a public method of a class or module.
-        pub fn define(self, class: Value, name: &CStr) {
-            let (function, parameters) = self.parts();
-            // SAFETY: the function has that many parameters, by its type.
-            unsafe { super::rb_define_method(class, name.as_ptr(), function, parameters) }
-        }
-
-        /// Defines it as a private method of a class or module.
-        pub fn define_private(self, class: Value, name: &CStr) {
-            let (function, parameters) = self.parts();
-            // SAFETY: the function has that many parameters, by its type.
-            unsafe { super::rb_define_private_method(class, name.as_ptr(), function, parameters) }
-        }
-    }
-
-    /// The arguments of a function of type [`Any`].
-    ///
-    /// # Safety
-    /// `count` and `arguments` are what Ruby gave to it.
-    pub unsafe fn arguments<'a>(count: c_int, arguments: *const Value) -> &'a [Value] {
-        if count == 0 {
-            return &[];
-        }
-        // SAFETY: Ruby keeps its arguments on its stack until the function returns.
-        unsafe { std::slice::from_raw_parts(arguments, count as usize) }
-    }
 }
 
 /// Calls a method, private ones too. May raise.
@@ -588,74 +528,4 @@ pub fn source_of(class: Value, name: &str) -> Option<Vec<u8>> {
     let method = call(class, intern("instance_method"), &[symbol(name)]);
     let location = call(method, intern("source_location"), &[]);
     (!location.is_nil()).then(|| bytes(entry(location, 0)))
-}
-
-/// What is exported by some Rubies, without being public API.
-#[derive(Clone, Copy, Debug, Default)]
-struct Optional {
-    iseq_of: Option<unsafe extern "C-unwind" fn(Value) -> *const c_void>,
-    evaluate: Option<unsafe extern "C-unwind" fn(*const c_void) -> Value>,
-    is_main_ractor: Option<unsafe extern "C-unwind" fn() -> bool>,
-    /// The events that somebody traces.
-    events: Option<&'static AtomicU32>,
-}
-
-static OPTIONAL: OnceLock<Optional> = OnceLock::new();
-
-/// Looks for it in the Ruby that runs. `is_known`: this is Ruby 3.0 to 3.4, where the functions have the parameters that are
-/// declared here.
-pub fn look_up(is_known: bool) {
-    let find = |name: &CStr| {
-        // SAFETY: looks a C string up in what is loaded; changes nothing.
-        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        (!address.is_null() && is_known).then_some(address)
-    };
-    OPTIONAL.get_or_init(|| {
-        // SAFETY: these are the types that the functions and the variable of these names have in the Rubies that the caller
-        // vouches for.
-        unsafe {
-            Optional {
-                iseq_of: find(c"rb_iseqw_to_iseq").map(|address| std::mem::transmute(address)),
-                evaluate: find(c"rb_iseq_eval").map(|address| std::mem::transmute(address)),
-                is_main_ractor: find(c"rb_ractor_main_p_").map(|address| std::mem::transmute(address)),
-                events: find(c"ruby_vm_event_flags").map(|address| &*address.cast::<AtomicU32>()),
-            }
-        }
-    });
-    if let Some(class) = constant(object_class(), intern("Ractor")) {
-        RACTOR.get_or_init(|| (keep(class), ["count", "current", "main"].map(intern)));
-    }
-}
-
-fn optional() -> Optional {
-    OPTIONAL.get().copied().unwrap_or_default()
-}
-
-/// Runs the code of a RubyVM::InstructionSequence as `require` does: without a frame of its own. May raise.
-pub fn evaluate(code: Value) -> Value {
-    match optional() {
-        // SAFETY: the functions are what `look_up` says, and the object is one that `load_from_binary` gave.
-        Optional { iseq_of: Some(iseq_of), evaluate: Some(evaluate), .. } => unsafe { evaluate(iseq_of(code)) },
-        _ => call(code, intern("eval"), &[]),
-    }
-}
-
-/// Whether this is the main Ractor.
-pub fn is_main_ractor() -> bool {
-    match (optional().is_main_ractor, RACTOR.get()) {
-        // SAFETY: the function is what `look_up` says.
-        (Some(is_main), _) => unsafe { is_main() },
-        (None, Some((class, [count, current, main]))) => {
-            call(*class, *count, &[]) == number(1) || call(*class, *current, &[]) == call(*class, *main, &[])
-        }
-        (None, None) => false,
-    }
-}
-
-/// The class Ractor and what it is asked, where its own function is not exported.
-static RACTOR: OnceLock<(Value, [Id; 3])> = OnceLock::new();
-
-/// Whether somebody wants to hear of all code that is compiled. `None`: this Ruby does not tell.
-pub fn is_compiling_traced() -> Option<bool> {
-    optional().events.map(|events| events.load(Relaxed) & SCRIPT_COMPILED != 0)
 }
