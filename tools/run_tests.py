@@ -30,6 +30,7 @@ REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "L
 REMOVED += ("MAKE", "MFLAGS")  # from the make that may have started this
 # What the tests themselves listen to.
 KEPT = ("SNAPBOOT_PYTHONS", "SNAPBOOT_THAWS", "SNAPBOOT_FREEZE_OPTIONS", "SNAPBOOT_STEPS", "SNAPBOOT_SEED", "SNAPBOOT_DAMAGES")
+KEPT += ("SNAPBOOT_RUBIES", "RUNTIME_TESTS")
 RUNTIMES, BEHAVIOUR, BOOTS = "tests/runtimes", "tests/behaviour", "tests/boots"
 
 

@@ -10,7 +10,7 @@ from staleness import changes, programs
 
 from . import boots
 
-STEPS = int(os.environ.get("SNAPBOOT_STEPS", "60"))
+STEPS = int(os.environ.get("SNAPBOOT_STEPS", "20"))
 
 
 def rewrite(*names):

@@ -1,6 +1,6 @@
 """Archives with flipped bytes and lost ends, each followed by a boot: none wrong, none failed.
 
-SNAPBOOT_DAMAGES of each program (default 200; `make damage` takes 10,000); the seed is printed, and SNAPBOOT_SEED repeats it.
+SNAPBOOT_DAMAGES of each program (default 60; `make damage` takes 10,000); the seed is printed, and SNAPBOOT_SEED repeats it.
 """
 
 import os
@@ -11,7 +11,7 @@ from core import support
 
 from . import boots
 
-DAMAGES = int(os.environ.get("SNAPBOOT_DAMAGES", "200"))
+DAMAGES = int(os.environ.get("SNAPBOOT_DAMAGES", "60"))
 
 
 def flip(content, state):

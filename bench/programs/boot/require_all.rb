@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-# Requires c1 to cCOUNT, which lie in the last of ENTRIES folders of the load path; prints what ASK says.
+# Requires c1 to cCOUNT, which lie in the last of ENTRIES folders in front of the load path, where -I and Bundler put them, too; prints
+# what ASK says.
 #
 #   ruby require_all.rb TOP ENTRIES COUNT ASK     TOP: workload load-path; ASK: count, or rss (megabytes, at the end)
 
 top, entries, count, ask = ARGV
-$LOAD_PATH.concat((1...Integer(entries)).map { |number| "#{top}/other/#{number}" } + ["#{top}/full"])
+$LOAD_PATH.unshift(*(1...Integer(entries)).map { |number| "#{top}/other/#{number}" } + ["#{top}/full"])
 before = $LOADED_FEATURES.size
 (1..Integer(count)).each { |number| require "c#{number}" }
 case ask
