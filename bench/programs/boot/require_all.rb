@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Requires c1 to cCOUNT, which lie in the last of ENTRIES folders in front of the load path, where -I and Bundler put them, too; prints
-# what ASK says.
+# Requires c1 to cCOUNT, which lie in the last of ENTRIES folders in front of the load path, where -I and Bundler put theirs;
+# prints what ASK says.
 #
 #   ruby require_all.rb TOP ENTRIES COUNT ASK     TOP: workload load-path; ASK: count, or rss (megabytes, at the end)
 
