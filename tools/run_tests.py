@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every test suite, shows what they print, and sums them up in a plain last line: N passed, N failed, N skipped.
 
-The suites: cargo's; pytest for tests/, with suites of their own for tests/runtimes, tests/behaviour and tests/boots, the longest;
+The suites: cargo's; pytest for tests/, with suites of their own for tests/runtimes, tests/behaviour, tests/archive and tests/boots, the longest;
 minitest for tests/ruby/ and ruby/. They run at the same time, and their output is shown one suite after the other. A suite that cannot
 run here counts as one skipped test and says why; one that ends badly without naming a failed test counts as one failed.
 
@@ -31,7 +31,7 @@ REMOVED += ("MAKE", "MFLAGS")  # from the make that may have started this
 # What the tests themselves listen to.
 KEPT = ("SNAPBOOT_PYTHONS", "SNAPBOOT_THAWS", "SNAPBOOT_FREEZE_OPTIONS", "SNAPBOOT_STEPS", "SNAPBOOT_SEED", "SNAPBOOT_DAMAGES")
 KEPT += ("SNAPBOOT_RUBIES", "RUNTIME_TESTS")
-RUNTIMES, BEHAVIOUR, BOOTS = "tests/runtimes", "tests/behaviour", "tests/boots"
+RUNTIMES, BEHAVIOUR, BOOTS, ARCHIVE = "tests/runtimes", "tests/behaviour", "tests/boots", "tests/archive"
 
 
 class Count:
@@ -125,11 +125,15 @@ def rust(suite: Suite) -> tuple[Count, int]:
 
 
 def python(suite: Suite) -> tuple[Count, int]:
-    return pytest(suite, ["tests", *(f"--ignore={other}" for other in (RUNTIMES, BEHAVIOUR, BOOTS))])
+    return pytest(suite, ["tests", *(f"--ignore={other}" for other in (RUNTIMES, BEHAVIOUR, BOOTS, ARCHIVE))])
 
 
 def behaviour(suite: Suite) -> tuple[Count, int]:
     return pytest(suite, [BEHAVIOUR])
+
+
+def archive(suite: Suite) -> tuple[Count, int]:
+    return pytest(suite, [ARCHIVE])
 
 
 def boots(suite: Suite) -> tuple[Count, int]:
@@ -173,7 +177,8 @@ def ruby(suite: Suite) -> tuple[Count, int]:
     return count, status
 
 
-SUITES = {"rust": rust, "python": python, "behaviour": behaviour, "boots": boots, "runtimes": runtimes, "ruby": ruby}
+SUITES = {"rust": rust, "python": python, "behaviour": behaviour, "archive": archive, "boots": boots}
+SUITES |= {"runtimes": runtimes, "ruby": ruby}
 
 
 def main() -> int:

@@ -5,6 +5,7 @@
 
 use image::Record;
 use zstd::bulk::{Compressor, Decompressor};
+use zstd::zstd_safe::CParameter;
 
 use crate::checksum;
 use crate::entry::Entry;
@@ -13,10 +14,12 @@ use crate::records::{encoding, BlockHead, Run};
 use crate::{MOST_BLOCK, MOST_PAYLOAD};
 
 /// A block is closed when it has this many bytes before compression: enough to be small, and little to decode for one payload.
-const FULL: usize = 192 << 10;
+const FULL: usize = 240 << 10;
 
 /// What is put into getting blocks small. Beyond this level a first boot takes longer for little.
 const LEVEL: i32 = 3;
+/// What differs from that level: larger tables, and shorter matches, which code has many of.
+const PARAMETERS: [CParameter; 3] = [CParameter::HashLog(18), CParameter::ChainLog(18), CParameter::MinMatch(4)];
 
 /// A table with fewer numbers than this is left as it is.
 const SHORTEST_RUN: usize = 8;
@@ -70,7 +73,7 @@ impl Packer {
     fn close(&mut self) -> Option<()> {
         let zstd = match &mut self.zstd {
             Some(zstd) => zstd,
-            none => none.insert(Compressor::new(LEVEL).ok()?),
+            none => none.insert(compressor()?),
         };
         let plain_size = self.open.len() as u32;
         let runs = split(&mut self.open);
@@ -87,6 +90,12 @@ impl Packer {
         self.closed.push(block);
         Some(())
     }
+}
+
+fn compressor() -> Option<Compressor<'static>> {
+    let mut compressor = Compressor::new(LEVEL).ok()?;
+    PARAMETERS.into_iter().try_for_each(|parameter| compressor.set_parameter(parameter)).ok()?;
+    Some(compressor)
 }
 
 /// Decodes payloads of archives one after the other. It keeps the blocks that it decoded last.
