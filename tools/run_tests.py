@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs every test suite, shows what they print, and sums them up in a plain last line: N passed, N failed, N skipped.
 
-The suites: cargo's; pytest for tests/, with suites of their own for tests/runtimes, tests/behaviour, tests/archive and tests/boots, the longest;
-minitest for tests/ruby/ and ruby/. They run at the same time, and their output is shown one suite after the other. A suite that cannot
+The suites: cargo's; pytest for tests/, with suites of their own for the longest (tests/runtimes, behaviour, archive and boots); minitest
+for tests/ruby/ and ruby/. They run at the same time, and their output is shown one suite after the other. A suite that cannot
 run here counts as one skipped test and says why; one that ends badly without naming a failed test counts as one failed.
 
     tools/run_tests.py                all suites
@@ -15,6 +15,7 @@ import pathlib
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -189,6 +190,9 @@ def main() -> int:
     options = parser.parse_args(own)
     if unknown := set(options.suites) - set(SUITES):
         parser.error(f"no such suite: {', '.join(sorted(unknown))}; there are: {', '.join(SUITES)}")
+    # Whoever starts this in the background has them ignored, and that would be passed on to every program under test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     suites = [Suite(name, passed_on) for name in options.suites or SUITES]
     for suite in suites:
         suite.start()
