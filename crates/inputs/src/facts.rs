@@ -202,12 +202,17 @@ impl Write for Value {
 /// The first fact that is not what the image recorded. Fails for tables that are damaged.
 pub fn compare(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<Fact>, Error> {
     for fact in tables.rows::<Fact>(Section::Facts)? {
-        let recorded = tables.text(fact.value)?;
-        if Value::now(kernel, &fact, recorded).is_none_or(|now| now.bytes() != recorded) {
+        if !is_unchanged(&fact, tables.text(fact.value)?, kernel) {
             return Ok(Some(fact));
         }
     }
     Ok(None)
+}
+
+/// Not inlined: room for the longest answers would make the stack of every start larger, also where no fact was asked for.
+#[inline(never)]
+fn is_unchanged(fact: &Fact, recorded: &[u8], kernel: &impl Kernel) -> bool {
+    Value::now(kernel, fact, recorded).is_some_and(|now| now.bytes() == recorded)
 }
 
 /// The kinds, by the words in which freezer and front ends say what was asked.

@@ -3,11 +3,11 @@
 
 use core::mem::MaybeUninit;
 
-use image::ContentDigest;
 use inputs::facts::{self, Content, Kernel};
 use linux_raw_sys::{errno, general as raw};
 
 use crate::check::Frozen;
+use crate::content;
 use crate::fallback::Reason;
 use crate::sys::{self, call};
 
@@ -50,20 +50,13 @@ impl Kernel for Now {
             Err(sys::Errno(errno::ENOENT | errno::ENOTDIR)) => return Content::Absent,
             Err(_) => return Content::Unreadable,
         };
-        let (mut digest, mut buffer, mut size) = (ContentDigest::default(), [0; 4096], 0);
-        let content = loop {
-            match sys::read_at(file, &mut buffer, size) {
-                Ok(0) => break Content::Digest(digest.finish()),
-                Ok(count) => {
-                    digest.update(&buffer[..count]);
-                    size += count as u64;
-                }
-                Err(sys::Errno(errno::EISDIR)) => break Content::Directory,
-                Err(_) => break Content::Unreadable,
-            }
-        };
+        let digest = content::digest(file);
         sys::close(file);
-        content
+        match digest {
+            Ok((digest, _)) => Content::Digest(digest),
+            Err(sys::Errno(errno::EISDIR)) => Content::Directory,
+            Err(_) => Content::Unreadable,
+        }
     }
 
     fn affinity(&self, mask: &mut [u8]) -> Option<usize> {

@@ -7,12 +7,13 @@
 
 use core::slice;
 
-use image::{policy, reserved, ContentDigest, Directory, Input, MappedFile, Record, Section, SeenFile, SeenHead};
+use image::{policy, reserved, Directory, Input, MappedFile, Record, Section, SeenFile, SeenHead};
 use linux_raw_sys::general::{
     O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, PROT_READ, PROT_WRITE,
 };
 
 use crate::beside::Name;
+use crate::content;
 use crate::sys::{self, Fd, Status, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
 /// What was recorded of a file.
@@ -143,18 +144,7 @@ impl Freshness {
 
 /// Whether a file has the recorded content. What is no regular file, or cannot be read, has not.
 fn has_content(file: Fd, recorded: &Recorded) -> bool {
-    let (mut digest, mut buffer, mut size) = (ContentDigest::default(), [0; 8192], 0);
-    let whole = loop {
-        match sys::read_at(file, &mut buffer, size) {
-            Ok(0) => break true,
-            Ok(count) => {
-                digest.update(&buffer[..count]);
-                size += count as u64;
-            }
-            Err(_) => break false,
-        }
-    };
-    whole && size == recorded.size && digest.finish() == recorded.digest
+    content::digest(file) == Ok((recorded.digest, recorded.size))
 }
 
 /// Two lists in one area of the reserved range, each with room for every file and directory: what IMAGE.seen holds, and what it shall hold.

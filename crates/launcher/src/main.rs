@@ -23,6 +23,7 @@ mod aside;
 mod beside;
 mod block;
 mod check;
+mod content;
 mod facts;
 mod fallback;
 mod files;
