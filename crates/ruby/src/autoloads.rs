@@ -9,7 +9,7 @@ use crate::names;
 use crate::ruby::{self, method::Function, Value};
 use crate::BOOT;
 
-const MODULE_BEFORE: &str = "snapboot_autoload_before";
+const BEFORE: &str = "snapboot_autoload_before";
 
 /// What is known of autoloads.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub struct Autoloads {
 impl Autoloads {
     /// An autoload for that file was defined.
     pub fn add(&mut self, file: &[u8]) {
-        self.files.insert(tag(file));
+        self.files.insert(names::tag(names::without_extension(file)));
     }
 
     /// That feature has been loaded before.
@@ -43,23 +43,17 @@ impl Autoloads {
             }
             false
         };
-        self.files.contains(&tag(path)) || is_old()
+        self.files.contains(&names::tag(names::without_extension(path))) || is_old()
     }
-}
-
-fn tag(path: &[u8]) -> u32 {
-    let stem = names::without_extension(path);
-    let start = stem.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    archive::checksum(&stem[start..])
 }
 
 /// Notices autoloads from now on, and those that main classes have already.
 pub fn watch() {
     let (kernel, class) = (ruby::kernel(), ruby::module_class());
-    ruby::alias(class, MODULE_BEFORE, "autoload");
-    Function::Two(define_in_module).define(class, c"autoload");
-    ruby::alias(kernel, MODULE_BEFORE, "autoload");
-    Function::Two(define_here).define_private(kernel, c"autoload");
+    ruby::alias(class, BEFORE, "autoload");
+    Function::Two(autoload).define(class, c"autoload");
+    ruby::alias(kernel, BEFORE, "autoload");
+    Function::Two(autoload).define_private(kernel, c"autoload");
     let features = ruby::global(c"$LOADED_FEATURES");
     for position in 0..ruby::length(features) {
         let feature = ruby::entry(features, position);
@@ -84,18 +78,10 @@ fn note(file: Value) {
     }
 }
 
-/// Module#autoload
-extern "C-unwind" fn define_in_module(module: Value, name: Value, file: Value) -> Value {
+/// Module#autoload and Kernel#autoload
+extern "C-unwind" fn autoload(receiver: Value, name: Value, file: Value) -> Value {
     if ruby::is_main_ractor() {
         note(if file.is_string() { file } else { ruby::path(file) });
     }
-    ruby::call(module, ruby::intern(MODULE_BEFORE), &[name, file])
-}
-
-/// Kernel#autoload
-extern "C-unwind" fn define_here(receiver: Value, name: Value, file: Value) -> Value {
-    if ruby::is_main_ractor() {
-        note(if file.is_string() { file } else { ruby::path(file) });
-    }
-    ruby::call(receiver, ruby::intern(MODULE_BEFORE), &[name, file])
+    ruby::call(receiver, ruby::intern(BEFORE), &[name, file])
 }

@@ -118,7 +118,7 @@ impl Features {
                 *next = std::mem::replace(head, position as u32);
             }
         }
-        let tag = tag(names::without_extension(feature));
+        let tag = names::tag(names::without_extension(feature));
         let slot = tag as usize & (self.heads.len() - 1);
         let next = std::mem::replace(&mut self.heads[slot], self.length as u32);
         self.links.push((tag, next));
@@ -161,7 +161,7 @@ impl Features {
 
     /// The features whose last component is that of `stem`.
     fn chain<'a>(&'a self, stem: &[u8]) -> impl Iterator<Item = &'a [u8]> {
-        let wanted = tag(stem);
+        let wanted = names::tag(stem);
         let mut position = self.heads[wanted as usize & (self.heads.len() - 1)];
         std::iter::from_fn(move || {
             while position != END {
@@ -200,10 +200,4 @@ impl Features {
         }
         !self.aliases.is_empty() && self.aliases.contains(real)
     }
-}
-
-/// A hash of the last component of a path.
-fn tag(path: &[u8]) -> u32 {
-    let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    archive::checksum(&path[start..])
 }

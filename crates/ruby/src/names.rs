@@ -69,16 +69,19 @@ pub fn without_extension(path: &[u8]) -> &[u8] {
     }
 }
 
+/// A hash of the last component of a path.
+pub fn tag(path: &[u8]) -> u32 {
+    let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    archive::checksum(&path[start..])
+}
+
 /// Whether `path` is `stem` behind anything, with an extension that is asked for: where the stem starts in it, and what it is.
 pub fn matches(path: &[u8], stem: &[u8], extension: Extension) -> Option<(usize, Provided)> {
-    let found = match (extension, without_extension(path)) {
-        (Extension::None, base) if base.len() == path.len() => (base, Provided::Otherwise),
-        (_, base) => (base, if path.ends_with(b".rb") { Provided::Script } else { Provided::Otherwise }),
-    };
     let (base, kind) = match extension {
         // A feature that ends like the stem without any extension.
         Extension::None if path.ends_with(stem) => (path, Provided::Otherwise),
-        _ => found,
+        _ if path.ends_with(b".rb") => (without_extension(path), Provided::Script),
+        _ => (without_extension(path), Provided::Otherwise),
     };
     let is_wanted = match extension {
         Extension::None => true,
