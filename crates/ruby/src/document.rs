@@ -17,7 +17,7 @@ struct Reader<'a> {
 
 /// document(payload, a frozen String) -> the object in an array, or nil where the payload is none. May raise.
 pub extern "C-unwind" fn document(_: Value, payload: Value) -> Value {
-    let mut reader = Reader { rest: objects::frozen_bytes(payload), shared: ruby::array() };
+    let mut reader = Reader { rest: ruby::bytes_in_place(payload), shared: ruby::array() };
     let object = reader.object(0);
     match object {
         Some(object) if reader.rest.is_empty() => ruby::array_of(&[object]),
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
             }
             b'=' => {
                 let object = self.object(depth + 1)?;
-                objects::push(self.shared, object);
+                ruby::push(self.shared, object);
                 object
             }
             b'*' => {
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         let array = objects::array(size);
         for _ in 0..size {
             let element = self.object(depth + 1)?;
-            objects::push(array, element);
+            ruby::push(array, element);
         }
         Some(array)
     }

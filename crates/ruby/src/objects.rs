@@ -13,20 +13,11 @@ unsafe extern "C-unwind" {
     safe fn rb_float_new(number: f64) -> Value;
     safe fn rb_ll2inum(number: i64) -> Value;
     safe fn rb_ary_new_capa(capacity: c_long) -> Value;
-    safe fn rb_ary_push(array: Value, element: Value) -> Value;
     safe fn rb_ary_freeze(array: Value) -> Value;
     safe fn rb_hash_new() -> Value;
     safe fn rb_hash_aset(hash: Value, key: Value, value: Value) -> Value;
     safe fn rb_hash_freeze(hash: Value) -> Value;
     fn rb_eval_string(source: *const c_char) -> Value;
-    fn rb_string_value_ptr(string: *mut Value) -> *const u8;
-}
-
-/// The bytes of a frozen string, without a copy: valid as long as the string is. Raises for other objects.
-pub fn frozen_bytes<'a>(mut string: Value) -> &'a [u8] {
-    let size = ruby::integer(ruby::call(string, ruby::intern("bytesize"), &[]));
-    // SAFETY: Ruby answers with the start of that many bytes, and a frozen string keeps them where they are.
-    unsafe { std::slice::from_raw_parts(rb_string_value_ptr(&mut string), size as usize) }
 }
 
 /// The one frozen UTF-8 string with these bytes.
@@ -56,10 +47,6 @@ pub fn integer(number: i64) -> Value {
 /// An empty array with room for so many elements. They are only a hint.
 pub fn array(capacity: usize) -> Value {
     rb_ary_new_capa(capacity.min(1 << 16) as c_long)
-}
-
-pub fn push(array: Value, element: Value) {
-    rb_ary_push(array, element);
 }
 
 pub fn freeze_array(array: Value) {

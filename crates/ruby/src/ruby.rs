@@ -250,16 +250,22 @@ pub fn c_bytes<'a>(mut string: Value) -> &'a CStr {
     unsafe { CStr::from_ptr(rb_string_value_cstr(&mut string)) }
 }
 
-/// A copy of a string's bytes. Raises for other objects.
-pub fn bytes(mut string: Value) -> Vec<u8> {
+/// A string's bytes where they are: valid until Ruby runs again, and as long as the string is where that is frozen. Raises for
+/// other objects.
+pub fn bytes_in_place<'a>(mut string: Value) -> &'a [u8] {
     let size = rb_num2long(call(string, intern("bytesize"), &[]));
-    // SAFETY: Ruby answers with the start of that many bytes, which do not move as long as nothing runs in between.
-    unsafe { std::slice::from_raw_parts(rb_string_value_ptr(&mut string), size as usize) }.to_vec()
+    // SAFETY: Ruby answers with the start of that many bytes, and nothing has run in between.
+    unsafe { std::slice::from_raw_parts(rb_string_value_ptr(&mut string), size as usize) }
+}
+
+/// A copy of a string's bytes. Raises for other objects.
+pub fn bytes(string: Value) -> Vec<u8> {
+    bytes_in_place(string).to_vec()
 }
 
 /// The elements of an array, valid until Ruby runs again. `size` must not be larger than the array.
 pub fn elements<'a>(array: Value, size: usize) -> &'a [Value] {
-    // SAFETY: the array has that many elements, as the caller knows from `has_length`.
+    // SAFETY: the array has that many elements, which is asked of the caller.
     unsafe { std::slice::from_raw_parts(rb_ary_ptr_use_start(array), size) }
 }
 
