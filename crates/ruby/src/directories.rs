@@ -184,13 +184,10 @@ impl Directories {
             let is_settled = directory.identity.map_or(self.looks > FEW, |identity| identity.is_settled);
             directory.round = if is_settled { self.round } else { 0 };
         }
-        let bytes = match &directory.list {
-            List::Absent => return Answer::NotThere,
-            List::Unknown => return Answer::Unknown,
-            List::Mapped(bytes) => bytes,
-            List::Own(bytes) => &**bytes,
-        };
-        DirectoryList::parse(bytes).map_or(Answer::Unknown, Answer::There)
+        match &directory.list {
+            List::Absent => Answer::NotThere,
+            list => list.parse().map_or(Answer::Unknown, Answer::There),
+        }
     }
 
     /// The real path of a directory, if it is another one than its own. `Err`: nobody can say.

@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use archive::{Identity, Kind, NewInput};
 
@@ -124,16 +126,16 @@ extern "C-unwind" fn counters(_: Value) -> Value {
 
 /// place -> the archive's path, or nil
 extern "C-unwind" fn place(_: Value) -> Value {
-    use std::os::unix::ffi::OsStrExt;
-    let path = STORE.with(|store| ruby::text(store.path().as_os_str().as_bytes()));
-    path.unwrap_or_else(ruby::nil)
+    path_in_store(Store::path)
 }
 
 /// root -> the application's root, or nil
 extern "C-unwind" fn root(_: Value) -> Value {
-    use std::os::unix::ffi::OsStrExt;
-    let path = STORE.with(|store| ruby::text(store.root().as_os_str().as_bytes()));
-    path.unwrap_or_else(ruby::nil)
+    path_in_store(Store::root)
+}
+
+fn path_in_store(path: fn(&Store) -> &Path) -> Value {
+    STORE.with(|store| ruby::text(path(store).as_os_str().as_bytes())).unwrap_or_else(ruby::nil)
 }
 
 /// switch_on -> nil, or a String that says what is not switched on.
