@@ -32,9 +32,13 @@ pub fn milliseconds(milliseconds: f64) -> String {
     format!("{milliseconds:.decimals$} ms")
 }
 
-/// `1 file`, `2 files`.
+/// `1 file`, `2 files`, `2 entries`.
 pub fn count(number: usize, singular: &str) -> String {
-    format!("{number} {singular}{}", if number == 1 { "" } else { "s" })
+    match singular.strip_suffix('y') {
+        _ if number == 1 => format!("{number} {singular}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {singular}s"),
+    }
 }
 
 /// How much of a word of a command is shown.
@@ -77,6 +81,12 @@ mod tests {
         assert_eq!(milliseconds(2.714), "2.71 ms");
         assert_eq!(milliseconds(27.14), "27.1 ms");
         assert_eq!(milliseconds(271.4), "271 ms");
+    }
+
+    #[test]
+    fn counts_have_their_plural() {
+        let counts = [count(0, "file"), count(1, "file"), count(1, "entry"), count(2, "entry")];
+        assert_eq!(counts, ["0 files", "1 file", "1 entry", "2 entries"]);
     }
 
     #[test]

@@ -37,11 +37,7 @@ pub fn main(arguments: &ArchiveVerify) -> Result<u8> {
         wrong.push(format!("{} at its end belong to no segment", human::size(archive.left_over())));
     }
     if let Some(first) = damaged.first() {
-        wrong.push(format!(
-            "{} of {} damaged, the first: {first}",
-            damaged.len(),
-            human::count(all, "entry").replace("entrys", "entries")
-        ));
+        wrong.push(format!("{} of {} damaged, the first: {first}", damaged.len(), human::count(all, "entry")));
     }
     if !wrong.is_empty() {
         return Err(Failure::failed(format!(
