@@ -70,8 +70,17 @@ const CHANGING: &[&str] = &[
 ];
 
 /// Files of a process that say where it lives rather than what it does, so that another process in the same place has the same.
-const OF_THE_PLACE: &[&str] =
-    &["cgroup", "gid_map", "limits", "loginuid", "mountinfo", "mounts", "oom_score_adj", "setgroups", "uid_map"];
+const OF_THE_PLACE: &[&str] = &[
+    "/proc/self/cgroup",
+    "/proc/self/gid_map",
+    "/proc/self/limits",
+    "/proc/self/loginuid",
+    "/proc/self/mountinfo",
+    "/proc/self/mounts",
+    "/proc/self/oom_score_adj",
+    "/proc/self/setgroups",
+    "/proc/self/uid_map",
+];
 
 /// How long the content must stay what it is to count (one that changes faster would make each start stale).
 const STILL: Duration = Duration::from_millis(10);
@@ -117,22 +126,15 @@ fn treatment(path: &Path) -> Treatment {
     if let Some((_, kinds)) = FACTS.iter().find(|(file, _)| path == Path::new(file)) {
         return Treatment::Facts(kinds);
     }
-    if let Ok(rest) = path.strip_prefix("/proc") {
-        let mut parts = rest.components().map(|part| part.as_os_str().as_bytes());
-        let first = parts.next().unwrap_or_default();
-        // /proc/mounts is a link to the one of the process.
-        if first == b"self" || first == b"mounts" {
-            let is_of_the_place = OF_THE_PLACE
-                .iter()
-                .any(|name| path == Path::new("/proc/self").join(name) || *name == "mounts" && first == b"mounts");
-            return if is_of_the_place { Treatment::Content } else { Treatment::Nothing };
-        }
-        if first == b"thread-self" || first.iter().all(u8::is_ascii_digit) {
-            return Treatment::Nothing;
-        }
+    if OF_THE_PLACE.iter().any(|file| path == Path::new(file)) {
+        return Treatment::Content;
     }
+    let is_of_a_process = path.strip_prefix("/proc").is_ok_and(|rest| {
+        let first = rest.components().next().map_or(&b""[..], |part| part.as_os_str().as_bytes());
+        matches!(first, b"self" | b"thread-self") || first.iter().all(u8::is_ascii_digit)
+    });
     let changes = path.starts_with("/dev") || CHANGING.iter().any(|changing| path.starts_with(changing));
-    if changes {
+    if is_of_a_process || changes {
         Treatment::Nothing
     } else {
         Treatment::Content
@@ -148,7 +150,7 @@ mod tests {
         let of = |path: &str| treatment(Path::new(path));
         assert_eq!(of("/proc/cpuinfo"), Treatment::Facts(&[fact_kind::CPUS]));
         for path in
-            ["/proc/sys/vm/overcommit_memory", "/sys/fs/cgroup/cpu.max", "/proc/self/cgroup", "/proc/mounts", "/sys"]
+            ["/proc/sys/vm/overcommit_memory", "/sys/fs/cgroup/cpu.max", "/proc/self/mounts", "/proc/mounts", "/sys"]
         {
             assert_eq!(of(path), Treatment::Content, "{path}");
         }
