@@ -120,6 +120,15 @@ impl<'a> Entry<'a> {
         Inputs { rows: self.rows().iter(), names: &self.bytes[names..] }
     }
 
+    /// The name of one of its inputs: its own, or the path in the key.
+    pub fn name_of(&self, input: &Row<'a>) -> &'a [u8] {
+        if input.name.is_empty() {
+            self.key.name
+        } else {
+            input.name
+        }
+    }
+
     pub(crate) fn inputs_count(&self) -> u32 {
         self.head.inputs
     }

@@ -51,7 +51,7 @@ pub enum Freshness {
 pub(crate) fn check(entry: &Entry<'_>, root: &Root, policy: Policy, known: Option<&Identity>) -> Freshness {
     let mut all = Freshness::Fresh;
     for row in entry.inputs() {
-        let name = if row.name.is_empty() { entry.key().name } else { row.name };
+        let name = entry.name_of(&row);
         let known = known.filter(|_| row.name.is_empty());
         all = all.max(check_row(&row, name, root, policy, known));
         if all == Freshness::Stale {

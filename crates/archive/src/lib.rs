@@ -13,6 +13,7 @@
 
 mod archive;
 mod batch;
+mod bound;
 mod build;
 mod directory;
 mod entry;
@@ -33,6 +34,7 @@ mod write;
 
 pub use archive::Archive;
 pub use batch::{Batch, NewEntry, NewInput};
+pub use bound::bound;
 pub use directory::{list_directory, DirectoryList, Found};
 pub use entry::{Entry, Inputs, Row};
 pub use error::Error;

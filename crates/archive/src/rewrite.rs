@@ -117,7 +117,7 @@ fn keep_youngest(entries: &mut Vec<Entry<'_>>, room: u64) {
 /// Whether a file or directory that an entry was made of is not there any more.
 fn is_gone(entry: &Entry<'_>, root: Option<&Root>) -> bool {
     entry.inputs().any(|row| {
-        let name = if row.name.is_empty() { entry.key().name } else { row.name };
+        let name = entry.name_of(&row);
         let is_file = matches!(row.input.kind, input_kind::FILE | input_kind::DIRECTORY);
         let path = match root {
             Some(root) => root.join(name),

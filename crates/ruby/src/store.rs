@@ -60,14 +60,7 @@ impl Settings {
                 format!("SNAPBOOT_ARCHIVE_POLICY is check, content or trust, not {}", name.to_string_lossy())
             })?,
         };
-        let bound = match variable("SNAPBOOT_ARCHIVE_MAX") {
-            None => archive::DEFAULT_BOUND,
-            Some(size) => size
-                .to_str()
-                .and_then(|size| size.parse::<u64>().ok()?.checked_mul(1 << 20))
-                .filter(|size| *size > 0)
-                .ok_or_else(|| format!("SNAPBOOT_ARCHIVE_MAX is a number of MB, not {}", size.to_string_lossy()))?,
-        };
+        let bound = archive::bound(variable("SNAPBOOT_ARCHIVE_MAX").as_deref())?;
         let is_read_only = variable("SNAPBOOT_ARCHIVE_READONLY").is_some_and(|value| value != "0");
         Ok(Settings { place: variable("SNAPBOOT_ARCHIVE").map(PathBuf::from), policy, is_read_only, bound })
     }

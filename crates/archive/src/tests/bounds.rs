@@ -1,5 +1,6 @@
 //! Archives stay small, and leave out what is of no use in the right order.
 
+use std::ffi::OsStr;
 use std::fs;
 
 use super::support::*;
@@ -21,6 +22,15 @@ fn store(program: &Program, name: &str, size: usize, bound: u64) -> Appended {
     let mut batch = Batch::default();
     batch.add(NewEntry { compress: name.ends_with("z.rb"), ..code(&path, &noise(size)) });
     append(&program.archive_path(), program.root(), batch, bound).unwrap()
+}
+
+#[test]
+fn a_bound_is_a_number_of_megabytes() {
+    let of = |value: &str| bound(Some(OsStr::new(value)));
+    assert_eq!((bound(None), of(""), of("3")), (Ok(DEFAULT_BOUND), Ok(DEFAULT_BOUND), Ok(3 << 20)));
+    for value in ["0", "-1", "1.5", "many", "99999999999999"] {
+        assert!(of(value).unwrap_err().contains(value));
+    }
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl EntryShown {
     fn of(entry: &Entry<'_>) -> Self {
         let inputs = entry.inputs().map(|row| InputShown {
             kind: row.kind_name(),
-            name: text(if row.name.is_empty() { entry.key().name } else { row.name }),
+            name: text(entry.name_of(&row)),
             size: row.input.size,
             mtime: row.input.mtime,
             ctime: row.input.ctime,

@@ -14,7 +14,8 @@ pub fn main(arguments: &ArchivePrune) -> Result<u8> {
     progress.phase(format!("writing {} anew", named.path.display()));
     let bound = match arguments.max {
         Some(megabytes) => megabytes << 20,
-        None => bound_of_environment()?,
+        None => archive::bound(std::env::var_os("SNAPBOOT_ARCHIVE_MAX").as_deref())
+            .map_err(|reason| Failure::refusal(format!("{reason}. Correct or unset it, or say --max.")))?,
     };
     let done = archive::prune(&named.path, named.root.as_deref(), bound).map_err(refusal)?;
     progress.stop();
@@ -27,18 +28,4 @@ pub fn main(arguments: &ArchivePrune) -> Result<u8> {
         human::size(done.size_before)
     ))?;
     Ok(0)
-}
-
-fn bound_of_environment() -> Result<u64> {
-    let Some(value) = std::env::var_os("SNAPBOOT_ARCHIVE_MAX").filter(|value| !value.is_empty()) else {
-        return Ok(archive::DEFAULT_BOUND);
-    };
-    let bytes =
-        value.to_str().and_then(|value| value.parse::<u64>().ok()).and_then(|megabytes| megabytes.checked_mul(1 << 20));
-    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
-        Failure::refusal(format!(
-            "SNAPBOOT_ARCHIVE_MAX should be a whole number of MB, but it is {:?}. Correct or unset it, or say --max.",
-            value.display().to_string()
-        ))
-    })
 }
