@@ -1,6 +1,8 @@
 mod bounds;
 mod damage;
 mod document;
+#[path = "../../../image/src/tests/format_document.rs"]
+mod format_document;
 mod look_up;
 mod opening;
 mod places;

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::format_document::{self, modules, rows_named};
 use crate::record::{Field, Record};
 use crate::*;
 
@@ -49,50 +50,14 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
     ])
 }
 
-/// A table of the document: the heading that it stands under, and its rows, the first of which names the columns.
-struct Table {
-    heading: &'static str,
-    rows: Vec<Vec<&'static str>>,
-}
-
-fn tables() -> Vec<Table> {
-    let mut tables: Vec<Table> = Vec::new();
-    let (mut heading, mut inside) = ("", false);
-    for line in DOCUMENT.lines() {
-        let is_row = line.starts_with('|');
-        if let Some(title) = line.strip_prefix('#') {
-            heading = title.trim_start_matches('#').trim();
-        } else if is_row {
-            if !inside {
-                tables.push(Table { heading, rows: Vec::new() });
-            }
-            let row = line.trim_matches('|').split('|').map(str::trim).collect();
-            tables.last_mut().unwrap().rows.push(row);
-        }
-        inside = is_row;
-    }
-    tables
-}
-
-/// The rows of all tables whose first column has this name, without the first two lines, as "first second".
-fn rows_named(column: &str) -> Vec<String> {
-    let tables = tables().into_iter().filter(|table| table.rows[0][0] == column);
-    tables.flat_map(|table| table.rows.into_iter().skip(2)).map(|row| format!("{} {}", row[0], row[1])).collect()
-}
-
 #[test]
 fn every_record_has_its_table() {
-    let mut documented: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for table in tables().into_iter().filter(|table| table.rows[0] == ["field", "offset", "size", "meaning"]) {
-        let rows = table.rows[2..].iter().map(|row| row[..3].join(" ")).collect();
-        assert!(documented.insert(table.heading, rows).is_none(), "two tables for {}", table.heading);
-    }
     let mut coded: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (name, size, fields) in records() {
         coded.insert(name, fields.iter().map(|it| format!("{} {} {}", it.name, it.offset, it.size)).collect());
         assert_eq!(fields.iter().map(|field| field.size).sum::<usize>(), size, "{name} has padding");
     }
-    assert_eq!(documented, coded, "left: docs/image-format.md, right: crates/image");
+    assert_eq!(format_document::records(DOCUMENT), coded, "left: docs/image-format.md, right: crates/image");
 }
 
 #[test]
@@ -112,9 +77,10 @@ fn every_declared_record_is_compared() {
 
 #[test]
 fn every_section_has_its_row() {
-    let coded: Vec<String> =
-        Section::ALL.iter().map(|section| format!("{} {}", *section as u32, section.name())).collect();
-    assert_eq!(rows_named("section"), coded);
+    let coded: Vec<(String, &str)> =
+        Section::ALL.iter().map(|section| ((*section as u32).to_string(), section.name())).collect();
+    let documented = rows_named(DOCUMENT, "section").into_iter().map(|(number, name)| (number.to_string(), name));
+    assert_eq!(documented.collect::<Vec<_>>(), coded);
 }
 
 #[test]
@@ -123,11 +89,8 @@ fn every_constant_has_its_value() {
         Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
         None => text.parse().unwrap(),
     };
-    let documented: Vec<(String, u64)> = rows_named("constant")
-        .into_iter()
-        .chain(rows_named("constant of validate"))
-        .map(|row| row.split_once(' ').map(|(name, number)| (name.to_string(), value(number))).unwrap())
-        .collect();
+    let documented = ["constant", "constant of validate"].map(|column| rows_named(DOCUMENT, column)).concat();
+    let documented: Vec<(&str, u64)> = documented.into_iter().map(|(name, number)| (name, value(number))).collect();
     let coded = [
         ("VERSION", u64::from(VERSION)),
         ("PAGE", PAGE),
@@ -143,29 +106,17 @@ fn every_constant_has_its_value() {
         ("ADDRESS_END", validate::ADDRESS_END),
         ("MOST_DESCRIPTORS", validate::MOST_DESCRIPTORS.into()),
     ];
-    assert_eq!(documented, coded.map(|(name, number)| (name.to_string(), number)));
+    assert_eq!(documented, coded);
 }
 
 /// Kinds and flags are modules of constants in `records.rs`; each module is a table of the same name.
 #[test]
 fn every_kind_and_flag_has_its_row() {
-    let source = SOURCES[1];
-    let mut modules = 0;
-    for module in source.split("\npub mod ").skip(1) {
-        let (name, body) = module.split_once(" {").unwrap();
-        let body = body.split("\n}").next().unwrap();
-        let coded: Vec<String> = body
-            .split("pub const ")
-            .skip(1)
-            .map(|constant| {
-                let (name, rest) = constant.split_once(": u32 = ").unwrap();
-                format!("{name} {}", rest.split(';').next().unwrap())
-            })
-            .collect();
-        assert_eq!(rows_named(name), coded, "{name}: left: docs/image-format.md, right: crates/image");
-        modules += 1;
+    let modules = modules(SOURCES[1]);
+    assert_eq!(modules.len(), 9);
+    for (name, coded) in modules {
+        assert_eq!(rows_named(DOCUMENT, name), coded, "{name}: left: docs/image-format.md, right: crates/image");
     }
-    assert_eq!(modules, 9);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod answers;
 mod document;
+mod format_document;
 mod head;
 mod tables;
 mod validate;
