@@ -26,12 +26,20 @@ import workloads
 from workloads import ROOT, WORK, Unavailable
 
 SUITE_SECONDS = 2700
-# Variables that act on the runtimes under test; a suite sets the ones that it is about.
-REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "LD_", "MALLOC_", "SNAPBOOT_")
-REMOVED += ("MAKE", "MFLAGS")  # from the make that may have started this
+# Variables that act on the runtimes under test, where a suite sets the ones that it is about; and those of the make that may have
+# started this.
+REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "LD_", "MALLOC_", "SNAPBOOT_", "MAKE", "MFLAGS")
 # What the tests themselves listen to.
-KEPT = ("SNAPBOOT_PYTHONS", "SNAPBOOT_THAWS", "SNAPBOOT_FREEZE_OPTIONS", "SNAPBOOT_STEPS", "SNAPBOOT_SEED", "SNAPBOOT_DAMAGES")
-KEPT += ("SNAPBOOT_RUBIES", "RUNTIME_TESTS")
+KEPT = (
+    "RUNTIME_TESTS",
+    "SNAPBOOT_DAMAGES",
+    "SNAPBOOT_FREEZE_OPTIONS",
+    "SNAPBOOT_PYTHONS",
+    "SNAPBOOT_RUBIES",
+    "SNAPBOOT_SEED",
+    "SNAPBOOT_STEPS",
+    "SNAPBOOT_THAWS",
+)
 RUNTIMES, BEHAVIOUR, BOOTS, ARCHIVE = "tests/runtimes", "tests/behaviour", "tests/boots", "tests/archive"
 
 
@@ -178,8 +186,15 @@ def ruby(suite: Suite) -> tuple[Count, int]:
     return count, status
 
 
-SUITES = {"rust": rust, "python": python, "behaviour": behaviour, "archive": archive, "boots": boots}
-SUITES |= {"runtimes": runtimes, "ruby": ruby}
+SUITES = {
+    "rust": rust,
+    "python": python,
+    "behaviour": behaviour,
+    "archive": archive,
+    "boots": boots,
+    "runtimes": runtimes,
+    "ruby": ruby,
+}
 
 
 def main() -> int:

@@ -251,15 +251,13 @@ def test_what_is_unchanged_is_used(tmp_path, name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_random_changes(tmp_path, name):
     """A walk of SNAPBOOT_STEPS changes; the seed is printed, and SNAPBOOT_SEED repeats it."""
-    seed = int(os.environ.get("SNAPBOOT_SEED", random.randrange(2**32)))
-    state = random.Random(seed)
-    print(f"SNAPBOOT_SEED={seed}")
+    state, seed = support.seeded()
     make, kinds = PROGRAMS[name]
-    boots_of, hits, walk = boots.made(make, tmp_path).warm(), 0, [f"SNAPBOOT_SEED={seed}"]
+    boots_of, hits, walk = boots.made(make, tmp_path).warm(), 0, [seed]
     for step in range(1, STEPS + 1):
         changed_and_compared(boots_of, state.choice(kinds), state, walk)
         hits += boots_of.counted()[1].get("code hit", 0) > 0
-        if step % 20 == 0:  # what has been changed for good piles up
+        if step % 20 == 0 and step < STEPS:  # what has been changed for good piles up
             top = tmp_path / str(step)
             top.mkdir()
             boots_of, walk = boots.made(make, top).warm(), walk[:1]

@@ -63,15 +63,13 @@ KINDS = [flip] * 8 + [flip_early] * 4 + [flips, truncate, truncate, zero_page, a
 
 @pytest.mark.fault("any bytes of an archive are others, its end is lost, something is added", "the boots are right, and mend it")
 def test_damaged_archives(tmp_path):
-    seed = int(os.environ.get("SNAPBOOT_SEED", random.randrange(2**32)))
-    state = random.Random(seed)
-    print(f"SNAPBOOT_SEED={seed}")
+    state, seed = support.seeded()
     boots_of = boots.made(boots.tiny, tmp_path).warm()
     whole = boots_of.archive.read_bytes()
     ordinary = boots_of.ordinary()
     for number in range(1, DAMAGES + 1):
         content = bytearray(whole)
-        what = f"SNAPBOOT_SEED={seed}, damage {number}: {state.choice(KINDS)(content, state)}"
+        what = f"{seed}, damage {number}: {state.choice(KINDS)(content, state)}"
         new = boots_of.place / "new"
         new.write_bytes(content)
         new.chmod(0o600)

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import random
 import shutil
 import signal
 import subprocess
@@ -119,6 +120,14 @@ def cc(source, target, *options):
     )
     assert done.returncode == 0, done.stderr.decode()
     return target
+
+
+def seeded():
+    """A random state for a walk through many cases, which SNAPBOOT_SEED repeats. Returns it and the words that say so, which are printed."""
+    seed = int(os.environ.get("SNAPBOOT_SEED", random.randrange(2**32)))
+    words = f"SNAPBOOT_SEED={seed}"
+    print(words)
+    return random.Random(seed), words
 
 
 def read(image):

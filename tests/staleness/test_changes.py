@@ -102,9 +102,7 @@ def test_an_unchanged_program_thaws(tmp_path, name):
 @pytest.mark.parametrize("name", SMALL)
 def test_random_changes(tmp_path, name):
     """A walk of SNAPBOOT_STEPS changes; the seed is printed, and SNAPBOOT_SEED repeats it."""
-    seed = int(os.environ.get("SNAPBOOT_SEED", random.randrange(2**32)))
-    state = random.Random(seed)
-    print(f"SNAPBOOT_SEED={seed}")
+    state, seed = support.seeded()
     make, kinds = SMALL[name]
     program, walk, thawed = None, [], 0
     for step in range(STEPS):
@@ -114,7 +112,7 @@ def test_random_changes(tmp_path, name):
             program, walk = made(make, top), []
             assert program.freeze().status == 0
         walk.append(state.choice(kinds)(program, state))
-        _, fell_back = compared(program, f"SNAPBOOT_SEED={seed}: " + ", ".join(walk))
+        _, fell_back = compared(program, f"{seed}: " + ", ".join(walk))
         thawed += not fell_back
         if fell_back:
             walk.append("freeze")
