@@ -107,7 +107,7 @@ module Snapboot
 
         # Gives a row the times of now. Whether it is as it was otherwise.
         def renew(row, entry)
-          identity, digest = Content.of(@root.join(row.name.empty? ? entry.name : row.name), @sums)
+          identity, digest = Content.of(@root.join(entry.name_of(row)), @sums)
           return unless identity && Identity.settled?(identity) && digest == row.digest
 
           directory, _, row.mtime, row.ctime = Identity.unpack(identity)

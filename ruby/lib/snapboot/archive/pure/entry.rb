@@ -38,6 +38,11 @@ module Snapboot
           @key.byteslice(Records::KEY_PREFIX..)
         end
 
+        # The name of one of its inputs: its own, or the path in the key.
+        def name_of(row)
+          row.name.empty? ? name : row.name
+        end
+
         # The inputs as an Array of Row; nil when their sizes contradict each other.
         def rows
           at = @inputs_count * Records::INPUT_SIZE

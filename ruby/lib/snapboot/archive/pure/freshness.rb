@@ -63,7 +63,7 @@ module Snapboot
         end
 
         def path(row, entry)
-          @root.join(row.name.empty? ? entry.name : row.name)
+          @root.join(entry.name_of(row))
         end
 
         def fresh_if(answer)

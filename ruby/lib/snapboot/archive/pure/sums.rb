@@ -6,8 +6,19 @@ module Snapboot
       # Checksums (CRC-32) and digests (SHA-256), each from what costs least where this runs. TruffleRuby takes two seconds
       # to load zlib and half a one for digest while it is interpreted; there, and on JRuby, Java's are at hand.
       module Sums
+        # For those that have no way of their own to the bytes of a file.
+        module OfBytes
+          # What computes the CRC-32 of a part of an open file: an object with `crc32(offset, size)`, or nil for whoever
+          # reads the bytes anyway.
+          def of_file(_file)
+            nil
+          end
+        end
+
         # From Ruby's own extensions.
         module FromExtensions
+          extend OfBytes
+
           class << self
             # Loads them now, before the program gets a say in what `require` does.
             def prepare
@@ -26,17 +37,13 @@ module Snapboot
               require "digest" unless defined?(::Digest::SHA256)
               ::Digest::SHA256.digest(bytes)
             end
-
-            # What computes the CRC-32 of a part of an open file: an object with `crc32(offset, size)`, or nil for whoever
-            # reads the bytes anyway.
-            def of_file(_file)
-              nil
-            end
           end
         end
 
         # From Java's library, on JRuby.
         module FromJRuby
+          extend OfBytes
+
           class << self
             def crc32(bytes)
               sum = java.util.zip.CRC32.new
@@ -48,10 +55,6 @@ module Snapboot
               digest = java.security.MessageDigest.get_instance("SHA-256")
               digest.update(bytes.to_java_bytes)
               String.from_java_bytes(digest.digest).b
-            end
-
-            def of_file(_file)
-              nil
             end
           end
         end
@@ -127,6 +130,8 @@ module Snapboot
 
         # From a loop, where nothing else is cheap: a TruffleRuby without a JVM, which compiles it.
         module FromLoop
+          extend OfBytes
+
           class << self
             def crc32(bytes)
               return ::Zlib.crc32(bytes) if defined?(::Zlib)
@@ -143,12 +148,7 @@ module Snapboot
             end
 
             def sha256(bytes)
-              require "digest"
               FromExtensions.sha256(bytes)
-            end
-
-            def of_file(_file)
-              nil
             end
 
             private

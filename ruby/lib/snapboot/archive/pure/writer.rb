@@ -44,16 +44,16 @@ module Snapboot
 
           added = raws.sum(&:size)
           too_large = reader.size + added + Records::SEGMENT_HEAD_SIZE > @bound
-          return replace(file, reader.live, raws) if too_large || !reader.whole?
-          return if crowded?(reader, raws, added) && replaced?(file, reader, raws)
+          live = reader.live
+          return replace(file, live, raws) if too_large || !reader.whole?
+          return if crowded?(reader, live, raws, added) && replaced?(file, live, raws)
 
           write_behind(file, reader.size, @builder.build(raws))
         end
 
         # Whether the archive should be written anew: it has many segments, or a third of it is of no use any more.
         # Payloads that CRuby has packed could not be kept then: that is left to it.
-        def crowded?(reader, raws, added)
-          live = reader.live
+        def crowded?(reader, live, raws, added)
           return false unless live.all? { |entry| entry.encoding == Records::PLAIN }
           return true if reader.segments.size >= Records::MOST_SEGMENTS
 
@@ -63,8 +63,8 @@ module Snapboot
         end
 
         # Tries to write the archive anew; false where its directory takes no new files.
-        def replaced?(file, reader, raws)
-          replace(file, reader.live, raws)
+        def replaced?(file, live, raws)
+          replace(file, live, raws)
           true
         rescue SystemCallError
           false
@@ -217,7 +217,7 @@ module Snapboot
           (entry.rows || []).any? do |row|
             next unless row.kind <= Records::DIRECTORY
 
-            File.stat(@root.join(row.name.empty? ? entry.name : row.name))
+            File.stat(@root.join(entry.name_of(row)))
             false
           rescue Errno::ENOENT, Errno::ENOTDIR
             true
