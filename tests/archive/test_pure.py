@@ -187,6 +187,29 @@ def test_only_its_own_files_are_used(ruby, tmp_path):
     assert other.read_text() == "some text"
 
 
+def test_a_file_that_is_replaced_while_it_is_opened(ruby):
+    """A writer's rename falls between opening and looking what was opened."""
+    printed = ruby("""
+      open_archive
+      PURE.store(2, "/a", [], "a", "test")
+      abort(PURE.flush.to_s) if PURE.flush
+      $rest = 2
+      module Replaced
+        def open(path, *)
+          super.tap do
+            if path.end_with?("archive") && ($rest -= 1) >= 0
+              File.binwrite("new", File.binread(path), perm: 0o600)
+              File.rename("new", path)
+            end
+          end
+        end
+      end
+      File.singleton_class.prepend(Replaced)
+      p PURE.open($PROGRAM_NAME), PURE.fetch(2, "/a", "test"), $rest
+    """)
+    assert printed == 'nil\n[0, "a"]\n-1\n'
+
+
 def test_two_writers_lose_nothing(ruby, tmp_path):
     """Four processes that store at once, several times."""
     ruby("""

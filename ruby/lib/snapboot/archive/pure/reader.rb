@@ -73,6 +73,7 @@ module Snapboot
         # How the file may be opened: a pipe in its place holds nobody up, and a link is not followed (where Ruby can say
         # so).
         FLAGS = File::NONBLOCK | (File.const_defined?(:NOFOLLOW) ? File::NOFOLLOW : 0)
+        TRIES = 20 # to open a file in whose place others are being put
 
         class << self
           # The archive at that path, or nil where there is none. Raises Unusable.
@@ -89,11 +90,18 @@ module Snapboot
 
           # Opens the file of an archive, and checks what it is and whose. Raises Unusable, and ENOENT and ENOTDIR where
           # there is none.
-          def open_file(path, flags)
+          def open_file(path, flags, tries = TRIES)
             file = File.open(path, flags | FLAGS, 0o600)
             file.binmode
             check(path, file.stat)
-            file
+            return file if there?(path, file.stat)
+
+            # A link was followed; or a writer has just put a new file in its place, which is the one that is meant.
+            raise Unusable, "#{path} is not a regular file" unless File.lstat(path).file?
+            raise Unusable, "#{path} keeps being replaced" unless tries.positive?
+
+            file.close
+            open_file(path, flags, tries - 1)
           rescue Errno::ENOENT, Errno::ENOTDIR
             raise
           rescue SystemCallError => e
@@ -114,7 +122,7 @@ module Snapboot
           private
 
           def check(path, stat)
-            raise Unusable, "#{path} is not a regular file" unless stat.file? && there?(path, stat)
+            raise Unusable, "#{path} is not a regular file" unless stat.file?
             raise Unusable, "#{path} belongs to user #{stat.uid}" unless [0, Process.euid].include?(stat.uid)
             raise Unusable, "#{path} can be written by others (#{stat.mode.to_s(8)}): chmod 600" if stat.mode.anybits?(0o022)
           end
