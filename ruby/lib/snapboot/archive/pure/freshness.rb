@@ -30,7 +30,7 @@ module Snapboot
         def row_freshness(row, entry, policy)
           case row.kind
           when Records::FILE, Records::DIRECTORY then policy == :trust ? :fresh : file(row, path(row, entry), policy)
-          when Records::ABSENT then fresh_if(policy == :trust || absent?(path(row, entry)))
+          when Records::ABSENT then fresh_if(policy == :trust || Identity.absent?(path(row, entry)))
           when Records::VARIABLE
             value = ENV.fetch(row.name, nil)&.b
             fresh_if(value && value.bytesize == row.bytes && @sums.sha256(value) == row.digest)
@@ -51,15 +51,6 @@ module Snapboot
           return :stale unless digest == row.digest
 
           same ? :fresh : :revalidated
-        end
-
-        def absent?(path)
-          File.stat(path)
-          false
-        rescue Errno::ENOENT, Errno::ENOTDIR
-          true
-        rescue SystemCallError
-          false
         end
 
         def path(row, entry)

@@ -18,6 +18,16 @@ module Snapboot
             nil
           end
 
+          # Whether there is nothing at the path, for sure.
+          def absent?(path)
+            File.stat(path)
+            false
+          rescue Errno::ENOENT, Errno::ENOTDIR
+            true
+          rescue SystemCallError
+            false
+          end
+
           # Of a File::Stat.
           def pack(stat)
             directory = stat.directory?

@@ -215,14 +215,7 @@ module Snapboot
 
         def gone?(entry)
           (entry.rows || []).any? do |row|
-            next unless row.kind <= Records::DIRECTORY
-
-            File.stat(@root.join(entry.name_of(row)))
-            false
-          rescue Errno::ENOENT, Errno::ENOTDIR
-            true
-          rescue SystemCallError
-            false
+            row.kind <= Records::DIRECTORY && Identity.absent?(@root.join(entry.name_of(row)))
           end
         end
       end
