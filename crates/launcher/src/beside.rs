@@ -5,6 +5,8 @@ use core::fmt::Write;
 use crate::sys::{self, Fd};
 
 /// The name of such a file, with a NUL.
+///
+/// It is large: what makes one is not inlined, or else the stack of every start would be larger, also of those that need none.
 pub struct Name {
     bytes: [u8; 4096],
     length: usize,

@@ -6,7 +6,7 @@ use core::slice;
 use image::x86_64::Registers;
 use image::{
     descriptor_kind, mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section,
-    Settings, SignalAction, Tables, TouchedRange,
+    Settings, Tables, TouchedRange,
 };
 use inputs::cpu;
 use inputs::environment::{self, Difference};
@@ -19,7 +19,7 @@ use crate::opened::Opened;
 use crate::pages;
 use crate::rotation;
 use crate::start::Start;
-use crate::sys::{self, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+use crate::sys::{self, Errno, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
 /// A frozen process whose image was found good.
 pub struct Frozen {
@@ -130,21 +130,30 @@ fn tables(start: &Start, opened: &Opened, file: Fd, block: &Block) -> Result<(u6
 fn prefetch(file: Fd, head: &Head, tables: &Tables<'_>) -> Result<(), Reason> {
     const SAMPLES: usize = 8;
     let touched = tables.rows::<TouchedRange>(Section::Touched).map_err(Reason::image)?;
-    let distance = (touched.len() / SAMPLES).max(1);
-    // SAFETY: nothing else is in the reserved range yet; the place is given back at once.
-    let is_cold = unsafe {
-        let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
-        sys::map(reserved::PROBE, head.file_size, PROT_READ, flags, Some(file), 0)
-            .map_err(|errno| Reason::new("cannot map the image").errno(errno))?;
-        let is_cold = touched.clone().step_by(distance).any(|range| !sys::is_cached(reserved::PROBE + range.offset));
-        sys::unmap(reserved::PROBE, head.file_size)
-            .map_err(|errno| Reason::new("cannot unmap the image").errno(errno))?;
-        is_cold
+    let samples = touched.clone().step_by((touched.len() / SAMPLES).max(1)).map(|range| range.offset);
+    let mut counts = samples.clone().map(|offset| sys::cached_pages(file, offset, image::PAGE));
+    let is_cold = match counts.try_fold(false, |is_cold, pages| Ok::<_, Errno>(is_cold || pages? == 0)) {
+        Ok(is_cold) => is_cold,
+        Err(_) => is_cold_by_mapping(file, head, samples)?,
     };
     if is_cold {
         touched.for_each(|range| sys::will_need(file, range.offset, range.size));
     }
     Ok(())
+}
+
+/// Whether one of these places in the file is not in memory, for kernels that tell so only of mapped files.
+fn is_cold_by_mapping(file: Fd, head: &Head, mut places: impl Iterator<Item = u64>) -> Result<bool, Reason> {
+    // SAFETY: nothing else is in the reserved range yet; the place is given back at once.
+    unsafe {
+        let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
+        sys::map(reserved::PROBE, head.file_size, PROT_READ, flags, Some(file), 0)
+            .map_err(|errno| Reason::new("cannot map the image").errno(errno))?;
+        let is_cold = places.any(|offset| !sys::is_cached(reserved::PROBE + offset));
+        sys::unmap(reserved::PROBE, head.file_size)
+            .map_err(|errno| Reason::new("cannot unmap the image").errno(errno))?;
+        Ok(is_cold)
+    }
 }
 
 fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
@@ -192,9 +201,6 @@ fn process(frozen: &mut Frozen) -> Result<(), Reason> {
         } else if sys::is_open(descriptor.number) {
             return Err(Reason::new("a descriptor that the frozen process needs is in use by the caller"));
         }
-    }
-    for action in frozen.rows::<SignalAction>(Section::Signals)? {
-        sys::action(action.number).map_err(|errno| Reason::new("cannot read a signal's action").errno(errno))?;
     }
     Ok(())
 }

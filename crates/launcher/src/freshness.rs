@@ -117,6 +117,7 @@ impl Freshness {
     }
 
     /// Whether this is the directory of the image: to remember its times would change them.
+    #[inline(never)]
     fn is_home(&self, status: &Status) -> bool {
         let Some(mut name) = Name::beside(self.image, "") else { return false };
         let slash = name.bytes().iter().rposition(|&byte| byte == b'/').unwrap_or(0);
@@ -156,6 +157,7 @@ struct Seen {
 
 impl Seen {
     /// An area, with the rows of IMAGE.seen if that is there, whole, and as private as the image. Without memory there is no room.
+    #[inline(never)]
     fn read(image: Fd, image_sum: u64, most: usize) -> Seen {
         let mut seen = Seen { most, old: 0, new: 0 };
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
@@ -213,6 +215,7 @@ impl Seen {
     }
 
     /// Puts the new rows in the place of the old file, at once.
+    #[inline(never)]
     fn write(&self, image: Fd, image_sum: u64) -> Option<()> {
         let (name, temporary) = (Name::beside(image, ".seen")?, Name::beside(image, ".seen~")?);
         let rows = &self.area()[self.most * SeenFile::SIZE..][..self.new * SeenFile::SIZE];

@@ -30,8 +30,9 @@ pub fn lay_out(frozen: &Frozen, inputs: &mut Aside<'_, Files<'_>>) -> Result<(),
     let vdso = drop_old(frozen)?;
     let mut library = Library { index: image::NO_FILE, file: Fd(0), inputs };
     let files = frozen.rows::<MappedFile>(Section::Files)?;
+    let mut vdso = Vdso { group: vdso, size: frozen.vdso_group_size, was_moved: false };
     for mapping in frozen.rows::<Mapping>(Section::Mappings)? {
-        make(frozen, &mapping, &files, &mut library, vdso)?;
+        make(frozen, &mapping, &files, &mut library, &mut vdso)?;
     }
     library.close();
     populate(frozen)
@@ -98,6 +99,30 @@ fn vdso_stays(errno: Errno) -> Reason {
     Reason::new("this kernel does not let the vdso move").errno(errno)
 }
 
+/// The vvar and vdso group: the parts lie as far from each other as in the frozen process.
+struct Vdso {
+    group: u64,
+    size: u64,
+    was_moved: bool,
+}
+
+impl Vdso {
+    /// Moves a part to its place; with the first one all of them, where the kernel moves several mappings in one call (Linux 6.17).
+    ///
+    /// # Safety
+    /// The places of all parts belong to the vdso of the frozen process, and nothing uses it before the jump.
+    unsafe fn bring(&mut self, part: &Mapping) -> sys::Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.was_moved |= part.offset == 0 && sys::move_to(self.group, self.size, part.start).is_ok();
+            if !self.was_moved {
+                sys::move_to(self.group + part.offset, part.end - part.start, part.start)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The file that the last file mapping came from: mappings of one file follow each other.
 struct Library<'a, 'b, 'c> {
     index: u32,
@@ -142,7 +167,7 @@ fn make(
     mapping: &Mapping,
     files: &Rows<'static, MappedFile>,
     library: &mut Library<'_, '_, '_>,
-    vdso: u64,
+    vdso: &mut Vdso,
 ) -> Result<(), Reason> {
     let failed = |errno| Reason::new("cannot map the frozen process' memory").errno(errno);
     let size = mapping.end - mapping.start;
@@ -180,7 +205,7 @@ fn make(
             mapping_kind::COPY => {
                 sys::read_into(frozen.file, mapping.start, size, mapping.offset).map_err(failed)?;
             }
-            _ => sys::move_to(vdso + mapping.offset, size, mapping.start).map_err(vdso_stays)?,
+            _ => vdso.bring(mapping).map_err(vdso_stays)?,
         }
         for (flag, advice) in ADVICE {
             if mapping.flags & flag != 0 {

@@ -22,24 +22,27 @@ pub fn check_age(settings: &Settings) -> Result<(), Reason> {
     }
 }
 
-/// Counts this thaw in IMAGE.thaws. `image_sum` tells whether that is this image's. A thaw that cannot be counted might be
-/// one too many.
+/// Counts this thaw in IMAGE.thaws, if there is a limit. `image_sum` tells whether that is this image's.
 pub fn count_thaw(settings: &Settings, image: Fd, image_sum: u64) -> Result<(), Reason> {
-    if settings.most_thaws == 0 {
-        return Ok(());
+    match settings.most_thaws {
+        0 => Ok(()),
+        most => count_up_to(most, image, image_sum),
     }
+}
+
+/// A thaw that cannot be counted might be one too many.
+#[inline(never)]
+fn count_up_to(most: u64, image: Fd, image_sum: u64) -> Result<(), Reason> {
     let uncounted = Reason::new(
         "stale: the thaws of the image cannot be counted, because IMAGE.thaws is missing or cannot be written",
     );
     let name = Name::beside(image, ".thaws").ok_or(uncounted)?;
     let file = sys::open(name.bytes(), O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         .map_err(|errno| uncounted.errno(errno))?;
-    let number = number_of_thaw(settings.most_thaws, file, image_sum);
+    let number = number_of_thaw(most, file, image_sum);
     sys::close(file);
     match number? {
-        number if number > settings.most_thaws => {
-            Err(Reason::new("stale: the image was thawed as often as --max-thaws allows"))
-        }
+        number if number > most => Err(Reason::new("stale: the image was thawed as often as --max-thaws allows")),
         _ => Ok(()),
     }
 }

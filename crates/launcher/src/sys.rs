@@ -425,6 +425,16 @@ pub fn is_cached(address: u64) -> bool {
     told.is_err() || resident & 1 != 0
 }
 
+/// How many pages of a part of a file are in memory. Fails before Linux 6.5, and for a file that is not this user's.
+pub fn cached_pages(fd: Fd, offset: u64, size: u64) -> Result<u64> {
+    let range = raw::cachestat_range { off: offset, len: size };
+    let mut found = raw::cachestat { nr_cache: 0, nr_dirty: 0, nr_writeback: 0, nr_evicted: 0, nr_recently_evicted: 0 };
+    let (range, place) = (&raw const range as usize, &raw mut found as usize);
+    // SAFETY: the kernel reads the one structure and writes the other.
+    unsafe { call(raw::__NR_cachestat, &[fd.0 as usize, range, place, 0])? };
+    Ok(found.nr_cache)
+}
+
 /// Has the kernel read a part of a file ahead of its use.
 pub fn will_need(fd: Fd, offset: u64, size: u64) {
     fadvise(fd, offset, size, raw::POSIX_FADV_WILLNEED);
