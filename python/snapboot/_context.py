@@ -24,7 +24,7 @@ class Context:
         self.executable = plan.argv[0] if plan.argv[0].startswith("/") else sys.executable
         main = _arguments.parse(plan.argv[plan.main_index :])
         folder = __file__.rpartition("/")[0]
-        if not _search_path.is_safe():
+        if not _search_path.IS_SAFE:
             del sys.path[0]  # that folder, resolved
         for path in [path for path in sys.path_importer_cache if path.startswith(folder)]:
             del sys.path_importer_cache[path]
@@ -64,15 +64,13 @@ class Context:
         self.processes = sys.modules.get("multiprocessing.process")
 
     def warm_up(self):
-        """Does to this process what `renew` does that leaves it as it is, so that the interpreter has found every attribute
-        and method once: it would look them up in each thaw otherwise, which takes a third of the time there."""
+        """See _stages.Freeze. Does to this process what `renew` does that leaves it as it is."""
         try:
             for descriptor in range(3):
                 posix.fstat(descriptor)
         except OSError:
             return  # the program has closed it: a standard stream would get lost
-        _process.arguments()
-        _process.environment()
+        _process.started_with()
         _arguments.parse(["-c", "pass"])
         self.environment.renew([name + b"=" + value for name, value in posix.environ.items()])
         self.streams.renew()
@@ -83,8 +81,7 @@ class Context:
 
         Returns its _arguments.Main. Raises Fallback.
         """
-        arguments = [argument.decode(_plan.ENCODING, _plan.ERRORS) for argument in arguments]
-        self.arguments = arguments
+        self.arguments = arguments = list(map(_plan.decode, arguments))
         main = _arguments.parse(arguments[self.plan.main_index :])
         if main is None:
             raise _main.Fallback("the interpreter is asked for what it decides at its start, or cannot do")
@@ -92,8 +89,10 @@ class Context:
             self.prepared = self.prepared.named(main.value)
         for number in self.environment.renew(environment):
             _signal.signal(number, _signal.SIG_IGN)
-        self._renew_user_site()
-        self._renew_path(main)
+        if self.user_site is not None:
+            self._renew_user_site()
+        if self.prepared is None:  # or else the script is the same
+            self._renew_path(main)
         self._set_arguments(main, arguments)
         try:
             self.streams.renew()
@@ -121,7 +120,7 @@ class Context:
         reason: why, for those who ask with SNAPBOOT_LOG; the launcher says its own reasons in the same form.
         """
         # As the process was given it: what the boot has changed is nothing to an ordinary start.
-        environment = dict(entry.split(b"=", 1) for entry in reversed(_process.environment()) if b"=" in entry)
+        environment = dict(entry.split(b"=", 1) for entry in reversed(_process.started_with()[1]) if b"=" in entry)
         environment.pop(_environment.IGNORED, None)
         if environment.get(b"SNAPBOOT_LOG", b"0") not in (b"", b"0"):
             try:
@@ -145,14 +144,13 @@ class Context:
 
     def _renew_path(self, main):
         """Puts the entry for the new main part in the place of the one that was there while freezing."""
-        if self.prepared is not None:
-            return  # the script is the same
         entry = _search_path.first_entry(main)
         if main.kind == "script":
             name = _main.script_name(main.value, None)
             if _search_path.importer_of(name) is not None:
                 entry = name
-        self._check_shadows(entry)
+        if self.asked and entry is not None:
+            self._check_shadows(entry)
         old = self.path_entry
         if entry == old:
             return
@@ -166,8 +164,6 @@ class Context:
 
     def _check_shadows(self, entry):
         """Raises Fallback when the folder of the new entry has a module that would have come before one that is loaded."""
-        if entry is None or not self.asked:
-            return
         try:
             folder = _importers.folder_of(entry)
             found = _importers.shadows(folder, self.asked, folder == self.asked_folder)
@@ -186,8 +182,6 @@ class Context:
 
     def _renew_user_site(self):
         """The per-user site-packages follow HOME, which may be another one now."""
-        if self.user_site is None:
-            return
         home = self.environment.data.get(b"HOME")
         site, folder = self.user_site
         if home is None or _plan.encode(site.USER_BASE) == home + b"/.local":

@@ -34,21 +34,18 @@ class Environment:
 
         entries: a list of `NAME=VALUE` bytes.
         """
-        fresh = {}
-        for entry in reversed(entries):
+        names = posix.environ
+        names.clear()
+        for entry in entries:
             # Of a name that occurs twice, the first counts; a line without a value is no variable.
             name, equals, value = entry.partition(b"=")
-            if equals:
-                fresh[name] = value
-        ignored = fresh.pop(IGNORED, None)
-        if len(fresh) > 1:
-            fresh = {name: fresh[name] for name in reversed(fresh)}
-        posix.environ.clear()
-        posix.environ.update(fresh)
+            if equals and name not in names:
+                names[name] = value
+        ignored = names.pop(IGNORED, None)
         data = self._data
-        if data is not posix.environ:
+        if data is not names:
             data.clear()
-            data.update(fresh)
+            data.update(names)
         for name, value in self._set.items():
             data[name] = value
             posix.putenv(name, value)

@@ -17,10 +17,12 @@ from . import _trampoline
 FLUSH_FAILED = 120
 
 # What sys forgets first when the interpreter ends, so that nothing of the program hangs on to it.
+# Split, so that the names are strings of their own that lie side by side, and not on as many pages as there are names.
 SYS_ATTRIBUTES = (
-    "path", "argv", "ps1", "ps2", "last_exc", "last_type", "last_value", "last_traceback",
-    "path_hooks", "path_importer_cache", "meta_path", "__interactivehook__",
-)  # fmt: skip
+    "path argv ps1 ps2 last_exc last_type last_value last_traceback path_hooks path_importer_cache meta_path __interactivehook__"
+).split()
+ADDED_BUILTINS = "open exit quit copyright credits license help _".split()
+STREAMS = [("stdin", "__stdin__"), ("stdout", "__stdout__"), ("stderr", "__stderr__")]
 
 
 class Exit:
@@ -31,7 +33,11 @@ class Exit:
         self._last_module = None
         self._finalizable = []
         self._files = []
-        self._collections = None
+        self._status = 0
+        self._interrupted = False
+        self._io = None
+        # Kinds of things that have nothing to do at the end.
+        self._plain = set(_trampoline.KINDS)
         self.from_file = False
         # Whether this is the rehearsal of a new image: what the program asked for at the end is not done then, but for exit
         # handlers in a process that is confined, so that they can do nothing to anybody else.
@@ -45,21 +51,33 @@ class Exit:
         self._last_module = next(reversed(sys.modules))
         self._modules = {id(module) for module in sys.modules.values()} - {id(sys.modules["__main__"])}
         standard = _standard_files()
-        for thing in gc.get_objects():
+        things = gc.get_objects()
+        # The interpreter's own kinds are not all in use yet.
+        kinds = {type(thing) for thing in things}.union(object.__subclasses__())
+        self._plain.update({kind for kind in kinds if _is_plain(kind)})
+        for thing in things:
             kind = type(thing)
+            if kind in self._plain:
+                continue
             if kind in WRITERS:
                 if id(thing) not in standard and not thing.closed:
                     self._files.append(thing)
-            elif kind not in UNINTERESTING and _finalizer(kind) is not None and not isinstance(thing, _io._IOBase):
+            elif kind is not GENERATOR and _finalizer(kind) is not None and not isinstance(thing, _io._IOBase):
                 try:
                     self._finalizable.append(_weakref.ref(thing))
                 except TypeError:
                     pass
 
-    def note_collections(self):
-        """To be called after the last garbage collection before the freeze."""
-        stats = gc.get_stats()
-        self._collections = (stats[1]["collections"], stats[2]["collections"])
+    def warm_up(self):
+        """See _stages.Freeze. What the end does it cannot do, but it can go the way there."""
+        _trampoline.Trampoline(int, list.clear)
+        try:
+            sys.stderr.flush()
+        except _trampoline.Ended:
+            pass
+        for kind in _trampoline.KINDS:
+            for name in kind.__dict__:
+                getattr(kind, name)
 
     def leave(self, holder):
         """Ends the process as the interpreter does after the main part. A _trampoline.Trampoline calls it, last thing.
@@ -206,8 +224,8 @@ class Exit:
         for name in SYS_ATTRIBUTES:
             if name in names:
                 names[name] = None
-        for name in ("stdin", "stdout", "stderr"):
-            names[name] = names["__" + name + "__"]
+        for name, original in STREAMS:
+            names[name] = names[original]
         builtins.__dict__["_"] = None
         new = ["__main__"]
         for name in reversed(modules):
@@ -247,18 +265,14 @@ class Exit:
     def _collect(self):
         # Everything younger than the thaw, and no more: a full collection empties free lists too, and so writes to frozen pages.
         # What a collection of one generation leaves is in the next one, which the next collection then has to cover.
-        stats = gc.get_stats()
-        if (stats[1]["collections"], stats[2]["collections"]) != self._collections:
-            generation = 2
-        else:
-            generation = 1 if gc.get_count()[1] else 0
+        generation = 2 if gc.get_objects(2) else 1 if gc.get_objects(1) else 0
         _from_outside(gc.collect, generation)
 
     def _finish_rest(self):
         """Finalises what is still held, mostly by modules from before the thaw, and flushes files."""
-        rest = gc.get_objects()
+        plain = self._plain
+        rest = [thing for thing in gc.get_objects() if type(thing) not in plain]
         ranks = {kind: _rank(kind) for kind in {type(thing) for thing in rest} if _finalizer(kind) is not None}
-        ranks.pop(_trampoline.Then, None)  # that is what is running here
         if ranks:
             kept = _standard_files()
             last = [(ranks[type(thing)], thing) for thing in rest if type(thing) in ranks]
@@ -344,6 +358,11 @@ def _from_outside(function, *arguments):
     exec(CALL, OUTSIDE)
 
 
+def _is_plain(kind):
+    """Whether things of this kind never have anything to do at the end: it has no finaliser, and nobody can give it one."""
+    return kind.__flags__ & (MADE_AT_RUN_TIME | IMMUTABLE) != MADE_AT_RUN_TIME and _finalizer(kind) is None
+
+
 def _finalizer(kind):
     try:
         # As the interpreter looks: a metaclass is not asked.
@@ -406,7 +425,6 @@ def _unraisable_arguments_type():
     return seen[0]
 
 
-ADDED_BUILTINS = ("open", "exit", "quit", "copyright", "credits", "license", "help", "_")
 FOLDER = __file__.rpartition("/")[0] + "/_"
 LAST_EXC = sys.version_info >= (3, 12)
 LEAVES_BEHIND = (3, 12) <= sys.version_info < (3, 12, 8) or (3, 13) <= sys.version_info < (3, 13, 1)
@@ -419,4 +437,6 @@ CALL = compile("function(*arguments)", "<sys>" if sys.version_info >= (3, 13) el
 if sys.version_info >= (3, 13):
     CALL = CALL.replace(co_firstlineno=0)
 WRITERS = (_io.BufferedWriter, _io.BufferedRandom, _io.TextIOWrapper)
-UNINTERESTING = (dict, tuple, list, set, type, GENERATOR, type(_is_closed), type(_is_closed.__code__))
+# Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IMMUTABLETYPE of object.h.
+MADE_AT_RUN_TIME = 1 << 9
+IMMUTABLE = 1 << 8

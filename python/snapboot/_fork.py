@@ -3,9 +3,14 @@
 import posix
 import sys
 
+from . import _process
+
 # How the freezer's child ends.
 WRITTEN = 0
 REFUSED = 3
+
+# What `warnings.simplefilter("ignore")` puts in front of the filters.
+IGNORE_ALL = ("ignore", None, Warning, None, 0)
 
 # Statuses of the front end.
 OK = 0
@@ -17,7 +22,7 @@ FREEZER_REFUSED = 3
 def fork():
     """`os.fork` without the warning about other threads: dropping them is understood here. Raises OSError."""
     filters = sys.modules["_warnings"].filters
-    filters.insert(0, ("ignore", None, Warning, None, 0))
+    filters.insert(0, IGNORE_ALL)
     try:
         return posix.fork()
     finally:
@@ -30,10 +35,12 @@ def freeze(folder):
     Returns None in the thawed process, and in the freezing one the wait status of the child that wrote. Raises OSError.
     """
     posix.putenv(b"SNAPBOOT_ARM", folder)
+    posix.putenv(b"SNAPBOOT_ROOM", _process.room())
     child = fork()
     if not child:
         return None
     posix.unsetenv(b"SNAPBOOT_ARM")
+    posix.unsetenv(b"SNAPBOOT_ROOM")
     return posix.waitpid(child, 0)[1]
 
 

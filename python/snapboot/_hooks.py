@@ -20,6 +20,7 @@ class FrontEnd:
         self._freeze_here = freeze_here
         self._before = []
         self._after = []
+        self._after_restore = []
 
     def __call__(self, error):
         """Present only because the registry of error handlers takes nothing but callables."""
@@ -43,10 +44,11 @@ class FrontEnd:
             _call(self._before.pop(), "before_freeze")
         for function, args, kwargs in reversed(_snapshot_hooks("get_before_snapshot")):
             _call(function, "register_before_snapshot", args, kwargs)
+        self._after_restore = _snapshot_hooks("get_after_restore")
 
     def run_after(self):
         """Runs the hooks that come after a thaw, first registered first. Raises HookError."""
-        for function, args, kwargs in _snapshot_hooks("get_after_restore"):
+        for function, args, kwargs in self._after_restore:
             _call(function, "register_after_restore", args, kwargs)
         for function in self._after:
             _call(function, "after_thaw")

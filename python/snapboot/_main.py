@@ -19,7 +19,7 @@ def new_main_module():
     """Puts an empty `__main__` in place of the front end's own, as the interpreter makes it at its start."""
     module = type(sys)("__main__")
     names = module.__dict__
-    names["__loader__"] = sys.modules["_frozen_importlib"].BuiltinImporter
+    names["__loader__"] = BuiltinImporter
     names["__annotations__"] = {}
     names["__builtins__"] = sys.modules["builtins"]
     sys.modules["__main__"] = module
@@ -199,5 +199,6 @@ CANNOT_COMPILE = "the program cannot be read or compiled (%s)"
 # CPython makes the script's path absolute since 3.9, and keeps the source of -c for tracebacks since 3.13.
 ABSOLUTE_SCRIPT = sys.version_info >= (3, 9)
 CODE_IN_LINECACHE = sys.version_info >= (3, 13)
+BuiltinImporter = sys.modules["_frozen_importlib"].BuiltinImporter
 SourceFileLoader = sys.modules["_frozen_importlib_external"].SourceFileLoader
 PYC_MAGIC = sys.modules["_frozen_importlib_external"].MAGIC_NUMBER[:2]

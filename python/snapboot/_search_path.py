@@ -4,12 +4,6 @@ import posix
 import sys
 
 
-def is_safe():
-    """Whether the interpreter runs with -I or -P, which leave that entry out."""
-    flags = sys.flags
-    return bool(flags.isolated or getattr(flags, "safe_path", False))
-
-
 def absolute(path):
     """A path made absolute as CPython does for scripts: nothing is resolved."""
     if path.startswith("/"):
@@ -24,7 +18,7 @@ def first_entry(main):
 
     main: an _arguments.Main.
     """
-    if is_safe():
+    if IS_SAFE:
         return None
     if main.kind == "code":
         return ""
@@ -76,4 +70,6 @@ def _resolve(path):
     return posixpath.realpath(path)
 
 
+# Whether the interpreter runs with -I or -P, which leave the entry out.
+IS_SAFE = bool(sys.flags.isolated or getattr(sys.flags, "safe_path", False))
 DOT_IS_FOLDER = sys.version_info >= (3, 11)

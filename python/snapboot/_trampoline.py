@@ -77,3 +77,5 @@ def call_next(first, then):
 
 
 KEPT = []  # the interpreter does not hold on to what it flushes
+# What is running when the process ends.
+KINDS = (Then, Ended, Trampoline, StandIn)

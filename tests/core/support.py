@@ -123,7 +123,7 @@ def cc(source, target, *options):
 
 
 def seeded():
-    """A random state for a walk through many cases, which SNAPBOOT_SEED repeats. Returns it and the words that say so, which are printed."""
+    """A random state for a walk through many cases, which SNAPBOOT_SEED repeats. Returns it and the words that say so; prints them."""
     seed = int(os.environ.get("SNAPBOOT_SEED", random.randrange(2**32)))
     words = f"SNAPBOOT_SEED={seed}"
     print(words)

@@ -24,8 +24,7 @@ def simulate(folder, front_end):
         del sys.modules[name]
     process = load("_process")
     fork = load("_fork")
-    process.arguments = lambda: strings(folder + b"/arguments")
-    process.environment = lambda: strings(folder + b"/environment")
+    process.started_with = lambda: (strings(folder + b"/arguments"), strings(folder + b"/environment"))
     really_freeze = fork.freeze
 
     def freeze(folder):

@@ -469,4 +469,12 @@ pub struct Handover {
     pub leftover_start: u64,
     /// Address after it.
     pub leftover_end: u64,
+    /// First address of the argument strings: one after the other, each with its NUL.
+    pub arguments_start: u64,
+    /// Address after them.
+    pub arguments_end: u64,
+    /// First address of the environment strings, the launcher's note among them.
+    pub environment_start: u64,
+    /// Address after them.
+    pub environment_end: u64,
 }

@@ -234,12 +234,16 @@ impl Block {
         }
     }
 
-    /// Writes what the thawed process needs to know and returns where it is.
-    pub fn hand_over(&self, leftover: Range<u64>) -> u64 {
+    /// Writes what the thawed process needs to know, with the places that [`Self::copy_strings_to`] told, and returns where it is.
+    pub fn hand_over(&self, leftover: Range<u64>, arguments: Range<u64>, environment: Range<u64>) -> u64 {
         let handover = Handover {
             environ: self.environment.pointers as u64,
             leftover_start: leftover.start,
             leftover_end: leftover.end,
+            arguments_start: arguments.start,
+            arguments_end: arguments.end,
+            environment_start: environment.start,
+            environment_end: environment.end,
         };
         // SAFETY: the block starts with room for it.
         unsafe { (reserved::ENVIRONMENT as *mut Handover).write(handover) };

@@ -184,6 +184,10 @@ fn environment(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
 
 /// What the new process inherited and the frozen one cannot cope with.
 fn process(frozen: &mut Frozen) -> Result<(), Reason> {
+    // Past the jump it would be missed too late: front ends read there, and names of files beside the image are found there. The link is
+    // the cheapest thing to ask for.
+    sys::read_link(b"/proc/self\0", &mut [0; 16])
+        .map_err(|errno| Reason::new("there is no /proc/self: /proc is not mounted").errno(errno))?;
     // A runtime that blocks signals around its fork (CRuby) puts the mask of its own past back afterwards; any other keeps
     // the inherited one.
     if sys::blocked_signals() != Ok(0) && frozen.process.signal_mask != 0 {

@@ -60,7 +60,7 @@ pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
         if block.rehearsal() == Some(Rehearsal::Check) {
             sys::exit(0);
         }
-        let handover = block.hand_over(RESERVED_START..reserved::LEFTOVER_END);
+        let handover = block.hand_over(RESERVED_START..reserved::LEFTOVER_END, argv, environment);
         // The point of no return.
         arch::jump(registers.rsp, registers.rip, handover)
     }
@@ -81,9 +81,10 @@ fn note_ignored_signals(frozen: &Frozen, block: &mut Block) -> Result<u64, Reaso
     let mut mask = 0;
     let mut list = [0u8; 192];
     let mut length = 0;
-    for number in (1..=64).filter(|number| !C_LIBRARY_SIGNALS.contains(number)) {
+    let is_open = |number: &u32| known & bit(*number) == 0 && !C_LIBRARY_SIGNALS.contains(number);
+    for number in (1..=64).filter(is_open) {
         let now = sys::action(number).map_err(|errno| Reason::new("cannot read a signal's action").errno(errno))?;
-        if now.handler != IGNORE || known & bit(number) != 0 {
+        if now.handler != IGNORE {
             continue;
         }
         mask |= bit(number);

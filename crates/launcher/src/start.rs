@@ -4,7 +4,7 @@
 use core::ffi::CStr;
 use core::marker::PhantomData;
 
-use linux_raw_sys::auxvec::{AT_RANDOM, AT_SECURE, AT_SYSINFO_EHDR};
+use linux_raw_sys::auxvec::{AT_EXECFN, AT_RANDOM, AT_SECURE, AT_SYSINFO_EHDR};
 
 /// Arguments, environment and auxiliary vector of the new process, as they lie on the kernel's stack.
 ///
@@ -13,6 +13,8 @@ pub struct Start {
     argc: usize,
     argv: *const *const u8,
     envp: *const *const u8,
+    /// The path that was executed; null when the kernel does not tell.
+    executed: *const u8,
     /// Address of the vdso, 0 when there is none.
     pub vdso: u64,
     /// Whether the kernel raised privileges for this program (set-uid, file capabilities).
@@ -34,7 +36,7 @@ impl Start {
             while !(*end).is_null() {
                 end = end.add(1);
             }
-            let mut start = Start { argc, argv, envp, vdso: 0, secure: false, random: 0 };
+            let mut start = Start { argc, argv, envp, executed: core::ptr::null(), vdso: 0, secure: false, random: 0 };
             let mut entry = end.add(1).cast::<usize>();
             while *entry != 0 {
                 let (kind, value) = (*entry, *entry.add(1));
@@ -45,11 +47,19 @@ impl Start {
                 } else if kind == AT_RANDOM as usize {
                     // 16 random bytes, for whatever a process wants to do with them.
                     start.random = (value as *const u64).read_unaligned();
+                } else if kind == AT_EXECFN as usize {
+                    start.executed = value as *const u8;
                 }
                 entry = entry.add(2);
             }
             start
         }
+    }
+
+    /// The path that was executed, with its NUL, as it was given: it may be relative, and lead elsewhere by now.
+    pub fn executed(&self) -> Option<&[u8]> {
+        // SAFETY: the kernel has put a C string there, on the stack.
+        (!self.executed.is_null()).then(|| unsafe { CStr::from_ptr(self.executed.cast()).to_bytes_with_nul() })
     }
 
     /// The arguments, each with the NUL that ends it; the first is the name under which the image was run.

@@ -14,6 +14,7 @@ pub mod interpose;
 pub mod malloc;
 pub mod noted;
 mod questions;
+mod room;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,6 +22,8 @@ use core::ffi::{c_char, c_int, c_long, c_void, CStr};
 use core::ops::Range;
 
 use image::Handover;
+
+pub use room::Room;
 
 extern "C" {
     static mut environ: *mut *mut c_char;
