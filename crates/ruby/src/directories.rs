@@ -10,13 +10,13 @@ use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
 
 use archive::{DirectoryList, Found, Identity, Kind, NewInput, Policy};
 
-use crate::store::{now, Store};
+use crate::store::Store;
 
 /// A directory that was asked for, known by its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub struct Directories {
     missing: Option<Box<[u8]>>,
     /// Directories compared in this round, and when it began.
     looks: u32,
-    began: Duration,
+    began: Instant,
 }
 
 impl Directories {
@@ -96,7 +96,7 @@ impl Directories {
             round: 1,
             missing: None,
             looks: 0,
-            began: now(),
+            began: Instant::now(),
         }
     }
 
@@ -115,12 +115,12 @@ impl Directories {
         self.missing = None;
         self.round += 1;
         self.looks = 0;
-        self.began = now();
+        self.began = Instant::now();
     }
 
     /// Begins a new round if the last one was long enough ago.
     pub fn pass_time(&mut self) {
-        if self.looks > 0 && now().saturating_sub(self.began) > LOOK * SHARE * self.looks {
+        if self.looks > 0 && self.began.elapsed() > LOOK * SHARE * self.looks {
             self.begin_round();
         }
     }

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use archive::{
     Application, Archive, Batch, Context, Decoder, Entry, Freshness, Identity, Kind, NewEntry, NewInput, Policy, Scope,
@@ -192,10 +191,4 @@ impl Store {
 /// A path of bytes.
 pub fn path_of(bytes: Vec<u8>) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
-}
-
-/// How long the clock that only goes forward has been going.
-pub fn now() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
