@@ -1,7 +1,7 @@
 //! Which files an autoload may be waiting for.
 //!
 //! While such a file is being loaded, Ruby's own table of what is being loaded has to say so: constants that wait for it count as
-//! defined otherwise. So these files are loaded by Ruby's require, which gets their code from here.
+//! defined otherwise. So these files are entered there, or else loaded by Ruby's require, which gets their code from here.
 
 use std::collections::HashSet;
 

@@ -6,7 +6,7 @@
 //! activated, and no gem's dependencies are open.
 #![allow(unsafe_code)]
 
-use std::ffi::{c_int, CString};
+use std::ffi::{c_int, CStr, CString};
 use std::sync::OnceLock;
 
 use crate::autoloads::{self, Autoloads};
@@ -41,7 +41,7 @@ fn define() -> Result<(), &'static str> {
     let version = ruby::constant(ruby::object_class(), ruby::intern("RUBY_VERSION")).map(ruby::bytes);
     let version = version.unwrap_or_default();
     let is_known = matches!(version.get(..4), Some([b'3', b'.', b'0'..=b'4', b'.']));
-    ruby::look_up(is_known);
+    ruby::look_up(is_known, version.starts_with(b"3.1."));
     let description = description();
     BOOT.fill(|| {
         STORE.with(|store| {
@@ -226,7 +226,8 @@ fn run(receiver: Value, script: Script, thread: Value) -> Value {
         events::loaded(awaited);
         return result;
     };
-    if BOOT.with(|boot| boot.autoloads.may_be_for(script.path.to_bytes())) == Some(true) {
+    let is_awaited = BOOT.with(|boot| boot.autoloads.may_be_for(script.path.to_bytes())) == Some(true);
+    if is_awaited && !enter(&script.path) {
         let name = ruby::text(script.path.to_bytes());
         let Script { path, real, .. } = script;
         drop(real);
@@ -242,15 +243,42 @@ fn run(receiver: Value, script: Script, thread: Value) -> Value {
         ruby::wake(waiting);
     }
     if let Err(jump) = result {
+        if is_awaited {
+            leave(receiver, &script.path);
+        }
         drop(script);
         jump.resume();
     }
     let Script { path, real, .. } = script;
     drop(real);
-    provide(path);
+    if is_awaited {
+        let name = ruby::text(path.to_bytes());
+        drop(path);
+        // It is in Ruby's table, so this does nothing but make it a feature.
+        ask_ruby(receiver, name);
+    } else {
+        provide(path);
+    }
     ruby::set_error_info(saved);
     events::loaded(awaited);
     ruby::boolean(true)
+}
+
+/// Has Ruby's own table say that a file is being loaded. `false`: it does not.
+fn enter(path: &CStr) -> bool {
+    BOOT.with(|boot| boot.features.note_question());
+    ruby::enter(path)
+}
+
+/// Takes a file that could not be loaded out of Ruby's table. Only a file that becomes a feature leaves it.
+fn leave(receiver: Value, path: &CStr) {
+    let Some(array) = BOOT.with(|boot| boot.features.array()).filter(|array| !ruby::is_frozen(*array)) else { return };
+    ask_ruby(receiver, ruby::text(path.to_bytes()));
+    let length = ruby::length(array);
+    let last = ruby::entry(array, length.saturating_sub(1));
+    if last.is_string() && ruby::c_bytes(last) == path {
+        ruby::call(array, ruby::intern("pop"), &[]);
+    }
 }
 
 fn evaluate(code: Value) -> Result<Value, ruby::Jump> {

@@ -17,7 +17,7 @@ mod optional;
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-pub use optional::{evaluate, is_compiling_traced, is_main_ractor, look_up};
+pub use optional::{enter, evaluate, is_compiling_traced, is_main_ractor, look_up};
 
 /// A Ruby object. The garbage collector finds those on the stack; others have to be [`keep`]t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

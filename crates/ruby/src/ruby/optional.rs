@@ -1,17 +1,20 @@
 //! What some Rubies export without its being public API: looked up by name, and done without where it is not there.
 #![allow(unsafe_code)]
 
-use std::ffi::{c_void, CStr};
+use std::ffi::{c_char, c_void, CStr};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-use super::{call, constant, intern, keep, number, object_class, Id, Value, SCRIPT_COMPILED};
+use super::{call, constant, intern, keep, number, object_class, rb_provided, Id, Value, SCRIPT_COMPILED};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Optional {
     iseq_of: Option<unsafe extern "C-unwind" fn(Value) -> *const c_void>,
     evaluate: Option<unsafe extern "C-unwind" fn(*const c_void) -> Value>,
     is_main_ractor: Option<unsafe extern "C-unwind" fn() -> bool>,
+    /// Enters a path into the table of what is being loaded. Whoever requires it takes it out, and calls the function instead
+    /// of loading a file.
+    enter: Option<unsafe extern "C-unwind" fn(*const c_char, extern "C" fn())>,
     /// The events that somebody traces.
     events: Option<&'static AtomicU32>,
 }
@@ -19,8 +22,9 @@ struct Optional {
 static OPTIONAL: OnceLock<Optional> = OnceLock::new();
 
 /// Looks for it in the Ruby that runs. `is_known`: this is Ruby 3.0 to 3.4, where the functions have the parameters that are
-/// declared here.
-pub fn look_up(is_known: bool) {
+/// declared here. `has_one_table`: this is Ruby 3.1, where extensions that wait for their initialisation are in the table of what
+/// is being loaded.
+pub fn look_up(is_known: bool, has_one_table: bool) {
     let find = |name: &CStr| {
         // SAFETY: looks a C string up in what is loaded; changes nothing.
         let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
@@ -34,6 +38,7 @@ pub fn look_up(is_known: bool) {
                 iseq_of: find(c"rb_iseqw_to_iseq").map(|address| std::mem::transmute(address)),
                 evaluate: find(c"rb_iseq_eval").map(|address| std::mem::transmute(address)),
                 is_main_ractor: find(c"rb_ractor_main_p_").map(|address| std::mem::transmute(address)),
+                enter: find(c"ruby_init_ext").filter(|_| has_one_table).map(|address| std::mem::transmute(address)),
                 events: find(c"ruby_vm_event_flags").map(|address| &*address.cast::<AtomicU32>()),
             }
         }
@@ -54,6 +59,21 @@ pub fn evaluate(code: Value) -> Value {
         Optional { iseq_of: Some(iseq_of), evaluate: Some(evaluate), .. } => unsafe { evaluate(iseq_of(code)) },
         _ => call(code, intern("eval"), &[]),
     }
+}
+
+/// Enters a file into Ruby's table of what is being loaded, until somebody has Ruby require it: that makes it a feature, without a
+/// look at the file. `false`: it is not entered, because this Ruby cannot do that, or knows the file already.
+pub fn enter(path: &CStr) -> bool {
+    extern "C" fn nothing() {}
+    let Some(enter) = optional().enter else { return false };
+    // SAFETY: both functions are what `look_up` and their declarations say, and get a C string, which is copied.
+    unsafe {
+        if rb_provided(path.as_ptr()) != 0 {
+            return false;
+        }
+        enter(path.as_ptr(), nothing);
+    }
+    true
 }
 
 /// Whether this is the main Ractor.
