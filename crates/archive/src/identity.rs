@@ -1,16 +1,20 @@
 //! What tells one state of a file from another without reading it.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use crate::SETTLING;
+
+/// Files are read in parts of at most this size (bytes).
+const MOST_READ: u64 = 1 << 16;
 
 /// A file or directory as it was when somebody looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +100,7 @@ impl Content {
     pub fn of(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         let before = Identity::of_open(&file)?;
-        let digest = if before.is_directory { crate::directory::digest(path)? } else { digest(&file)? };
+        let digest = if before.is_directory { crate::directory::digest(path)? } else { digest(&file, before.size)? };
         let after = if before.is_directory { Identity::of(path)? } else { Identity::of_open(&file)? };
         if !before.is_same(&after) {
             return Err(io::Error::other("it changed while it was being read"));
@@ -111,16 +115,21 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(path.as_os_str().as_bytes(), flags, Mode::empty())?))
 }
 
-fn digest(mut file: &File) -> io::Result<[u8; 32]> {
-    let (mut digest, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(digest.finalize().into()),
-            Ok(read) => digest.update(&buffer[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+/// The digest of a file that had `size` bytes a moment ago. Whoever asks looks afterwards whether it still has.
+fn digest(file: &File, size: u64) -> io::Result<[u8; 32]> {
+    let (mut digest, mut left) = (Sha256::new(), size);
+    let mut buffer = Vec::with_capacity(size.clamp(1, MOST_READ) as usize);
+    while left > 0 {
+        buffer.clear();
+        match rustix::io::read(file, rustix::buffer::spare_capacity(&mut buffer)) {
+            Ok(0) => break,
+            Ok(read) => left = left.saturating_sub(read as u64),
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
         }
+        digest.update(&buffer);
     }
+    Ok(digest.finalize().into())
 }
 
 /// Nanoseconds since 1970.

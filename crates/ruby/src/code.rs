@@ -242,6 +242,7 @@ extern "C-unwind" fn compiled(tracepoint: Value, _: *mut c_void) {
         return;
     }
     let mut payload = ruby::bytes(binary);
+    ruby::clear(binary);
     payload.extend_from_slice(path);
     payload.extend_from_slice(real);
     let fixed = if holds(path) { IS_FIXED } else { 0 };

@@ -263,6 +263,11 @@ pub fn bytes(string: Value) -> Vec<u8> {
     bytes_in_place(string).to_vec()
 }
 
+/// Gives the memory of a string back that nobody needs any more, before the garbage collector finds it.
+pub fn clear(string: Value) {
+    rb_str_resize(string, 0);
+}
+
 /// The elements of an array, valid until Ruby runs again. `size` must not be larger than the array.
 pub fn elements<'a>(array: Value, size: usize) -> &'a [Value] {
     // SAFETY: the array has that many elements, which is asked of the caller.
