@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs every test suite, shows what they print, and sums them up in a plain last line: N passed, N failed, N skipped.
 
-The suites: cargo's; pytest for tests/, with suites of their own for the longest (tests/runtimes, behaviour, archive and boots); minitest
-for tests/ruby/ and ruby/. They run at the same time, and their output is shown one suite after the other. A suite that cannot
+The suites: cargo's; pytest for tests/, with suites of their own for the longest folders (see FOLDERS); minitest for tests/ruby/ and
+ruby/. They run at the same time, and their output is shown one suite after the other. A suite that cannot
 run here counts as one skipped test and says why; one that ends badly without naming a failed test counts as one failed.
 
     tools/run_tests.py                all suites
@@ -40,7 +40,8 @@ KEPT = (
     "SNAPBOOT_STEPS",
     "SNAPBOOT_THAWS",
 )
-RUNTIMES, BEHAVIOUR, BOOTS, ARCHIVE = "tests/runtimes", "tests/behaviour", "tests/boots", "tests/archive"
+# Of tests/: a suite each. The suite python runs the rest.
+FOLDERS = ("core", "behaviour", "archive", "boots", "runtimes")
 
 
 class Count:
@@ -134,23 +135,11 @@ def rust(suite: Suite) -> tuple[Count, int]:
 
 
 def python(suite: Suite) -> tuple[Count, int]:
-    return pytest(suite, ["tests", *(f"--ignore={other}" for other in (RUNTIMES, BEHAVIOUR, BOOTS, ARCHIVE))])
+    return pytest(suite, ["tests", *(f"--ignore=tests/{folder}" for folder in FOLDERS)])
 
 
-def behaviour(suite: Suite) -> tuple[Count, int]:
-    return pytest(suite, [BEHAVIOUR])
-
-
-def archive(suite: Suite) -> tuple[Count, int]:
-    return pytest(suite, [ARCHIVE])
-
-
-def boots(suite: Suite) -> tuple[Count, int]:
-    return pytest(suite, [BOOTS])
-
-
-def runtimes(suite: Suite) -> tuple[Count, int]:
-    return pytest(suite, [RUNTIMES])
+def folder(suite: Suite) -> tuple[Count, int]:
+    return pytest(suite, [f"tests/{suite.name}"])
 
 
 def pytest(suite: Suite, arguments: list[str]) -> tuple[Count, int]:
@@ -186,15 +175,7 @@ def ruby(suite: Suite) -> tuple[Count, int]:
     return count, status
 
 
-SUITES = {
-    "rust": rust,
-    "python": python,
-    "behaviour": behaviour,
-    "archive": archive,
-    "boots": boots,
-    "runtimes": runtimes,
-    "ruby": ruby,
-}
+SUITES = {"rust": rust, "python": python, **dict.fromkeys(FOLDERS, folder), "ruby": ruby}
 
 
 def main() -> int:
