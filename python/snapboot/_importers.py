@@ -120,11 +120,11 @@ def shadows(folder, asked, is_same):
     asked: as `asked_in` has it, of the folder that stood in the place of this one. is_same: whether it was this one. Raises OSError
     when the folder cannot be listed.
     """
-    endings = suffixes()
     for name in posix.listdir(folder):
         stem, dot, ending = name.partition(".")
         if stem not in asked or (is_same and asked[stem]):
             continue
+        endings = suffixes()
         if dot:
             if dot + ending in endings:
                 return name
