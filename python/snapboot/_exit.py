@@ -75,9 +75,6 @@ class Exit:
             sys.stderr.flush()
         except _trampoline.Ended:
             pass
-        for kind in _trampoline.KINDS:
-            for name in kind.__dict__:
-                getattr(kind, name)
 
     def leave(self, holder):
         """Ends the process as the interpreter does after the main part. A _trampoline.Trampoline calls it, last thing.
@@ -114,8 +111,6 @@ class Exit:
             # After a script, and nothing else, the interpreter flushes before it looks at what came of it.
             self._flush(sys.__dict__.get("stderr"), False)
             self._flush(sys.__dict__.get("stdout"), False)
-        self._status = 0
-        self._interrupted = False
         if error is not None:
             self._interrupted = type(error) is KeyboardInterrupt
             self._status = self._report(error)

@@ -148,9 +148,12 @@ class Freeze:
         for _ in range(WARM_UPS):
             self.context.warm_up()
             self.exit.warm_up()
-            for thing in (self, self.context, self.exit, self.front_end):
-                for name in [*type(thing).__dict__, *thing.__dict__]:
-                    getattr(thing, name)
+        for thing in (self, self.context, self.exit, self.front_end):
+            for name in [*type(thing).__dict__, *thing.__dict__]:
+                getattr(thing, name)
+        for kind in _trampoline.KINDS:
+            for name in kind.__dict__:
+                getattr(kind, name)
 
     def _thawed(self):
         """Makes the thawed process the new one. Returns its main part."""

@@ -27,10 +27,9 @@ const MAP_DROPPABLE: u32 = 0x08;
 ///
 /// `inputs` is asked only about a library whose times have changed, and waited for then.
 pub fn lay_out(frozen: &Frozen, inputs: &mut Aside<'_, Files<'_>>) -> Result<(), Reason> {
-    let vdso = drop_old(frozen)?;
+    let mut vdso = Vdso { group: drop_old(frozen)?, size: frozen.vdso_group_size, was_moved: false };
     let mut library = Library { index: image::NO_FILE, file: Fd(0), inputs };
     let files = frozen.rows::<MappedFile>(Section::Files)?;
-    let mut vdso = Vdso { group: vdso, size: frozen.vdso_group_size, was_moved: false };
     for mapping in frozen.rows::<Mapping>(Section::Mappings)? {
         make(frozen, &mapping, &files, &mut library, &mut vdso)?;
     }
