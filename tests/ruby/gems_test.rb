@@ -2,6 +2,7 @@
 
 require_relative "support/bundles"
 require_relative "../../ruby/lib/snapboot/archive/gems/known_source"
+require_relative "../../ruby/lib/snapboot/archive/gems/plain_gemspec"
 
 # RubyGems and Bundler from the boot archive: a process is as it would be without, in the start that fills the archive,
 # in those that use it, and after every kind of change.
@@ -282,6 +283,46 @@ class KnownSourceTest < Minitest::Test
       table = Snapboot::Archive::Gems::KnownSource
       known = table.variables(source, table::GEMFILE)
       variables ? assert_equal(variables, known) : assert_nil(known)
+    end
+  end
+end
+
+# Which gemspecs are told without a syntax tree.
+class PlainGemspecTest < Minitest::Test
+  def test_what_rubygems_writes_is_plain
+    source = Gem::Specification.new("a", "1.0") do |spec|
+      spec.summary = "with \#{nothing}, \"quotes\"\nand lines"
+      spec.authors = %w[One Two]
+      spec.metadata = { "key" => "value", "other" => "# no" }
+      spec.files = []
+      spec.required_ruby_version = [">= 3", "< 4"]
+      spec.add_runtime_dependency("b", "~> 1", ">= 1.2")
+      spec.add_development_dependency("c")
+    end.to_ruby
+    assert(Snapboot::Archive::Gems::PlainGemspec.match?(source), source)
+  end
+
+  def test_installed_gemspecs_that_are_plain_are_known_sources
+    table = Snapboot::Archive::Gems::KnownSource
+    files = Gem::Specification.dirs.flat_map { |directory| Dir.glob("#{directory}/*.gemspec") }
+    files.each do |file|
+      source = File.read(file, encoding: "UTF-8")
+      next unless Snapboot::Archive::Gems::PlainGemspec.match?(source)
+
+      assert_equal([], table.variables(source, table::GEMSPEC), file)
+    end
+  end
+
+  [
+    "s.name = name", "s.name = \"\#{1}\"", "s.name = \"\#$0\"", "s.name = \"\#@a\"", "s.name = `id`", "s.name = %x<id>",
+    "s.name = \"a\"; exit", "s.name = \"a\".then { exit }", "s.name = \"a\" if ENV[\"A\"]", "s.name = [\"a\", exit]",
+    "s.files = Dir[\"*\"]", "s.metadata = { \"a\" => exit }", "s.metadata = { exit => \"a\" }", "s.unknown = \"a\"", "exit",
+    "s.add_dependency(exit, [\"1\"])", "s.add_dependency(%q<a>, [exit])", "s.add_dependency(%q<\\>>, [\"1\"])",
+    "if exit then", "s.version = Gem::Version.new(exit)", "s.name = \"a\"\n\"b\"", "s.name = \"\\", "end\nexit\nif s"
+  ].each do |statement|
+    define_method("test_#{statement.inspect}_is_not_plain") do
+      source = "# -*- encoding: utf-8 -*-\n\nGem::Specification.new do |s|\n  s.version = \"1\"\n  #{statement}\nend\n"
+      refute(Snapboot::Archive::Gems::PlainGemspec.match?(source))
     end
   end
 end

@@ -50,7 +50,7 @@ impl Identity {
         Self::from_stat(&rustix::fs::fstat(file)?)
     }
 
-    fn from_stat(stat: &Stat) -> io::Result<Self> {
+    pub(crate) fn from_stat(stat: &Stat) -> io::Result<Self> {
         let is_directory = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => false,
             FileType::Directory => true,

@@ -30,6 +30,7 @@ mod rewrite;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod write;
 
 pub use archive::Archive;
@@ -47,6 +48,7 @@ pub use records::{
     encoding, input_kind, name_kind, BlockHead, DirectoryHead, EntryHead, Header, Input, Packed, Run, SegmentHead, Slot,
 };
 pub use rewrite::{prune, Pruned};
+pub use tree::{list_tree, tree_state};
 pub use write::{append, Appended};
 
 /// The version of this format. An archive of another version is not used, and replaced when something is stored.

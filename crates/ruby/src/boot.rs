@@ -8,6 +8,7 @@ use crate::autoloads::Autoloads;
 use crate::code::Code;
 use crate::directories::{real_path, Answer, Directories, DirectoryId};
 use crate::features::{Features, Provided};
+use crate::heap::Heap;
 use crate::load_path::LoadPath;
 use crate::loading::{Loader, Loading};
 use crate::names::{self, Extension, Place};
@@ -22,6 +23,7 @@ pub struct Boot {
     pub loading: Loading,
     pub code: Code,
     pub autoloads: Autoloads,
+    pub heap: Heap,
     /// Whether a file is loaded once whatever paths lead to it (from Ruby 3.1 on).
     pub knows_real_paths: bool,
     /// `load` with a module around it is going on, somewhere: Ruby's own state says so, which only Ruby can keep.

@@ -9,6 +9,7 @@ mod directories;
 mod document;
 mod events;
 mod features;
+mod heap;
 mod load_path;
 mod loading;
 mod methods;

@@ -3,13 +3,13 @@
 
 use std::ffi::c_int;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use archive::{Identity, Kind, NewInput};
+use archive::{Identity, Kind, NewInput, Policy};
 
 use crate::ruby::{self, method::Function, Value};
 use crate::store::{self, Event, Store};
-use crate::{document, events, require, STORE};
+use crate::{document, events, require, BOOT, STORE};
 
 /// Smaller payloads (bytes) are stored as they are.
 const WORTH_PACKING: usize = 256;
@@ -20,6 +20,8 @@ pub fn define() {
     let native = ruby::keep(ruby::module_under(archive, c"Native"));
     Function::One(open).define_singleton(native, c"open");
     Function::One(identity).define_singleton(native, c"identity");
+    Function::One(list_tree).define_singleton(native, c"list_tree");
+    Function::One(tree_state).define_singleton(native, c"tree_state");
     Function::Any(fetch).define_singleton(native, c"fetch");
     Function::Any(store).define_singleton(native, c"store");
     Function::None(flush).define_singleton(native, c"flush");
@@ -46,6 +48,27 @@ extern "C-unwind" fn identity(_: Value, path: Value) -> Value {
     match Identity::of(ruby::c_bytes(ruby::path(path))) {
         Ok(identity) => ruby::freeze(ruby::binary(&identity.to_bytes())),
         Err(_) => ruby::nil(),
+    }
+}
+
+/// list_tree([path, ...]) -> frozen String of paths, or nil where one of them cannot be read.
+extern "C-unwind" fn list_tree(_: Value, roots: Value) -> Value {
+    let roots: Vec<PathBuf> =
+        (0..ruby::length(roots)).map(|at| store::path_of(ruby::bytes(ruby::entry(roots, at)))).collect();
+    let tree = archive::list_tree(roots.iter().map(PathBuf::as_path)).ok();
+    drop(roots);
+    tree.map_or_else(ruby::nil, |tree| ruby::freeze(ruby::binary(&tree)))
+}
+
+/// tree_state(paths) -> frozen String, or nil where it has not settled, or never counts.
+extern "C-unwind" fn tree_state(_: Value, tree: Value) -> Value {
+    let policy = STORE.with(|store| store.policy());
+    if policy == Some(Policy::Content) {
+        return ruby::nil();
+    }
+    match archive::tree_state(ruby::bytes_in_place(tree)) {
+        Some((state, true)) => ruby::freeze(ruby::binary(&state)),
+        _ => ruby::nil(),
     }
 }
 
@@ -111,6 +134,7 @@ fn input(row: Value) -> Option<NewInput> {
 
 /// flush -> nil, or a String that says why nothing was written.
 extern "C-unwind" fn flush(_: Value) -> Value {
+    BOOT.with(|boot| STORE.with(|store| boot.heap.note(store)));
     match STORE.with(Store::flush) {
         Some(Err(reason)) => ruby::text(reason.as_bytes()),
         _ => ruby::nil(),

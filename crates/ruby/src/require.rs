@@ -14,6 +14,7 @@ use crate::boot::{Boot, Script, Step};
 use crate::code::{self, Code};
 use crate::directories::Directories;
 use crate::features::Features;
+use crate::heap::Heap;
 use crate::load_path::LoadPath;
 use crate::loading::Loading;
 use crate::names::{self, Place};
@@ -51,6 +52,7 @@ fn define() -> Result<(), &'static str> {
                 features: Features::new(),
                 loading: Loading::default(),
                 code: Code::new(store, &description)?,
+                heap: Heap::new(store, &description, &version),
                 knows_real_paths: !version.starts_with(b"3.0."),
                 autoloads: Autoloads::default(),
                 wrapped: 0,
@@ -217,12 +219,16 @@ fn require(receiver: Value, name: Value, level: Level) -> Value {
 /// Loads a script and makes it a feature.
 fn run(receiver: Value, script: Script, thread: Value) -> Value {
     let awaited = events::awaited(&script.path);
+    if let Some(objects) = BOOT.with(|boot| boot.heap.count()).flatten() {
+        ruby::make_room(objects);
+    }
     let is_free = code::is_free();
     let code = if is_free { look_up(&script) } else { None };
     let Some(code) = code else {
         let name = ruby::text(script.path.to_bytes());
         let ordinary = || ask_ruby(receiver, name);
         let result = if is_free { code::watch(script, ordinary) } else { ordinary() };
+        BOOT.with(|boot| boot.heap.measure());
         events::loaded(awaited);
         return result;
     };

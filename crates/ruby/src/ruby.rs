@@ -80,6 +80,11 @@ unsafe extern "C-unwind" {
     fn rb_string_value_cstr(string: *mut Value) -> *const c_char;
     safe fn rb_get_path(path: Value) -> Value;
 
+    safe fn rb_gc_stat(key: Value) -> usize;
+    safe fn rb_gc_enable() -> Value;
+    safe fn rb_gc_disable() -> Value;
+    safe fn rb_float_new(number: f64) -> Value;
+
     safe fn rb_ary_new() -> Value;
     safe fn rb_ary_push(array: Value, element: Value) -> Value;
     safe fn rb_obj_frozen_p(object: Value) -> Value;
@@ -516,6 +521,26 @@ pub fn is_symbol(object: Value) -> bool {
 /// A name as an object.
 pub fn symbol(name: &str) -> Value {
     rb_id2sym(intern(name))
+}
+
+/// Number of objects that have outlived several collections.
+pub fn old_objects() -> usize {
+    rb_gc_stat(symbol("old_objects"))
+}
+
+/// Has the heap grow until it has places for so many objects, unless the collector is off, which makes it grow anyway.
+pub fn make_room(objects: usize) {
+    let available = symbol("heap_available_slots");
+    let is_off = rb_gc_disable().is_truthy();
+    while !is_off && rb_gc_stat(available) < objects {
+        // A number beyond what fits into a Value: an object, and the cheapest to make and to take away.
+        for _ in 0..1000 {
+            rb_float_new(f64::MAX);
+        }
+    }
+    if !is_off {
+        rb_gc_enable();
+    }
 }
 
 /// Gives a method of an object itself another name, too.

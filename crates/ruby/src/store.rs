@@ -161,6 +161,13 @@ impl Store {
         }
     }
 
+    /// The payload of an entry that is Snapboot's own: no look-up of the program's.
+    pub fn recall(&mut self, scope: usize, name: &[u8]) -> Option<&[u8]> {
+        let archive = self.archive?;
+        let entry = archive.find(&self.scopes[scope].2, &archive.name(name))?;
+        self.decoder.decode(&entry)
+    }
+
     fn miss(&mut self) -> (Event, Option<Entry<'static>>) {
         self.counters.misses += 1;
         (Event::Miss, None)
@@ -175,6 +182,11 @@ impl Store {
     pub fn add(&mut self, scope: usize, name: Vec<u8>, inputs: Vec<NewInput>, payload: Vec<u8>, compress: bool) {
         let (context, kind, _) = &self.scopes[scope];
         self.batch.add(NewEntry { kind: *kind, context: context.clone(), name, inputs, payload, compress });
+    }
+
+    /// Whether there is nothing to be appended.
+    pub fn is_nothing_queued(&self) -> bool {
+        self.batch.is_empty()
     }
 
     /// Appends what is queued. Nothing happens in forked children. Answers why nothing could be written, if so.

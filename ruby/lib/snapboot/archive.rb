@@ -91,6 +91,23 @@ module Snapboot
         nil
       end
 
+      # Whether list_tree and tree_state are there: they are part of the native back end alone.
+      def trees?
+        @back.respond_to?(:list_tree)
+      end
+
+      # The paths (absolute; an Array) of some directories, of all directories below them and of all links in them, in one
+      # String for tree_state. nil where one of them cannot be read.
+      def list_tree(paths)
+        @back.list_tree(paths)
+      end
+
+      # The state that the paths in a String of list_tree are in, as a frozen String: another one as soon as a name is added,
+      # removed or stands for something else. nil where that has just happened.
+      def tree_state(tree)
+        @back.tree_state(tree)
+      end
+
       # Calls the block at every look-up, with :hit, :miss, :stale or :revalidated, the kind and the name. Returns nil.
       def on_event(&block)
         raise ArgumentError, "Snapboot::Archive.on_event needs a block" unless block

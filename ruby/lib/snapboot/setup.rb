@@ -8,4 +8,6 @@ require_relative "archive"
 if Snapboot::Archive.set_up
   require_relative "archive/data"
   Snapboot::Archive::Data.install
+  require_relative "archive/searches"
+  Snapboot::Archive::Searches.install
 end

@@ -7,4 +7,5 @@ mod look_up;
 mod opening;
 mod places;
 mod support;
+mod tree;
 mod writers;

@@ -48,12 +48,17 @@ module Snapboot
           def remember(file)
             identity = Archive.identity(file) or return
             source = File.read(file, encoding: Encoding::UTF_8)
-            return store(file, identity, "") unless KnownSource.variables(source, KnownSource::GEMSPEC) == []
+            return store(file, identity, "") unless literal?(source)
 
             code = RubyVM::InstructionSequence.compile(source, file, file)
             specification = specification(file, code) or return
             store(file, identity, code.to_binary)
             specification
+          end
+
+          # Whether a gemspec depends on nothing but its text.
+          def literal?(source)
+            PlainGemspec.match?(source) || KnownSource.variables(source, KnownSource::GEMSPEC) == []
           end
 
           # Nothing is the code of a gemspec that RubyGems has to evaluate itself.

@@ -9,6 +9,7 @@ module Snapboot
       autoload :Gemspecs, "#{__dir__}/gemspecs"
       autoload :KnownSource, "#{__dir__}/known_source"
       autoload :Libraries, "#{__dir__}/libraries"
+      autoload :PlainGemspec, "#{__dir__}/plain_gemspec"
       autoload :Stubs, "#{__dir__}/stubs"
 
       class << self

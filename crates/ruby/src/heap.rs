@@ -1,0 +1,74 @@
+//! Room for objects before it is needed.
+//!
+//! A heap that grows step by step is collected at each step, and in a boot nearly all that the collector looks at is there to stay:
+//! a sixth of a large boot, in vain. How many objects stay is known from the boot that filled the archive. As soon as
+//! this boot turns out to be such a large one, the heap gets as large as it will have to be, at once.
+//!
+//! Ruby has no call for that, so objects are made that nobody needs, while the collector is off. It takes these away at its next
+//! run, and the room remains. Only in Ruby 3.0 and 3.1 are all places of the heap alike. Who sets how the collector works
+//! (RUBY_GC_*) knows better.
+
+use archive::{Kind, NewInput};
+
+use crate::ruby;
+use crate::store::Store;
+
+/// The entry's name in the archive. Its payload is two numbers of eight bytes: files loaded, and objects that stayed.
+const NAME: &[u8] = b"heap";
+
+/// A boot that has loaded this part of the files is taken for a large one.
+const PART: u64 = 16;
+/// With fewer files there is little to be gained, and nothing is remembered.
+const FEWEST: u64 = 64 * PART;
+
+/// What is known of the objects of a boot.
+pub struct Heap {
+    is_known_ruby: bool,
+    scope: usize,
+    /// Files loaded so far.
+    loaded: u64,
+    /// As in the archive: files and objects.
+    expected: Option<(u64, u64)>,
+    /// The same of this boot, when a file was last compiled.
+    measured: Option<(u64, u64)>,
+}
+
+impl Heap {
+    /// `description`: of the Ruby that runs. `version`: its number.
+    pub fn new(store: &mut Store, description: &str, version: &[u8]) -> Self {
+        let is_set = std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"RUBY_GC_"));
+        let is_known_ruby = (version.starts_with(b"3.0.") || version.starts_with(b"3.1.")) && !is_set;
+        let scope = store.scope(Kind::Memo, description);
+        let expected = store.recall(scope, NAME).and_then(|payload| {
+            let (numbers, []) = payload.as_chunks::<8>() else { return None };
+            let [files, objects] = numbers else { return None };
+            Some((u64::from_le_bytes(*files), u64::from_le_bytes(*objects)))
+        });
+        Heap { is_known_ruby, scope, loaded: 0, expected, measured: None }
+    }
+
+    /// A file is about to be loaded. Answers how large the heap should be now (objects), where that is known.
+    pub fn count(&mut self) -> Option<usize> {
+        self.loaded += 1;
+        let (files, objects) = self.expected.filter(|_| self.is_known_ruby)?;
+        // An eighth more, for those that do not stay.
+        (self.loaded == files / PART).then_some((objects + objects / 8) as usize)
+    }
+
+    /// A file has been compiled and loaded.
+    pub fn measure(&mut self) {
+        if self.is_known_ruby {
+            self.measured = Some((self.loaded, ruby::old_objects() as u64));
+        }
+    }
+
+    /// Queues what this boot was like, if it was larger than what is known.
+    pub fn note(&self, store: &mut Store) {
+        let Some((files, objects)) = self.measured.filter(|_| !store.is_nothing_queued()) else { return };
+        let expected = self.expected.map_or(FEWEST - 1, |(expected, _)| expected);
+        if files > expected {
+            let payload = [files.to_le_bytes(), objects.to_le_bytes()].concat();
+            store.add(self.scope, NAME.to_vec(), Vec::<NewInput>::new(), payload, false);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    module Gems
+      # Gemspecs as RubyGems writes them down when a gem is installed: assignments of literals, line by line. One match
+      # tells them, where KnownSource would have to go through a syntax tree.
+      module PlainGemspec
+        # Neither interpolated nor continued: in double quotes, or %q<...>.
+        TEXT = /"(?:[^"\\#]|\\.|\#(?![{$@]))*+"|%q<[^<>\\]*+>/m
+        ATOM = /(?:(?:#{TEXT})(?:\.freeze)?|-?\d+(?:\.\d+)?|true|false|nil|:\w+)/
+        LIST = /#{ATOM}(?:, #{ATOM})*+/
+        HASH = /\{ (?:#{TEXT}(?:\.freeze)? => #{ATOM}(?:, | (?=\})))*+\}/
+        VALUE = /#{ATOM}|\[(?:#{LIST})?\]|#{HASH}|Gem::(?:Requirement|Version)\.new\((?:#{LIST}|\[#{LIST}\])\)/
+        NAMES = KnownSource::GEMSPEC.keys.grep(/\w=\z/).map { |name| name.to_s.delete_suffix("=") }.join("|")
+        ASKED = /s\.respond_to\?[ (]? ?:\w+=?\)?/
+        STATEMENT = /s\.(?:#{NAMES})\ =\ (?:#{VALUE})(?:\ if\ #{ASKED})?|
+                     s\.add_(?:runtime_|development_)?dependency\(#{TEXT}(?:\.freeze)?,\ \[#{LIST}\]\)|
+                     if\ #{ASKED}\ then|else|end/x
+        WHOLE = /\A(?:#.*\n)*+\n*+Gem::Specification\.new do \|s\|\n(?: +(?>#{STATEMENT})\n|\n)*+end\n*\z/
+
+        # Whether the source (a String) is such a gemspec.
+        def self.match?(source)
+          source.valid_encoding? && WHOLE.match?(source)
+        end
+      end
+    end
+  end
+end

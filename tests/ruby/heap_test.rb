@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "fileutils"
+require "open3"
+require "tmpdir"
+require "rbconfig"
+
+# The heap of a large boot: as large as it will have to be, early, and else as Ruby has it. Every start is a process of its
+# own.
+class HeapTest < Minitest::Test
+  SETUP = File.expand_path("../../ruby/lib/snapboot/setup.rb", __dir__)
+  FILES = 1200
+  # Objects that stay, in each file.
+  OBJECTS = 100
+  # The program prints how many objects have places when a tenth of the files is loaded, whether all objects are right, and
+  # whether the collector is as it was.
+  PROGRAM = <<~RUBY.freeze
+    $kept = []
+    #{FILES}.times do |number|
+      require "\#{__dir__}/lib/f\#{number}.rb"
+      $places = GC.stat(:heap_available_slots) if number == #{FILES / 10}
+    end
+    puts $places, $kept.flatten == Array.new(#{FILES} * #{OBJECTS}) { |number| "object \#{number % #{OBJECTS}}" }, GC.enable
+  RUBY
+
+  def setup
+    skip "the heap of this Ruby is not of one kind" unless RUBY_VERSION.match?(/\A3\.[01]\./)
+
+    @directory = Dir.mktmpdir
+    FileUtils.mkdir(File.join(@directory, "lib"))
+    FILES.times do |number|
+      File.write("#{@directory}/lib/f#{number}.rb", "$kept << Array.new(#{OBJECTS}) { |number| \"object \#{number}\" }")
+    end
+    write(PROGRAM)
+    sleep 0.03
+  end
+
+  def teardown
+    FileUtils.rm_rf(@directory) if @directory
+  end
+
+  def test_the_heap_is_large_early_when_the_archive_knows_that_it_will_be
+    first = places
+    # Nearly all objects stay, until the program ends.
+    assert_operator places, :>, FILES * OBJECTS
+    assert_operator first, :<, FILES * OBJECTS / 2
+  end
+
+  def test_who_sets_the_collector_has_it_as_set
+    places
+    assert_operator places("RUBY_GC_HEAP_FREE_SLOTS" => "5000"), :<, FILES * OBJECTS / 2
+  end
+
+  def test_a_collector_that_is_off_stays_off
+    places
+    write("GC.disable\n#{PROGRAM}")
+    output = run_ruby
+    assert_equal %w[true true], output.last(2)
+  end
+
+  def test_a_small_boot_of_the_same_application_has_a_small_heap
+    places
+    write(PROGRAM.sub("#{FILES}.times", "20.times").sub("number == #{FILES / 10}", "true"))
+    assert_operator run_ruby.first.to_i, :<, FILES * OBJECTS / 2
+  end
+
+  private
+
+  # Places in the heap at a tenth of the boot.
+  def places(environment = {})
+    *places, is_right, was_off = run_ruby(environment)
+    assert_equal %w[true false], [is_right, was_off]
+    places.first.to_i
+  end
+
+  def run_ruby(environment = {})
+    archive = { "SNAPBOOT_ARCHIVE" => "#{@directory}/boot.archive", "SNAPBOOT_LOG" => "1", "RUBYOPT" => nil }
+    output, status = Open3.capture2e(archive.merge(environment), RbConfig.ruby, "-r#{SETUP}", "#{@directory}/main.rb")
+    assert_predicate status, :success?, output
+    output.lines(chomp: true)
+  end
+
+  def write(program)
+    File.write("#{@directory}/main.rb", program)
+  end
+end

@@ -1,0 +1,210 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "fileutils"
+require "open3"
+require "tmpdir"
+require "rbconfig"
+
+# Searches of whole directories, from the boot archive: their answers are as they would be without, in the start that fills
+# the archive, in those that use it, and after every kind of change. Every start is a Ruby process of its own.
+class SearchesTest < Minitest::Test
+  LIBRARY = File.expand_path("../../ruby/lib", __dir__)
+
+  def setup
+    @directory = Dir.mktmpdir
+    @top = File.join(@directory, "top")
+    write("top/deep/sorted.rb", "")
+    write("top/deep/er/other.rb", "")
+    write("main.rb", self.class::PROGRAM)
+    sleep 0.03
+  end
+
+  def teardown
+    FileUtils.rm_rf(@directory)
+  end
+
+  # The same with and without the archive, three times; answered from it from the second start on.
+  def same(events: :hit)
+    plain = run_ruby
+    3.times { |start| assert_equal plain, run_ruby(archive: true).sub(/^events:.*\n/, ""), "start #{start}" }
+    assert_match(/^events: #{events}$/, run_ruby(archive: true))
+    plain
+  end
+
+  def write(path, text)
+    path = File.join(@directory, path)
+    FileUtils.mkdir_p(File.dirname(path))
+    File.write(path, text)
+  end
+
+  def run_ruby(archive: false)
+    environment = {
+      "SNAPBOOT_ARCHIVE" => File.join(@directory, "boot.archive"), "SNAPBOOT_LOG" => "1", "RUBYLIB" => @top, "RUBYOPT" => nil
+    }
+    switch = archive ? ["-r#{LIBRARY}/snapboot/setup.rb"] : []
+    output, status = Open3.capture2e(environment, RbConfig.ruby, *switch, "main.rb", @top, chdir: @directory)
+    assert_predicate status, :success?, output
+    output
+  end
+
+  # What a program begins with: it tells at its end what became of the look-ups of the search.
+  EVENTS = <<~RUBY
+    if defined?(Snapboot::Archive)
+      events = []
+      Snapboot::Archive.on_event { |event, kind, name| events << event if kind == :memo && NAMES.include?(name) }
+      at_exit { puts "events: \#{events.join(" ")}" }
+    end
+  RUBY
+end
+
+# What did_you_mean suggests for features that are nowhere.
+class SuggestionsTest < SearchesTest
+  PROGRAM = <<~RUBY.freeze
+    NAMES = ["did_you_mean"]
+    #{EVENTS}
+    begin
+      require "deep/sroted"
+    rescue LoadError => e
+      puts e.message
+    end
+  RUBY
+
+  def setup
+    skip "this Ruby suggests no features" unless defined?(DidYouMean::RequirePathChecker)
+
+    super
+  end
+
+  def test_a_suggestion_is_remembered
+    assert_equal "cannot load such file -- deep/sroted\nDid you mean?  deep/sorted\n", same
+  end
+
+  {
+    "a better name" => ->(test) { test.write("top/deep/srted.rb", "") },
+    "a name that is gone" => ->(test) { FileUtils.rm("#{test.top}/deep/sorted.rb") },
+    "a directory that is gone" => ->(test) { FileUtils.rm_rf("#{test.top}/deep") },
+    "another name in a new directory" => ->(test) { test.write("top/deep/sroted/sroted.rb", "") },
+    "another extension" => ->(test) { FileUtils.mv("#{test.top}/deep/sorted.rb", "#{test.top}/deep/sorted.txt") },
+    "a link" => ->(test) { FileUtils.ln_s("sorted.rb", "#{test.top}/deep/srted.rb") }
+  }.each do |what, change|
+    define_method("test_after_#{what.tr(" ", "_")}_it_is_looked_for_anew") do
+      before = same
+      change.call(self)
+      sleep 0.03
+      after = same
+      refute_equal before, after unless what.start_with?("another name")
+    end
+  end
+
+  def test_several_questions_are_remembered
+    write("main.rb", <<~RUBY)
+      NAMES = ["did_you_mean"]
+      #{EVENTS}
+      %w[deep/sroted deep/er/otehr deep/sroted].each do |feature|
+        require feature
+      rescue LoadError => e
+        puts e.message
+      end
+    RUBY
+    run_ruby(archive: true)
+    assert_includes same, "deep/er/other"
+  end
+
+  def test_no_more_questions_are_remembered_than_a_program_may_have
+    write("main.rb", PROGRAM.sub('"deep/sroted"', '"deep/sroted\#{Process.pid}"'))
+    size = Array.new(24) do
+      run_ruby(archive: true)
+      File.size("#{@directory}/boot.archive")
+    end
+    assert_equal 1, size.last(4).uniq.size, size.inspect
+  end
+
+  def test_a_program_that_changes_how_names_are_compared_is_heard
+    same
+    write("main.rb", <<~RUBY)
+      class DidYouMean::TreeSpellChecker
+        def correct(_) = ["its own"]
+      end
+      #{PROGRAM}
+    RUBY
+    assert_includes same(events: ""), "its own"
+    write("main.rb", <<~RUBY)
+      class DidYouMean::RequirePathChecker
+        def corrections = ["the last word"]
+      end
+      #{PROGRAM}
+    RUBY
+    assert_includes same(events: ""), "the last word"
+  end
+
+  attr_reader :top
+end
+
+# The time zones that TZInfo finds.
+class TimeZonesTest < SearchesTest
+  # As TZInfo 2 has it.
+  TZINFO = <<~RUBY
+    module TZInfo
+      module DataSources
+        class ZoneinfoDataSource
+          attr_reader :timezone_identifiers
+
+          def initialize(directory)
+            @zoneinfo_dir = directory
+            @timezone_identifiers = load_timezone_identifiers.freeze
+          end
+
+          private
+
+          def load_timezone_identifiers
+            index = []
+            enum_timezones([]) { |identifier| index << identifier.join("/").freeze }
+            index.sort!
+          end
+
+          def enum_timezones(directory, &block)
+            Dir.each_child(File.join(@zoneinfo_dir, *directory)) do |entry|
+              path = directory + [entry]
+              full = File.join(@zoneinfo_dir, *path)
+              File.directory?(full) ? enum_timezones(path, &block) : yield(path)
+            end
+          end
+        end
+      end
+    end
+  RUBY
+  PROGRAM = <<~RUBY.freeze
+    NAMES = [ARGV[0]]
+    #{EVENTS}
+    require "./zoneinfo_data_source"
+    names = TZInfo::DataSources::ZoneinfoDataSource.new(ARGV[0]).timezone_identifiers
+    p names, names.map { |name| [name.encoding, name.frozen?] }.uniq, names.frozen?
+  RUBY
+
+  def setup
+    super
+    write("zoneinfo_data_source.rb", TZINFO)
+    sleep 0.03
+  end
+
+  def test_zones_are_remembered_until_a_name_changes
+    assert_includes same, "deep/er/other.rb"
+    write("top/deep/er/Zürich", "")
+    sleep 0.03
+    assert_includes same, "Zürich"
+    FileUtils.ln_s("deep", "#{@top}/link")
+    sleep 0.03
+    assert_includes same, "link/er/Zürich"
+    FileUtils.rm_rf("#{@top}/deep")
+    sleep 0.03
+    refute_includes same, "er"
+  end
+
+  def test_names_that_are_not_frozen_are_not_remembered
+    same
+    write("zoneinfo_data_source.rb", TZINFO.sub("index.sort!", 'index.sort!.unshift("more")'))
+    sleep 0.03
+    assert_includes same(events: :stale), "more"
+  end
+end
