@@ -52,6 +52,26 @@ class HeapTest < Minitest::Test
     assert_operator places("RUBY_GC_HEAP_FREE_SLOTS" => "5000"), :<, FILES * OBJECTS / 2
   end
 
+  def test_a_boot_with_nothing_to_compile_tells_the_next_one_too
+    places("RUBY_GC_HEAP_FREE_SLOTS" => "5000")
+    places
+    assert_operator places, :>, FILES * OBJECTS
+  end
+
+  def test_what_is_known_is_not_written_down_again
+    Array.new(2) { places }
+    size = File.size("#{@directory}/boot.archive")
+    places
+    assert_equal size, File.size("#{@directory}/boot.archive")
+  end
+
+  def test_data_of_the_program_do_not_count
+    write(PROGRAM.sub("$kept = []", "$kept = []; data = Array.new(1_500_000) { Object.new }; 4.times { GC.start }"))
+    places
+    write(PROGRAM)
+    assert_operator places, :<, 500_000
+  end
+
   def test_a_collector_that_is_off_stays_off
     places
     write("GC.disable\n#{PROGRAM}")

@@ -1,8 +1,8 @@
 //! Room for objects before it is needed.
 //!
 //! A heap that grows step by step is collected at each step, and in a boot nearly all that the collector looks at is there to stay:
-//! a sixth of a large boot, in vain. How many objects stay is known from the boot that filled the archive. As soon as
-//! this boot turns out to be such a large one, the heap gets as large as it will have to be, at once.
+//! a sixth of a large boot, in vain. How many objects stay is known from an earlier boot. As soon as this one turns out to be
+//! such a large boot, the heap gets as large as it will have to be, at once.
 //!
 //! Ruby has no call for that, so objects are made that nobody needs, while the collector is off. It takes these away at its next
 //! run, and the room remains. Only in Ruby 3.0 and 3.1 are all places of the heap alike. Who sets how the collector works
@@ -21,16 +21,19 @@ const PART: u64 = 16;
 /// With fewer files there is little to be gained, and nothing is remembered.
 const FEWEST: u64 = 64 * PART;
 
+/// More objects for each file than this are the program's data, of which the next boot need not have as much.
+const MOST: u64 = 256;
+
 /// What is known of the objects of a boot.
 pub struct Heap {
     is_known_ruby: bool,
     scope: usize,
-    /// Files loaded so far.
-    loaded: u64,
     /// As in the archive: files and objects.
-    expected: Option<(u64, u64)>,
-    /// The same of this boot, when a file was last compiled.
-    measured: Option<(u64, u64)>,
+    expected: (u64, u64),
+    /// Files of this boot.
+    loaded: u64,
+    /// Objects that have stayed by the time at which the last of them was loaded, where that is worth to be known.
+    stayed: Option<u64>,
 }
 
 impl Heap {
@@ -44,30 +47,28 @@ impl Heap {
             let [files, objects] = numbers else { return None };
             Some((u64::from_le_bytes(*files), u64::from_le_bytes(*objects)))
         });
-        Heap { is_known_ruby, scope, loaded: 0, expected, measured: None }
+        Heap { is_known_ruby, scope, expected: expected.unwrap_or_default(), loaded: 0, stayed: None }
     }
 
     /// A file is about to be loaded. Answers how large the heap should be now (objects), where that is known.
     pub fn count(&mut self) -> Option<usize> {
+        if !self.is_known_ruby {
+            return None;
+        }
         self.loaded += 1;
-        let (files, objects) = self.expected.filter(|_| self.is_known_ruby)?;
+        let (files, objects) = self.expected;
+        // A few files more than ever before do not make another boot of it.
+        if self.loaded >= FEWEST.max(files + files / 8) {
+            self.stayed = Some((ruby::old_objects() as u64).min(self.loaded * MOST));
+        }
         // An eighth more, for those that do not stay.
         (self.loaded == files / PART).then_some((objects + objects / 8) as usize)
     }
 
-    /// A file has been compiled and loaded.
-    pub fn measure(&mut self) {
-        if self.is_known_ruby {
-            self.measured = Some((self.loaded, ruby::old_objects() as u64));
-        }
-    }
-
     /// Queues what this boot was like, if it was larger than what is known.
     pub fn note(&self, store: &mut Store) {
-        let Some((files, objects)) = self.measured.filter(|_| !store.is_nothing_queued()) else { return };
-        let expected = self.expected.map_or(FEWEST - 1, |(expected, _)| expected);
-        if files > expected {
-            let payload = [files.to_le_bytes(), objects.to_le_bytes()].concat();
+        if let Some(stayed) = self.stayed {
+            let payload = [self.loaded.to_le_bytes(), stayed.to_le_bytes()].concat();
             store.add(self.scope, NAME.to_vec(), Vec::<NewInput>::new(), payload, false);
         }
     }

@@ -228,7 +228,6 @@ fn run(receiver: Value, script: Script, thread: Value) -> Value {
         let name = ruby::text(script.path.to_bytes());
         let ordinary = || ask_ruby(receiver, name);
         let result = if is_free { code::watch(script, ordinary) } else { ordinary() };
-        BOOT.with(|boot| boot.heap.measure());
         events::loaded(awaited);
         return result;
     };

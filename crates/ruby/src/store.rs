@@ -184,11 +184,6 @@ impl Store {
         self.batch.add(NewEntry { kind: *kind, context: context.clone(), name, inputs, payload, compress });
     }
 
-    /// Whether there is nothing to be appended.
-    pub fn is_nothing_queued(&self) -> bool {
-        self.batch.is_empty()
-    }
-
     /// Appends what is queued. Nothing happens in forked children. Answers why nothing could be written, if so.
     pub fn flush(&mut self) -> Result<(), String> {
         let batch = std::mem::take(&mut self.batch);
