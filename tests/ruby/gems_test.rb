@@ -318,7 +318,9 @@ class PlainGemspecTest < Minitest::Test
     "s.name = \"a\"; exit", "s.name = \"a\".then { exit }", "s.name = \"a\" if ENV[\"A\"]", "s.name = [\"a\", exit]",
     "s.files = Dir[\"*\"]", "s.metadata = { \"a\" => exit }", "s.metadata = { exit => \"a\" }", "s.unknown = \"a\"", "exit",
     "s.add_dependency(exit, [\"1\"])", "s.add_dependency(%q<a>, [exit])", "s.add_dependency(%q<\\>>, [\"1\"])",
-    "if exit then", "s.version = Gem::Version.new(exit)", "s.name = \"a\"\n\"b\"", "s.name = \"\\", "end\nexit\nif s"
+    "if exit then", "s.name = \"\\C-\"; exit #\"", "s.name = \"\\c\"; exit #\"", "s.name = \"\\M-\"; exit #\"",
+    "s.name = \"a\"\n  # -*- coding: sjis -*-",
+    "s.version = Gem::Version.new(exit)", "s.name = \"a\"\n\"b\"", "s.name = \"\\", "end\nexit\nif s"
   ].each do |statement|
     define_method("test_#{statement.inspect}_is_not_plain") do
       source = "# -*- encoding: utf-8 -*-\n\nGem::Specification.new do |s|\n  s.version = \"1\"\n  #{statement}\nend\n"

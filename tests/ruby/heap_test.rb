@@ -5,6 +5,7 @@ require "fileutils"
 require "open3"
 require "tmpdir"
 require "rbconfig"
+require "shellwords"
 
 # The heap of a large boot: as large as it will have to be, early, and else as Ruby has it. Every start is a process of its
 # own.
@@ -52,6 +53,11 @@ class HeapTest < Minitest::Test
     assert_operator places("RUBY_GC_HEAP_FREE_SLOTS" => "5000"), :<, FILES * OBJECTS / 2
   end
 
+  def test_where_memory_is_limited_the_heap_is_left_alone
+    places
+    assert_operator places({}, limit: "ulimit -v 4000000; "), :<, FILES * OBJECTS / 2
+  end
+
   def test_a_boot_with_nothing_to_compile_tells_the_next_one_too
     places("RUBY_GC_HEAP_FREE_SLOTS" => "5000")
     places
@@ -88,15 +94,16 @@ class HeapTest < Minitest::Test
   private
 
   # Places in the heap at a tenth of the boot.
-  def places(environment = {})
-    *places, is_right, was_off = run_ruby(environment)
+  def places(environment = {}, limit: "")
+    *places, is_right, was_off = run_ruby(environment, limit)
     assert_equal %w[true false], [is_right, was_off]
     places.first.to_i
   end
 
-  def run_ruby(environment = {})
+  def run_ruby(environment = {}, limit = "")
     archive = { "SNAPBOOT_ARCHIVE" => "#{@directory}/boot.archive", "SNAPBOOT_LOG" => "1", "RUBYOPT" => nil }
-    output, status = Open3.capture2e(archive.merge(environment), RbConfig.ruby, "-r#{SETUP}", "#{@directory}/main.rb")
+    command = "#{limit}exec #{[RbConfig.ruby, "-r#{SETUP}", "#{@directory}/main.rb"].shelljoin}"
+    output, status = Open3.capture2e(archive.merge(environment), "sh", "-c", command)
     assert_predicate status, :success?, output
     output.lines(chomp: true)
   end

@@ -27,7 +27,10 @@ class SearchesTest < Minitest::Test
   # The same with and without the archive, three times; answered from it from the second start on.
   def same(events: :hit)
     plain = run_ruby
-    3.times { |start| assert_equal plain, run_ruby(archive: true).sub(/^events:.*\n/, ""), "start #{start}" }
+    3.times do |start|
+      archived = run_ruby(archive: true).gsub(/^(events:|snapboot:.*can't dump).*\n/, "")
+      assert_equal plain, archived, "start #{start}"
+    end
     assert_match(/^events: #{events}$/, run_ruby(archive: true))
     plain
   end
@@ -138,6 +141,42 @@ class SuggestionsTest < SearchesTest
     assert_includes same(events: ""), "the last word"
   end
 
+  # What a program does that is no ordinary search, between the first lines and the question.
+  RENAME = 'File.rename(ARGV[0] + "/deep/sorted.rb", ARGV[0] + "/deep/serted.rb"); '
+  SLEEP = "sleep 0.05; "
+  ASK = 'begin; require "deep/srted"; rescue LoadError => e; e.message; end; '
+  private_constant :RENAME, :SLEEP, :ASK
+
+  {
+    "has searched before a change" => "DidYouMean::RequirePathChecker.requireables; #{RENAME}#{SLEEP}",
+    "has asked before a change" => "#{ASK}#{RENAME}#{SLEEP}",
+    "has searched right after a change" => "#{RENAME}#{ASK}#{RENAME.sub("sorted", "other")}#{SLEEP}",
+    "has a list of its own" => "def (DidYouMean::RequirePathChecker).requireables = %w[deep/sroted_]",
+    "asks a checker of its own" => <<~RUBY,
+      checker = Class.new(DidYouMean::RequirePathChecker) { def self.requireables = %w[deep/sroted_] }
+      DidYouMean.respond_to?(:correct_error) ? DidYouMean.correct_error(LoadError, checker) : exit
+    RUBY
+    "changes how leaves are found" => "class DidYouMean::TreeSpellChecker; def find_leaves(*) = %w[its own]; end"
+  }.each do |what, change|
+    define_method("test_a_program_that_#{what.tr(" ", "_")}_leaves_others_alone") do
+      FileUtils.touch("#{@top}/deep/other.rb")
+      write("main.rb", PROGRAM.sub("begin", "#{change}\nbegin"))
+      run_ruby(archive: true)
+      write("main.rb", PROGRAM)
+      sleep 0.03
+      same
+    end
+  end
+
+  def test_nothing_is_remembered_of_relative_directories
+    write("elsewhere/top/deep/srted.rb", "")
+    @top = "top"
+    write("main.rb", PROGRAM.sub("begin", "Dir.chdir('elsewhere')\nbegin"))
+    same(events: "")
+    write("main.rb", PROGRAM)
+    same(events: "")
+  end
+
   attr_reader :top
 end
 
@@ -199,6 +238,26 @@ class TimeZonesTest < SearchesTest
     FileUtils.rm_rf("#{@top}/deep")
     sleep 0.03
     refute_includes same, "er"
+  end
+
+  def test_a_class_derived_from_it_looks_for_itself
+    derived = PROGRAM.sub("names =", <<~RUBY.strip)
+      class Derived < TZInfo::DataSources::ZoneinfoDataSource
+        private def enum_timezones(*) = yield(["its", "own"])
+      end
+      names =
+    RUBY
+    write("main.rb", derived.sub("ZoneinfoDataSource.new", "ZoneinfoDataSource.itself; names = Derived.new"))
+    assert_includes same(events: ""), "its/own"
+    write("main.rb", PROGRAM)
+    refute_includes same, "its/own"
+  end
+
+  def test_an_answer_that_cannot_be_kept_is_given
+    unkept = "index.sort! && Class.new(Array) { def freeze = self }.new([])"
+    write("zoneinfo_data_source.rb", TZINFO.sub("index.sort!", unkept))
+    sleep 0.03
+    same(events: :miss)
   end
 
   def test_names_that_are_not_frozen_are_not_remembered

@@ -50,15 +50,13 @@ impl Identity {
         Self::from_stat(&rustix::fs::fstat(file)?)
     }
 
-    pub(crate) fn from_stat(stat: &Stat) -> io::Result<Self> {
+    fn from_stat(stat: &Stat) -> io::Result<Self> {
         let is_directory = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => false,
             FileType::Directory => true,
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
-        let nanoseconds = |seconds: i64, rest: u64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest as i64);
-        let mtime = nanoseconds(stat.st_mtime, stat.st_mtime_nsec);
-        let ctime = nanoseconds(stat.st_ctime, stat.st_ctime_nsec);
+        let (mtime, ctime) = times(stat);
         // Every change sets ctime, which nobody can set otherwise; mtime may be anything.
         let is_settled = ctime < now().wrapping_sub(SETTLING);
         let size = if is_directory { 0 } else { stat.st_size as u64 };
@@ -132,8 +130,14 @@ fn digest(file: &File, size: u64) -> io::Result<[u8; 32]> {
     Ok(digest.finalize().into())
 }
 
+/// Times of the last change of the content, and of that or the inode: nanoseconds since 1970.
+pub(crate) fn times(stat: &Stat) -> (i64, i64) {
+    let nanoseconds = |seconds: i64, rest: u64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest as i64);
+    (nanoseconds(stat.st_mtime, stat.st_mtime_nsec), nanoseconds(stat.st_ctime, stat.st_ctime_nsec))
+}
+
 /// Nanoseconds since 1970.
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

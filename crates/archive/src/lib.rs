@@ -48,7 +48,7 @@ pub use records::{
     encoding, input_kind, name_kind, BlockHead, DirectoryHead, EntryHead, Header, Input, Packed, Run, SegmentHead, Slot,
 };
 pub use rewrite::{prune, Pruned};
-pub use tree::{list_tree, tree_state};
+pub use tree::{tree_state, Tree};
 pub use write::{append, Appended};
 
 /// The version of this format. An archive of another version is not used, and replaced when something is stored.

@@ -13,20 +13,62 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::Identity;
+use crate::identity;
+use crate::SETTLING;
 
-/// What the names below some directories depend on: the paths of these, of all directories below them, and of all links in them,
-/// each with a NUL behind it. Links are followed. An error where a directory cannot be read.
-pub fn list_tree<'a>(roots: impl IntoIterator<Item = &'a Path>) -> io::Result<Vec<u8>> {
-    let mut paths = Vec::new();
+/// The paths of a larger tree are not worth to be kept.
+const MOST_PATHS: usize = 10_000;
+
+/// What the names below some directories depend on, and the state of that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// The paths of these directories, of all directories below them, and of the links in them if these are followed, each with
+    /// a NUL behind it.
+    pub paths: Vec<u8>,
+    /// What [`tree_state`] says of them.
+    pub state: [u8; 32],
+}
+
+impl Tree {
+    /// Lists the directories below `roots`; with `links`, also those that links lead to. `None` where something has
+    /// changed so recently, or changes meanwhile, that a later change might not show. An error where a directory cannot be read, or
+    /// there are too many.
+    pub fn list<'a>(roots: impl IntoIterator<Item = &'a Path>, links: bool) -> io::Result<Option<Self>> {
+        let began = identity::now();
+        let paths = list(roots, links)?;
+        Ok(state_before(&paths, began).map(|state| Tree { paths, state }))
+    }
+}
+
+/// The state that the paths of a [`Tree`] are in: another one as soon as a name is added or removed, or another thing is at one of the
+/// paths. `None` where that has just happened, or these are no paths.
+pub fn tree_state(paths: &[u8]) -> Option<[u8; 32]> {
+    state_before(paths, identity::now())
+}
+
+fn list<'a>(roots: impl IntoIterator<Item = &'a Path>, links: bool) -> io::Result<Vec<u8>> {
+    let (mut paths, mut count) = (Vec::new(), 0);
+    let mut add = |path: &Path| {
+        paths.extend_from_slice(path.as_os_str().as_bytes());
+        paths.push(0);
+        count += 1;
+        if count > MOST_PATHS {
+            return Err(io::Error::other("too many directories"));
+        }
+        Ok(())
+    };
     let mut seen = HashSet::new();
     let mut waiting: Vec<PathBuf> = roots.into_iter().map(Path::to_path_buf).collect();
     while let Some(path) = waiting.pop() {
-        paths.extend_from_slice(path.as_os_str().as_bytes());
-        paths.push(0);
+        add(&path)?;
         let status = match fs::metadata(&path) {
             Ok(status) => status,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // It may come and go: the directory that it would be in tells.
+                let there = path.ancestors().skip(1).find(|above| above.exists());
+                there.map_or(Ok(()), &mut add)?;
+                continue;
+            }
             Err(error) => return Err(error),
         };
         if !status.is_dir() || !seen.insert((status.dev(), status.ino())) {
@@ -35,7 +77,7 @@ pub fn list_tree<'a>(roots: impl IntoIterator<Item = &'a Path>) -> io::Result<Ve
         for entry in fs::read_dir(&path)? {
             let entry = entry?;
             let kind = entry.file_type()?;
-            if kind.is_dir() || kind.is_symlink() {
+            if kind.is_dir() || (links && kind.is_symlink()) {
                 waiting.push(entry.path());
             }
         }
@@ -43,11 +85,9 @@ pub fn list_tree<'a>(roots: impl IntoIterator<Item = &'a Path>) -> io::Result<Ve
     Ok(paths)
 }
 
-/// The state that all the paths of a [`list_tree`] are in, and whether it has settled ([`Identity::is_settled`]): another one as soon
-/// as a name is added, removed, or stands for something else. `None`: these are no paths.
-pub fn tree_state(paths: &[u8]) -> Option<([u8; 32], bool)> {
+/// The state, if all of it is older than that moment by what a change takes to show (nanoseconds since 1970).
+fn state_before(paths: &[u8], moment: i64) -> Option<[u8; 32]> {
     let mut digest = Sha256::new();
-    let mut is_settled = true;
     let mut rest = paths;
     while !rest.is_empty() {
         let path = CStr::from_bytes_until_nul(rest).ok()?;
@@ -59,17 +99,14 @@ pub fn tree_state(paths: &[u8]) -> Option<([u8; 32], bool)> {
                 continue;
             }
         };
-        // What is in a file makes no difference, only that it is none of the directories.
-        match Identity::from_stat(&stat) {
-            Ok(identity) if identity.is_directory => {
-                is_settled &= identity.is_settled;
-                // A path through a link may lead to another directory of the same age.
-                digest.update(stat.st_ino.to_le_bytes());
-                digest.update(identity.mtime.to_le_bytes());
-                digest.update(identity.ctime.to_le_bytes());
-            }
-            _ => digest.update(stat.st_mode.to_le_bytes()),
+        let (mtime, ctime) = identity::times(&stat);
+        if ctime >= moment.wrapping_sub(SETTLING) {
+            return None;
         }
+        digest.update(stat.st_mode.to_le_bytes());
+        digest.update(stat.st_ino.to_le_bytes());
+        digest.update(mtime.to_le_bytes());
+        digest.update(ctime.to_le_bytes());
     }
-    Some((digest.finalize().into(), is_settled))
+    Some(digest.finalize().into())
 }

@@ -9,6 +9,7 @@
 //! (RUBY_GC_*) knows better.
 
 use archive::{Kind, NewInput};
+use rustix::process::{getrlimit, Resource};
 
 use crate::ruby;
 use crate::store::Store;
@@ -22,7 +23,7 @@ const PART: u64 = 16;
 const FEWEST: u64 = 64 * PART;
 
 /// More objects for each file than this are the program's data, of which the next boot need not have as much.
-const MOST: u64 = 256;
+const MOST_FOR_A_FILE: u64 = 256;
 
 /// What is known of the objects of a boot.
 pub struct Heap {
@@ -40,7 +41,9 @@ impl Heap {
     /// `description`: of the Ruby that runs. `version`: its number.
     pub fn new(store: &mut Store, description: &str, version: &[u8]) -> Self {
         let is_set = std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"RUBY_GC_"));
-        let is_known_ruby = (version.starts_with(b"3.0.") || version.starts_with(b"3.1.")) && !is_set;
+        // Where memory is limited, room that is not needed after all could be what is missing later.
+        let is_limited = [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some());
+        let is_known_ruby = (version.starts_with(b"3.0.") || version.starts_with(b"3.1.")) && !is_set && !is_limited;
         let scope = store.scope(Kind::Memo, description);
         let expected = store.recall(scope, NAME).and_then(|payload| {
             let (numbers, []) = payload.as_chunks::<8>() else { return None };
@@ -59,7 +62,7 @@ impl Heap {
         let (files, objects) = self.expected;
         // A few files more than ever before do not make another boot of it.
         if self.loaded >= FEWEST.max(files + files / 8) {
-            self.stayed = Some((ruby::old_objects() as u64).min(self.loaded * MOST));
+            self.stayed = Some((ruby::old_objects() as u64).min(self.loaded * MOST_FOR_A_FILE));
         }
         // An eighth more, for those that do not stay.
         (self.loaded == files / PART).then_some((objects + objects / 8) as usize)

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use archive::{Identity, Kind, NewInput, Policy};
+use archive::{Identity, Kind, NewInput, Policy, Tree};
 
 use crate::ruby::{self, method::Function, Value};
 use crate::store::{self, Event, Store};
@@ -20,7 +20,7 @@ pub fn define() {
     let native = ruby::keep(ruby::module_under(archive, c"Native"));
     Function::One(open).define_singleton(native, c"open");
     Function::One(identity).define_singleton(native, c"identity");
-    Function::One(list_tree).define_singleton(native, c"list_tree");
+    Function::Two(list_tree).define_singleton(native, c"list_tree");
     Function::One(tree_state).define_singleton(native, c"tree_state");
     Function::Any(fetch).define_singleton(native, c"fetch");
     Function::Any(store).define_singleton(native, c"store");
@@ -51,25 +51,29 @@ extern "C-unwind" fn identity(_: Value, path: Value) -> Value {
     }
 }
 
-/// list_tree([path, ...]) -> frozen String of paths, or nil where one of them cannot be read.
-extern "C-unwind" fn list_tree(_: Value, roots: Value) -> Value {
-    let roots: Vec<PathBuf> =
-        (0..ruby::length(roots)).map(|at| store::path_of(ruby::bytes(ruby::entry(roots, at)))).collect();
-    let tree = archive::list_tree(roots.iter().map(PathBuf::as_path)).ok();
-    drop(roots);
-    tree.map_or_else(ruby::nil, |tree| ruby::freeze(ruby::binary(&tree)))
-}
-
-/// tree_state(paths) -> frozen String, or nil where it has not settled, or never counts.
-extern "C-unwind" fn tree_state(_: Value, tree: Value) -> Value {
-    let policy = STORE.with(|store| store.policy());
-    if policy == Some(Policy::Content) {
+/// list_tree([path, ...], with links) -> [paths, state], frozen Strings, or nil where nothing can be remembered of it.
+extern "C-unwind" fn list_tree(_: Value, roots: Value, links: Value) -> Value {
+    let is_written = STORE.with(|store| store.is_written() && store.policy() != Policy::Content);
+    if is_written != Some(true) {
         return ruby::nil();
     }
-    match archive::tree_state(ruby::bytes_in_place(tree)) {
-        Some((state, true)) => ruby::freeze(ruby::binary(&state)),
-        _ => ruby::nil(),
+    let roots: Vec<PathBuf> =
+        (0..ruby::length(roots)).map(|at| store::path_of(ruby::bytes(ruby::entry(roots, at)))).collect();
+    let tree = Tree::list(roots.iter().map(PathBuf::as_path), links.is_truthy()).ok().flatten();
+    drop(roots);
+    let Some(Tree { paths, state }) = tree else { return ruby::nil() };
+    let pair = [&paths[..], &state].map(|bytes| ruby::freeze(ruby::binary(bytes)));
+    drop(paths);
+    ruby::array_of(&pair)
+}
+
+/// tree_state(paths) -> frozen String, or nil where it has not settled, or times never count.
+extern "C-unwind" fn tree_state(_: Value, paths: Value) -> Value {
+    if STORE.with(|store| store.policy()) == Some(Policy::Content) {
+        return ruby::nil();
     }
+    let state = archive::tree_state(ruby::bytes_in_place(paths));
+    state.map_or_else(ruby::nil, |state| ruby::freeze(ruby::binary(&state)))
 }
 
 /// fetch(kind number, name, context description) -> [event, payload]; the payload is a frozen String or nil.

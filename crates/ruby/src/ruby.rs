@@ -532,14 +532,23 @@ pub fn old_objects() -> usize {
 pub fn make_room(objects: usize) {
     let available = symbol("heap_available_slots");
     let is_off = rb_gc_disable().is_truthy();
-    while !is_off && rb_gc_stat(available) < objects {
-        // A number beyond what fits into a Value: an object, and the cheapest to make and to take away.
-        for _ in 0..1000 {
-            rb_float_new(f64::MAX);
-        }
+    if is_off {
+        return;
     }
-    if !is_off {
-        rb_gc_enable();
+    let saved = rb_errinfo();
+    let result = protect(|| {
+        while rb_gc_stat(available) < objects {
+            // A number beyond what fits into a Value: an object, and the cheapest to make and to take away.
+            for _ in 0..1000 {
+                rb_float_new(f64::MAX);
+            }
+        }
+        nil()
+    });
+    rb_gc_enable();
+    // There is no more memory: whoever needs it will hear of that.
+    if result.is_err() {
+        rb_set_errinfo(saved);
     }
 }
 

@@ -96,16 +96,17 @@ module Snapboot
         @back.respond_to?(:list_tree)
       end
 
-      # The paths (absolute; an Array) of some directories, of all directories below them and of all links in them, in one
-      # String for tree_state. nil where one of them cannot be read.
-      def list_tree(paths)
-        @back.list_tree(paths)
+      # Two frozen Strings for what the names below some directories depend on: the paths of these (absolute; an Array is
+      # given) and of all directories below them, with `links` also of those that links lead to; and the state that they are
+      # in. nil where nothing of it can be remembered: it has just changed, cannot be read, or the archive is not written.
+      def list_tree(paths, links)
+        @back.list_tree(paths, links)
       end
 
-      # The state that the paths in a String of list_tree are in, as a frozen String: another one as soon as a name is added,
-      # removed or stands for something else. nil where that has just happened.
-      def tree_state(tree)
-        @back.tree_state(tree)
+      # The state that the paths in the first String of list_tree are in, as a frozen String: another one as soon as a name
+      # is added or removed, or another thing is at one of the paths. nil where that has just happened.
+      def tree_state(paths)
+        @back.tree_state(paths)
       end
 
       # Calls the block at every look-up, with :hit, :miss, :stale or :revalidated, the kind and the name. Returns nil.

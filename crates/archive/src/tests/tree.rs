@@ -9,18 +9,22 @@ use std::time::Duration;
 use super::support::*;
 use crate::*;
 
-/// The state of a tree, once that has settled.
-fn settled_state(tree: &[u8]) -> [u8; 32] {
+/// Asks until there is an answer: everything has settled.
+fn settled<T>(ask: impl Fn() -> Option<T>) -> T {
     loop {
-        match tree_state(tree).unwrap() {
-            (state, true) => return state,
-            _ => sleep(Duration::from_millis(5)),
+        match ask() {
+            Some(answer) => return answer,
+            None => sleep(Duration::from_millis(5)),
         }
     }
 }
 
-fn listed(root: &Path) -> Vec<u8> {
-    list_tree([root]).unwrap()
+fn listed(root: &Path) -> Tree {
+    settled(|| Tree::list([root], true).unwrap())
+}
+
+fn state_of(tree: &Tree) -> [u8; 32] {
+    settled(|| tree_state(&tree.paths))
 }
 
 #[test]
@@ -44,10 +48,9 @@ fn a_tree_is_in_another_state_after_every_change_of_a_name() {
     ];
     for (what, change) in changes {
         let tree = listed(&root);
-        let before = settled_state(&tree);
-        assert_eq!(settled_state(&tree), before, "{what}: before it");
+        assert_eq!(state_of(&tree), tree.state, "{what}: before it");
         change();
-        assert_ne!(settled_state(&tree), before, "{what}");
+        assert_ne!(state_of(&tree), tree.state, "{what}");
     }
 }
 
@@ -56,19 +59,19 @@ fn a_tree_does_not_depend_on_what_is_in_its_files() {
     let program = Program::new();
     let file = program.write("app/tree/a.rb", "a");
     let tree = listed(&program.root().join("app/tree"));
-    let before = settled_state(&tree);
-    sleep(Duration::from_millis(25));
     fs::write(file, "another").unwrap();
-    assert_eq!(settled_state(&tree), before);
+    assert_eq!(state_of(&tree), tree.state);
 }
 
 #[test]
-fn a_tree_that_has_just_changed_has_not_settled() {
+fn a_tree_that_has_just_changed_has_no_state() {
     let program = Program::new();
     program.write("app/tree/a.rb", "a");
-    let tree = listed(&program.root().join("app/tree"));
-    fs::write(program.root().join("app/tree/b.rb"), "").unwrap();
-    assert!(!tree_state(&tree).unwrap().1);
+    let root = program.root().join("app/tree");
+    let tree = listed(&root);
+    fs::write(root.join("b.rb"), "").unwrap();
+    assert_eq!(tree_state(&tree.paths), None);
+    assert_eq!(Tree::list([&*root], true).unwrap(), None);
 }
 
 #[test]
@@ -77,10 +80,14 @@ fn a_tree_may_be_missing_or_lead_to_itself() {
     program.write("app/tree/a.rb", "a");
     let root = program.root().join("app/tree");
     symlink(&root, root.join("again")).unwrap();
-    assert_eq!(listed(&root).iter().filter(|byte| **byte == 0).count(), 2);
-    let missing = listed(&program.root().join("missing"));
-    let before = settled_state(&missing);
-    fs::create_dir(program.root().join("missing")).unwrap();
-    assert_ne!(settled_state(&missing), before);
+    assert_eq!(listed(&root).paths.iter().filter(|byte| **byte == 0).count(), 2);
+    let without = settled(|| Tree::list([&*root], false).unwrap());
+    assert_eq!(without.paths, [root.as_os_str().as_encoded_bytes(), b"\0"].concat());
+    let missing = program.root().join("app/mis/sing");
+    let tree = listed(&missing);
+    fs::create_dir_all(&missing).unwrap();
+    assert_ne!(state_of(&tree), tree.state, "it is there");
+    fs::remove_dir_all(missing.parent().unwrap()).unwrap();
+    assert_ne!(state_of(&tree), tree.state, "it was there");
     assert!(tree_state(b"no end").is_none());
 }

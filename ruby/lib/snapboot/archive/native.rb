@@ -9,9 +9,8 @@ module Snapboot
     # - identity(path), fetch(kind number, name, context) -> [number of the event, payload or nil],
     #   store(kind number, name, inputs, payload, context), flush -> nil or why nothing was written, counters -> four
     #   numbers.
-    # - list_tree(array of paths): the paths of these directories, of all below them and of all links in them, in one
-    #   String; nil where one cannot be read. tree_state(that String): the state that all these are in; nil where that
-    #   changed just now, or where no time counts (SNAPBOOT_ARCHIVE_POLICY=content).
+    # - list_tree(array of paths, with links) and tree_state(paths), for Snapboot::Archive's methods of these names. Where no
+    #   time counts (SNAPBOOT_ARCHIVE_POLICY=content) both are nil.
     # - document(payload of Data::Notation, frozen) -> an Array of the object, or nil if it is none.
     # - switch_on: has require, require_relative, load and autoload served by the archive. Returns nil, or what is not.
     # - compile(path or feature with extension): keeps the code of a script without running it, for build.rb.

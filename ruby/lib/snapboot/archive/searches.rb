@@ -7,7 +7,6 @@ module Snapboot
     module Searches
       autoload :Suggestions, "#{__dir__}/searches/suggestions"
       autoload :TimeZones, "#{__dir__}/searches/time_zones"
-      autoload :Trees, "#{__dir__}/searches/trees"
 
       # Takes nothing, returns nil. Nothing happens where the back end does not know trees.
       def self.install

@@ -6,8 +6,8 @@ module Snapboot
       # Gemspecs as RubyGems writes them down when a gem is installed: assignments of literals, line by line. One match
       # tells them, where KnownSource would have to go through a syntax tree.
       module PlainGemspec
-        # Neither interpolated nor continued: in double quotes, or %q<...>.
-        TEXT = /"(?:[^"\\#]|\\.|\#(?![{$@]))*+"|%q<[^<>\\]*+>/m
+        # In double quotes, with the escapes that String#dump writes, or %q<...>. Nothing is interpolated.
+        TEXT = /"(?:[^"\\#]|\\(?:["\\#nrtabefv]|u\h{4}|u\{\h+\}|x\h\h)|\#(?![{$@]))*+"|%q<[^<>\\]*+>/
         ATOM = /(?:(?:#{TEXT})(?:\.freeze)?|-?\d+(?:\.\d+)?|true|false|nil|:\w+)/
         LIST = /#{ATOM}(?:, #{ATOM})*+/
         HASH = /\{ (?:#{TEXT}(?:\.freeze)? => #{ATOM}(?:, | (?=\})))*+\}/
@@ -17,7 +17,8 @@ module Snapboot
         STATEMENT = /s\.(?:#{NAMES})\ =\ (?:#{VALUE})(?:\ if\ #{ASKED})?|
                      s\.add_(?:runtime_|development_)?dependency\(#{TEXT}(?:\.freeze)?,\ \[#{LIST}\]\)|
                      if\ #{ASKED}\ then|else|end/x
-        WHOLE = /\A(?:#.*\n)*+\n*+Gem::Specification\.new do \|s\|\n(?: +(?>#{STATEMENT})\n|\n)*+end\n*\z/
+        HEAD = /\A(?:# -\*- encoding: utf-8 -\*-\n)?(?:# stub: .*\n)*+\n*+/
+        WHOLE = /#{HEAD}Gem::Specification\.new do \|s\|\n(?: +(?>#{STATEMENT})\n|\n)*+end\n*\z/
 
         # Whether the source (a String) is such a gemspec.
         def self.match?(source)

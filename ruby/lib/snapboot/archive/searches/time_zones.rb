@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "trees"
 require_relative "../data/originals"
 
 module Snapboot
@@ -13,33 +14,44 @@ module Snapboot
         class << self
           # Takes and returns nothing. Raises where TZInfo is not as known.
           def install
-            type = ::TZInfo::DataSources::ZoneinfoDataSource
-            method = type.instance_method(:load_timezone_identifiers)
-            raise ArgumentError, "another TZInfo" unless method.arity.zero?
+            @type = ::TZInfo::DataSources::ZoneinfoDataSource
+            search = @type.instance_method(:load_timezone_identifiers)
+            return unless search.arity.zero?
 
-            @source = method.source_location.first
-            @originals = Data::Originals.new(METHODS, @source)
-            hook(type)
+            file, = search.source_location
+            @sources = Trees.sources([file])
+            @originals = Data::Originals.new(METHODS, file)
+            hook
           end
 
-          # The names of all zones below a directory (an absolute path), as the block finds them.
-          def answer(directory)
-            return yield unless Archive.enabled? && @originals.intact?
+          # The names of all zones below a directory (an absolute path) for a data source, as the block finds them.
+          def answer(source, directory)
+            return yield unless known?(source, directory)
 
             found = nil
-            trees = Trees.new(directory, [directory], "time zones 1", [@source])
+            trees = Trees.new(directory, [directory], links: true, context: context, sources: @sources)
             names = trees.answer(directory, exact: ->(all) { all.all?(&:frozen?) }) { found = yield }
             found || names.each(&:freeze)
           end
 
           private
 
-          def hook(type)
-            type.class_eval do
+          def known?(source, directory)
+            Archive.enabled? && source.instance_of?(@type) && directory.instance_of?(String) && directory.start_with?("/") &&
+              @originals.intact?
+          end
+
+          def context
+            excluded = @type.const_get(:EXCLUDED_FILENAMES).inspect if @type.const_defined?(:EXCLUDED_FILENAMES)
+            "time zones 1 #{excluded}"
+          end
+
+          def hook
+            @type.class_eval do
               alias_method :load_timezone_identifiers_by_search, :load_timezone_identifiers
               alias_method :load_timezone_identifiers, :load_timezone_identifiers # no warning that it is defined again
               def load_timezone_identifiers
-                TimeZones.answer(@zoneinfo_dir) { load_timezone_identifiers_by_search }
+                TimeZones.answer(self, @zoneinfo_dir) { load_timezone_identifiers_by_search }
               end
               private :load_timezone_identifiers, :load_timezone_identifiers_by_search
             end

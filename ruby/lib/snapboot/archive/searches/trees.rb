@@ -5,55 +5,74 @@ module Snapboot
     module Searches
       # Answers to questions about the names in some directories and all that is below them: one entry of the archive. It
       # is an Array of the paths that the answers depend on, the state that these were in, and the answers by question.
+      # Nothing that goes wrong here reaches the program.
       class Trees
         # More questions than this are not remembered, lest a program that asks for another name in every start has
         # something to write in every start.
         MOST_ANSWERS = 16
 
-        # name: of the entry. roots: absolute paths of the directories. context: what else an answer depends on (a
-        # String). sources: paths of the files whose code finds the answers.
-        def initialize(name, roots, context, sources)
+        # Sources of code, as they are now, for `new`: an Array of inputs.
+        def self.sources(paths)
+          paths.map { |path| [:file, path, Archive.identity(path)] }
+        end
+
+        # name: of the entry. roots: absolute paths of the directories. links: whether a search follows links below them.
+        # context: what else an answer depends on (a String). sources: the files whose code finds the answers.
+        def initialize(name, roots, links:, context:, sources:)
           @name = name
           @roots = roots
-          @context = [context, RUBY_DESCRIPTION, *Encoding.default_external, *Encoding.default_internal, *roots].join("\n")
+          @links = links
+          # What may be read is a matter of who reads.
+          reader = [Process.euid, Process.egid, *Process.groups.sort].join(" ")
+          encodings = [Encoding.default_external, Encoding.default_internal, Encoding.find("filesystem")].join(" ")
+          @context = [context, RUBY_DESCRIPTION, encodings, reader, *roots].join("\n")
           @sources = sources
         end
 
         # The answer to a question (a String): a new copy of the one that is remembered, or what the block gives. That is
-        # remembered if `exact` is true of it: whether a copy by Marshal is exactly the same, or will be made so.
+        # remembered if Marshal.load gives its equal, which the caller vouches for with `exact`, called with the answer.
         def answer(question, exact: ->(_) { true })
-          tree, state, answers = recall
-          return answers[question] if answers&.key?(question)
+          known = attempt { recall }
+          return known.fetch(question) if known&.key?(question)
 
-          before = look(tree, state) || look(Archive.list_tree(@roots))
-          inputs = @sources.map { |source| [:file, source, Archive.identity(source)] }
+          before = attempt { look_first }
           result = yield
-          remember(*before, { **answers.to_h, question => result }, inputs) if before && exact.call(result)
+          attempt { remember(known.to_h, question, result) if before && exact.call(result) && same? }
           result
         end
 
         private
 
-        # nil where nothing is remembered, or it does not hold any more.
+        # The answers that are remembered and hold.
         def recall
           @payload ||= Archive.fetch(:memo, @name, context: @context) or return
-          known = Marshal.load(@payload) # rubocop:disable Security/MarshalLoad
-          known if look(*known.first(2))
-        rescue StandardError
+          paths, state, answers = Marshal.load(@payload) # rubocop:disable Security/MarshalLoad
+          answers if Archive.tree_state(paths) == state
+        end
+
+        # What a library keeps in this process it found at its first search, so that every later answer belongs to the state
+        # that the tree was in then.
+        def look_first
+          @tree ||= Archive.list_tree(@roots, @links)
+          same?
+        end
+
+        def same?
+          @tree && Archive.tree_state(@tree[0]) == @tree[1]
+        end
+
+        def remember(answers, question, result)
+          return if answers.size >= MOST_ANSWERS
+
+          @payload = Marshal.dump([*@tree, { **answers, question => result }])
+          Archive.store(:memo, @name, @sources, @payload, context: @context)
+        end
+
+        def attempt
+          yield
+        rescue StandardError, SystemStackError => e
+          Archive.log("#{@name}: not from the archive: #{e.message} (#{e.class})")
           nil
-        end
-
-        # A list of paths and the state that they are in, unless that is another than the one expected.
-        def look(tree, expected = nil)
-          state = tree && Archive.tree_state(tree) or return
-          [tree, state] if [nil, state].include?(expected)
-        end
-
-        def remember(tree, state, answers, inputs)
-          return if answers.size > MOST_ANSWERS
-
-          @payload = Marshal.dump([tree, state, answers])
-          Archive.store(:memo, @name, inputs, @payload, context: @context)
         end
       end
     end
