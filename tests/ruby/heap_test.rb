@@ -55,7 +55,7 @@ class HeapTest < Minitest::Test
 
   def test_where_memory_is_limited_the_heap_is_left_alone
     places
-    assert_operator places({}, limit: "ulimit -v 4000000; "), :<, FILES * OBJECTS / 2
+    assert_operator places({}, "ulimit -v 4000000; "), :<, FILES * OBJECTS / 2
   end
 
   def test_a_boot_with_nothing_to_compile_tells_the_next_one_too
@@ -94,7 +94,7 @@ class HeapTest < Minitest::Test
   private
 
   # Places in the heap at a tenth of the boot.
-  def places(environment = {}, limit: "")
+  def places(environment = {}, limit = "")
     *places, is_right, was_off = run_ruby(environment, limit)
     assert_equal %w[true false], [is_right, was_off]
     places.first.to_i
