@@ -14,7 +14,7 @@ use crate::records::{encoding, BlockHead, Run};
 use crate::{MOST_BLOCK, MOST_PAYLOAD};
 
 /// A block is closed when it has this many bytes before compression: enough to be small, and little to decode for one payload.
-const FULL: usize = 240 << 10;
+const FULL: usize = 400 << 10;
 
 /// What is put into getting blocks small. Beyond this level a first boot takes longer for little.
 const LEVEL: i32 = 3;

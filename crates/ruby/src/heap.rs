@@ -64,8 +64,8 @@ impl Heap {
         if self.loaded >= FEWEST.max(files + files / 8) {
             self.stayed = Some((ruby::old_objects() as u64).min(self.loaded * MOST_FOR_A_FILE));
         }
-        // An eighth more, for those that do not stay.
-        (self.loaded == files / PART).then_some((objects + objects / 8) as usize)
+        // A quarter more, for those that do not stay.
+        (self.loaded == files / PART).then_some((objects + objects / 4) as usize)
     }
 
     /// Queues what this boot was like, if it was larger than what is known.
