@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "options"
-require_relative "originals"
+require_relative "../originals"
 
 module Snapboot
   module Archive
@@ -29,17 +29,6 @@ module Snapboot
         private_constant :FILE, :MISSING
 
         class << self
-          # Defines (by `source`) the method `call` of a module anew; `parsing` is the name for the one that was there, from
-          # now on. Not prepended: who defines it once more has the last word.
-          def before(library, call, parsing, source)
-            library.singleton_class.class_eval do
-              alias_method parsing, call
-              private parsing
-              alias_method call, call # no warning that it is defined again
-              class_eval source, __FILE__, __LINE__
-            end
-          end
-
           # The document in the file `name`, parsed in the way that the text `description` tells: from the archive, or else
           # by yielding, and then it is remembered. The block's errors are the caller's. `traits` is called after the block,
           # with the absolute path: it returns what Writer wants to know of the document, or nil if that depends on more

@@ -34,7 +34,7 @@ module Snapboot
 
           def hook(call)
             parsing = call.to_s.sub(/!?\z/, '_by_parsing\0')
-            Documents.before(::JSON, call, parsing, <<~RUBY)
+            Originals.hook(::JSON.singleton_class, call, parsing, <<~RUBY, __FILE__, __LINE__ + 1)
               def #{call}(filespec, opts = {})
                 ::Snapboot::Archive::Data::Json.load_file(:#{call}, filespec, opts) { #{parsing}(filespec, opts) }
               end

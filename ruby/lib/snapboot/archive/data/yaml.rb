@@ -54,7 +54,7 @@ module Snapboot
           private
 
           def hook(call)
-            Documents.before(::Psych, call, :"#{call}_by_parsing", <<~RUBY)
+            Originals.hook(::Psych.singleton_class, call, :"#{call}_by_parsing", <<~RUBY, __FILE__, __LINE__ + 1)
               def #{call}(filename, **kwargs)
                 ::Snapboot::Archive::Data::Yaml.load_file(:#{call}, filename, kwargs) { #{call}_by_parsing(filename, **kwargs) }
               end

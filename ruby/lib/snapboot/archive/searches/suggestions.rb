@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "trees"
-require_relative "../data/originals"
+require_relative "../originals"
 
 module Snapboot
   module Archive
@@ -10,8 +10,10 @@ module Snapboot
       # directories as soon as somebody asks the LoadError for its message, as those do who rescue it to try something else:
       # some 20 ms.
       module Suggestions
-        # Whose methods take part, besides RequirePathChecker's.
-        TYPES = %w[SpellChecker TreeSpellChecker JaroWinkler Jaro Levenshtein].freeze
+        METHODS = {
+          "DidYouMean::RequirePathChecker" => %i[initialize path],
+          **%w[SpellChecker TreeSpellChecker JaroWinkler Jaro Levenshtein].to_h { |name| ["DidYouMean::#{name}", :all] }
+        }.freeze
 
         class << self
           # Takes and returns nothing. Raises where did_you_mean is not as known.
@@ -23,7 +25,7 @@ module Snapboot
             # A relative one is another directory as soon as the program goes elsewhere.
             return unless roots.all? { |path| path.start_with?("/") } && @search.source_location.first.start_with?(directory)
 
-            @originals = Data::Originals.new(methods_of(TYPES), directory)
+            @originals = Originals.new(METHODS, directory)
             sources = $LOADED_FEATURES.select { |feature| feature.start_with?("#{directory}/") }
             @trees = Trees.new("did_you_mean", roots, links: false, context: "suggestions 1 #{::DidYouMean::VERSION}",
                                                       sources: Trees.sources(sources))
@@ -42,16 +44,6 @@ module Snapboot
           end
 
           private
-
-          def methods_of(types)
-            names = types.to_h do |name|
-              type = ::DidYouMean.const_get(name)
-              own = type.singleton_methods(false)
-              own = type.instance_methods(false) + type.private_instance_methods(false) if type.is_a?(Class)
-              ["DidYouMean::#{name}", own]
-            end
-            { "DidYouMean::RequirePathChecker" => %i[initialize path], **names }
-          end
 
           # Whether it would search as did_you_mean does.
           def known?(checker)
@@ -72,16 +64,12 @@ module Snapboot
             is_own
           end
 
-          # Not prepended: who defines it once more has the last word.
           def hook
-            @checker.class_eval do
-              alias_method :corrections_by_search, :corrections
-              private :corrections_by_search
-              alias_method :corrections, :corrections # no warning that it is defined again
+            Originals.hook(@checker, :corrections, :corrections_by_search, <<~RUBY, __FILE__, __LINE__ + 1)
               def corrections
-                @corrections ||= Suggestions.answer(self) { corrections_by_search }
+                @corrections ||= ::Snapboot::Archive::Searches::Suggestions.answer(self) { corrections_by_search }
               end
-            end
+            RUBY
           end
         end
       end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "trees"
-require_relative "../data/originals"
+require_relative "../originals"
 
 module Snapboot
   module Archive
@@ -20,7 +20,7 @@ module Snapboot
 
             file, = search.source_location
             @sources = Trees.sources([file])
-            @originals = Data::Originals.new(METHODS, file)
+            @originals = Originals.new(METHODS, file)
             hook
           end
 
@@ -47,14 +47,12 @@ module Snapboot
           end
 
           def hook
-            @type.class_eval do
-              alias_method :load_timezone_identifiers_by_search, :load_timezone_identifiers
-              alias_method :load_timezone_identifiers, :load_timezone_identifiers # no warning that it is defined again
+            names = %i[load_timezone_identifiers load_timezone_identifiers_by_search]
+            Originals.hook(@type, *names, <<~RUBY, __FILE__, __LINE__ + 1)
               def load_timezone_identifiers
-                TimeZones.answer(self, @zoneinfo_dir) { load_timezone_identifiers_by_search }
+                ::Snapboot::Archive::Searches::TimeZones.answer(self, @zoneinfo_dir) { load_timezone_identifiers_by_search }
               end
-              private :load_timezone_identifiers, :load_timezone_identifiers_by_search
-            end
+            RUBY
           end
         end
       end
