@@ -31,7 +31,7 @@ class HeapTest < Minitest::Test
     @directory = Dir.mktmpdir
     FileUtils.mkdir(File.join(@directory, "lib"))
     FILES.times do |number|
-      File.write("#{@directory}/lib/f#{number}.rb", "$kept << Array.new(#{OBJECTS}) { |number| \"object \#{number}\" }")
+      File.write("#{@directory}/lib/f#{number}.rb", "$kept&.push(Array.new(#{OBJECTS}) { |number| \"object \#{number}\" })")
     end
     write(PROGRAM)
     sleep 0.03
@@ -46,6 +46,33 @@ class HeapTest < Minitest::Test
     # Nearly all objects stay, until the program ends.
     assert_operator places, :>, FILES * OBJECTS
     assert_operator first, :<, FILES * OBJECTS / 2
+  end
+
+  def test_the_room_stays_until_it_is_needed_and_no_longer
+    places
+    write(<<~RUBY)
+      [0...100, 100...#{FILES}].each do |numbers|
+        numbers.each { |number| require "\#{__dir__}/lib/f\#{number}.rb" }
+        4.times { GC.start }
+        puts GC.stat(:heap_available_slots)
+      end
+    RUBY
+    early, finally = run_ruby.map(&:to_i)
+    assert_operator early, :>, FILES * OBJECTS
+    assert_operator finally, :<, FILES * OBJECTS
+  end
+
+  # Ruby copies the whole list for every feature.
+  def test_copies_of_the_features_are_not_left_to_the_collector
+    write(<<~RUBY)
+      $LOADED_FEATURES.concat(Array.new(5000) { |number| "/nowhere/\#{number}.rb" })
+      GC.disable
+      before = GC.stat(:malloc_increase_bytes)
+      100.times { |number| require "\#{__dir__}/lib/f\#{number}.rb" }
+      puts GC.stat(:malloc_increase_bytes) - before
+    RUBY
+    run_ruby
+    assert_operator run_ruby.first.to_i, :<, 100 * 5000 * 8 / 2
   end
 
   def test_who_sets_the_collector_has_it_as_set

@@ -5,13 +5,14 @@
 //! such a large boot, the heap gets as large as it will have to be, at once.
 //!
 //! Ruby has no call for that, so objects are made that nobody needs, while the collector is off. It takes these away at its next
-//! run, and the room remains. Only in Ruby 3.0 and 3.1 are all places of the heap alike. Who sets how the collector works
+//! run, and the room remains: Ruby would give back what is more than two thirds empty, so one object of each page is kept until
+//! the boot has got half of the way. Only in Ruby 3.0 and 3.1 are all places of the heap alike. Who sets how the collector works
 //! (RUBY_GC_*) knows better.
 
 use archive::{Kind, NewInput};
 use rustix::process::{getrlimit, Resource};
 
-use crate::ruby;
+use crate::ruby::{self, Value};
 use crate::store::Store;
 
 /// The entry's name in the archive. Its payload is two numbers of eight bytes: files loaded, and objects that stayed.
@@ -33,6 +34,8 @@ pub struct Heap {
     expected: (u64, u64),
     /// Files of this boot.
     loaded: u64,
+    /// An Array of an object in each page of the room.
+    pages: Value,
     /// Objects that have stayed by the time at which the last of them was loaded, where that is worth to be known.
     stayed: Option<u64>,
 }
@@ -50,11 +53,18 @@ impl Heap {
             let [files, objects] = numbers else { return None };
             Some((u64::from_le_bytes(*files), u64::from_le_bytes(*objects)))
         });
-        Heap { is_known_ruby, scope, expected: expected.unwrap_or_default(), loaded: 0, stayed: None }
+        Heap {
+            is_known_ruby,
+            scope,
+            expected: expected.unwrap_or_default(),
+            loaded: 0,
+            pages: ruby::keep(ruby::array()),
+            stayed: None,
+        }
     }
 
-    /// A file is about to be loaded. Answers how large the heap should be now (objects), where that is known.
-    pub fn count(&mut self) -> Option<usize> {
+    /// A file is about to be loaded. Answers how large the heap should be now (objects), and the Array that keeps it so large.
+    pub fn count(&mut self) -> Option<(usize, Value)> {
         if !self.is_known_ruby {
             return None;
         }
@@ -64,8 +74,12 @@ impl Heap {
         if self.loaded >= FEWEST.max(files + files / 8) {
             self.stayed = Some((ruby::old_objects() as u64).min(self.loaded * MOST_FOR_A_FILE));
         }
+        // More is in use now than Ruby asks for.
+        if self.loaded == files / 2 {
+            ruby::clear_array(self.pages);
+        }
         // A quarter more, for those that do not stay.
-        (self.loaded == files / PART).then_some((objects + objects / 4) as usize)
+        (self.loaded == files / PART).then_some(((objects + objects / 4) as usize, self.pages))
     }
 
     /// Queues what this boot was like, if it was larger than what is known.

@@ -219,8 +219,8 @@ fn require(receiver: Value, name: Value, level: Level) -> Value {
 /// Loads a script and makes it a feature.
 fn run(receiver: Value, script: Script, thread: Value) -> Value {
     let awaited = events::awaited(&script.path);
-    if let Some(objects) = BOOT.with(|boot| boot.heap.count()).flatten() {
-        ruby::make_room(objects);
+    if let Some((objects, pages)) = BOOT.with(|boot| boot.heap.count()).flatten() {
+        ruby::make_room(objects, pages);
     }
     let is_free = code::is_free();
     let code = if is_free { look_up(&script) } else { None };

@@ -86,6 +86,8 @@ unsafe extern "C-unwind" {
     safe fn rb_float_new(number: f64) -> Value;
 
     safe fn rb_ary_new() -> Value;
+    safe fn rb_ary_clear(array: Value) -> Value;
+    safe fn rb_ary_modify(array: Value);
     safe fn rb_ary_push(array: Value, element: Value) -> Value;
     safe fn rb_obj_frozen_p(object: Value) -> Value;
     fn rb_ary_new_from_values(size: c_long, elements: *const Value) -> Value;
@@ -297,6 +299,8 @@ pub fn entry(array: Value, index: usize) -> Value {
 
 /// Makes one array a copy of another. They share their elements until one of them changes.
 pub fn replace(array: Value, other: Value) {
+    // Elements that nobody shares any more are its own then, and freed here instead of by the next collection.
+    rb_ary_modify(array);
     rb_ary_replace(array, other);
 }
 
@@ -310,6 +314,10 @@ pub fn array_of(elements: &[Value]) -> Value {
 }
 
 /// Appends an element to an array. May raise where that is frozen.
+pub fn clear_array(array: Value) {
+    rb_ary_clear(array);
+}
+
 pub fn push(array: Value, element: Value) {
     rb_ary_push(array, element);
 }
@@ -528,8 +536,12 @@ pub fn old_objects() -> usize {
     rb_gc_stat(symbol("old_objects"))
 }
 
-/// Has the heap grow until it has places for so many objects, unless the collector is off, which makes it grow anyway.
-pub fn make_room(objects: usize) {
+/// Nearly as many objects as a page of Ruby's heap holds: 16 kB, 40 bytes each (HEAP_PAGE_SIZE and RVALUE in gc.c).
+const OBJECTS_OF_PAGE: usize = 400;
+
+/// Has the heap grow until it has places for so many objects, unless the collector is off, which makes it grow anyway. Some of
+/// the new objects are put into an Array: while they are kept, no page of the heap is empty, and Ruby gives none back.
+pub fn make_room(objects: usize, kept: Value) {
     let available = symbol("heap_available_slots");
     let is_off = rb_gc_disable().is_truthy();
     if is_off {
@@ -539,7 +551,8 @@ pub fn make_room(objects: usize) {
     let result = protect(|| {
         while rb_gc_stat(available) < objects {
             // A number beyond what fits into a Value: an object, and the cheapest to make and to take away.
-            for _ in 0..1000 {
+            push(kept, rb_float_new(f64::MAX));
+            for _ in 1..OBJECTS_OF_PAGE {
                 rb_float_new(f64::MAX);
             }
         }
