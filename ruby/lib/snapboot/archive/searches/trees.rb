@@ -53,8 +53,10 @@ module Snapboot
         # What a library keeps in this process it found at its first search, so that every later answer belongs to the state
         # that the tree was in then.
         def look_first
-          @tree ||= Archive.list_tree(@roots, @links)
-          same?
+          return same? if @tree
+
+          @tree = Archive.list_tree(@roots, @links)
+          !@tree.nil?
         end
 
         def same?
