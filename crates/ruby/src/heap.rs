@@ -2,7 +2,8 @@
 //!
 //! A heap that grows step by step is collected at each step, and in a boot nearly all that the collector looks at is there to stay:
 //! a sixth of a large boot, in vain. How many objects stay is known from an earlier boot. As soon as this one turns out to be
-//! such a large boot, the heap gets as large as it will have to be, at once.
+//! such a large boot, the heap gets as large as it will have to be, at once. A boot of which nothing is known gets room for thrice
+//! what has stayed as soon as it is large itself.
 //!
 //! Ruby has no call for that, so objects are made that nobody needs, while the collector is off. It takes these away at its next
 //! run, and the room remains: Ruby would give back what is more than two thirds empty, so one object of each page is kept until
@@ -21,7 +22,7 @@ const NAME: &[u8] = b"heap";
 /// A boot that has loaded this part of the files is taken for a large one.
 const PART: u64 = 16;
 /// With fewer files there is little to be gained, and nothing is remembered.
-const FEWEST: u64 = 64 * PART;
+const FEWEST: u64 = 512;
 
 /// More objects for each file than this are the program's data, of which the next boot need not have as much.
 const MOST_FOR_A_FILE: u64 = 256;
@@ -72,14 +73,24 @@ impl Heap {
         let (files, objects) = self.expected;
         // A few files more than ever before do not make another boot of it.
         if self.loaded >= FEWEST.max(files + files / 8) {
-            self.stayed = Some((ruby::old_objects() as u64).min(self.loaded * MOST_FOR_A_FILE));
+            self.stayed = Some(self.old_objects());
         }
-        // More is in use now than Ruby asks for.
-        if self.loaded == files / 2 {
+        let (begin, end) = if files > 0 { (files / PART, files / 2) } else { (FEWEST, 2 * FEWEST) };
+        // More is in use then than Ruby asks for.
+        if self.loaded == end {
             ruby::clear_array(self.pages);
         }
-        // A quarter more, for those that do not stay.
-        (self.loaded == files / PART).then_some(((objects + objects / 4) as usize, self.pages))
+        if self.loaded != begin {
+            return None;
+        }
+        // A quarter more than stay, for those that do not.
+        let room = if files > 0 { objects + objects / 4 } else { 3 * self.old_objects() };
+        Some((room as usize, self.pages))
+    }
+
+    /// Objects that have stayed so far, as far as they are not the program's data.
+    fn old_objects(&self) -> u64 {
+        (ruby::old_objects() as u64).min(self.loaded * MOST_FOR_A_FILE)
     }
 
     /// Queues what this boot was like, if it was larger than what is known.
