@@ -154,9 +154,10 @@ if __name__=='__main__':
 """,
     "non_daemon_thread": """\
 import threading,time
-def f(): time.sleep(.05); print('thread done')
+ends=threading.Event()
+def f(): ends.wait(); time.sleep(.05); print('thread done')
 threading.Thread(target=f).start()
-print('main done')
+print('main done'); ends.set()
 """,
     "read_stdin": """\
 import sys
