@@ -24,6 +24,8 @@ class HeapTest < Minitest::Test
     end
     puts $places, $kept.flatten == Array.new(#{FILES} * #{OBJECTS}) { |number| "object \#{number % #{OBJECTS}}" }, GC.enable
   RUBY
+  # It looks when the boot is large itself.
+  LATER = PROGRAM.sub("number == #{FILES / 10}", "number == 520").freeze
 
   def setup
     skip "the heap of this Ruby is not of one kind" unless RUBY_VERSION.match?(/\A3\.[01]\./)
@@ -49,7 +51,7 @@ class HeapTest < Minitest::Test
   end
 
   def test_a_boot_of_which_nothing_is_known_gets_room_when_it_is_large
-    write(PROGRAM.sub("number == #{FILES / 10}", "number == 520"))
+    write(LATER)
     as_ruby_has_it = places("RUBY_GC_HEAP_FREE_SLOTS" => "5000")
     FileUtils.rm_f("#{@directory}/boot.archive")
     assert_operator places, :>, as_ruby_has_it * 1.5
@@ -106,8 +108,7 @@ class HeapTest < Minitest::Test
   end
 
   def test_data_of_the_program_do_not_count
-    at_first = PROGRAM.sub("number == #{FILES / 10}", "number == 520")
-    write(at_first.sub("$kept = []", "$kept = []; data = Array.new(1_500_000) { Object.new }; 4.times { GC.start }"))
+    write(LATER.sub("$kept = []", "$kept = []; data = Array.new(1_500_000) { Object.new }; 4.times { GC.start }"))
     assert_operator places, :<, 3_000_000
     write(PROGRAM)
     assert_operator places, :<, 500_000

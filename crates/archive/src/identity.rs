@@ -58,7 +58,7 @@ impl Identity {
         };
         let (mtime, ctime) = times(stat);
         // Every change sets ctime, which nobody can set otherwise; mtime may be anything.
-        let is_settled = ctime < now().wrapping_sub(SETTLING);
+        let is_settled = is_settled(ctime, now());
         let size = if is_directory { 0 } else { stat.st_size as u64 };
         Ok(Identity { is_directory, size, mtime, ctime, is_settled })
     }
@@ -134,6 +134,11 @@ fn digest(file: &File, size: u64) -> io::Result<[u8; 32]> {
 pub(crate) fn times(stat: &Stat) -> (i64, i64) {
     let nanoseconds = |seconds: i64, rest: u64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest as i64);
     (nanoseconds(stat.st_mtime, stat.st_mtime_nsec), nanoseconds(stat.st_ctime, stat.st_ctime_nsec))
+}
+
+/// Whether another change after that moment would show, if the last one was at `ctime` (nanoseconds since 1970, both).
+pub(crate) fn is_settled(ctime: i64, moment: i64) -> bool {
+    ctime < moment.wrapping_sub(SETTLING)
 }
 
 /// Nanoseconds since 1970.

@@ -241,7 +241,7 @@ mod tests {
     fn payloads_come_out_as_they_went_in() {
         let mut packer = Packer::default();
         let mut random = fastrand::Rng::with_seed(1);
-        let payloads: Vec<Vec<u8>> = (0..200)
+        let payloads: Vec<Vec<u8>> = (0..300)
             .map(|number| {
                 let table = (0..number * 10).map(|at: u32| at * at / 5 + number);
                 let noise = (0..random.usize(..3000)).map(|_| random.u8(..)).collect::<Vec<_>>();
@@ -250,8 +250,7 @@ mod tests {
             .collect();
         let places: Vec<Place> = payloads.iter().map(|payload| packer.add(payload).unwrap()).collect();
         let blocks = packer.finish().unwrap();
-        let size: usize = payloads.iter().map(Vec::len).sum();
-        assert!(size > 2 * FULL && blocks.len() > 1, "{size} bytes should fill several blocks");
+        assert!(blocks.len() > 3, "{}", blocks.len());
         for (payload, place) in payloads.iter().zip(places) {
             assert_eq!(decoded(&blocks, place, payload.len()), *payload);
         }

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::identity;
-use crate::SETTLING;
 
 /// The paths of a larger tree are not worth to be kept.
 const MOST_PATHS: usize = 10_000;
@@ -100,7 +99,7 @@ fn state_before(paths: &[u8], moment: i64) -> Option<[u8; 32]> {
             }
         };
         let (mtime, ctime) = identity::times(&stat);
-        if ctime >= moment.wrapping_sub(SETTLING) {
+        if !identity::is_settled(ctime, moment) {
             return None;
         }
         digest.update(stat.st_mode.to_le_bytes());

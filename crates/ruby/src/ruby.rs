@@ -313,11 +313,12 @@ pub fn array_of(elements: &[Value]) -> Value {
     unsafe { rb_ary_new_from_values(elements.len() as c_long, elements.as_ptr()) }
 }
 
-/// Appends an element to an array. May raise where that is frozen.
+/// Takes all elements out of an array. May raise where that is frozen.
 pub fn clear_array(array: Value) {
     rb_ary_clear(array);
 }
 
+/// Appends an element to an array. May raise where that is frozen.
 pub fn push(array: Value, element: Value) {
     rb_ary_push(array, element);
 }

@@ -60,7 +60,7 @@ module Snapboot
         end
 
         def same?
-          @tree && Archive.tree_state(@tree[0]) == @tree[1]
+          Archive.tree_state(@tree[0]) == @tree[1]
         end
 
         def remember(answers, question, result)
