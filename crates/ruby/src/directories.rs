@@ -22,12 +22,6 @@ use crate::store::Store;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectoryId(u32);
 
-impl DirectoryId {
-    pub fn number(self) -> u32 {
-        self.0
-    }
-}
-
 /// What can be said about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
@@ -143,11 +137,6 @@ impl Directories {
         });
         self.by_path.insert(hash, id);
         id
-    }
-
-    /// The directory of that path, if it was asked for before.
-    pub fn known(&self, path: &[u8]) -> Option<DirectoryId> {
-        self.by_path.get(&hash(path)).copied().filter(|id| *self.all[id.0 as usize].path == *path)
     }
 
     pub fn path(&self, id: DirectoryId) -> &[u8] {

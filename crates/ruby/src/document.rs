@@ -1,9 +1,11 @@
 //! Makes the objects of a parsed document from what `Snapboot::Archive::Data::Notation` wrote of them; that file has the form.
 
+#![allow(unsafe_code)]
+
 use std::ffi::CStr;
 
-use crate::objects;
-use crate::ruby::{self, Value};
+use crate::objects::{self, Maker};
+use crate::ruby::{self, Protected, Value};
 
 /// Deeper than anything that is written, and far from the end of any stack.
 const DEEPEST: usize = 100;
@@ -11,18 +13,28 @@ const DEEPEST: usize = 100;
 /// What is left to read. It owns nothing, so that an exception may pass.
 struct Reader<'a> {
     rest: &'a [u8],
-    /// An array of the objects that stand in several places.
+    /// An array of the objects that stand in several places, and how many there are.
     shared: Value,
+    shares: usize,
+    maker: &'a Maker,
 }
 
 /// document(payload, a frozen String) -> the object in an array, or nil where the payload is none. May raise.
 pub extern "C-unwind" fn document(_: Value, payload: Value) -> Value {
-    let mut reader = Reader { rest: ruby::bytes_in_place(payload), shared: ruby::array() };
-    let object = reader.object(0);
-    match object {
-        Some(object) if reader.rest.is_empty() => ruby::array_of(&[object]),
-        _ => ruby::nil(),
-    }
+    ruby::entry(|| match read(ruby::bytes_in_place(payload)?, ruby::array()?)? {
+        Some(object) => ruby::array_of(&[object]),
+        None => Ok(ruby::nil()),
+    })
+}
+
+/// The object of a payload, if it is one.
+fn read(payload: &[u8], shared: Value) -> Protected<Option<Value>> {
+    let read = |maker: &Maker| {
+        let mut reader = Reader { rest: payload, shared, shares: 0, maker };
+        reader.object(0).filter(|_| reader.rest.is_empty())
+    };
+    // SAFETY: a reader owns nothing: it holds references, objects and numbers.
+    unsafe { objects::make(read) }
 }
 
 impl<'a> Reader<'a> {
@@ -31,63 +43,64 @@ impl<'a> Reader<'a> {
             return None;
         }
         Some(match self.byte()? {
-            b'S' => ruby::text(self.text()?),
-            b's' => objects::interned(self.text()?),
-            b':' => objects::symbol(self.text()?),
-            b'i' => objects::integer(i64::from_le_bytes(self.number()?)),
-            b'f' => objects::float(f64::from_le_bytes(self.number()?)),
+            b'S' => self.maker.text(self.text()?),
+            b's' => self.maker.interned(self.text()?),
+            b':' => self.maker.symbol(self.text()?),
+            b'i' => self.maker.integer(i64::from_le_bytes(self.number()?)),
+            b'f' => self.maker.float(f64::from_le_bytes(self.number()?)),
             b'n' => ruby::nil(),
             b'y' => ruby::boolean(true),
             b'x' => ruby::boolean(false),
             b'{' => self.hash(depth)?,
             b'<' => {
                 let hash = self.hash(depth)?;
-                objects::freeze_hash(hash);
+                self.maker.freeze_hash(hash);
                 hash
             }
             b'[' => self.array(depth)?,
             b'(' => {
                 let array = self.array(depth)?;
-                objects::freeze_array(array);
+                self.maker.freeze_array(array);
                 array
             }
             b'=' => {
                 let object = self.object(depth + 1)?;
-                ruby::push(self.shared, object);
+                self.maker.push(self.shared, object);
+                self.shares += 1;
                 object
             }
             b'*' => {
                 let number = self.size()?;
-                if number >= ruby::length(self.shared) {
+                if number >= self.shares {
                     return None;
                 }
-                ruby::entry(self.shared, number)
+                ruby::entry_of(self.shared, number)
             }
             b'd' => {
-                objects::evaluated(c"require 'date'");
+                self.maker.evaluated(c"require 'date'");
                 self.object(depth + 1)?
             }
-            b'!' => objects::evaluated(CStr::from_bytes_with_nul(self.text()?).ok()?),
+            b'!' => self.maker.evaluated(CStr::from_bytes_with_nul(self.text()?).ok()?),
             _ => return None,
         })
     }
 
     fn hash(&mut self, depth: usize) -> Option<Value> {
-        let hash = objects::hash();
+        let hash = self.maker.hash();
         for _ in 0..self.size()? {
             let key = self.object(depth + 1)?;
             let value = self.object(depth + 1)?;
-            objects::put(hash, key, value);
+            self.maker.put(hash, key, value);
         }
         Some(hash)
     }
 
     fn array(&mut self, depth: usize) -> Option<Value> {
         let size = self.size()?;
-        let array = objects::array(size);
+        let array = self.maker.array(size);
         for _ in 0..size {
             let element = self.object(depth + 1)?;
-            ruby::push(array, element);
+            self.maker.push(array, element);
         }
         Some(array)
     }

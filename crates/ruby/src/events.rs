@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use crate::cell::Locked;
-use crate::ruby::{self, Value};
+use crate::ruby::{self, Protected, Value};
 use crate::store::Event;
 
 /// What Ruby code wants to hear of.
@@ -30,30 +30,33 @@ pub fn await_file(name: Vec<u8>) {
 }
 
 /// A look-up of code has taken place. May raise what a listener raises.
-pub fn tell(event: Event, path: &CStr) {
+pub fn tell(event: Event, path: &CStr) -> Protected<()> {
     if WISHES.with(|wishes| wishes.look_ups) == Some(true) {
-        let arguments = [ruby::number(event as usize), ruby::text(path.to_bytes())];
-        ruby::call(archive(), ruby::intern("tell_code"), &arguments);
+        let arguments = [ruby::number(event as usize), ruby::text(path.to_bytes())?];
+        ruby::send(archive()?, "tell_code", &arguments)?;
     }
+    Ok(())
 }
 
 /// The name of a file, if somebody waits for that to be loaded.
-pub fn awaited(path: &CStr) -> Option<Value> {
-    WISHES.with(|wishes| {
+pub fn awaited(path: &CStr) -> Protected<Option<Value>> {
+    let awaited = WISHES.with(|wishes| {
         let names = &mut wishes.names;
         let name = path.to_bytes().rsplit(|byte| *byte == b'/').next();
         let at = names.iter().position(|awaited| Some(awaited.as_slice()) == name)?;
-        Some(ruby::text(&names.swap_remove(at)))
-    })?
+        Some(names.swap_remove(at))
+    });
+    awaited.flatten().map(|name| ruby::text(&name)).transpose()
 }
 
 /// A file that was awaited has been loaded. May raise what happens then.
-pub fn loaded(name: Option<Value>) {
-    if let Some(name) = name {
-        ruby::call(archive(), ruby::intern("tell_loaded"), &[name]);
+pub fn loaded(name: Option<Value>) -> Protected<()> {
+    match name {
+        Some(name) => ruby::send(archive()?, "tell_loaded", &[name]).map(drop),
+        None => Ok(()),
     }
 }
 
-fn archive() -> Value {
-    ruby::module_under(ruby::module(c"Snapboot"), c"Archive")
+fn archive() -> Protected {
+    ruby::module_under(ruby::module(c"Snapboot")?, c"Archive")
 }

@@ -13,7 +13,7 @@
 use archive::{Kind, NewInput};
 use rustix::process::{getrlimit, Resource};
 
-use crate::ruby::{self, Value};
+use crate::ruby::{self, Protected, Value};
 use crate::store::Store;
 
 /// The entry's name in the archive. Its payload is two numbers of eight bytes: files loaded, and objects that stayed.
@@ -43,7 +43,7 @@ pub struct Heap {
 
 impl Heap {
     /// `description`: of the Ruby that runs. `version`: its number.
-    pub fn new(store: &mut Store, description: &str, version: &[u8]) -> Self {
+    pub fn new(store: &mut Store, description: &str, version: &[u8]) -> Protected<Self> {
         let is_set = std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"RUBY_GC_"));
         // Where memory is limited, room that is not needed after all could be what is missing later.
         let is_limited = [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some());
@@ -54,43 +54,43 @@ impl Heap {
             let [files, objects] = numbers else { return None };
             Some((u64::from_le_bytes(*files), u64::from_le_bytes(*objects)))
         });
-        Heap {
+        Ok(Heap {
             is_known_ruby,
             scope,
             expected: expected.unwrap_or_default(),
             loaded: 0,
-            pages: ruby::keep(ruby::array()),
+            pages: ruby::keep(ruby::array()?)?,
             stayed: None,
-        }
+        })
     }
 
     /// A file is about to be loaded. Answers how large the heap should be now (objects), and the Array that keeps it so large.
-    pub fn count(&mut self) -> Option<(usize, Value)> {
+    pub fn count(&mut self) -> Protected<Option<(usize, Value)>> {
         if !self.is_known_ruby {
-            return None;
+            return Ok(None);
         }
         self.loaded += 1;
         let (files, objects) = self.expected;
         // A few files more than ever before do not make another boot of it.
         if self.loaded >= FEWEST.max(files + files / 8) {
-            self.stayed = Some(self.old_objects());
+            self.stayed = Some(self.old_objects()?);
         }
         let (begin, end) = if files > 0 { (files / PART, files / 2) } else { (FEWEST, 2 * FEWEST) };
         // More is in use then than Ruby asks for.
         if self.loaded == end {
-            ruby::clear_array(self.pages);
+            ruby::clear_array(self.pages)?;
         }
         if self.loaded != begin {
-            return None;
+            return Ok(None);
         }
         // A quarter more than stay, for those that do not.
-        let room = if files > 0 { objects + objects / 4 } else { 3 * self.old_objects() };
-        Some((room as usize, self.pages))
+        let room = if files > 0 { objects + objects / 4 } else { 3 * self.old_objects()? };
+        Ok(Some((room as usize, self.pages)))
     }
 
     /// Objects that have stayed so far, as far as they are not the program's data.
-    fn old_objects(&self) -> u64 {
-        (ruby::old_objects() as u64).min(self.loaded * MOST_FOR_A_FILE)
+    fn old_objects(&self) -> Protected<u64> {
+        Ok((ruby::old_objects()? as u64).min(self.loaded * MOST_FOR_A_FILE))
     }
 
     /// Queues what this boot was like, if it was larger than what is known.

@@ -1,7 +1,6 @@
 //! The native part of the gem `snapboot`, for CRuby 3.0 and later: the boot archive under `require`.
 #![deny(unsafe_code)]
 
-mod autoloads;
 mod boot;
 mod cell;
 mod code;
@@ -11,7 +10,6 @@ mod events;
 mod features;
 mod heap;
 mod load_path;
-mod loading;
 mod methods;
 mod names;
 mod objects;
@@ -36,5 +34,5 @@ static BOOT: Locked<Boot> = Locked::empty();
 #[no_mangle]
 pub extern "C-unwind" fn Init_libsnapboot_ruby() {
     ruby::initialise();
-    methods::define();
+    ruby::entry(methods::define);
 }

@@ -1,10 +1,8 @@
 //! $LOAD_PATH, expanded as Ruby expands it: real paths of directories, made anew whenever the array has changed in any way.
 
-use std::collections::HashSet;
-
 use crate::directories::{real_path, Directories, DirectoryId};
 use crate::names;
-use crate::ruby::{self, Value};
+use crate::ruby::{self, Protected, Value};
 
 /// The directories in which features are looked for.
 pub struct LoadPath {
@@ -13,27 +11,23 @@ pub struct LoadPath {
     copy: Value,
     length: usize,
     roots: Vec<DirectoryId>,
-    is_root: HashSet<u32>,
     /// The working directory, if an element is relative to it.
     cwd: Option<Vec<u8>>,
-    /// Elements that are no strings, and what they were converted to: that is done each time.
-    converted: Vec<(usize, Vec<u8>)>,
     /// Whether all elements are understood.
     is_usable: bool,
 }
 
 impl LoadPath {
-    pub fn new() -> Self {
-        LoadPath {
-            array: ruby::keep(ruby::global(c"$LOAD_PATH")),
-            copy: ruby::keep(ruby::array()),
+    pub fn new() -> Protected<Self> {
+        let array = ruby::keep(ruby::global(c"$LOAD_PATH")?)?;
+        Ok(LoadPath {
+            array,
+            copy: ruby::keep(ruby::array()?)?,
             length: usize::MAX,
             roots: Vec::new(),
-            is_root: HashSet::new(),
             cwd: None,
-            converted: Vec::new(),
             is_usable: true,
-        }
+        })
     }
 
     /// The array.
@@ -42,22 +36,18 @@ impl LoadPath {
     }
 
     /// Whether the array, and what its elements are relative to, is as it was.
-    pub fn is_current(&self) -> bool {
-        let is_same = self.length != usize::MAX && ruby::is_same_array(self.array, self.copy, self.length);
-        is_same && self.cwd.as_ref().is_none_or(|cwd| working_directory().as_ref() == Some(cwd))
+    pub fn is_current(&self) -> Protected<bool> {
+        let is_same = self.length != usize::MAX && ruby::is_same_array(self.array, self.copy, self.length)?;
+        Ok(is_same && self.cwd.as_ref().is_none_or(|cwd| working_directory().as_ref() == Some(cwd)))
     }
 
-    /// What has to be converted each time.
-    pub fn converted(&self) -> &[(usize, Vec<u8>)] {
-        &self.converted
-    }
-
-    /// The elements of the array are these now; the positions are of those that had to be converted.
-    pub fn set(&mut self, elements: &[Vec<u8>], converted: &[usize], directories: &mut Directories) {
+    /// The elements of the array are these now. `None`: not all are strings; Ruby converts others at each search.
+    pub fn set(&mut self, elements: Option<Vec<Vec<u8>>>, directories: &mut Directories) -> Protected<()> {
+        self.length = ruby::length(self.array)?;
+        self.is_usable = elements.is_some();
+        let elements = elements.unwrap_or_default();
         let cwd = working_directory();
-        self.length = elements.len();
-        self.converted = converted.iter().map(|position| (*position, elements[*position].clone())).collect();
-        self.is_usable = !elements.iter().any(|element| element.starts_with(b"~"));
+        self.is_usable &= !elements.iter().any(|element| element.starts_with(b"~"));
         let is_relative = elements.iter().any(|element| !element.starts_with(b"/"));
         self.is_usable &= !is_relative || cwd.is_some();
         self.cwd = cwd.filter(|_| is_relative);
@@ -70,19 +60,13 @@ impl LoadPath {
                 _ => expanded(element, directories),
             })
             .collect();
-        self.is_root = self.roots.iter().map(|root| root.number()).collect();
-        ruby::replace(self.copy, self.array);
         directories.begin_round();
+        ruby::replace(self.copy, self.array)
     }
 
     /// The directories in order. `None`: only Ruby itself knows what an element means.
     pub fn roots(&self) -> Option<&[DirectoryId]> {
         self.is_usable.then_some(&self.roots)
-    }
-
-    /// Whether a path is one of the directories.
-    pub fn contains(&self, path: &[u8], directories: &Directories) -> bool {
-        directories.known(path).is_some_and(|id| self.is_root.contains(&id.number()))
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use archive::{Identity, Kind, NewInput, Policy, Tree};
 
-use crate::ruby::{self, method::Function, Value};
+use crate::ruby::{self, method::Function, Protected, Value};
 use crate::store::{self, Event, Store};
 use crate::{document, events, require, BOOT, STORE};
 
@@ -15,141 +15,153 @@ use crate::{document, events, require, BOOT, STORE};
 const WORTH_PACKING: usize = 256;
 
 /// Defines the methods.
-pub fn define() {
-    let archive = ruby::module_under(ruby::module(c"Snapboot"), c"Archive");
-    let native = ruby::keep(ruby::module_under(archive, c"Native"));
-    Function::One(open).define_singleton(native, c"open");
-    Function::One(identity).define_singleton(native, c"identity");
-    Function::Two(list_tree).define_singleton(native, c"list_tree");
-    Function::One(tree_state).define_singleton(native, c"tree_state");
-    Function::Any(fetch).define_singleton(native, c"fetch");
-    Function::Any(store).define_singleton(native, c"store");
-    Function::None(flush).define_singleton(native, c"flush");
-    Function::None(counters).define_singleton(native, c"counters");
-    Function::None(place).define_singleton(native, c"place");
-    Function::None(root).define_singleton(native, c"root");
-    Function::None(switch_on).define_singleton(native, c"switch_on");
-    Function::One(require::compile).define_singleton(native, c"compile");
-    Function::None(tell_look_ups).define_singleton(native, c"tell_look_ups");
-    Function::One(await_file).define_singleton(native, c"await_file");
-    Function::One(document::document).define_singleton(native, c"document");
+pub fn define() -> Protected {
+    let archive = ruby::module_under(ruby::module(c"Snapboot")?, c"Archive")?;
+    let native = ruby::keep(ruby::module_under(archive, c"Native")?)?;
+    Function::One(open).define_singleton(native, c"open")?;
+    Function::One(identity).define_singleton(native, c"identity")?;
+    Function::Two(list_tree).define_singleton(native, c"list_tree")?;
+    Function::One(tree_state).define_singleton(native, c"tree_state")?;
+    Function::Any(fetch).define_singleton(native, c"fetch")?;
+    Function::Any(store).define_singleton(native, c"store")?;
+    Function::None(flush).define_singleton(native, c"flush")?;
+    Function::None(counters).define_singleton(native, c"counters")?;
+    Function::None(place).define_singleton(native, c"place")?;
+    Function::None(root).define_singleton(native, c"root")?;
+    Function::None(switch_on).define_singleton(native, c"switch_on")?;
+    Function::One(require::compile).define_singleton(native, c"compile")?;
+    Function::None(tell_look_ups).define_singleton(native, c"tell_look_ups")?;
+    Function::One(await_file).define_singleton(native, c"await_file")?;
+    Function::One(document::document).define_singleton(native, c"document")?;
+    Ok(native)
 }
 
 /// open(script or nil) -> nil, or a String that says why there is no archive.
 extern "C-unwind" fn open(_: Value, script: Value) -> Value {
-    let script = if script.is_nil() { None } else { Some(store::path_of(ruby::bytes(script))) };
-    let mut reason = None;
-    STORE.fill(|| Store::open(script.as_deref()).map_err(|error| reason = Some(error)).ok());
-    reason.map_or_else(ruby::nil, |reason| ruby::text(reason.as_bytes()))
+    ruby::entry(|| {
+        let script = if script.is_nil() { None } else { Some(store::path_of(ruby::bytes(script)?)) };
+        let mut reason = None;
+        STORE.fill(|| Store::open(script.as_deref()).map_err(|error| reason = Some(error)).ok());
+        reason.map_or_else(|| Ok(ruby::nil()), |reason| ruby::text(reason.as_bytes()))
+    })
 }
 
 /// identity(path) -> frozen String, or nil where there is neither a file nor a directory.
 extern "C-unwind" fn identity(_: Value, path: Value) -> Value {
-    match Identity::of(ruby::c_bytes(ruby::path(path))) {
-        Ok(identity) => ruby::freeze(ruby::binary(&identity.to_bytes())),
-        Err(_) => ruby::nil(),
-    }
+    ruby::entry(|| match Identity::of(ruby::c_bytes(ruby::path(path)?)?) {
+        Ok(identity) => ruby::freeze(ruby::binary(&identity.to_bytes())?),
+        Err(_) => Ok(ruby::nil()),
+    })
 }
 
 /// list_tree([path, ...], with links) -> [paths, state], frozen Strings, or nil where nothing can be remembered of it.
 extern "C-unwind" fn list_tree(_: Value, roots: Value, links: Value) -> Value {
-    let is_written = STORE.with(|store| store.is_written() && store.policy() != Policy::Content);
-    if is_written != Some(true) {
-        return ruby::nil();
-    }
-    let roots: Vec<PathBuf> =
-        (0..ruby::length(roots)).map(|at| store::path_of(ruby::bytes(ruby::entry(roots, at)))).collect();
-    let tree = Tree::list(roots.iter().map(PathBuf::as_path), links.is_truthy()).ok().flatten();
-    drop(roots);
-    let Some(Tree { paths, state }) = tree else { return ruby::nil() };
-    let pair = [&paths[..], &state].map(|bytes| ruby::freeze(ruby::binary(bytes)));
-    drop(paths);
-    ruby::array_of(&pair)
+    ruby::entry(|| {
+        let is_written = STORE.with(|store| store.is_written() && store.policy() != Policy::Content);
+        if is_written != Some(true) {
+            return Ok(ruby::nil());
+        }
+        let root = |at| Ok(store::path_of(ruby::bytes(ruby::entry_of(roots, at))?));
+        let roots: Vec<PathBuf> = (0..ruby::length(roots)?).map(root).collect::<Protected<_>>()?;
+        let tree = Tree::list(roots.iter().map(PathBuf::as_path), links.is_truthy()).ok().flatten();
+        let Some(Tree { paths, state }) = tree else { return Ok(ruby::nil()) };
+        let pair = [ruby::freeze(ruby::binary(&paths)?)?, ruby::freeze(ruby::binary(&state)?)?];
+        ruby::array_of(&pair)
+    })
 }
 
 /// tree_state(paths) -> frozen String, or nil where it has not settled, or times never count.
 extern "C-unwind" fn tree_state(_: Value, paths: Value) -> Value {
-    if STORE.with(|store| store.policy()) == Some(Policy::Content) {
-        return ruby::nil();
-    }
-    let state = archive::tree_state(ruby::bytes_in_place(paths));
-    state.map_or_else(ruby::nil, |state| ruby::freeze(ruby::binary(&state)))
+    ruby::entry(|| {
+        if STORE.with(|store| store.policy()) == Some(Policy::Content) {
+            return Ok(ruby::nil());
+        }
+        match archive::tree_state(ruby::bytes_in_place(paths)?) {
+            Some(state) => ruby::freeze(ruby::binary(&state)?),
+            None => Ok(ruby::nil()),
+        }
+    })
 }
 
 /// fetch(kind number, name, context description) -> [event, payload]; the payload is a frozen String or nil.
 unsafe extern "C-unwind" fn fetch(count: c_int, arguments: *const Value, _: Value) -> Value {
     // SAFETY: as Ruby gave them.
     let arguments = unsafe { ruby::method::arguments(count, arguments) };
-    let [kind, name, context] = arguments else { return ruby::nil() };
-    let Some(kind) = kind_of(*kind) else { return ruby::nil() };
-    let (name, context) = (ruby::bytes(*name), ruby::bytes(*context));
-    let found = STORE.with(|store| {
-        let scope = store.scope(kind, &String::from_utf8_lossy(&context));
-        let (event, entry) = store.find(scope, &name, None);
-        let payload = entry.and_then(|entry| match entry.plain() {
-            Some(plain) => Some(ruby::binary_static(plain)),
-            None => store.decode(&entry).map(ruby::binary),
+    ruby::entry(|| {
+        let [kind, name, context] = arguments else { return Ok(ruby::nil()) };
+        let Some(kind) = kind_of(*kind)? else { return Ok(ruby::nil()) };
+        let (name, context) = (ruby::bytes(*name)?, ruby::bytes(*context)?);
+        let found = STORE.with(|store| {
+            let scope = store.scope(kind, &String::from_utf8_lossy(&context));
+            let (event, entry) = store.find(scope, &name, None);
+            let payload = entry.and_then(|entry| match entry.plain() {
+                Some(plain) => Some(ruby::binary_static(plain)),
+                None => store.decode(&entry).map(ruby::binary),
+            });
+            (event, payload)
         });
-        (event, payload)
-    });
-    drop((name, context));
-    let (event, payload) = found.unwrap_or((Event::Miss, None));
-    let pair = [ruby::number(event as usize), payload.map_or_else(ruby::nil, ruby::freeze)];
-    ruby::array_of(&pair)
+        let (event, payload) = found.unwrap_or((Event::Miss, None));
+        let payload = payload.transpose()?.map_or_else(|| Ok(ruby::nil()), ruby::freeze)?;
+        ruby::array_of(&[ruby::number(event as usize), payload])
+    })
 }
 
 /// store(kind number, name, inputs, payload, context description) -> nil. Inputs as Snapboot::Archive.store takes them.
 unsafe extern "C-unwind" fn store(count: c_int, arguments: *const Value, _: Value) -> Value {
     // SAFETY: as Ruby gave them.
     let arguments = unsafe { ruby::method::arguments(count, arguments) };
-    let [kind, name, inputs, payload, context] = arguments else { return ruby::nil() };
-    let Some(kind) = kind_of(*kind) else { return ruby::nil() };
-    let inputs: Option<Vec<NewInput>> = (0..ruby::length(*inputs)).map(|at| input(ruby::entry(*inputs, at))).collect();
-    let (name, payload, context) = (ruby::bytes(*name), ruby::bytes(*payload), ruby::bytes(*context));
-    if let Some(inputs) = inputs {
+    ruby::entry(|| {
+        let [kind, name, inputs, payload, context] = arguments else { return Ok(ruby::nil()) };
+        let Some(kind) = kind_of(*kind)? else { return Ok(ruby::nil()) };
+        let mut new_inputs = Vec::new();
+        for at in 0..ruby::length(*inputs)? {
+            let Some(input) = input(ruby::entry_of(*inputs, at))? else { return Ok(ruby::nil()) };
+            new_inputs.push(input);
+        }
+        let (name, payload, context) = (ruby::bytes(*name)?, ruby::bytes(*payload)?, ruby::bytes(*context)?);
+        let is_packed = payload.len() >= WORTH_PACKING && names_this_ruby(&context)?;
         STORE.with(|store| {
             let scope = store.scope(kind, &String::from_utf8_lossy(&context));
-            let is_packed = payload.len() >= WORTH_PACKING && names_this_ruby(&context);
-            store.add(scope, name, inputs, payload, is_packed);
+            store.add(scope, name, new_inputs, payload, is_packed);
         });
-    }
-    ruby::nil()
+        Ok(ruby::nil())
+    })
 }
 
 /// Whether a context is one of CRuby alone. What other runtimes may read has to be as it is, since they have no decoder.
-fn names_this_ruby(context: &[u8]) -> bool {
-    let version = ruby::constant(ruby::object_class(), ruby::intern("RUBY_VERSION")).map(ruby::bytes);
+fn names_this_ruby(context: &[u8]) -> Protected<bool> {
+    let version = ruby::find_constant(ruby::object_class(), "RUBY_VERSION")?.map(ruby::bytes).transpose()?;
     let name = [b"ruby ", version.unwrap_or_default().as_slice()].concat();
-    context.windows(name.len()).any(|part| part == name)
+    Ok(context.windows(name.len()).any(|part| part == name))
 }
 
 /// The input of [number of its kind, path or name, identity or value]; `None` when there was nothing to be looked at.
-fn input(row: Value) -> Option<NewInput> {
-    let (name, third) = (ruby::bytes(ruby::entry(row, 1)), ruby::entry(row, 2));
-    let third = (!third.is_nil()).then(|| ruby::bytes(third));
+fn input(row: Value) -> Protected<Option<NewInput>> {
+    let (name, third) = (ruby::bytes(ruby::entry_of(row, 1))?, ruby::entry_of(row, 2));
+    let third = if third.is_nil() { None } else { Some(ruby::bytes(third)?) };
     let identity = third.as_deref().and_then(Identity::from_bytes);
-    match ruby::integer(ruby::entry(row, 0)) {
-        0 => Some(NewInput::File(name, identity?)),
-        1 => Some(NewInput::Directory(name, identity?)),
+    Ok(match ruby::integer(ruby::entry_of(row, 0))? {
+        0 => identity.map(|identity| NewInput::File(name, identity)),
+        1 => identity.map(|identity| NewInput::Directory(name, identity)),
         2 => Some(NewInput::Absent(name)),
         _ => Some(NewInput::Variable(name, third)),
-    }
+    })
 }
 
 /// flush -> nil, or a String that says why nothing was written.
 extern "C-unwind" fn flush(_: Value) -> Value {
     BOOT.with(|boot| STORE.with(|store| boot.heap.note(store)));
-    match STORE.with(Store::flush) {
+    ruby::entry(|| match STORE.with(Store::flush) {
         Some(Err(reason)) => ruby::text(reason.as_bytes()),
-        _ => ruby::nil(),
-    }
+        _ => Ok(ruby::nil()),
+    })
 }
 
 /// counters -> [hits, misses, stale, revalidated]
 extern "C-unwind" fn counters(_: Value) -> Value {
     let counters = STORE.with(|store| store.counters).unwrap_or_default();
     let numbers = [counters.hits, counters.misses, counters.stale, counters.revalidated].map(ruby::number);
-    ruby::array_of(&numbers)
+    ruby::entry(|| ruby::array_of(&numbers))
 }
 
 /// place -> the archive's path, or nil
@@ -163,12 +175,18 @@ extern "C-unwind" fn root(_: Value) -> Value {
 }
 
 fn path_in_store(path: fn(&Store) -> &Path) -> Value {
-    STORE.with(|store| ruby::text(path(store).as_os_str().as_bytes())).unwrap_or_else(ruby::nil)
+    ruby::entry(|| {
+        let text = STORE.with(|store| ruby::text(path(store).as_os_str().as_bytes()));
+        text.unwrap_or_else(|| Ok(ruby::nil()))
+    })
 }
 
 /// switch_on -> nil, or a String that says what is not switched on.
 extern "C-unwind" fn switch_on(_: Value) -> Value {
-    require::switch_on().map_or_else(|reason| ruby::text(reason.as_bytes()), |()| ruby::nil())
+    ruby::entry(|| match require::switch_on()? {
+        Err(reason) => ruby::text(reason.as_bytes()),
+        Ok(()) => Ok(ruby::nil()),
+    })
 }
 
 /// tell_look_ups -> nil
@@ -179,11 +197,13 @@ extern "C-unwind" fn tell_look_ups(_: Value) -> Value {
 
 /// await_file(name) -> nil
 extern "C-unwind" fn await_file(_: Value, name: Value) -> Value {
-    events::await_file(ruby::bytes(name));
-    ruby::nil()
+    ruby::entry(|| {
+        events::await_file(ruby::bytes(name)?);
+        Ok(ruby::nil())
+    })
 }
 
-fn kind_of(number: Value) -> Option<Kind> {
-    let number = ruby::integer(number);
-    Kind::ALL.into_iter().find(|kind| *kind as i64 == number)
+fn kind_of(number: Value) -> Protected<Option<Kind>> {
+    let number = ruby::integer(number)?;
+    Ok(Kind::ALL.into_iter().find(|kind| *kind as i64 == number))
 }

@@ -1,7 +1,5 @@
 //! Names of features, and what their extensions ask for.
 
-use crate::features::Provided;
-
 /// What a feature's extension asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension {
@@ -67,28 +65,4 @@ pub fn without_extension(path: &[u8]) -> &[u8] {
         [stem @ .., b'.', b'r', b'b'] | [stem @ .., b'.', b's', b'o'] | [stem @ .., b'.', b'o'] => stem,
         _ => path,
     }
-}
-
-/// A hash of the last component of a path.
-pub fn tag(path: &[u8]) -> u32 {
-    let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    archive::checksum(&path[start..])
-}
-
-/// Whether `path` is `stem` behind anything, with an extension that is asked for: where the stem starts in it, and what it is.
-pub fn matches(path: &[u8], stem: &[u8], extension: Extension) -> Option<(usize, Provided)> {
-    let (base, kind) = match extension {
-        // A feature that ends like the stem without any extension.
-        Extension::None if path.ends_with(stem) => (path, Provided::Otherwise),
-        _ if path.ends_with(b".rb") => (without_extension(path), Provided::Script),
-        _ => (without_extension(path), Provided::Otherwise),
-    };
-    let is_wanted = match extension {
-        Extension::None => true,
-        Extension::Script => path.len() != base.len() && kind == Provided::Script,
-        Extension::Library => path.len() != base.len() && kind == Provided::Otherwise,
-    };
-    let start = base.len().checked_sub(stem.len())?;
-    let is_found = is_wanted && base.ends_with(stem) && (start == 0 || base[start - 1] == b'/');
-    is_found.then_some((start, kind))
 }

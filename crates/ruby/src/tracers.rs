@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::ruby::{self, method::Function, Value};
+use crate::ruby::{self, method::Function, Protected, Value};
 
 const BEFORE: &str = "snapboot_new_before";
 
@@ -17,22 +17,25 @@ pub fn is_compiling_traced() -> bool {
 }
 
 /// Notices TracePoints from now on, where Ruby does not tell.
-pub fn watch() {
-    let class = ruby::constant(ruby::object_class(), ruby::intern("TracePoint"));
+pub fn watch() -> Protected<()> {
+    let class = ruby::find_constant(ruby::object_class(), "TracePoint")?;
     if let (None, Some(class)) = (ruby::is_compiling_traced(), class) {
-        ruby::alias_singleton(class, BEFORE, "new");
-        Function::Any(new).define_singleton(class, c"new");
+        ruby::alias_singleton(class, BEFORE, "new")?;
+        Function::Any(new).define_singleton(class, c"new")?;
     }
+    Ok(())
 }
 
 /// TracePoint.new(*events) { ... }
 unsafe extern "C-unwind" fn new(count: c_int, arguments: *const Value, class: Value) -> Value {
     // SAFETY: as Ruby gave them.
     let events = unsafe { ruby::method::arguments(count, arguments) };
-    let compiled = ruby::symbol("script_compiled");
-    let is_other = |event: &Value| *event != compiled && ruby::is_symbol(*event);
-    if events.is_empty() || !events.iter().all(is_other) {
-        MAY_BE_TRACED.store(true, Relaxed);
-    }
-    ruby::call_with_block(class, ruby::intern(BEFORE), events)
+    ruby::entry(|| {
+        let compiled = ruby::symbol("script_compiled")?;
+        let is_other = |event: &Value| *event != compiled && event.is_symbol();
+        if events.is_empty() || !events.iter().all(is_other) {
+            MAY_BE_TRACED.store(true, Relaxed);
+        }
+        ruby::call_with_block(class, ruby::intern(BEFORE)?, events)
+    })
 }

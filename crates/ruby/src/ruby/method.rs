@@ -1,7 +1,14 @@
 //! Functions with a fixed number of parameters, after the receiver, that Ruby calls.
 #![allow(unsafe_code)]
 
-use super::{c_int, CStr, Method, Value};
+use std::ffi::{c_char, c_int, CStr};
+
+use super::{protect, Method, Protected, Value};
+
+unsafe extern "C-unwind" {
+    fn rb_define_singleton_method(object: Value, name: *const c_char, function: Method, parameters: c_int);
+    fn rb_define_private_method(class: Value, name: *const c_char, function: Method, parameters: c_int);
+}
 
 pub type None = extern "C-unwind" fn(Value) -> Value;
 pub type One = extern "C-unwind" fn(Value, Value) -> Value;
@@ -29,24 +36,17 @@ impl Function {
     }
 
     /// Defines it as a method of an object itself.
-    pub fn define_singleton(self, object: Value, name: &CStr) {
+    pub fn define_singleton(self, object: Value, name: &CStr) -> Protected<()> {
         let (function, parameters) = self.parts();
         // SAFETY: the function has that many parameters, by its type.
-        unsafe { super::rb_define_singleton_method(object, name.as_ptr(), function, parameters) }
-    }
-
-    /// Defines it as a public method of a class or module.
-    pub fn define(self, class: Value, name: &CStr) {
-        let (function, parameters) = self.parts();
-        // SAFETY: the function has that many parameters, by its type.
-        unsafe { super::rb_define_method(class, name.as_ptr(), function, parameters) }
+        protect(|| unsafe { rb_define_singleton_method(object, name.as_ptr(), function, parameters) })
     }
 
     /// Defines it as a private method of a class or module.
-    pub fn define_private(self, class: Value, name: &CStr) {
+    pub fn define_private(self, class: Value, name: &CStr) -> Protected<()> {
         let (function, parameters) = self.parts();
         // SAFETY: the function has that many parameters, by its type.
-        unsafe { super::rb_define_private_method(class, name.as_ptr(), function, parameters) }
+        protect(|| unsafe { rb_define_private_method(class, name.as_ptr(), function, parameters) })
     }
 }
 

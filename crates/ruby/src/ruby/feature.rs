@@ -1,0 +1,95 @@
+//! Ruby's own require, and what it knows of features.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_int, CStr};
+use std::ptr;
+
+use super::{c_bytes, nil, protect, Protected, Value};
+
+unsafe extern "C-unwind" {
+    pub(super) fn rb_f_require(object: Value, name: Value) -> Value;
+    fn rb_feature_provided(feature: *const c_char, loading: *mut *const c_char) -> c_int;
+    fn rb_loaderror_with_path(path: Value, format: *const c_char, ...) -> !;
+    fn rb_file_absolute_path(path: Value, directory: Value) -> Value;
+    fn rb_file_dirname(path: Value) -> Value;
+    fn rb_profile_frames(start: c_int, limit: c_int, frames: *mut Value, lines: *mut c_int) -> c_int;
+    fn rb_profile_frame_path(frame: Value) -> Value;
+    fn rb_profile_frame_absolute_path(frame: Value) -> Value;
+    safe fn rb_sourcefile() -> *const c_char;
+}
+
+/// Whether a feature is provided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provided {
+    No,
+    Loading,
+    Yes,
+}
+
+/// What Ruby's own tables say of a feature: of those that are loaded, and those that are being loaded.
+pub fn provided(feature: &CStr) -> Protected<Provided> {
+    protect(|| {
+        let mut loading = ptr::null();
+        // SAFETY: a C string, and a place for the address of another one.
+        let is_provided = unsafe { rb_feature_provided(feature.as_ptr(), &mut loading) } != 0;
+        match (is_provided, loading.is_null()) {
+            (false, _) => Provided::No,
+            (true, false) => Provided::Loading,
+            (true, true) => Provided::Yes,
+        }
+    })
+}
+
+/// Ruby's own require, without anybody's method around it.
+pub fn original_require(receiver: Value, name: Value) -> Protected {
+    // SAFETY: any objects will do.
+    protect(|| unsafe { rb_f_require(receiver, name) })
+}
+
+/// Raises the LoadError of a feature that is nowhere.
+pub fn not_found(feature: Value) -> Protected {
+    let message = c_bytes(feature)?;
+    // SAFETY: the format has one string, and a C string is given.
+    protect(|| unsafe { rb_loaderror_with_path(feature, c"cannot load such file -- %s".as_ptr(), message.as_ptr()) })
+}
+
+/// The real path of the source file whose code called the C function that runs now. `None`: there is none, or only Ruby knows.
+pub fn caller_file() -> Protected<Option<Value>> {
+    let (mut frames, mut lines) = ([nil(); 2], [0; 2]);
+    let (room, numbers) = (frames.as_mut_ptr(), lines.as_mut_ptr());
+    // SAFETY: there is room for two frames.
+    let count = protect(|| unsafe { rb_profile_frames(0, 2, room, numbers) })?;
+    for frame in &frames[..count as usize] {
+        // SAFETY: a frame that Ruby gave.
+        let path = protect(|| unsafe { rb_profile_frame_absolute_path(*frame) })?;
+        let bytes = if path.is_string() { c_bytes(path)?.to_bytes() } else { return Ok(None) };
+        match bytes {
+            // The frame of eval'ed code may be shown as that of the method around it.
+            [b'/', ..] => {
+                // SAFETY: as above.
+                let name = protect(|| unsafe { rb_profile_frame_path(*frame) })?;
+                return Ok(is_running(name)?.then_some(path));
+            }
+            // The frame of the C function itself.
+            b"<cfunc>" => {}
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the Ruby code that runs, or called the C function that does, was compiled under that name.
+fn is_running(path: Value) -> Protected<bool> {
+    let name = rb_sourcefile();
+    if !path.is_string() || name.is_null() {
+        return Ok(false);
+    }
+    // SAFETY: a C string of the source that runs.
+    Ok(unsafe { CStr::from_ptr(name) } == c_bytes(path)?)
+}
+
+/// File.absolute_path(path, File.dirname(file))
+pub fn beside(path: Value, file: Value) -> Protected {
+    // SAFETY: any objects will do.
+    protect(|| unsafe { rb_file_absolute_path(path, rb_file_dirname(file)) })
+}
