@@ -173,7 +173,7 @@ def build_rails(directory: pathlib.Path, values: dict) -> None:
     shutil.copy(page / "home_controller.rb", skel / "app/controllers")
     (skel / "app/views/home").mkdir()
     shutil.copy(page / "show.html.erb", skel / "app/views/home")
-    run(["bundle", "install", "--local"], cwd=skel)
+    run(["bundle", "lock", "--local"], cwd=skel)
     values["dir"] = str(skel)
 
 
@@ -184,7 +184,7 @@ def build_rails_bootsnap(directory: pathlib.Path, values: dict) -> None:
         gemfile.write("gem 'bootsnap', require: false\n")
     with open(skel / "config/boot.rb", "a") as boot:
         boot.write("require 'bootsnap/setup'\n")
-    run(["bundle", "install", "--local"], cwd=skel)
+    run(["bundle", "lock", "--local"], cwd=skel)
 
 
 def build_rails_snapboot(directory: pathlib.Path, values: dict) -> None:

@@ -50,7 +50,8 @@ impl Identity {
         Self::from_stat(&rustix::fs::fstat(file)?)
     }
 
-    fn from_stat(stat: &Stat) -> io::Result<Self> {
+    /// That of what a look at it gave. An error for what is neither a file nor a directory.
+    pub fn from_stat(stat: &Stat) -> io::Result<Self> {
         let is_directory = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => false,
             FileType::Directory => true,

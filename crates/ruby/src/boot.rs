@@ -3,27 +3,24 @@
 use std::ffi::CString;
 
 use archive::{Found, Identity};
-use rustix::fs::{accessat, Access, AtFlags, CWD};
+use rustix::fs::{accessat, Access, AtFlags, FileType, CWD};
 
 use crate::code::Code;
 use crate::directories::{real_path, Answer, Directories, DirectoryId};
-use crate::features::Features;
 use crate::heap::Heap;
 use crate::load_path::LoadPath;
-use crate::names::{self, Place};
-use crate::ruby::Protected;
+use crate::names::Place;
 use crate::store::Store;
 
 /// What this process knows besides the archive.
 pub struct Boot {
     pub directories: Directories,
     pub load_path: LoadPath,
-    pub features: Features,
     /// `None`: code is not kept.
     pub code: Option<Code>,
     pub heap: Heap,
-    /// Whether a file is loaded once whatever paths lead to it (from Ruby 3.1 on).
-    pub knows_real_paths: bool,
+    /// Whether some file has been loaded by a path that is not its real one. `None`: nobody has looked.
+    pub has_links: Option<bool>,
 }
 
 /// A file to be loaded.
@@ -115,12 +112,16 @@ impl Boot {
     /// The file at a path. `None`: Ruby has to see to it.
     pub fn script_at(&mut self, path: &[u8], store: &mut Store) -> Option<Script> {
         let slash = path.iter().rposition(|byte| *byte == b'/')?;
-        if !path.is_ascii() || accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS).is_err() {
+        let stat = rustix::fs::stat(path).ok().filter(|_| path.is_ascii())?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !is_readable(path, stat.st_mode) {
             return None;
         }
-        let identity = Identity::of(path).ok().filter(|identity| !identity.is_directory)?;
+        let identity = Identity::from_stat(&stat).ok()?;
         let directory = self.directories.id(&path[..slash]);
         let real = self.real_path(directory, &path[slash + 1..], store).ok()?;
+        if real.is_some() {
+            self.has_links = Some(true);
+        }
         Some(Script { path: CString::new(path).ok()?, real, identity })
     }
 
@@ -133,21 +134,10 @@ impl Boot {
         }
         Ok(self.directories.real(directory)?.map(|real| [real, b"/", name].concat()))
     }
+}
 
-    /// Whether a file was loaded by another path.
-    pub fn is_loaded_elsewhere(&mut self, script: &Script, store: &mut Store) -> Protected<bool> {
-        if !self.knows_real_paths {
-            return Ok(false);
-        }
-        let directories = &mut self.directories;
-        self.features.has_alias(script.real_path(), |feature| {
-            let slash = feature.iter().rposition(|byte| *byte == b'/')?;
-            let (folder, name) = (&feature[..slash], &feature[slash + 1..]);
-            let directory = directories.id(folder);
-            if !names::is_plain(feature) || directories.find(directory, &[name], store) != Answer::There(Found::File) {
-                return real_path(feature).filter(|real| real != feature);
-            }
-            directories.real(directory).ok()?.map(|real| [real, b"/", name].concat())
-        })
-    }
+/// Whether this process may read a file. Who may is mostly everybody, which saves asking.
+fn is_readable(path: &[u8], mode: u32) -> bool {
+    const EVERYBODY: u32 = 0o444;
+    mode & EVERYBODY == EVERYBODY || accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS).is_ok()
 }

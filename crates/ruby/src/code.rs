@@ -5,7 +5,7 @@
 //!
 //! An entry's payload is what RubyVM::InstructionSequence#to_binary gave, then the path and the real path that are in it, then
 //! the sizes of the two (four bytes each). The highest bit of the first says that the source itself holds its path, so that the
-//! code cannot be given another.
+//! code cannot be given another; the next one, that there is nothing in it to be run.
 
 use std::borrow::Cow;
 use std::ffi::{c_void, OsStr};
@@ -24,6 +24,9 @@ use crate::{events, tracers, BOOT, STORE};
 /// Of the size of the path: the source holds its path.
 const IS_FIXED: u32 = 1 << 31;
 
+/// Likewise: the source has no code.
+const IS_EMPTY: u32 = 1 << 30;
+
 /// How code gets from and into the archive.
 pub struct Code {
     /// RubyVM::InstructionSequence.
@@ -34,8 +37,8 @@ pub struct Code {
     compile_option_before: Value,
     scope: usize,
     tracer: Value,
-    /// A script that Ruby is about to ask for, and that the archive does not have.
-    missed: Option<Script>,
+    /// A script that Ruby is about to ask for, and what the archive has of it.
+    expected: Option<(Script, Known)>,
     /// The script whose code is waited for: Ruby is about to compile it. And the exception that was being handled before.
     awaited: Option<(Script, Value)>,
     ids: Ids,
@@ -44,7 +47,8 @@ pub struct Code {
 #[derive(Clone, Copy)]
 struct Ids {
     load_from_binary: Id,
-    keep_script_lines: Id,
+    /// Of RubyVM, from Ruby 3.1 on.
+    keep_script_lines: Option<Id>,
     script_lines: Id,
     method: Id,
     is_equal: Id,
@@ -58,6 +62,8 @@ impl Code {
         if ruby::responds_to(class, ruby::intern("load_iseq")?)? {
             return Ok(None);
         }
+        let keep_script_lines = ruby::intern("keep_script_lines")?;
+        let has_keep = ruby::responds_to(ruby_vm, keep_script_lines)?;
         Function::One(load_iseq).define_singleton(class, c"load_iseq")?;
         let compile_option_before = ruby::keep(ruby::own_method(class, "compile_option=")?)?;
         Function::One(set_compile_option).define_singleton(class, c"compile_option=")?;
@@ -68,11 +74,11 @@ impl Code {
             compile_option_before,
             scope: store.scope(Kind::Code, description),
             tracer: ruby::keep(ruby::compile_tracer(compiled)?)?,
-            missed: None,
+            expected: None,
             awaited: None,
             ids: Ids {
                 load_from_binary: ruby::intern("load_from_binary")?,
-                keep_script_lines: ruby::intern("keep_script_lines")?,
+                keep_script_lines: Some(keep_script_lines).filter(|_| has_keep),
                 script_lines: ruby::intern("SCRIPT_LINES__")?,
                 method: ruby::intern("method")?,
                 is_equal: ruby::intern("==")?,
@@ -121,42 +127,67 @@ extern "C-unwind" fn set_compile_option(_: Value, options: Value) -> Value {
     })
 }
 
-/// Whether nobody wants to see, or to change, how code is compiled: coverage, debuggers, other caches, parser warnings.
+/// Whether nobody wants to see how code is compiled: coverage, debuggers, parser warnings.
 pub fn is_free() -> Protected<bool> {
-    let known = with_code(|code| (code.class, code.ruby_vm, code.load_iseq, code.ids));
-    let Some((class, ruby_vm, load_iseq, ids)) = known else { return Ok(false) };
+    let Some((ruby_vm, ids)) = with_code(|code| (code.ruby_vm, code.ids)) else { return Ok(false) };
     if tracers::is_compiling_traced() || ruby::is_verbose() || ruby::has_coverage() {
         return Ok(false);
     }
-    let now = ruby::call(class, ids.method, &[ruby::symbol("load_iseq")?])?;
-    Ok(ruby::call(load_iseq, ids.is_equal, &[now])?.is_truthy()
-        && ruby::constant(ruby::object_class(), ids.script_lines)?.is_none()
-        && !(ruby::responds_to(ruby_vm, ids.keep_script_lines)?
-            && ruby::call(ruby_vm, ids.keep_script_lines, &[])?.is_truthy()))
+    if let Some(keep_script_lines) = ids.keep_script_lines {
+        if ruby::call(ruby_vm, keep_script_lines, &[])?.is_truthy() {
+            return Ok(false);
+        }
+    }
+    Ok(ruby::constant(ruby::object_class(), ids.script_lines)?.is_none())
 }
 
-/// The code of a script, if the archive has it. Listeners are told.
-pub fn find(script: &Script) -> Protected<Option<Value>> {
+/// Whether nobody else wants to be asked for code.
+pub fn is_asked_alone() -> Protected<bool> {
+    let Some((class, load_iseq, ids)) = with_code(|code| (code.class, code.load_iseq, code.ids)) else { return Ok(false) };
+    let now = ruby::call(class, ids.method, &[ruby::symbol("load_iseq")?])?;
+    Ok(ruby::call(load_iseq, ids.is_equal, &[now])?.is_truthy())
+}
+
+/// What the archive has of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    Code(Value),
+    /// There is no code in it.
+    Empty,
+    Nothing,
+}
+
+/// What the archive has of a script. Listeners are told.
+pub fn find(script: &Script) -> Protected<Known> {
     let known = with_code(|code| (code.class, code.ids.load_from_binary, code.scope));
-    let Some((class, load_from_binary, scope)) = known else { return Ok(None) };
+    let Some((class, load_from_binary, scope)) = known else { return Ok(Known::Nothing) };
     let before = ruby::error_info();
     let found = STORE.with(|store| {
         let (event, entry) = store.find(scope, script.path.to_bytes(), Some(&script.identity));
-        let Some(entry) = entry else { return (event, None) };
-        let binary = store.decode(&entry).and_then(|payload| binary_for(script, payload));
+        let Some(entry) = entry else { return (event, Known::Nothing) };
+        let payload = store.decode(&entry);
+        if payload.is_some_and(is_empty) {
+            return (event, Known::Empty);
+        }
+        let binary = payload.and_then(|payload| binary_for(script, payload));
         // Loading runs no Ruby code.
         let code = binary.map(|binary| {
-            ruby::with_binary(&binary, |binary| ruby::call(class, load_from_binary, &[binary]))
+            ruby::with_binary(&binary, |binary| ruby::uncounted(|| ruby::call(class, load_from_binary, &[binary])))
                 .map_err(|jump| jump.forget(before))
         });
         match code {
-            Some(Ok(code)) => (event, Some(code)),
-            _ => (Event::Stale, None),
+            Some(Ok(code)) => (event, Known::Code(code)),
+            _ => (Event::Stale, Known::Nothing),
         }
     });
-    let (event, code) = found.unwrap_or((Event::Miss, None));
+    let (event, known) = found.unwrap_or((Event::Miss, Known::Nothing));
     events::tell(event, &script.path)?;
-    Ok(code)
+    Ok(known)
+}
+
+/// Whether the script of a payload has no code.
+fn is_empty(payload: &[u8]) -> bool {
+    payload.split_last_chunk::<8>().is_some_and(|(_, sizes)| u64::from_le_bytes(*sizes) as u32 & IS_EMPTY != 0)
 }
 
 /// Whether the archive has the code of a script.
@@ -173,7 +204,7 @@ pub fn is_kept(script: &Script) -> bool {
 fn binary_for<'a>(script: &Script, payload: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     let (rest, sizes) = payload.split_last_chunk::<8>()?;
     let sizes = u64::from_le_bytes(*sizes);
-    let (path_size, real_size) = (sizes as u32 & !IS_FIXED, (sizes >> 32) as u32);
+    let (path_size, real_size) = (sizes as u32 & !IS_FIXED & !IS_EMPTY, (sizes >> 32) as u32);
     let (rest, old_real) = rest.split_at_checked(rest.len().checked_sub(real_size as usize)?)?;
     let (binary, old) = rest.split_at_checked(rest.len().checked_sub(path_size as usize)?)?;
     let (path, real) = (script.path.to_bytes(), script.real_path());
@@ -187,9 +218,9 @@ fn binary_for<'a>(script: &Script, payload: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     relocate(binary, &[(old, path), (old_real, real)]).map(Cow::Owned)
 }
 
-/// Ruby is going to ask for a script that the archive does not have, and that may be kept when it is compiled.
-pub fn expect(script: Script) {
-    with_code(|code| code.missed = Some(script));
+/// Ruby is going to ask for a script of which the archive has that. Whoever calls this keeps the code.
+pub fn expect(script: Script, known: Known) {
+    with_code(|code| code.expected = Some((script, known)));
 }
 
 /// RubyVM::InstructionSequence.load_iseq(path) -> the code of the file that Ruby is about to load, or nil: then it compiles it.
@@ -199,20 +230,26 @@ extern "C-unwind" fn load_iseq(_: Value, path: Value) -> Value {
             return Ok(ruby::nil());
         }
         let path = ruby::bytes_in_place(path)?;
-        let missed = with_code(|code| code.missed.take()).flatten();
-        if let Some(script) = missed.filter(|script| script.path.as_bytes() == path) {
-            return wait_for(script);
+        let expected = with_code(|code| code.expected.take()).flatten();
+        if let Some((script, known)) = expected.filter(|(script, _)| script.path.as_bytes() == path) {
+            return answer(script, known);
         }
         if !names::is_plain(path) || !path.starts_with(b"/") || !is_free()? {
             return Ok(ruby::nil());
         }
         let script = BOOT.with(|boot| STORE.with(|store| boot.script_at(path, store)));
         let Some(script) = script.flatten().flatten() else { return Ok(ruby::nil()) };
-        match find(&script)? {
-            Some(code) => Ok(code),
-            None => wait_for(script),
-        }
+        let known = find(&script)?;
+        answer(script, known)
     })
+}
+
+fn answer(script: Script, known: Known) -> Protected {
+    match known {
+        Known::Code(code) => Ok(code),
+        Known::Empty => Ok(ruby::nil()),
+        Known::Nothing => wait_for(script),
+    }
 }
 
 /// Has the code that Ruby is going to compile noted.
@@ -262,11 +299,27 @@ fn note(tracepoint: Value) -> Protected<()> {
     payload.extend_from_slice(path);
     payload.extend_from_slice(real);
     let fixed = if holds(path) { IS_FIXED } else { 0 };
-    payload.extend_from_slice(&(path.len() as u32 | fixed).to_le_bytes());
+    let empty = if has_no_code(iseq)? { IS_EMPTY } else { 0 };
+    payload.extend_from_slice(&(path.len() as u32 | fixed | empty).to_le_bytes());
     payload.extend_from_slice(&(real.len() as u32).to_le_bytes());
     let input = NewInput::File(path.to_vec(), script.identity);
     STORE.with(|store| store.add(scope, path.to_vec(), vec![input], payload, true));
     Ok(())
+}
+
+/// Whether code does nothing but return nil.
+fn has_no_code(iseq: Value) -> Protected<bool> {
+    let parts = ruby::send(iseq, "to_a", &[])?;
+    let body = ruby::entry_of(parts, ruby::length(parts)?.saturating_sub(1));
+    let mut expected = [ruby::symbol("putnil")?, ruby::symbol("leave")?].into_iter();
+    for position in 0..ruby::length(body)? {
+        let instruction = ruby::entry_of(body, position);
+        // Others are labels, events and numbers of lines.
+        if ruby::is_array(instruction) && Some(ruby::entry_of(instruction, 0)) != expected.next() {
+            return Ok(false);
+        }
+    }
+    Ok(expected.next().is_none())
 }
 
 /// Whether a source of the application holds its own path, as others might not after a move. Only these can move along.

@@ -83,8 +83,8 @@ impl Heap {
         if self.loaded != begin {
             return Ok(None);
         }
-        // A quarter more than stay, for those that do not.
-        let room = if files > 0 { objects + objects / 4 } else { 3 * self.old_objects()? };
+        // And half as many again as that for those that do not.
+        let room = if files > 0 { 5 * objects / 2 } else { 3 * self.old_objects()? };
         Ok(Some((room as usize, self.pages)))
     }
 

@@ -7,7 +7,6 @@ mod code;
 mod directories;
 mod document;
 mod events;
-mod features;
 mod heap;
 mod load_path;
 mod methods;

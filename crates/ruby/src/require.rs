@@ -10,9 +10,8 @@ use std::ffi::CString;
 use std::sync::OnceLock;
 
 use crate::boot::{Boot, Script};
-use crate::code::{self, Code};
-use crate::directories::{Answer, Directories};
-use crate::features::Features;
+use crate::code::{self, Code, Known};
+use crate::directories::{real_path, Answer, Directories};
 use crate::heap::Heap;
 use crate::load_path::LoadPath;
 use crate::names::{self, Extension, Place};
@@ -36,20 +35,19 @@ fn define() -> Protected<Result<(), &'static str>> {
     let version = ruby::find_constant(ruby::object_class(), "RUBY_VERSION")?.map(ruby::bytes).transpose()?;
     let version = version.unwrap_or_default();
     let is_known = matches!(version.get(..4), Some([b'3', b'.', b'0'..=b'4', b'.']));
-    ruby::look_up(is_known, version.starts_with(b"3.1."))?;
+    ruby::look_up(is_known)?;
     tracers::watch()?;
     let description = code::description()?;
     let code = STORE.with(|store| Code::switch_on(store, &description)).transpose()?.flatten();
     let has_code = code.is_some();
-    let (load_path, features) = (LoadPath::new()?, Features::new()?);
+    let load_path = LoadPath::new()?;
     let boot = STORE.with(|store| {
         Ok(Boot {
             directories: Directories::new(store),
             load_path,
-            features,
             code,
             heap: Heap::new(store, &description, &version)?,
-            knows_real_paths: !version.starts_with(b"3.0."),
+            has_links: None,
         })
     });
     let boot = boot.transpose()?;
@@ -204,13 +202,10 @@ fn decide(feature: &[u8]) -> Protected<Step> {
 /// What a feature that is not loaded leads to.
 fn look(feature: &[u8], extension: Extension) -> Protected<Step> {
     let stem = extension.stem(feature);
-    let find = |ending: &[u8]| BOOT.with(|boot| STORE.with(|store| boot.find(stem, ending, store))).flatten();
+    let find = |ending: &[u8]| BOOT.with(|boot| STORE.with(|store| boot.find(stem, ending, store)))?;
     if extension != Extension::Library {
         match find(b".rb") {
-            Some(Answer::There(script)) => {
-                let is_loaded = is_loaded_elsewhere(&script)?;
-                return Ok(if is_loaded { Step::Nothing } else { Step::Script(script) });
-            }
+            Some(Answer::There(script)) => return Ok(Step::Script(script)),
             Some(Answer::NotThere) if extension == Extension::Script => return Ok(Step::NotFound),
             Some(Answer::NotThere) => {}
             Some(Answer::Unknown) | None => return Ok(Step::Ordinary),
@@ -223,7 +218,6 @@ fn look(feature: &[u8], extension: Extension) -> Protected<Step> {
         }
     }
     Ok(match find(b".so") {
-        Some(Answer::There(library)) if is_loaded_elsewhere(&library)? => Step::Nothing,
         Some(Answer::There(library)) => Step::Library(library.path),
         // Ruby goes on with `x.so.rb`.
         Some(Answer::NotThere) if extension == Extension::None => Step::NotFound,
@@ -239,15 +233,6 @@ fn provided(feature: &[u8]) -> Protected<Provided> {
     }
 }
 
-/// Whether a file was loaded by another path.
-fn is_loaded_elsewhere(script: &Script) -> Protected<bool> {
-    if script.real.is_some() && provided(script.real_path())? == Provided::Yes {
-        return Ok(true);
-    }
-    let is_loaded = BOOT.with(|boot| STORE.with(|store| boot.is_loaded_elsewhere(script, store))).flatten();
-    is_loaded.unwrap_or(Ok(false))
-}
-
 /// Has Ruby load a script and make it a feature.
 fn load(receiver: Value, script: Script) -> Protected {
     let awaited = events::awaited(&script.path)?;
@@ -255,19 +240,47 @@ fn load(receiver: Value, script: Script) -> Protected {
         ruby::make_room(objects, pages)?;
     }
     let name = ruby::file_name(script.path.to_bytes())?;
-    let loaded = if ruby::can_require_with() && code::is_free()? {
-        match code::find(&script)? {
-            Some(code) => ruby::require_with(receiver, name, &script.path, code)?,
-            None => {
-                code::expect(script);
-                ruby::original_require(receiver, name)?
-            }
-        }
+    let is_free = code::is_free()?;
+    let known = if is_free { code::find(&script)? } else { Known::Nothing };
+    let loaded = if known == Known::Empty && can_provide(&script)? {
+        // Ruby makes a string over it.
+        ruby::provide(Box::leak(script.path.into_boxed_c_str()))?;
+        ruby::boolean(true)
     } else {
+        if is_free {
+            code::expect(script, known);
+        }
         ruby::original_require(receiver, name)?
     };
+    // Kept by this frame until here.
+    std::hint::black_box(known);
     events::loaded(awaited)?;
     Ok(loaded)
+}
+
+/// Whether a script without any code can be made a feature just so. There is nothing to be run, so nobody can ask for it meanwhile.
+/// But Ruby would note its real path, too, and ask others for its code.
+fn can_provide(script: &Script) -> Protected<bool> {
+    if BOOT.with(|boot| boot.has_links) == Some(None) {
+        let has_links = loads_through_links()?;
+        BOOT.with(|boot| boot.has_links = Some(has_links));
+    }
+    Ok(BOOT.with(|boot| boot.has_links) == Some(Some(false))
+        && ruby::provided(&script.path)? == Provided::No
+        && code::is_asked_alone()?)
+}
+
+/// Whether one of the features has been loaded by a path that is not its real one.
+fn loads_through_links() -> Protected<bool> {
+    let features = ruby::global(c"$LOADED_FEATURES")?;
+    for position in 0..ruby::length(features)? {
+        let feature = ruby::entry_of(features, position);
+        let path = if feature.is_string() { ruby::bytes_in_place(feature)? } else { b"" };
+        if path.starts_with(b"/") && real_path(path).is_none_or(|real| real != path) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Looks whether $LOAD_PATH has changed. Whether its directories are known.
@@ -305,7 +318,7 @@ pub extern "C-unwind" fn compile(receiver: Value, name: Value) -> Value {
             return Ok(ruby::boolean(true));
         }
         let path = ruby::file_name(script.path.to_bytes())?;
-        code::expect(script);
+        code::expect(script, Known::Nothing);
         ruby::send(receiver, "load", &[path])
     })
 }

@@ -26,14 +26,14 @@ use std::ffi::{c_int, c_long, c_void, CStr};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub use array::{
-    array, array_of, clear_array, elements, entry_of, is_same_array, length, push, replace,
+    array, array_of, clear_array, entry_of, is_array, is_same_array, length, push, replace,
 };
-pub use collector::{make_room, old_objects};
-pub use feature::{beside, caller_file, not_found, original_require, provided, Provided};
+pub use collector::{make_room, old_objects, uncounted};
+pub use feature::{beside, caller_file, not_found, original_require, provide, provided, Provided};
 pub use module::{
     alias, alias_singleton, constant, find_constant, has_private_method, module, module_under, own_method, source_of,
 };
-pub use optional::{can_require_with, is_compiling_traced, is_main_ractor, look_up, require_with};
+pub use optional::{is_compiling_traced, is_main_ractor, look_up};
 pub use string::{
     binary, binary_static, bytes, bytes_in_place, c_bytes, clear, file_name, freeze, path, text, with_binary,
 };

@@ -6,6 +6,8 @@ use std::ffi::c_long;
 use super::{call, integer, intern, protect, Protected, Value};
 
 unsafe extern "C-unwind" {
+    safe static rb_cArray: Value;
+    safe fn rb_obj_class(object: Value) -> Value;
     safe fn rb_ary_entry(array: Value, index: c_long) -> Value;
     fn rb_ary_ptr_use_start(array: Value) -> *const Value;
     fn rb_ary_new() -> Value;
@@ -48,6 +50,11 @@ pub fn replace(array: Value, other: Value) -> Protected<()> {
     })
 }
 
+/// Whether it is an Array, of that class itself.
+pub fn is_array(object: Value) -> bool {
+    object.is_truthy() && rb_obj_class(object) == rb_cArray
+}
+
 /// The element of an array, nil beyond its end.
 pub fn entry_of(array: Value, index: usize) -> Value {
     rb_ary_entry(array, index as c_long)
@@ -58,22 +65,15 @@ pub fn length(array: Value) -> Protected<usize> {
     integer(call(array, intern("length")?, &[])?).map(|length| length as usize)
 }
 
-/// The elements of an array, valid until Ruby runs again. `size` must not be larger than the array.
-pub fn elements<'a>(array: Value, size: usize) -> &'a [Value] {
-    // SAFETY: the array has that many elements, which is asked of the caller.
-    unsafe { std::slice::from_raw_parts(rb_ary_ptr_use_start(array), size) }
-}
-
-/// Where the elements of an array lie. Two arrays that share them have had no change since one became a copy of the other.
-fn elements_address(array: Value) -> usize {
-    // SAFETY: it is an array; nothing is read.
-    unsafe { rb_ary_ptr_use_start(array) as usize }
-}
-
 /// Whether an array of `size` objects is still what its copy is: because they share their elements, or by comparing these.
 pub fn is_same_array(array: Value, copy: Value, size: usize) -> Protected<bool> {
-    if size > 0 && elements_address(array) == elements_address(copy) && entry_of(array, size).is_nil() {
-        return Ok(!entry_of(array, size - 1).is_nil());
+    // SAFETY: they are arrays; nothing is read.
+    let addresses = unsafe { (rb_ary_ptr_use_start(array), rb_ary_ptr_use_start(copy)) };
+    if size > 0 && addresses.0 == addresses.1 && entry_of(array, size).is_nil() && !entry_of(array, size - 1).is_nil() {
+        return Ok(true);
     }
-    Ok(length(array)? == size && length(copy)? == size && elements(array, size) == elements(copy, size))
+    if length(array)? != size || length(copy)? != size {
+        return Ok(false);
+    }
+    Ok((0..size).all(|at| entry_of(array, at) == entry_of(copy, at)))
 }

@@ -8,6 +8,7 @@ unsafe extern "C-unwind" {
     fn rb_gc_disable() -> Value;
     fn rb_gc_stat(key: Value) -> usize;
     fn rb_float_new(number: f64) -> Value;
+    safe fn rb_gc_adjust_memory_usage(difference: isize);
 }
 
 /// A number that GC.stat knows.
@@ -52,4 +53,13 @@ pub fn make_room(objects: usize, kept: Value) -> Protected<()> {
     grow().unwrap_or_else(|jump: Jump| jump.forget(before));
     rb_gc_enable();
     Ok(())
+}
+
+/// Does something whose memory is there to stay, so that a collection for its sake would find nothing.
+pub fn uncounted(work: impl FnOnce() -> Protected) -> Protected {
+    let before = stat("malloc_increase_bytes")?;
+    let result = work()?;
+    let increase = stat("malloc_increase_bytes")?.saturating_sub(before);
+    rb_gc_adjust_memory_usage(-(increase as isize));
+    Ok(result)
 }

@@ -7,8 +7,9 @@ use std::ptr;
 use super::{c_bytes, nil, protect, Protected, Value};
 
 unsafe extern "C-unwind" {
-    pub(super) fn rb_f_require(object: Value, name: Value) -> Value;
+    fn rb_f_require(object: Value, name: Value) -> Value;
     fn rb_feature_provided(feature: *const c_char, loading: *mut *const c_char) -> c_int;
+    fn rb_provide(feature: *const c_char);
     fn rb_loaderror_with_path(path: Value, format: *const c_char, ...) -> !;
     fn rb_file_absolute_path(path: Value, directory: Value) -> Value;
     fn rb_file_dirname(path: Value) -> Value;
@@ -38,6 +39,12 @@ pub fn provided(feature: &CStr) -> Protected<Provided> {
             (true, true) => Provided::Yes,
         }
     })
+}
+
+/// Makes a path a feature, without a look at it. Raises where $LOADED_FEATURES is frozen.
+pub fn provide(path: &'static CStr) -> Protected<()> {
+    // SAFETY: a C string that lives as long as the process: Ruby makes a string over it.
+    protect(|| unsafe { rb_provide(path.as_ptr()) })
 }
 
 /// Ruby's own require, without anybody's method around it.
