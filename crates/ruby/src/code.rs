@@ -27,6 +27,9 @@ const IS_FIXED: u32 = 1 << 31;
 /// Likewise: the source has no code.
 const IS_EMPTY: u32 = 1 << 30;
 
+/// Code that does nothing takes fewer bytes than this, with its paths.
+const MOST_EMPTY: usize = 2048;
+
 /// How code gets from and into the archive.
 pub struct Code {
     /// RubyVM::InstructionSequence.
@@ -172,7 +175,7 @@ pub fn find(script: &Script) -> Protected<Known> {
         let binary = payload.and_then(|payload| binary_for(script, payload));
         // Loading runs no Ruby code.
         let code = binary.map(|binary| {
-            ruby::with_binary(&binary, |binary| ruby::uncounted(|| ruby::call(class, load_from_binary, &[binary])))
+            ruby::with_binary(&binary, |binary| ruby::call(class, load_from_binary, &[binary]))
                 .map_err(|jump| jump.forget(before))
         });
         match code {
@@ -299,7 +302,7 @@ fn note(tracepoint: Value) -> Protected<()> {
     payload.extend_from_slice(path);
     payload.extend_from_slice(real);
     let fixed = if holds(path) { IS_FIXED } else { 0 };
-    let empty = if has_no_code(iseq)? { IS_EMPTY } else { 0 };
+    let empty = if payload.len() < MOST_EMPTY && has_no_code(iseq)? { IS_EMPTY } else { 0 };
     payload.extend_from_slice(&(path.len() as u32 | fixed | empty).to_le_bytes());
     payload.extend_from_slice(&(real.len() as u32).to_le_bytes());
     let input = NewInput::File(path.to_vec(), script.identity);

@@ -27,6 +27,9 @@ const FEWEST: u64 = 512;
 /// More objects for each file than this are the program's data, of which the next boot need not have as much.
 const MOST_FOR_A_FILE: u64 = 256;
 
+/// Memory (bytes) that a large boot may take without a collection for its sake. Nearly all of it is code and tables, and stays.
+const MOST_FORGIVEN: usize = 64 << 20;
+
 /// What is known of the objects of a boot.
 pub struct Heap {
     is_known_ruby: bool,
@@ -37,6 +40,8 @@ pub struct Heap {
     loaded: u64,
     /// An Array of an object in each page of the room.
     pages: Value,
+    /// Bytes that were not counted for the next collection.
+    forgiven: usize,
     /// Objects that have stayed by the time at which the last of them was loaded, where that is worth to be known.
     stayed: Option<u64>,
 }
@@ -60,6 +65,7 @@ impl Heap {
             expected: expected.unwrap_or_default(),
             loaded: 0,
             pages: ruby::keep(ruby::array()?)?,
+            forgiven: 0,
             stayed: None,
         })
     }
@@ -76,6 +82,11 @@ impl Heap {
             self.stayed = Some(self.old_objects()?);
         }
         let (begin, end) = if files > 0 { (files / PART, files / 2) } else { (FEWEST, 2 * FEWEST) };
+        if (begin..files).contains(&self.loaded) && self.forgiven < MOST_FORGIVEN {
+            let bytes = ruby::allocated()?;
+            self.forgiven += bytes;
+            ruby::forgive(bytes);
+        }
         // More is in use then than Ruby asks for.
         if self.loaded == end {
             ruby::clear_array(self.pages)?;

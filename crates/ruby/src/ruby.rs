@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub use array::{
     array, array_of, clear_array, entry_of, is_array, is_same_array, length, push, replace,
 };
-pub use collector::{make_room, old_objects, uncounted};
+pub use collector::{allocated, forgive, make_room, old_objects};
 pub use feature::{beside, caller_file, not_found, original_require, provide, provided, Provided};
 pub use module::{
     alias, alias_singleton, constant, find_constant, has_private_method, module, module_under, own_method, source_of,

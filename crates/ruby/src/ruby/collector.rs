@@ -55,11 +55,12 @@ pub fn make_room(objects: usize, kept: Value) -> Protected<()> {
     Ok(())
 }
 
-/// Does something whose memory is there to stay, so that a collection for its sake would find nothing.
-pub fn uncounted(work: impl FnOnce() -> Protected) -> Protected {
-    let before = stat("malloc_increase_bytes")?;
-    let result = work()?;
-    let increase = stat("malloc_increase_bytes")?.saturating_sub(before);
-    rb_gc_adjust_memory_usage(-(increase as isize));
-    Ok(result)
+/// Bytes that were allocated, besides objects, since the last collection. They bring about the next one.
+pub fn allocated() -> Protected<usize> {
+    stat("malloc_increase_bytes")
+}
+
+/// So many bytes of these are there to stay: a collection for their sake would find nothing.
+pub fn forgive(bytes: usize) {
+    rb_gc_adjust_memory_usage(-(bytes as isize));
 }
