@@ -146,7 +146,8 @@ fn binary_for<'a>(script: &Script, payload: &'a [u8]) -> Option<Cow<'a, [u8]>> {
 
 /// Lets `run` have Ruby compile and run the script, and keeps the code. May raise what `run` raises.
 pub fn watch(script: Script, run: impl FnOnce() -> Value) -> Value {
-    let is_kept = STORE.with(|store| store.is_written()) == Some(true) && script.identity.is_settled;
+    let wanted = |store: &mut Store, scope| store.wants(scope, script.path.as_bytes(), &script.identity);
+    let is_kept = BOOT.with(|boot| STORE.with(|store| wanted(store, boot.code.scope))).flatten() == Some(true);
     let (path, identity) = (script.path.clone(), script.identity);
     let Some(tracer) = BOOT.with(|boot| {
         boot.code.awaited = Some(script).filter(|_| is_kept);

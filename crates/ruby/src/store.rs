@@ -178,6 +178,12 @@ impl Store {
         self.decoder.decode(entry)
     }
 
+    /// Whether an entry that depends on that file alone is going to be stored, and has not been queued already. `path` is its name.
+    pub fn wants(&self, scope: usize, path: &[u8], identity: &Identity) -> bool {
+        let inputs = [NewInput::File(path.to_vec(), *identity)];
+        self.is_written() && identity.is_settled && !self.batch.has(&self.scopes[scope].2, path, &inputs)
+    }
+
     /// Queues an entry.
     pub fn add(&mut self, scope: usize, name: Vec<u8>, inputs: Vec<NewInput>, payload: Vec<u8>, compress: bool) {
         let (context, kind, _) = &self.scopes[scope];
@@ -186,7 +192,7 @@ impl Store {
 
     /// Appends what is queued. Nothing happens in forked children. Answers why nothing could be written, if so.
     pub fn flush(&mut self) -> Result<(), String> {
-        let batch = std::mem::take(&mut self.batch);
+        let batch = self.batch.take();
         if batch.is_empty() || !self.is_written() {
             return Ok(());
         }

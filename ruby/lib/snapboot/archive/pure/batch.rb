@@ -3,7 +3,7 @@
 module Snapboot
   module Archive
     module Pure
-      # What is going to be appended.
+      # What is going to be appended: of each key the newest.
       class Batch
         # Numbers of the inputs as Snapboot::Archive gives them.
         GIVEN_FILE = 0
@@ -15,7 +15,7 @@ module Snapboot
           @root = root
           @sums = sums
           @contexts = {}
-          @items = []
+          @items = {}
           @lock = Mutex.new
         end
 
@@ -29,13 +29,13 @@ module Snapboot
           rows = inputs.map { |row| row.map { |part| part.is_a?(String) ? part.dup.freeze : part } }
           @lock.synchronize do
             @contexts[context_id] = context
-            @items << [key, name.b, rows, payload.b]
+            @items[key] = [key, name.b, rows, payload.b]
           end
         end
 
         # Queues an entry once more, whose inputs are the same but for their times.
         def again(entry)
-          @lock.synchronize { @items << entry }
+          @lock.synchronize { @items[entry.key] = entry }
         end
 
         # Whether nothing is queued.
@@ -46,8 +46,8 @@ module Snapboot
         # Takes the queue: an Array of Raw with the digests of their inputs, without those whose inputs have changed.
         def take
           items, contexts = @lock.synchronize do
-            [@items, @contexts].tap do
-              @items = []
+            [@items.values, @contexts].tap do
+              @items = {}
               @contexts = {}
             end
           end
