@@ -8,7 +8,7 @@
 //! dropped, or call them through [`protect`].
 //!
 //! Functions declared `safe` ask of their callers only what holds everywhere in this crate: the thread is one of Ruby's and
-//! has the GVL (nothing here starts threads), and a [`Value`] came from Ruby and is still on the stack or kept.
+//! has the GVL (the thread of queue.rs calls nothing of Ruby), and a [`Value`] came from Ruby and is still on the stack or kept.
 #![allow(unsafe_code)]
 
 pub mod method;
@@ -104,6 +104,7 @@ unsafe extern "C-unwind" {
     safe fn rb_set_errinfo(exception: Value);
     fn rb_loaderror_with_path(path: Value, format: *const c_char, ...) -> !;
 
+    fn rb_f_exec(count: c_int, arguments: *const Value) -> Value;
     safe fn rb_f_require(object: Value, name: Value) -> Value;
     fn rb_provide(feature: *const c_char);
     safe fn rb_get_coverages() -> Value;
@@ -400,6 +401,12 @@ pub fn raise_not_found(feature: Value) -> ! {
     let message = c_bytes(feature);
     // SAFETY: the format has one string, and a C string is given.
     unsafe { rb_loaderror_with_path(feature, c"cannot load such file -- %s".as_ptr(), message.as_ptr()) }
+}
+
+/// Ruby's own exec. Returns only by raising.
+pub fn exec(arguments: &[Value]) -> Value {
+    // SAFETY: pointer and number are those of a slice.
+    unsafe { rb_f_exec(arguments.len() as c_int, arguments.as_ptr()) }
 }
 
 /// Ruby's own require, without anybody's method around it. May raise.
