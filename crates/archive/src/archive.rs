@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use image::Record;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::batch::root_key;
 use crate::build::{Payload, Raw};
@@ -168,6 +169,24 @@ impl Archive {
         let key = root_key();
         let root = self.entries().flatten().filter(|entry| entry.key_bytes() == key).last()?.plain()?;
         Some(PathBuf::from(OsStr::from_bytes(root)))
+    }
+}
+
+/// Whether a new archive may be put there: there is nothing, an empty file, or an archive, of any version and also a damaged one,
+/// whoever owns it. An error says what is there instead.
+pub fn is_replaceable(path: &Path) -> Result<(), Error> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(Error::io("open", path)(error.into())),
+    };
+    if !file.metadata().map_err(Error::io("look at", path))?.is_file() {
+        return Err(Error::NotAFile(path.to_owned()));
+    }
+    match Found::in_file(&file).map_err(Error::io("read", path))? {
+        Found::SomethingElse => Err(Error::NotAnArchive(path.to_owned())),
+        _ => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::archive::{Archive, Found};
+use crate::archive::{is_replaceable, Archive};
 use crate::build::{self, Draft};
 use crate::entry::Entry;
 use crate::error::Error;
@@ -142,15 +142,10 @@ fn put_in_place(path: &Path, segment: &[u8], old: &Metadata) -> Result<(), Error
 
 /// Takes away what was left by a writer that was killed: only who holds the lock comes here. Anything else is somebody's own.
 fn remove_left_over(new: &Path) -> Result<(), Error> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(new, flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(Error::io("open", new)(error.into())),
-    };
-    match Found::in_file(&file).map_err(Error::io("read", new))? {
-        Found::SomethingElse => Err(Error::NotAnArchive(new.to_owned())),
-        _ => std::fs::remove_file(new).map_err(Error::io("remove", new)),
+    is_replaceable(new)?;
+    match std::fs::remove_file(new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", new)(error)),
+        _ => Ok(()),
     }
 }
 

@@ -11,9 +11,15 @@ module Snapboot
         GIVEN_ABSENT = 2
         private_constant :GIVEN_FILE, :GIVEN_DIRECTORY, :GIVEN_ABSENT
 
+        # What was queued first waits for so many seconds before something else is. Doubled each time, since each writing adds
+        # a segment.
+        LONGEST = 4
+        private_constant :LONGEST
+
         def initialize(root, sums)
           @root = root
           @sums = sums
+          @longest = LONGEST
           @contexts = {}
           @items = {}
           @lock = Mutex.new
@@ -29,6 +35,7 @@ module Snapboot
           rows = inputs.map { |row| row.map { |part| part.is_a?(String) ? part.dup.freeze : part } }
           @lock.synchronize do
             @contexts[context_id] = context
+            @first ||= now
             @items[key] = [key, name.b, rows, payload.b]
           end
         end
@@ -36,6 +43,14 @@ module Snapboot
         # Queues an entry once more, whose inputs are the same but for their times.
         def again(entry)
           @lock.synchronize { @items[entry.key] = entry }
+        end
+
+        # Whether it is time to write what is queued: true once.
+        def due?
+          return false unless @first && now - @first > @longest
+
+          @longest *= 2
+          true
         end
 
         # Whether nothing is queued.
@@ -47,6 +62,7 @@ module Snapboot
         def take
           items, contexts = @lock.synchronize do
             [@items.values, @contexts].tap do
+              @first = nil
               @items = {}
               @contexts = {}
             end
@@ -57,6 +73,10 @@ module Snapboot
         end
 
         private
+
+        def now
+          Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        end
 
         def settled?(identity)
           identity && Identity.settled?(identity)
