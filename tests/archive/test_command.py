@@ -107,6 +107,51 @@ def test_build_fails_without_leaving_anything(program):
     assert "should be a Ruby command" in done.stderr
 
 
+@pytest.mark.parametrize("place", ["notes", "notes.building", "folder", "link", "pipe"])
+def test_build_overwrites_nothing_but_archives(program, place):
+    there = program / place
+    if place == "folder":
+        there.mkdir()
+    elif place == "link":
+        (program / "elsewhere").write_text("text")
+        there.symlink_to("elsewhere")
+    elif place == "pipe":
+        os.mkfifo(there)
+    else:
+        there.write_text("text that is longer than the header of an archive")
+    before = {path: path.read_bytes() if path.is_file() else path.lstat().st_mode for path in program.rglob("*")}
+    output = "notes" if place == "notes.building" else place
+    done = snapboot("archive", "build", "-o", output, "--", "ruby", "-Ipath", "app.rb", cwd=program)
+    assert done.returncode == 2 and f"{there} should be a boot archive, or not be there yet, but it" in done.stderr, done.stderr
+    assert "left alone" in done.stderr and "-o" in done.stderr
+    assert {path: path.read_bytes() if path.is_file() else path.lstat().st_mode for path in program.rglob("*")} == before
+
+
+def test_build_overwrites_archives_and_empty_files(program):
+    build = ["archive", "build", "-o", "out.archive", "--", "ruby", "-Ipath", "app.rb"]
+    for content in [b"", None, b"\x89SNAPAR\n" + b"damaged" * 1000]:
+        if content is not None:
+            (program / "out.archive").write_bytes(content)
+        done = snapboot(*build, cwd=program)
+        assert done.returncode == 0, done.stderr
+        assert "./app.rb" in code("out.archive", program)
+
+
+@pytest.mark.parametrize("command", ["run", "prune"])
+def test_files_that_are_no_archives_are_left_alone(program, command):
+    notes = program / "notes"
+    notes.write_text("text that is longer than the header of an archive")
+    if command == "run":
+        words = ["run", "--", "ruby", "-Ipath", "app.rb"]
+        done = snapboot(*words, cwd=program, SNAPBOOT_ARCHIVE=os.fspath(notes), SNAPBOOT_LOG="1")
+        assert (done.returncode, done.stdout) == (0, "1 2 nil nil\n")
+    else:
+        done = snapboot("archive", "prune", notes, cwd=program)
+        assert done.returncode == 2
+    assert "should be a boot archive" in done.stderr
+    assert notes.read_text() == "text that is longer than the header of an archive" and not (program / "notes.new").exists()
+
+
 def test_archives_are_found_by_their_program(program):
     done = snapboot("archive", "list", ".", cwd=program)
     assert done.returncode == 2

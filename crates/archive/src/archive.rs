@@ -2,12 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use image::Record;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::batch::root_key;
 use crate::build::{Payload, Raw};
@@ -21,12 +23,14 @@ use crate::map::Mapped;
 use crate::pack::Decoder;
 use crate::place::Root;
 use crate::records::{encoding, Header};
-use crate::segment::{segments, Segment};
-use crate::FIRST_SEGMENT;
+use crate::segment::{self, Segment};
 
 /// A mapped archive, as it was when it was opened. What others append later is not seen.
 pub struct Archive {
+    /// Up to the end of its last segment: nothing behind that is ever looked at.
     file: Mapped,
+    /// Bytes of the file when it was opened.
+    size: u64,
     root: Root,
     /// Oldest first.
     segments: Vec<Segment>,
@@ -40,21 +44,21 @@ impl Archive {
     /// followed. It is opened for reading only, whatever its mode allows. A missing file is an [`Error::is_absence`].
     pub fn open(path: &Path, root: &Path) -> Result<Self, Error> {
         let (file, _) = open_checked(path, OFlags::RDONLY)?;
-        let file = Mapped::new(&file).map_err(Error::io("map", path))?;
-        match header(&file) {
-            Found::Archive => {}
-            Found::Version(found) => return Err(Error::Version { path: path.to_owned(), found }),
-            Found::Nothing | Found::Damage => return Err(Error::Damaged(path.to_owned())),
-            Found::SomethingElse => return Err(Error::NotAnArchive(path.to_owned())),
+        match Found::in_file(&file).map_err(Error::io("read", path))? {
+            Found::Archive(end) => Self::of(&file, end, root).map_err(Error::io("map", path)),
+            Found::Version(found) => Err(Error::Version { path: path.to_owned(), found }),
+            Found::Nothing | Found::Damage(_) => Err(Error::Damaged(path.to_owned())),
+            Found::SomethingElse => Err(Error::NotAnArchive(path.to_owned())),
         }
-        Ok(Self::over(file, root))
     }
 
-    /// What is in a file whose header is right.
-    pub(crate) fn over(file: Mapped, root: &Path) -> Self {
-        let (segments, end) = segments(&file);
-        let is_whole = end == file.len() && segments.iter().all(|segment| segment.is_whole);
-        Archive { file, root: Root::new(root), segments, is_whole }
+    /// The segments of a file, whose last one ends there.
+    pub(crate) fn of(file: &File, end: u64, root: &Path) -> io::Result<Self> {
+        let size = file.metadata()?.len();
+        let file = Mapped::new(file, end)?;
+        let segments = segment::segments(&file);
+        let is_whole = size == end && segments.iter().all(|segment| segment.is_whole);
+        Ok(Archive { file, size, root: Root::new(root), segments, is_whole })
     }
 
     /// The newest entry of that name, without a look at its inputs. The name is given in parts, so that nobody has to join
@@ -114,8 +118,7 @@ impl Archive {
 
     /// Bytes at the end of the file that belong to no segment.
     pub fn left_over(&self) -> u64 {
-        let end = FIRST_SEGMENT + self.segments.iter().map(|segment| segment.head.size).sum::<u64>();
-        self.size().saturating_sub(end)
+        self.size.saturating_sub(self.file.len() as u64)
     }
 
     /// When something was stored last: seconds since 1970.
@@ -130,7 +133,7 @@ impl Archive {
 
     /// Size of the file when it was opened (bytes).
     pub fn size(&self) -> u64 {
-        self.file.len() as u64
+        self.size
     }
 
     /// Whether the file consists of whole segments up to its end. Otherwise somebody is just writing, a writer was killed, or
@@ -145,7 +148,7 @@ impl Archive {
     }
 
     /// Whether the newest entry of that key is just this one.
-    pub(crate) fn holds(&self, raw: &Raw<'_>) -> bool {
+    pub(crate) fn holds<'a>(&'a self, raw: &Raw<'_>, decoder: &mut Decoder<'a>) -> bool {
         let scope = Scope::of_key(&raw.key);
         let found = scope.and_then(|(scope, name)| self.find(&scope, &[name]));
         found.is_some_and(|entry| {
@@ -154,7 +157,7 @@ impl Archive {
                 Payload::Packed { plain_sum, plain_size, .. } => {
                     entry.encoding() == encoding::PACKED
                         && (entry.plain_sum(), entry.plain_size()) == (Some(*plain_sum), *plain_size as usize)
-                        && Decoder::default().decode(&entry).is_some()
+                        && decoder.decode(&entry).is_some()
                 }
             };
             is_same && entry.inputs_bytes() == &*raw.inputs_bytes
@@ -169,35 +172,72 @@ impl Archive {
     }
 }
 
-/// What the first page of a file is.
+/// Whether a new archive may be put there: there is nothing, an empty file, or an archive, of any version and also a damaged one,
+/// whoever owns it. An error says what is there instead.
+pub fn is_replaceable(path: &Path) -> Result<(), Error> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(Error::io("open", path)(error.into())),
+    };
+    if !file.metadata().map_err(Error::io("look at", path))?.is_file() {
+        return Err(Error::NotAFile(path.to_owned()));
+    }
+    match Found::in_file(&file).map_err(Error::io("read", path))? {
+        Found::SomethingElse => Err(Error::NotAnArchive(path.to_owned())),
+        _ => Ok(()),
+    }
+}
+
+/// What a file is.
 pub(crate) enum Found {
-    /// The header of an archive of this version.
-    Archive,
+    /// An archive of this version, and where its last segment ends (bytes).
+    Archive(u64),
     /// The header of an archive of another version.
     Version(u32),
     /// Nothing yet.
     Nothing,
-    /// A damaged header before whole segments.
-    Damage,
+    /// A damaged header before whole segments, and where the last one ends (bytes).
+    Damage(u64),
     /// No archive.
     SomethingElse,
 }
 
-/// Looks at the header of a file.
-pub(crate) fn header(file: &[u8]) -> Found {
-    if file.is_empty() {
-        return Found::Nothing;
+impl Found {
+    /// Reads the header and the heads of the segments. They are read, not mapped: whoever cuts a file off meanwhile would end
+    /// this process.
+    pub fn in_file(file: &File) -> io::Result<Self> {
+        if file.metadata()?.len() == 0 {
+            return Ok(Found::Nothing);
+        }
+        let mut fields = [0; Header::SIZE];
+        if !read_at(file, 0, &mut fields)? {
+            return Ok(Found::SomethingElse);
+        }
+        let end = segment::end_of_segments(file)?;
+        let header = Header::decode(&fields);
+        if header.magic == Header::MAGIC && header.header_sum == checksum(&fields[..12]) {
+            return Ok(if header.version == crate::VERSION {
+                Found::Archive(end)
+            } else {
+                Found::Version(header.version)
+            });
+        }
+        if end > crate::FIRST_SEGMENT || header.magic == Header::MAGIC {
+            return Ok(Found::Damage(end));
+        }
+        Ok(Found::SomethingElse)
     }
-    let is_ours = Segment::parse(file, crate::FIRST_SEGMENT as usize).is_some();
-    let Some(fields) = file.get(..Header::SIZE) else { return Found::SomethingElse };
-    let header = Header::decode(fields);
-    if header.magic == Header::MAGIC && header.header_sum == checksum(&fields[..12]) {
-        return if header.version == crate::VERSION { Found::Archive } else { Found::Version(header.version) };
+}
+
+/// Whether there are that many bytes from `offset` on: they are in `room` then.
+pub(crate) fn read_at(file: &File, offset: u64, room: &mut [u8]) -> io::Result<bool> {
+    match file.read_exact_at(room, offset) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
     }
-    if is_ours || header.magic == Header::MAGIC {
-        return Found::Damage;
-    }
-    Found::SomethingElse
 }
 
 /// Opens a file that holds, or will hold, an archive, and checks whose it is. Also its device and inode.

@@ -1,6 +1,9 @@
 //! What is going to be appended.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -14,10 +17,10 @@ use crate::key::{Context, Kind, Scope};
 use crate::pack::{Decoder, Packer};
 use crate::place::Root;
 use crate::records::{encoding, input_kind, Input};
-use crate::MOST_PAYLOAD;
+use crate::{checksum, MOST_PAYLOAD};
 
 /// Something that an entry depends on, as its maker saw it. Paths are absolute.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub enum NewInput {
     /// A file, as it was before it was read.
     File(Vec<u8>, Identity),
@@ -46,18 +49,24 @@ pub struct NewEntry {
     pub compress: bool,
 }
 
-/// Entries to be appended together.
+/// Entries to be appended together: of each key the newest. Nothing in it grows when the same is queued again and again.
 #[derive(Default)]
 pub struct Batch {
     contexts: Vec<Context>,
     items: Vec<Item>,
-    packer: Packer,
+    /// Where in `items` a key is.
+    by_key: HashMap<Vec<u8>, usize>,
+    /// Items whose payload is going to be packed, in their order, and how large a block they would make (bytes).
+    waiting: Vec<usize>,
+    waiting_size: usize,
+    packer: Packer<'static>,
+    /// What was queued last, also before [`Batch::take`], by the hash of its key.
+    marks: HashMap<u64, Mark>,
 }
 
 struct Item {
-    key: Vec<u8>,
     inputs: Inputs,
-    payload: Payload<'static>,
+    payload: Queued,
 }
 
 enum Inputs {
@@ -65,8 +74,21 @@ enum Inputs {
     Again(Vec<(Input, Vec<u8>)>),
 }
 
+enum Queued {
+    Ready(Payload<'static>),
+    /// To be packed. A block in the making can be left, a closed one cannot.
+    Waiting(Vec<u8>),
+}
+
+/// What tells an entry from another one of the same key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    inputs: u64,
+    payload: (u32, usize),
+}
+
 impl Batch {
-    /// Queues an entry. What has changed by the time it is appended is left out then.
+    /// Queues an entry, unless just this one was queued before. What has changed by the time it is appended is left out then.
     pub fn add(&mut self, entry: NewEntry) {
         let is_settled = entry.inputs.iter().all(|input| match input {
             NewInput::File(_, identity) | NewInput::Directory(_, identity) => identity.is_settled,
@@ -76,20 +98,79 @@ impl Batch {
             return;
         }
         let key = Scope::new(entry.kind, &entry.context).key(&entry.name);
+        let payload = (checksum(&entry.payload), entry.payload.len());
+        let mark = Mark { inputs: hash_of(&entry.inputs), payload };
+        if self.marks.insert(hash_of(&key), mark) == Some(mark) {
+            return;
+        }
         if !self.contexts.contains(&entry.context) {
             self.contexts.push(entry.context);
         }
-        let payload = self.packer.payload(entry.payload.into(), entry.compress);
-        self.items.push(Item { key, inputs: Inputs::New(entry.inputs), payload });
+        self.queue(key, Inputs::New(entry.inputs), entry.payload, entry.compress);
     }
 
-    /// Queues an entry once more, which was [`crate::Freshness::Revalidated`]: with the times that its inputs have now.
+    /// Queues an entry once more, which was [`crate::Freshness::Revalidated`]: with the times that its inputs have now. Nothing
+    /// happens if that was done before.
     pub fn again(&mut self, entry: &Entry<'_>) {
+        let mark = Mark { inputs: hash_of(entry.inputs_bytes()), payload: (0, entry.plain_size()) };
+        if self.marks.insert(hash_of(entry.key_bytes()), mark) == Some(mark) {
+            return;
+        }
         let mut decoder = Decoder::default();
         let Some(payload) = decoder.decode(entry) else { return };
-        let payload = self.packer.payload(payload.to_vec().into(), entry.encoding() == encoding::PACKED);
+        let (payload, is_packed) = (payload.to_vec(), entry.encoding() == encoding::PACKED);
         let inputs = entry.inputs().map(|Row { input, name }| (input, name.to_vec())).collect();
-        self.items.push(Item { key: entry.key_bytes().to_vec(), inputs: Inputs::Again(inputs), payload });
+        self.queue(entry.key_bytes().to_vec(), Inputs::Again(inputs), payload, is_packed);
+    }
+
+    /// Whether the newest that was queued for that name, also before [`Batch::take`], depends on just these inputs.
+    pub fn has(&self, scope: &Scope, name: &[u8], inputs: &[NewInput]) -> bool {
+        self.marks.get(&hash_of(&scope.key(name))).is_some_and(|mark| mark.inputs == hash_of(inputs))
+    }
+
+    fn queue(&mut self, key: Vec<u8>, inputs: Inputs, payload: Vec<u8>, pack: bool) {
+        let at = *self.by_key.entry(key).or_insert(self.items.len());
+        if let Some(item) = self.items.get_mut(at) {
+            item.inputs = inputs;
+            match std::mem::replace(&mut item.payload, Queued::Ready(Payload::Plain(Cow::Borrowed(b"")))) {
+                Queued::Waiting(old) => {
+                    self.waiting.retain(|waiting| *waiting != at);
+                    self.waiting_size -= Packer::room(old.len());
+                }
+                Queued::Ready(Payload::Packed { place, .. }) => self.packer.forget(place),
+                Queued::Ready(Payload::Plain(_)) => {}
+            }
+        } else {
+            self.items.push(Item { inputs, payload: Queued::Ready(Payload::Plain(Cow::Borrowed(b""))) });
+        }
+        if !pack {
+            self.items[at].payload = Queued::Ready(Payload::Plain(payload.into()));
+            return;
+        }
+        self.waiting_size += Packer::room(payload.len());
+        self.items[at].payload = Queued::Waiting(payload);
+        self.waiting.push(at);
+        if self.waiting_size >= Packer::FULL {
+            self.pack();
+        }
+    }
+
+    /// Makes a block of what waits for that.
+    fn pack(&mut self) {
+        for at in self.waiting.drain(..) {
+            let item = &mut self.items[at];
+            if let Queued::Waiting(payload) = &mut item.payload {
+                item.payload = Queued::Ready(self.packer.payload(std::mem::take(payload).into(), true));
+            }
+        }
+        self.waiting_size = 0;
+    }
+
+    /// The queue, which is empty then. What was in it is remembered by a few bytes.
+    pub fn take(&mut self) -> Batch {
+        let marks = std::mem::take(&mut self.marks);
+        let rest = Batch { marks, ..Batch::default() };
+        std::mem::replace(self, rest)
     }
 
     /// Number of entries in the queue.
@@ -103,7 +184,8 @@ impl Batch {
     }
 
     /// The entries as they are written, with the digests of their inputs; without those whose inputs have changed.
-    pub(crate) fn finish(self, root: &Root) -> Draft<'static> {
+    pub(crate) fn finish(mut self, root: &Root) -> Draft<'static> {
+        self.pack();
         let note = |key: Vec<u8>, text: &[u8]| Raw {
             key: key.into(),
             inputs: 0,
@@ -112,19 +194,28 @@ impl Batch {
         };
         let contexts = self.contexts.iter();
         let contexts = contexts.map(|it| note(Scope::new(Kind::Context, it).key(b""), it.description.as_bytes()));
-        let items = self.items.into_iter().filter_map(|item| {
-            let (prefix, name) = item.key.split_at(crate::key::KEY_PREFIX);
+        let mut keys = vec![Vec::new(); self.items.len()];
+        self.by_key.into_iter().for_each(|(key, at)| keys[at] = key);
+        let items = keys.into_iter().zip(self.items).filter_map(|(key, item)| {
+            let (prefix, name) = key.split_at(crate::key::KEY_PREFIX);
+            let Queued::Ready(payload) = item.payload else { return None };
             let rows: Option<Vec<_>> = match item.inputs {
                 Inputs::New(inputs) => inputs.iter().map(|input| new_row(input, name, root)).collect(),
                 Inputs::Again(inputs) => inputs.into_iter().map(|row| row_again(row, name, root)).collect(),
             };
             let (rows, key) = (rows?, [prefix, &root.name(name).concat()].concat());
             let inputs_bytes = inputs_bytes(&rows).into();
-            Some(Raw { key: key.into(), inputs: rows.len() as u32, inputs_bytes, payload: item.payload })
+            Some(Raw { key: key.into(), inputs: rows.len() as u32, inputs_bytes, payload })
         });
         let entries = std::iter::once(note(root_key(), root.as_bytes())).chain(contexts).chain(items).collect();
         Draft { entries, packer: self.packer, ..Draft::default() }
     }
+}
+
+fn hash_of(thing: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    thing.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The key under which the application's root is noted, for people: where it was when something was stored last.

@@ -7,7 +7,7 @@ use image::Record;
 
 use crate::entry::Entry;
 use crate::index;
-use crate::pack::{Decoder, Packer, Place};
+use crate::pack::{self, Decoder, Packer, Place};
 use crate::records::{encoding, EntryHead, Header, Packed, SegmentHead};
 use crate::{checksum, ALIGNMENT, FIRST_SEGMENT, VERSION};
 
@@ -15,7 +15,7 @@ use crate::{checksum, ALIGNMENT, FIRST_SEGMENT, VERSION};
 #[derive(Default)]
 pub(crate) struct Draft<'a> {
     pub entries: Vec<Raw<'a>>,
-    pub packer: Packer,
+    pub packer: Packer<'a>,
     pub decoder: Decoder<'a>,
 }
 
@@ -37,9 +37,9 @@ pub(crate) enum Payload<'a> {
     Packed { place: Place, plain_sum: u32, plain_size: u32 },
 }
 
-impl Packer {
+impl Packer<'_> {
     /// A payload, packed if that is wanted and can be.
-    pub fn payload<'a>(&mut self, payload: Cow<'a, [u8]>, pack: bool) -> Payload<'a> {
+    pub fn payload<'p>(&mut self, payload: Cow<'p, [u8]>, pack: bool) -> Payload<'p> {
         match if pack { self.add(&payload) } else { None } {
             Some(place) => Payload::Packed { place, plain_sum: checksum(&payload), plain_size: payload.len() as u32 },
             None => Payload::Plain(payload),
@@ -48,27 +48,46 @@ impl Packer {
 }
 
 impl<'a> Draft<'a> {
-    /// Adds an entry of an archive. A damaged one is left out.
-    pub fn copy(&mut self, entry: &Entry<'a>) {
-        let is_packed = entry.encoding() == encoding::PACKED;
-        let payload = match entry.plain() {
-            Some(payload) => Payload::Plain(payload.into()),
-            None => match self.decoder.decode(entry) {
-                Some(payload) => match self.packer.payload(Cow::Borrowed(payload), is_packed) {
-                    Payload::Plain(payload) => Payload::Plain(payload.into_owned().into()),
-                    Payload::Packed { place, plain_sum, plain_size } => {
-                        Payload::Packed { place, plain_sum, plain_size }
-                    }
-                },
-                None => return,
-            },
-        };
-        self.entries.push(Raw {
-            key: entry.key_bytes().into(),
-            inputs: entry.inputs_count(),
-            inputs_bytes: entry.inputs_bytes().into(),
-            payload,
-        });
+    /// Adds entries of an archive. Damaged ones are left out.
+    pub fn copy(&mut self, entries: &[Entry<'a>]) {
+        let blocks = self.keep_blocks(entries);
+        for entry in entries {
+            let Some(payload) = self.payload(entry, &blocks) else { continue };
+            self.entries.push(Raw {
+                key: entry.key_bytes().into(),
+                inputs: entry.inputs_count(),
+                inputs_bytes: entry.inputs_bytes().into(),
+                payload,
+            });
+        }
+    }
+
+    /// Takes over the blocks that these entries nearly fill, which saves packing them anew. The answer is their numbers by where
+    /// they lie.
+    fn keep_blocks(&mut self, entries: &[Entry<'a>]) -> HashMap<*const u8, usize> {
+        let mut used: HashMap<*const u8, (&'a [u8], usize)> = HashMap::new();
+        for (entry, (block, _)) in entries.iter().filter_map(|entry| Some((entry, entry.packed()?))) {
+            used.entry(block.as_ptr()).or_insert((block, 0)).1 += Packer::room(entry.plain_size());
+        }
+        let full = used.into_values().filter(|(block, used)| pack::is_nearly_full(block, *used));
+        full.filter_map(|(block, _)| Some((block.as_ptr(), self.packer.keep(block)?))).collect()
+    }
+
+    /// The payload of an entry: as it is, in a block that was taken over, or packed anew.
+    fn payload(&mut self, entry: &Entry<'a>, blocks: &HashMap<*const u8, usize>) -> Option<Payload<'a>> {
+        if let Some(payload) = entry.plain() {
+            return Some(Payload::Plain(payload.into()));
+        }
+        let (block, Packed { offset, plain_sum, .. }) = entry.packed()?;
+        if let Some(number) = blocks.get(&block.as_ptr()) {
+            let place = Place { block: *number, offset };
+            return Some(Payload::Packed { place, plain_sum, plain_size: entry.plain_size() as u32 });
+        }
+        let payload = self.decoder.decode(entry)?;
+        Some(match self.packer.payload(Cow::Borrowed(payload), true) {
+            Payload::Plain(payload) => Payload::Plain(payload.into_owned().into()),
+            Payload::Packed { place, plain_sum, plain_size } => Payload::Packed { place, plain_sum, plain_size },
+        })
     }
 
     /// A whole segment; of two entries with one key the later. `None` when it would be larger than a segment can be.

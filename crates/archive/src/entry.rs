@@ -89,8 +89,11 @@ impl<'a> Entry<'a> {
             .flatten()
     }
 
-    /// The block of a packed payload, and where in it that is. `None` when it is damaged.
+    /// The block of a packed payload, and where in it that is. `None` when it is damaged, or not packed.
     pub(crate) fn packed(&self) -> Option<(&'a [u8], Packed)> {
+        if self.head.encoding != encoding::PACKED {
+            return None;
+        }
         let (start, packed, head) = self.block_head()?;
         let block = self.segment.get(start..)?.get(..BlockHead::SIZE.checked_add(head.size as usize)?)?;
         Some((block, packed))

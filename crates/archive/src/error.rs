@@ -60,10 +60,15 @@ impl Error {
         move |error| Error::Io { doing, path, error }
     }
 
+    /// Whether there is nothing at the path.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Error::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Whether there just is no archive yet, or one that is going to be replaced.
     pub fn is_absence(&self) -> bool {
         match self {
-            Error::Io { error, .. } => error.kind() == io::ErrorKind::NotFound,
+            Error::Io { .. } => self.is_not_found(),
             Error::Damaged(_) | Error::Version { .. } => true,
             _ => false,
         }

@@ -17,7 +17,7 @@ use crate::SETTLING;
 const MOST_READ: u64 = 1 << 16;
 
 /// A file or directory as it was when somebody looked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Whether it is a directory.
     pub is_directory: bool,

@@ -33,7 +33,7 @@ mod tests;
 mod tree;
 mod write;
 
-pub use archive::Archive;
+pub use archive::{is_replaceable, Archive};
 pub use batch::{Batch, NewEntry, NewInput};
 pub use bound::bound;
 pub use directory::{list_directory, DirectoryList, Found};

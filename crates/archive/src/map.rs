@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 
-use memmap2::{Mmap, UncheckedAdvice};
+use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 
 /// Pages are at least this large (bytes). The kernel rounds to its own.
 const PAGE: usize = 4096;
@@ -14,12 +14,13 @@ const PAGE: usize = 4096;
 pub(crate) struct Mapped(Mmap);
 
 impl Mapped {
-    /// Maps the whole of a file.
-    pub fn new(file: &File) -> io::Result<Self> {
-        // SAFETY: the bytes below the end of an archive do not change as long as the file lives: writers append, or put a new
-        // file in its place (docs/archive-format.md). Who breaks that rule is its owner or root, as was checked, and could
-        // change this process by other means.
-        unsafe { Mmap::map(file) }.map(Mapped)
+    /// Maps the first `size` bytes of a file.
+    pub fn new(file: &File, size: u64) -> io::Result<Self> {
+        let size = usize::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        // SAFETY: the bytes below the end of an archive neither change nor go away as long as the file lives: writers append, or
+        // put a new file in its place (docs/archive-format.md). Who breaks that rule is its owner or root, as was checked, and
+        // could change this process by other means.
+        unsafe { MmapOptions::new().len(size).map(file) }.map(Mapped)
     }
 
     /// Takes the whole pages of a part out of this process' memory. The file still has them: who reads them gets them back.

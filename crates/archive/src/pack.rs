@@ -3,6 +3,8 @@
 //! A block's plain content is the payloads one after the other, each at a multiple of 4. Compiled code has tables of ascending
 //! 32-bit numbers, which hardly compress. They are kept as differences, all lowest bytes first, then all second ones, and so on.
 
+use std::borrow::Cow;
+
 use image::Record;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::CParameter;
@@ -12,9 +14,6 @@ use crate::entry::Entry;
 use crate::map::Mapped;
 use crate::records::{encoding, BlockHead, Run};
 use crate::{MOST_BLOCK, MOST_PAYLOAD};
-
-/// A block is closed when it has this many bytes before compression: enough to be small, and little to decode for one payload.
-const FULL: usize = 400 << 10;
 
 /// What is put into getting blocks small. Beyond this level a first boot takes longer for little.
 const LEVEL: i32 = 3;
@@ -42,36 +41,70 @@ pub(crate) struct Place {
 
 /// Makes blocks of payloads, in the order in which they come.
 #[derive(Default)]
-pub(crate) struct Packer {
+pub(crate) struct Packer<'a> {
     zstd: Option<Compressor<'static>>,
     open: Vec<u8>,
-    closed: Vec<Vec<u8>>,
+    closed: Vec<Block<'a>>,
+    /// Payloads in the open block.
+    payloads: usize,
 }
 
-impl Packer {
+struct Block<'a> {
+    bytes: Cow<'a, [u8]>,
+    /// How many payloads somebody still wants.
+    payloads: usize,
+}
+
+impl<'a> Packer<'a> {
+    /// A block is closed when it has this many bytes before compression: enough to be small, and little to decode for one payload.
+    pub const FULL: usize = 400 << 10;
+
+    /// Bytes that a payload takes in a block.
+    pub fn room(payload_size: usize) -> usize {
+        payload_size.next_multiple_of(4)
+    }
+
     /// Adds a payload. `None` when blocks cannot hold it.
     pub fn add(&mut self, payload: &[u8]) -> Option<Place> {
         if payload.len() as u64 > MOST_BLOCK / 2 {
             return None;
         }
         let place = Place { block: self.closed.len(), offset: self.open.len() as u32 };
+        self.payloads += 1;
         self.open.extend_from_slice(payload);
-        self.open.resize(self.open.len().next_multiple_of(4), 0);
-        if self.open.len() >= FULL {
+        self.open.resize(place.offset as usize + Self::room(payload.len()), 0);
+        if self.open.len() >= Self::FULL {
             self.close()?;
         }
         Some(place)
     }
 
-    /// All blocks, each with its head.
-    pub fn finish(&mut self) -> Option<Vec<Vec<u8>>> {
-        if !self.open.is_empty() {
-            self.close()?;
+    /// Adds a block of another archive as it is. The answer is its number.
+    pub fn keep(&mut self, block: &'a [u8]) -> Option<usize> {
+        self.close()?;
+        self.closed.push(Block { bytes: block.into(), payloads: usize::MAX });
+        Some(self.closed.len() - 1)
+    }
+
+    /// A payload is not wanted any more. A closed block goes away with its last one.
+    pub fn forget(&mut self, place: Place) {
+        let Some(block) = self.closed.get_mut(place.block) else { return };
+        block.payloads -= 1;
+        if block.payloads == 0 {
+            block.bytes = Cow::Borrowed(b"");
         }
-        Some(std::mem::take(&mut self.closed))
+    }
+
+    /// All blocks, each with its head.
+    pub fn finish(&mut self) -> Option<Vec<Cow<'a, [u8]>>> {
+        self.close()?;
+        Some(self.closed.drain(..).map(|block| block.bytes).collect())
     }
 
     fn close(&mut self) -> Option<()> {
+        if self.open.is_empty() {
+            return Some(());
+        }
         let zstd = match &mut self.zstd {
             Some(zstd) => zstd,
             none => none.insert(compressor()?),
@@ -88,7 +121,7 @@ impl Packer {
         head.encode(&mut block);
         block.extend_from_slice(&frame);
         BlockHead { block_sum: checksum(&block[4..]), ..head }.encode(&mut block);
-        self.closed.push(block);
+        self.closed.push(Block { bytes: block.into(), payloads: std::mem::take(&mut self.payloads) });
         Some(())
     }
 }
@@ -151,12 +184,22 @@ impl<'a> Decoder<'a> {
     }
 }
 
+/// Whether a block is large enough to be taken over when so many bytes of its plain content are still wanted, and whole.
+pub(crate) fn is_nearly_full(block: &[u8], used: usize) -> bool {
+    let Some(head) = head_of(block) else { return false };
+    let size = head.plain_size as usize;
+    size >= Packer::FULL / 2 && used >= size - size / 10
+}
+
+/// The head of a block whose checksum is right.
+fn head_of(block: &[u8]) -> Option<BlockHead> {
+    let head = BlockHead::decode(block.get(..BlockHead::SIZE)?);
+    (checksum(&block[4..]) == head.block_sum).then_some(head)
+}
+
 /// Decodes a block into `plain`.
 fn unpack(zstd: &mut Option<Decompressor<'static>>, block: &[u8], plain: &mut Vec<u8>) -> Option<()> {
-    let head = BlockHead::decode(block.get(..BlockHead::SIZE)?);
-    if checksum(&block[4..]) != head.block_sum {
-        return None;
-    }
+    let head = head_of(block)?;
     let zstd = match zstd {
         Some(zstd) => zstd,
         none => none.insert(Decompressor::new().ok()?),
@@ -231,7 +274,7 @@ fn join_run(bytes: &mut [u8]) {
 mod tests {
     use super::*;
 
-    fn decoded(blocks: &[Vec<u8>], place: Place, size: usize) -> Vec<u8> {
+    fn decoded(blocks: &[Cow<'_, [u8]>], place: Place, size: usize) -> Vec<u8> {
         let mut plain = Vec::new();
         unpack(&mut None, &blocks[place.block], &mut plain).unwrap();
         plain[place.offset as usize..][..size].to_vec()

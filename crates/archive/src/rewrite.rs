@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::archive::Archive;
+use crate::archive::{is_replaceable, Archive};
 use crate::build::{self, Draft};
 use crate::entry::Entry;
 use crate::error::Error;
@@ -67,9 +67,10 @@ pub(crate) fn replace<'a>(
     let too_large = || Error::io("write", path)(io::ErrorKind::FileTooLarge.into());
     let newest = std::mem::take(&mut new.entries);
     let superseding: HashSet<&[u8]> = newest.iter().map(|raw| &*raw.key).collect();
-    let older = live.iter().filter(|entry| !superseding.contains(entry.key_bytes()));
-    older.for_each(|entry| new.copy(entry));
+    let mut older = live;
+    older.retain(|entry| !superseding.contains(entry.key_bytes()));
     drop(superseding);
+    new.copy(&older);
     new.entries.extend(newest);
     let mut segment = new.segment(seconds()).ok_or_else(too_large)?;
 
@@ -81,7 +82,7 @@ pub(crate) fn replace<'a>(
         kept.retain(|entry| !is_gone(entry, root));
         keep_youngest(&mut kept, room);
         let mut draft = Draft::default();
-        kept.iter().for_each(|entry| draft.copy(entry));
+        draft.copy(&kept);
         segment = draft.segment(seconds()).ok_or_else(too_large)?;
         // Sizes of packed entries are estimates.
         room /= 2;
@@ -131,6 +132,7 @@ fn is_gone(entry: &Entry<'_>, root: Option<&Root>) -> bool {
 /// Writes a new file beside the archive and renames it.
 fn put_in_place(path: &Path, segment: &[u8], old: &Metadata) -> Result<(), Error> {
     let new = beside(path);
+    remove_left_over(&new)?;
     let written = write_new(&new, segment, old).and_then(|()| std::fs::rename(&new, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&new);
@@ -138,12 +140,16 @@ fn put_in_place(path: &Path, segment: &[u8], old: &Metadata) -> Result<(), Error
     })
 }
 
-fn write_new(new: &Path, segment: &[u8], old: &Metadata) -> io::Result<()> {
-    // Only who holds the lock comes here: what is there was left by somebody who was killed.
+/// Takes away what was left by a writer that was killed: only who holds the lock comes here. Anything else is somebody's own.
+fn remove_left_over(new: &Path) -> Result<(), Error> {
+    is_replaceable(new)?;
     match std::fs::remove_file(new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", new)(error)),
+        _ => Ok(()),
     }
+}
+
+fn write_new(new: &Path, segment: &[u8], old: &Metadata) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(new, flags, Mode::RUSR | Mode::WUSR)?);
     file.write_all(&build::first_page())?;

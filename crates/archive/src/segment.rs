@@ -1,13 +1,17 @@
 //! One segment of the file: what somebody appended at once.
 
+use std::fs::File;
+use std::io;
+
 use image::Record;
 
+use crate::archive::read_at;
 use crate::checksum;
 use crate::entry::Entry;
 use crate::index::Index;
 use crate::key::Scope;
 use crate::records::{SegmentHead, Slot};
-use crate::ALIGNMENT;
+use crate::{ALIGNMENT, FIRST_SEGMENT};
 
 /// A segment whose head is right, without the file that it lies in.
 #[derive(Clone, Copy, Debug)]
@@ -31,15 +35,10 @@ pub(crate) struct Damaged;
 impl Segment {
     /// The segment that starts there.
     pub fn parse(file: &[u8], start: usize) -> Option<Self> {
-        let fields = file.get(start..start.checked_add(SegmentHead::SIZE)?)?;
-        let head = SegmentHead::decode(fields);
-        if head.magic != SegmentHead::MAGIC || head.head_sum != checksum(&fields[8..]) {
-            return None;
-        }
+        let head = whole_head(file.get(start..)?.first_chunk()?)?;
         let end = start.checked_add(usize::try_from(head.size).ok()?)?;
         let index = start.checked_add(usize::try_from(head.index_offset).ok()?)?;
-        let is_possible = (SegmentHead::SIZE as u64..=head.size).contains(&head.index_offset);
-        if end > file.len() || !is_possible || !head.size.is_multiple_of(ALIGNMENT) {
+        if end > file.len() {
             return None;
         }
         let size = (head.slots as usize).checked_mul(Slot::SIZE)?;
@@ -83,14 +82,35 @@ impl Segment {
     }
 }
 
-/// The segments of a file, oldest first, and where the last one ends (bytes).
-pub(crate) fn segments(file: &[u8]) -> (Vec<Segment>, usize) {
-    let (mut found, mut end) = (Vec::new(), crate::FIRST_SEGMENT as usize);
+/// The head in these bytes, if it can be one.
+fn whole_head(fields: &[u8; SegmentHead::SIZE]) -> Option<SegmentHead> {
+    let head = SegmentHead::decode(fields);
+    let is_whole = head.magic == SegmentHead::MAGIC && head.head_sum == checksum(&fields[8..]);
+    let is_possible = (SegmentHead::SIZE as u64..=head.size).contains(&head.index_offset);
+    (is_whole && is_possible && head.size.is_multiple_of(ALIGNMENT)).then_some(head)
+}
+
+/// Where the last segment of a file ends (bytes). A file that is shorter than where the first should start has that as its end.
+pub(crate) fn end_of_segments(file: &File) -> io::Result<u64> {
+    let (mut end, size) = (FIRST_SEGMENT, file.metadata()?.len());
+    let mut fields = [0; SegmentHead::SIZE];
+    while read_at(file, end, &mut fields)? {
+        match whole_head(&fields).and_then(|head| end.checked_add(head.size)) {
+            Some(next) if next <= size => end = next,
+            _ => break,
+        }
+    }
+    Ok(end)
+}
+
+/// The segments of a file, oldest first.
+pub(crate) fn segments(file: &[u8]) -> Vec<Segment> {
+    let (mut found, mut end) = (Vec::new(), FIRST_SEGMENT as usize);
     while let Some(segment) = Segment::parse(file, end) {
         end = segment.end;
         found.push(segment);
     }
-    (found, end)
+    found
 }
 
 /// The entries of a segment that is in no file yet.

@@ -8,15 +8,15 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use image::Record;
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 use rustix::process::{getrlimit, Resource};
 
-use crate::archive::{header, open_checked, Archive, Found};
+use crate::archive::{open_checked, Archive, Found};
 use crate::batch::Batch;
 use crate::build::Draft;
 use crate::error::Error;
-use crate::map::Mapped;
+use crate::pack::Decoder;
 use crate::place::Root;
 use crate::records::SegmentHead;
 use crate::rewrite;
@@ -43,18 +43,27 @@ pub struct Appended {
 /// whose sources are gone, then the oldest.
 ///
 /// Reads the files that the entries depend on, and leaves out what changed since its maker saw it. Waits at most a second for
-/// other writers. Whatever goes wrong, the archive holds what it held before.
+/// other writers. Whatever goes wrong, the archive holds what it held before; where there was none, there is none.
 pub fn append(path: &Path, root: &Path, batch: Batch, bound: u64) -> Result<Appended, Error> {
-    let own = &Root::new(root);
-    let mut draft = batch.finish(own);
+    let draft = batch.finish(&Root::new(root));
     let locked = Locked::create(path)?;
+    let done = append_to(&locked, root, draft, bound);
+    if done.is_err() {
+        locked.remove_if_made();
+    }
+    done
+}
+
+fn append_to(locked: &Locked<'_>, root: &Path, mut draft: Draft<'_>, bound: u64) -> Result<Appended, Error> {
+    let (path, own) = (locked.path, &Root::new(root));
     let Some(archive) = locked.archive(root)? else {
-        return replace(&locked, own, None, draft, bound);
+        return replace(locked, own, None, draft, bound);
     };
-    draft.entries.retain(|raw| !archive.holds(raw));
+    let mut decoder = Decoder::default();
+    draft.entries.retain(|raw| !archive.holds(raw, &mut decoder));
     let (entries, size) = (draft.entries.len(), archive.size());
     if !archive.is_whole() || size > bound {
-        return replace(&locked, own, Some(&archive), draft, bound);
+        return replace(locked, own, Some(&archive), draft, bound);
     }
     if entries == 0 {
         return Ok(Appended { entries: 0, is_new_file: false, size });
@@ -69,20 +78,15 @@ pub fn append(path: &Path, root: &Path, batch: Batch, bound: u64) -> Result<Appe
         || is_mostly_superseded(&archive, &superseding, segment.len())
     {
         let mut draft = Draft::default();
-        segment::alone(&segment).iter().for_each(|entry| draft.copy(entry));
-        match replace(&locked, own, Some(&archive), draft, bound) {
+        draft.copy(&segment::alone(&segment));
+        match replace(locked, own, Some(&archive), draft, bound) {
             // A directory that takes no new files; the old one may still grow.
             Err(Error::Io { .. }) if !is_too_large => {}
             done => return done,
         }
     }
     check_limit(path, new_size)?;
-    let written = write_behind(&locked.file, size, &segment);
-    if let Err(error) = written {
-        // Nobody has looked at what lies behind the last segment.
-        let _ = locked.file.set_len(size);
-        return Err(Error::io("write", path)(error));
-    }
+    write_behind(&locked.file, size, &segment).map_err(Error::io("write", path))?;
     Ok(Appended { entries, is_new_file: false, size: new_size })
 }
 
@@ -105,7 +109,14 @@ fn is_mostly_superseded(archive: &Archive, superseding: &HashSet<Vec<u8>>, added
     used as u64 * 3 < (archive.size() - crate::FIRST_SEGMENT + added as u64) * 2
 }
 
+/// Writes a segment behind the end of a file, its head last. The file is not cut back when that fails: whoever has mapped what
+/// would be cut off would be ended by a look at it. So the room is asked for first, which leaves no trace where there is none.
 fn write_behind(file: &File, end: u64, segment: &[u8]) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, end, segment.len() as u64) {
+        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => return Err(error.into()),
+        // Not every file system can do that; all else the writing will tell.
+        _ => {}
+    }
     let (head, body) = segment.split_at(SegmentHead::SIZE);
     file.write_all_at(body, end + head.len() as u64)?;
     file.write_all_at(head, end)
@@ -128,30 +139,62 @@ pub(crate) fn seconds() -> i64 {
 pub(crate) struct Locked<'a> {
     pub path: &'a Path,
     pub file: File,
+    /// Device and inode of the file.
+    identity: (u64, u64),
+    /// Whether there was none before.
+    is_made: bool,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // Closing it does not do that when a child that was forked meanwhile has it open, too.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl<'a> Locked<'a> {
     /// Opens, or makes, the file and waits for other writers.
     pub fn create(path: &'a Path) -> Result<Self, Error> {
-        match Self::open(path, OFlags::CREATE) {
-            Err(Error::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-                let parent = path.parent().unwrap_or(path);
-                DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(Error::io("make", parent))?;
-                Self::open(path, OFlags::CREATE)
+        Self::open(path, |path| match open_checked(path, OFlags::RDWR) {
+            Err(error) if error.is_not_found() => {
+                match open_checked(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
+                    Err(error) if error.is_not_found() => {
+                        let parent = path.parent().unwrap_or(path);
+                        DirBuilder::new()
+                            .recursive(true)
+                            .mode(0o700)
+                            .create(parent)
+                            .map_err(Error::io("make", parent))?;
+                        Ok(None)
+                    }
+                    Err(Error::Io { error, .. }) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+                    done => done.map(|(file, identity)| Some((file, identity, true))),
+                }
             }
-            done => done,
-        }
+            done => done.map(|(file, identity)| Some((file, identity, false))),
+        })
     }
 
     /// Opens the file that is there and waits for other writers.
     pub fn existing(path: &'a Path) -> Result<Self, Error> {
-        Self::open(path, OFlags::empty())
+        Self::open(path, |path| {
+            let (file, identity) = open_checked(path, OFlags::RDWR)?;
+            Ok(Some((file, identity, false)))
+        })
     }
 
-    fn open(path: &'a Path, flags: OFlags) -> Result<Self, Error> {
+    /// `attempt` opens the file, and says whether it has made it; `None`: it is to be called once more.
+    fn open(
+        path: &'a Path,
+        attempt: impl Fn(&Path) -> Result<Option<(File, (u64, u64), bool)>, Error>,
+    ) -> Result<Self, Error> {
         let begin = Instant::now();
         loop {
-            let (file, identity) = open_checked(path, OFlags::RDWR | flags)?;
+            let opened = attempt(path)?;
+            if begin.elapsed() > PATIENCE {
+                return Err(Error::Busy(path.to_owned()));
+            }
+            let Some((file, identity, is_made)) = opened else { continue };
             loop {
                 match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                     Ok(()) => break,
@@ -160,27 +203,34 @@ impl<'a> Locked<'a> {
                     Err(error) => return Err(Error::io("lock", path)(error.into())),
                 }
             }
+            let locked = Locked { path, file, identity, is_made };
             // Meanwhile somebody may have put a new file in its place.
-            let there = rustix::fs::lstat(path).map(|stat| (stat.st_dev, stat.st_ino));
-            if there == Ok(identity) {
-                return Ok(Locked { path, file });
+            if locked.is_there() {
+                return Ok(locked);
             }
-            if begin.elapsed() > PATIENCE {
-                return Err(Error::Busy(path.to_owned()));
-            }
+        }
+    }
+
+    /// Whether the path leads to this file.
+    fn is_there(&self) -> bool {
+        rustix::fs::lstat(self.path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.identity)
+    }
+
+    /// Takes the file away again if it was made here and nothing could be written: who waits for the lock notices that.
+    fn remove_if_made(&self) {
+        let is_empty = self.file.metadata().is_ok_and(|metadata| metadata.len() == 0);
+        if self.is_made && is_empty && self.is_there() {
+            let _ = std::fs::remove_file(self.path);
         }
     }
 
     /// What the file holds; `None` when it has to be written anew.
     pub fn archive(&self, root: &Path) -> Result<Option<Archive>, Error> {
-        if self.file.metadata().map_err(Error::io("look at", self.path))?.len() == 0 {
-            return Ok(None);
-        }
-        let mapped = Mapped::new(&self.file).map_err(Error::io("map", self.path))?;
-        match header(&mapped) {
+        let map = |end| Archive::of(&self.file, end, root).map_err(Error::io("map", self.path));
+        match Found::in_file(&self.file).map_err(Error::io("read", self.path))? {
             Found::Nothing | Found::Version(_) => Ok(None),
-            Found::Archive => Ok(Some(Archive::over(mapped, root))),
-            Found::Damage => Ok(Some(Archive::over(mapped, root).damaged())),
+            Found::Archive(end) => map(end).map(Some),
+            Found::Damage(end) => Ok(Some(map(end)?.damaged())),
             Found::SomethingElse => Err(Error::NotAnArchive(self.path.to_owned())),
         }
     }

@@ -257,11 +257,11 @@ fn answer(script: Script, known: Known) -> Protected {
 
 /// Has the code that Ruby is going to compile noted.
 fn wait_for(script: Script) -> Protected {
-    let is_kept = STORE.with(|store| store.is_written()) == Some(true) && script.identity.is_settled;
-    let before = ruby::error_info();
-    if !is_kept {
+    let wanted = |scope| STORE.with(|store| store.wants(scope, script.path.as_bytes(), &script.identity));
+    if with_code(|code| wanted(code.scope)).flatten() != Some(true) {
         return Ok(ruby::nil());
     }
+    let before = ruby::error_info();
     let tracer = with_code(|code| {
         code.awaited = Some((script, before));
         code.tracer

@@ -15,6 +15,7 @@ use rustix::process::{getrlimit, Resource};
 
 use crate::ruby::{self, Protected, Value};
 use crate::store::Store;
+use crate::STORE;
 
 /// The entry's name in the archive. Its payload is two numbers of eight bytes: files loaded, and objects that stayed.
 const NAME: &[u8] = b"heap";
@@ -23,6 +24,9 @@ const NAME: &[u8] = b"heap";
 const PART: u64 = 16;
 /// With fewer files there is little to be gained, and nothing is remembered.
 const FEWEST: u64 = 512;
+
+/// After so many files more the boot is noted once more.
+const NOTED: u64 = 64;
 
 /// More objects for each file than this are the program's data, of which the next boot need not have as much.
 const MOST_FOR_A_FILE: u64 = 256;
@@ -80,6 +84,10 @@ impl Heap {
         // A few files more than ever before do not make another boot of it.
         if self.loaded >= FEWEST.max(files + files / 8) {
             self.stayed = Some(self.old_objects()?);
+            // A server that has booted may never end.
+            if self.loaded.is_multiple_of(NOTED) {
+                STORE.with(|store| self.note(store));
+            }
         }
         let (begin, end) = if files > 0 { (files / PART, files / 2) } else { (FEWEST, 2 * FEWEST) };
         if (begin..files).contains(&self.loaded) && self.forgiven < MOST_FORGIVEN {

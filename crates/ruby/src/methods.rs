@@ -9,7 +9,7 @@ use archive::{Identity, Kind, NewInput, Policy, Tree};
 
 use crate::ruby::{self, method::Function, Protected, Value};
 use crate::store::{self, Event, Store};
-use crate::{document, events, require, BOOT, STORE};
+use crate::{document, endings, events, queue, require, BOOT, STORE};
 
 /// Smaller payloads (bytes) are stored as they are.
 const WORTH_PACKING: usize = 256;
@@ -42,7 +42,13 @@ extern "C-unwind" fn open(_: Value, script: Value) -> Value {
         let script = if script.is_nil() { None } else { Some(store::path_of(ruby::bytes(script)?)) };
         let mut reason = None;
         STORE.fill(|| Store::open(script.as_deref()).map_err(|error| reason = Some(error)).ok());
-        reason.map_or_else(|| Ok(ruby::nil()), |reason| ruby::text(reason.as_bytes()))
+        if let Some(reason) = reason {
+            return ruby::text(reason.as_bytes());
+        }
+        if STORE.with(|store| store.is_written()) == Some(true) {
+            endings::watch()?;
+        }
+        Ok(ruby::nil())
     })
 }
 
@@ -150,11 +156,16 @@ fn input(row: Value) -> Protected<Option<NewInput>> {
 
 /// flush -> nil, or a String that says why nothing was written.
 extern "C-unwind" fn flush(_: Value) -> Value {
-    BOOT.with(|boot| STORE.with(|store| boot.heap.note(store)));
-    ruby::entry(|| match STORE.with(Store::flush) {
-        Some(Err(reason)) => ruby::text(reason.as_bytes()),
-        _ => Ok(ruby::nil()),
+    note_heap();
+    ruby::entry(|| match queue::flush() {
+        Err(reason) => ruby::text(reason.as_bytes()),
+        Ok(()) => Ok(ruby::nil()),
     })
+}
+
+/// Queues what this boot was like.
+pub fn note_heap() {
+    BOOT.with(|boot| STORE.with(|store| boot.heap.note(store)));
 }
 
 /// counters -> [hits, misses, stale, revalidated]

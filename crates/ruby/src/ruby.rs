@@ -9,7 +9,7 @@
 //! [`entry`] goes on with it when nothing is left to be dropped.
 //!
 //! Functions declared `safe` never raise. They ask of their callers only what holds everywhere in this crate: the thread is one
-//! of Ruby's and has the GVL (nothing here starts threads of Ruby's), and a [`Value`] came from Ruby and is still on the stack or
+//! of Ruby's and has the GVL (the thread of queue.rs calls nothing of Ruby), and a [`Value`] came from Ruby and is still on the stack or
 //! kept.
 #![allow(unsafe_code)]
 
@@ -77,6 +77,7 @@ unsafe extern "C-unwind" {
     safe fn rb_int2inum(number: isize) -> Value;
 
     fn rb_set_errinfo(exception: Value);
+    fn rb_f_exec(count: c_int, arguments: *const Value) -> Value;
     fn rb_jump_tag(state: c_int) -> !;
     fn rb_protect(function: extern "C-unwind" fn(usize) -> Value, argument: usize, state: *mut c_int) -> Value;
     fn rb_gc_register_mark_object(object: Value);
@@ -270,4 +271,10 @@ pub fn without_warnings<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: as above.
     unsafe { verbose.write(before) };
     result
+}
+
+/// Ruby's own exec. Returns only by raising.
+pub fn exec(arguments: &[Value]) -> Protected {
+    // SAFETY: pointer and number are those of a slice.
+    protect(|| unsafe { rb_f_exec(arguments.len() as c_int, arguments.as_ptr()) })
 }

@@ -5,8 +5,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use archive::{
-    Application, Archive, Batch, Context, Decoder, Entry, Freshness, Identity, Kind, NewEntry, NewInput, Policy, Scope,
+    Application, Archive, Context, Decoder, Entry, Freshness, Identity, Kind, NewEntry, NewInput, Policy, Scope,
 };
+
+use crate::queue::{self, Target};
 
 /// What happened at look-ups, for SNAPBOOT_STATS.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,11 +44,9 @@ pub struct Store {
     path: PathBuf,
     root: PathBuf,
     settings: Settings,
-    batch: Batch,
     decoder: Decoder<'static>,
     /// Each context that was asked for, with its look-ups by kind.
     scopes: Vec<(Context, Kind, Scope)>,
-    process: u32,
     pub counters: Counters,
 }
 
@@ -93,15 +93,16 @@ impl Store {
                 path.display()
             ));
         }
+        if !settings.is_read_only {
+            queue::open(Target { path: path.clone(), root: root.clone(), bound: settings.bound });
+        }
         Ok(Store {
             archive,
             path,
             root,
             settings,
-            batch: Batch::default(),
             decoder: archive.map(Archive::decoder).unwrap_or_default(),
             scopes: Vec::new(),
-            process: std::process::id(),
             counters: Counters::default(),
         })
     }
@@ -118,7 +119,7 @@ impl Store {
 
     /// Whether what is queued will be written.
     pub fn is_written(&self) -> bool {
-        !self.settings.is_read_only && self.process == std::process::id()
+        !self.settings.is_read_only
     }
 
     pub fn policy(&self) -> Policy {
@@ -150,7 +151,7 @@ impl Store {
                 self.counters.revalidated += 1;
                 // With the policy `content` times never count, so there is nothing to store.
                 if self.settings.policy == Policy::Check && self.is_written() {
-                    self.batch.again(&entry);
+                    queue::again(&entry);
                 }
                 (Event::Revalidated, Some(entry))
             }
@@ -178,20 +179,16 @@ impl Store {
         self.decoder.decode(entry)
     }
 
+    /// Whether an entry that depends on that file alone is going to be stored, and has not been queued already. `path` is its name.
+    pub fn wants(&self, scope: usize, path: &[u8], identity: &Identity) -> bool {
+        let inputs = [NewInput::File(path.to_vec(), *identity)];
+        self.is_written() && identity.is_settled && !queue::has(&self.scopes[scope].2, path, &inputs)
+    }
+
     /// Queues an entry.
     pub fn add(&mut self, scope: usize, name: Vec<u8>, inputs: Vec<NewInput>, payload: Vec<u8>, compress: bool) {
         let (context, kind, _) = &self.scopes[scope];
-        self.batch.add(NewEntry { kind: *kind, context: context.clone(), name, inputs, payload, compress });
-    }
-
-    /// Appends what is queued. Nothing happens in forked children. Answers why nothing could be written, if so.
-    pub fn flush(&mut self) -> Result<(), String> {
-        let batch = std::mem::take(&mut self.batch);
-        if batch.is_empty() || !self.is_written() {
-            return Ok(());
-        }
-        archive::append(&self.path, &self.root, batch, self.settings.bound).map_err(|error| error.to_string())?;
-        Ok(())
+        queue::add(NewEntry { kind: *kind, context: context.clone(), name, inputs, payload, compress });
     }
 }
 

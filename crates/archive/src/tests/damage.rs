@@ -108,7 +108,7 @@ fn damaged_archives_give_what_was_stored_or_nothing() {
 fn segment_ends(file: &[u8]) -> Vec<usize> {
     let mut ends = vec![FIRST_SEGMENT as usize];
     let archive = crate::segment::segments(file);
-    for segment in archive.0 {
+    for segment in archive {
         ends.push(ends[ends.len() - 1] + segment.head.size as usize);
     }
     ends

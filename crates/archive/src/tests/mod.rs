@@ -1,3 +1,4 @@
+mod batch;
 mod bounds;
 mod damage;
 mod document;

@@ -78,6 +78,23 @@ fn what_is_no_archive_is_left_alone() {
 }
 
 #[test]
+fn what_is_no_archive_in_the_way_of_a_new_file_is_left_alone() {
+    let program = sample();
+    let mut beside = program.archive_path().into_os_string();
+    beside.push(".new");
+    fs::write(&beside, "notes").unwrap();
+    let error = prune(&program.archive_path(), None, DEFAULT_BOUND).unwrap_err();
+    assert!(matches!(error, Error::NotAnArchive(_)) && error.to_string().contains(".archive.new"), "{error}");
+    assert_eq!(fs::read(&beside).unwrap(), b"notes");
+    // What a killed writer left is not in the way.
+    for left in [&b""[..], &fs::read(program.archive_path()).unwrap()[..4300]] {
+        fs::write(&beside, left).unwrap();
+        prune(&program.archive_path(), None, DEFAULT_BOUND).unwrap();
+        assert!(!Path::new(&beside).exists());
+    }
+}
+
+#[test]
 fn an_archive_of_another_version_is_replaced() {
     let program = sample();
     let mut bytes = fs::read(program.archive_path()).unwrap();

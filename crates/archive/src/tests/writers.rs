@@ -4,6 +4,7 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -81,13 +82,15 @@ fn a_process_of_these_tests() {
                 assert!(names.iter().all(|name| found(root).contains(name)), "{names:?}");
             }
         }
-        Some(("read", _)) => (0..60).for_each(|_| drop(found(root))),
+        Some(("read", _)) => (0..150).for_each(|_| drop(found(root))),
+        Some(("open", _)) => (0..20_000).for_each(|_| drop(Archive::open(&archive_in(root), root).unwrap())),
         Some(("write-on", number)) => {
             for round in 0.. {
                 store(root, &[format!("k{number}-{round}")]).unwrap();
             }
         }
         Some(("fill", _)) => fill(root),
+        Some(("full", _)) => full(root),
         Some(("limit", _)) => limit(root),
         _ => panic!("no role {role}"),
     }
@@ -150,15 +153,59 @@ fn fill(root: &Path) {
     assert!(error.to_string().contains("read-only"), "{error}");
 }
 
+/// Stores on a disk that has no room from the start, and on one on which another process has not enough while others read.
+fn full(root: &Path) {
+    let disk = root.join("disk");
+    let filled = disk.join("fill");
+    let fill_up = || {
+        let file = fs::File::create(&filled).unwrap();
+        while file.write_at(&[1; 4096], file.metadata().unwrap().len()).is_ok() {}
+    };
+    fill_up();
+    let batch = |name: &str, payload: &[u8]| {
+        let path = root.join(name);
+        fs::write(&path, name).unwrap();
+        let mut batch = Batch::default();
+        batch.add(code(&path, payload));
+        batch
+    };
+    for place in ["other.archive", "folder/other.archive"] {
+        assert!(append(&disk.join(place), root, batch("first", b"code"), DEFAULT_BOUND).is_err());
+        assert!(!disk.join(place).exists(), "{place}");
+    }
+    fs::remove_file(&filled).unwrap();
+    store(root, &["kept".to_owned()]).unwrap();
+    fill_up();
+    let mut readers: Vec<Child> = (0..2).map(|number| start(&format!("read {number}"), root)).collect();
+    let size = fs::metadata(archive_in(root)).unwrap().len();
+    while readers.iter_mut().any(|reader| reader.try_wait().unwrap().is_none()) {
+        let error = append(&archive_in(root), root, batch("large", &[1; 100_000]), DEFAULT_BOUND).unwrap_err();
+        assert!(error.to_string().contains("The disk (or the quota) is full"), "{error}");
+        assert!(fs::metadata(archive_in(root)).unwrap().len() == size, "something was left behind the end");
+    }
+    assert!(readers.iter_mut().all(|reader| reader.wait().unwrap().success()));
+    assert_eq!(found(root), ["kept"]);
+    assert!(Archive::open(&archive_in(root), root).unwrap().is_whole());
+}
+
 #[test]
 fn a_full_disk_leaves_what_was_there_before() {
+    on_a_small_disk("fill 1");
+}
+
+#[test]
+fn a_full_disk_gets_no_empty_archive_and_ends_no_reader() {
+    on_a_small_disk("full 1");
+}
+
+fn on_a_small_disk(role: &str) {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("disk")).unwrap();
     // Only who may mount can make a small disk.
     let script = "mount -t tmpfs -o size=200k none \"$SNAPBOOT_TEST_PLACE/disk\" && exec \"$0\" --exact \
                   tests::writers::a_process_of_these_tests --nocapture";
     let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", script]).arg(env::current_exe().unwrap()).env(ROLE, "fill 1");
+    command.args(["-m", "sh", "-c", script]).arg(env::current_exe().unwrap()).env(ROLE, role);
     let output = command.env(PLACE, directory.path()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("unshare") || said.contains("mount:") {
@@ -176,7 +223,39 @@ fn limit(root: &Path) {
     setrlimit(Resource::Fsize, Rlimit { current: Some(size + 100), maximum: Some(size + 100) }).unwrap();
     let error = store(root, &["behind".to_owned()]).unwrap_err();
     assert!(matches!(error, Error::Limit { .. }), "{error}");
+    setrlimit(Resource::Fsize, Rlimit { current: Some(100), maximum: Some(100) }).unwrap();
+    let mut batch = Batch::default();
+    batch.add(code(&root.join("before"), b"code"));
+    let error = append(&root.join("other.archive"), root, batch, DEFAULT_BOUND).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }) && !root.join("other.archive").exists(), "{error}");
     assert_eq!(found(root), ["before"]);
+}
+
+/// What lies behind the last segment may be cut off while somebody opens the archive, by a writer of an older release for example.
+#[test]
+fn an_end_that_comes_and_goes_ends_no_reader() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let path = root.join("a.rb");
+    fs::write(&path, "a").unwrap();
+    let store_so_many = |bytes: u64| {
+        let mut batch = Batch::default();
+        batch.add(code(&path, &vec![1; bytes as usize]));
+        let _ = fs::remove_file(archive_in(root));
+        append(&archive_in(root), root, batch, DEFAULT_BOUND).unwrap().size
+    };
+    // The end of a page, so that none of what follows is left when that is cut off.
+    let size = store_so_many(4096 - (store_so_many(4096) % 4096) + 4096);
+    assert_eq!(size % 4096, 0);
+    let file = fs::File::options().write(true).open(archive_in(root)).unwrap();
+    let mut readers: Vec<Child> = (0..2).map(|number| start(&format!("open {number}"), root)).collect();
+    while readers.iter_mut().any(|reader| reader.try_wait().unwrap().is_none()) {
+        for _ in 0..100 {
+            file.set_len(size + 40_000).unwrap();
+            file.set_len(size).unwrap();
+        }
+    }
+    assert!(readers.iter_mut().all(|reader| reader.wait().unwrap().success()));
 }
 
 #[test]

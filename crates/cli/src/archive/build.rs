@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use archive::{Application, Archive};
+use archive::{Application, Archive, Error};
 
 use super::{place, refusal};
 use crate::arguments::ArchiveBuild;
@@ -49,9 +49,12 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     fs::create_dir_all(parent).map_err(|error| Failure::io("make", parent, &error))?;
     let mut draft = path.clone().into_os_string();
     draft.push(".building");
-    let draft = Draft(PathBuf::from(draft));
+    let draft = PathBuf::from(draft);
+    may_be_overwritten(&path)?;
+    may_be_overwritten(&draft)?;
     // One that was left by somebody who was killed.
-    let _ = fs::remove_file(&draft.0);
+    let _ = fs::remove_file(&draft);
+    let draft = Draft(draft);
 
     let progress = Progress::start();
     progress.phase(format!("starting {}", ruby.program.display()));
@@ -73,6 +76,8 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
             refusal(error)
         }
     })?;
+    // It may have been put there meanwhile.
+    may_be_overwritten(&path)?;
     // What a person asks for belongs to who the umask says; others than the owner never write it.
     let mode = fs::Permissions::from_mode(0o644 & !umask());
     fs::set_permissions(&draft.0, mode)
@@ -84,6 +89,22 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     let (entries, size) = (archive.live().len(), human::size(archive.size()));
     page::print(&format!("{}: {entries} entries, {size}\n", path.display()))?;
     Ok(0)
+}
+
+/// Refuses a path at which there is something that is no boot archive.
+fn may_be_overwritten(path: &Path) -> Result<()> {
+    archive::is_replaceable(path).map_err(|error| {
+        let reason = match error {
+            Error::NotAnArchive(_) => "it starts with something else".to_owned(),
+            Error::NotAFile(_) => "it is no regular file".to_owned(),
+            error => format!("it cannot be told what it is ({error})"),
+        };
+        Failure::refusal(format!(
+            "{} should be a boot archive, or not be there yet, but {reason}. It is left alone and nothing was written: name another file \
+             with -o, or move this one away.",
+            path.display()
+        ))
+    })
 }
 
 /// Absolute paths of the directories; the first is the program's.

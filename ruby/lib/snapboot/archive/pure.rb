@@ -11,6 +11,7 @@ require_relative "pure/directories"
 require_relative "pure/loaded"
 require_relative "pure/load_path"
 require_relative "pure/require"
+require_relative "pure/endings"
 
 module Snapboot
   module Archive
@@ -46,8 +47,8 @@ module Snapboot
           @root = Root.new(application.root)
           @freshness = Freshness.new(policy, @root, @sums)
           @reader = Reader.open(@place, @sums)
-          @process = Process.pid
           @policy = policy
+          Endings.install { flush } unless read_only?
           nil
         rescue Unusable => e
           e.message
@@ -83,13 +84,16 @@ module Snapboot
         end
 
         def store(kind, name, inputs, payload, context)
-          batch.add(kind, name, inputs, payload, context_id(context), context) unless read_only?
+          return if read_only?
+
+          batch.add(kind, name, inputs, payload, context_id(context), context)
+          flush if batch.due?
           nil
         end
 
         # Writes what was queued. Returns nil, or why nothing was written.
         def flush
-          return if @process != Process.pid || read_only?
+          return if read_only?
 
           @directories&.store(batch, context_id("any"))
           return if batch.empty?
@@ -130,13 +134,15 @@ module Snapboot
           ENV["SNAPBOOT_ARCHIVE_READONLY"] == "1"
         end
 
+        # What is queued in this process: what its parent had queued is the parent's.
         def batch
-          @batch ||= begin
-            require_relative "pure/segment"
-            require_relative "pure/batch"
-            require_relative "pure/writer"
-            Batch.new(@root, @sums)
-          end
+          return @batch if @process == Process.pid
+
+          require_relative "pure/segment"
+          require_relative "pure/batch"
+          require_relative "pure/writer"
+          @process = Process.pid
+          @batch = Batch.new(@root, @sums)
         end
       end
     end

@@ -28,6 +28,9 @@ module Snapboot
         MISSING = Object.new.freeze # since nil and false are documents, too
         private_constant :FILE, :MISSING
 
+        @tried = {} # identities of files by path and description
+        @lock = Mutex.new
+
         class << self
           # The document in the file `name`, parsed in the way that the text `description` tells: from the archive, or else
           # by yielding, and then it is remembered. The block's errors are the caller's. `traits` is called after the block,
@@ -85,8 +88,19 @@ module Snapboot
           def parse(path, description, traits)
             identity = attempt(path) { Archive.identity(path) }
             document = yield
-            attempt(path) { remember(path, identity, document, description, traits) } if identity
+            attempt(path) { remember(path, identity, document, description, traits) } if identity && new?(path, identity, description)
             document
+          end
+
+          # Whether this process has not tried to remember just that before.
+          def new?(path, identity, description)
+            attempt(path) do
+              @lock.synchronize do
+                tried = @tried[[path, description]]
+                @tried[[path, description]] = identity
+                tried != identity
+              end
+            end
           end
 
           def remember(path, identity, document, description, traits)

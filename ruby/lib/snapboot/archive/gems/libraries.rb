@@ -56,7 +56,7 @@ module Snapboot
             return unless stubs.instance_of?(Array) && feature.instance_of?(String) && (first = feature[FEATURE])
 
             context = Gems.context("libraries", Gem.path, Gem.default_dir)
-            known = recall(context, stubs) || remember(context, stubs) or return
+            known = recall(context, stubs) || own(context, stubs) || remember(context, stubs) or return
             names = first == feature ? Gem.suffixes.map { |suffix| "#{first}#{suffix}" } : [first]
             [nil, *names].flat_map { |name| known.fetch(name, []) }.uniq.sort.map { |position| stubs[position] }
           end
@@ -70,6 +70,13 @@ module Snapboot
             @known = positions(Marshal.load(payload), stubs) # rubocop:disable Security/MarshalLoad
           end
 
+          # What this process has found out itself, as long as the directories are the same.
+          def own(context, stubs)
+            return unless @own && @own[0] == context && @own[1].equal?(stubs)
+
+            @known if @own[2].all? { |_, directory, identity| Archive.identity(directory) == identity }
+          end
+
           def remember(context, stubs)
             inputs = []
             names = stubs.flat_map { |stub| directories(stub) }.uniq.to_h do |directory|
@@ -78,7 +85,9 @@ module Snapboot
               [directory, identity ? Dir.children(directory) : []]
             end
             Archive.store(:memo, Gem.default_dir, inputs, Marshal.dump(names), context: context)
-            positions(names, stubs)
+            @payload = nil
+            @own = [context, stubs, inputs]
+            @known = positions(names, stubs)
           rescue SystemCallError
             nil
           end

@@ -3,7 +3,7 @@
 module Snapboot
   module Archive
     module Pure
-      # What is going to be appended.
+      # What is going to be appended: of each key the newest.
       class Batch
         # Numbers of the inputs as Snapboot::Archive gives them.
         GIVEN_FILE = 0
@@ -11,11 +11,17 @@ module Snapboot
         GIVEN_ABSENT = 2
         private_constant :GIVEN_FILE, :GIVEN_DIRECTORY, :GIVEN_ABSENT
 
+        # What was queued first waits for so many seconds before something else is. Doubled each time, since each writing adds
+        # a segment.
+        LONGEST = 4
+        private_constant :LONGEST
+
         def initialize(root, sums)
           @root = root
           @sums = sums
+          @longest = LONGEST
           @contexts = {}
-          @items = []
+          @items = {}
           @lock = Mutex.new
         end
 
@@ -29,13 +35,22 @@ module Snapboot
           rows = inputs.map { |row| row.map { |part| part.is_a?(String) ? part.dup.freeze : part } }
           @lock.synchronize do
             @contexts[context_id] = context
-            @items << [key, name.b, rows, payload.b]
+            @first ||= now
+            @items[key] = [key, name.b, rows, payload.b]
           end
         end
 
         # Queues an entry once more, whose inputs are the same but for their times.
         def again(entry)
-          @lock.synchronize { @items << entry }
+          @lock.synchronize { @items[entry.key] = entry }
+        end
+
+        # Whether it is time to write what is queued: true once.
+        def due?
+          return false unless @first && now - @first > @longest
+
+          @longest *= 2
+          true
         end
 
         # Whether nothing is queued.
@@ -46,8 +61,9 @@ module Snapboot
         # Takes the queue: an Array of Raw with the digests of their inputs, without those whose inputs have changed.
         def take
           items, contexts = @lock.synchronize do
-            [@items, @contexts].tap do
-              @items = []
+            [@items.values, @contexts].tap do
+              @first = nil
+              @items = {}
               @contexts = {}
             end
           end
@@ -57,6 +73,10 @@ module Snapboot
         end
 
         private
+
+        def now
+          Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        end
 
         def settled?(identity)
           identity && Identity.settled?(identity)

@@ -89,7 +89,7 @@ module Snapboot
           end
 
           # Opens the file of an archive, and checks what it is and whose. Raises Unusable, and ENOENT and ENOTDIR where
-          # there is none.
+          # there is none (EEXIST where there must be none).
           def open_file(path, flags, tries = TRIES)
             file = File.open(path, flags | FLAGS, 0o600)
             file.binmode
@@ -102,7 +102,7 @@ module Snapboot
 
             file.close
             open_file(path, flags, tries - 1)
-          rescue Errno::ENOENT, Errno::ENOTDIR
+          rescue Errno::ENOENT, Errno::ENOTDIR, Errno::EEXIST
             raise
           rescue SystemCallError => e
             raise Unusable, "#{path} cannot be opened: #{e.message}"

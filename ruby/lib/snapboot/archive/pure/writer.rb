@@ -19,9 +19,9 @@ module Snapboot
         end
 
         # Appends these Raws; makes the archive, and the directories that lead to it, where there is none. Raises Unusable
-        # and SystemCallError; the archive holds what it held before then.
+        # and SystemCallError; the archive holds what it held before then, and there is none where there was none.
         def append(raws)
-          file = locked_file
+          file, made = locked_file
           size = file.size
           return replace(file, [], raws) if size.zero?
 
@@ -32,7 +32,12 @@ module Snapboot
           when :archive then append_to(file, reader, raws)
           else raise Unusable, "#{@path} is no boot archive"
           end
+        rescue Unusable, SystemCallError
+          delete(@path) if made && file.size.zero? && Reader.there?(@path, file.stat)
+          raise
         ensure
+          # Closing it does not do that when a child that was forked meanwhile has it open, too.
+          file&.flock(File::LOCK_UN)
           file&.close
         end
 
@@ -78,13 +83,9 @@ module Snapboot
         def write_behind(file, size, segment)
           check_limit(size + segment.bytesize)
           head = segment.byteslice(0, Records::SEGMENT_HEAD_SIZE)
-          begin
-            write_at(file, segment.byteslice(head.bytesize..), size + head.bytesize)
-            write_at(file, head, size)
-          rescue SystemCallError
-            file.truncate(size) # nobody has looked at what lies behind the last segment
-            raise
-          end
+          # What fails stays behind the end until the next writer mends it: others may have mapped what would be cut off.
+          write_at(file, segment.byteslice(head.bytesize..), size + head.bytesize)
+          write_at(file, head, size)
         end
 
         def write_at(file, bytes, offset)
@@ -103,6 +104,7 @@ module Snapboot
           segment = @builder.build(Bound.new(@root, @bound).fit(live, raws))
           check_limit(Records::FIRST_SEGMENT + segment.bytesize)
           beside = "#{@path}.new"
+          delete_left_over(beside)
           begin
             write_new(beside, segment, synchronise: file.size.positive?)
             File.rename(beside, @path)
@@ -113,7 +115,6 @@ module Snapboot
         end
 
         def write_new(path, segment, synchronise:)
-          delete(path) # only who holds the lock comes here: it was left by somebody who was killed
           File.open(path, File::WRONLY | File::CREAT | File::EXCL, 0o600) do |new|
             new.binmode
             new.write(@builder.first_page, segment)
@@ -122,23 +123,36 @@ module Snapboot
           end
         end
 
+        # Deletes what was left by a writer that was killed: only who holds the lock comes here. Anything else is somebody's
+        # own.
+        def delete_left_over(path)
+          File.open(path, File::RDONLY | Reader::FLAGS) do |file|
+            file.binmode
+            other = !file.stat.file? || Reader.new(file, @sums).kind == :other
+            raise Unusable, "#{path} is in the way and no boot archive: move it" if other
+          end
+          delete(path)
+        rescue Errno::ENOENT
+          nil
+        end
+
         def delete(path)
           File.delete(path)
         rescue Errno::ENOENT
           nil
         end
 
-        # The file, open for writing, with nobody else writing.
+        # The file, open for writing, with nobody else writing; and whether it was made here.
         def locked_file
           deadline = now + PATIENCE
           loop do
-            file = create
+            file, made = create
             until file.flock(File::LOCK_EX | File::LOCK_NB)
               raise Unusable, "#{@path} is being written by another process" if now > deadline
 
               sleep(PAUSE)
             end
-            return file if Reader.there?(@path, file.stat)
+            return file, made if Reader.there?(@path, file.stat)
 
             # Meanwhile somebody has put a new file in its place.
             file.close
@@ -147,10 +161,18 @@ module Snapboot
         end
 
         def create
-          Reader.open_file(@path, File::RDWR | File::CREAT)
+          [Reader.open_file(@path, File::RDWR), false]
+        rescue Errno::ENOENT
+          make
+        end
+
+        def make
+          [Reader.open_file(@path, File::RDWR | File::CREAT | File::EXCL), true]
         rescue Errno::ENOENT
           make_directory(File.dirname(@path))
-          Reader.open_file(@path, File::RDWR | File::CREAT)
+          retry
+        rescue Errno::EEXIST
+          [Reader.open_file(@path, File::RDWR | File::CREAT), false]
         end
 
         def make_directory(path)
@@ -165,7 +187,9 @@ module Snapboot
         # Writing beyond the limit would raise a signal that ends the process.
         def check_limit(size)
           limit, = Process.getrlimit(Process::RLIMIT_FSIZE)
-          raise Unusable, "#{@path} would be larger than files may be (#{limit} bytes)" if limit.positive? && size > limit
+          return if limit.negative? || (limit.zero? && RUBY_ENGINE == "jruby") # none, or not known
+
+          raise Unusable, "#{@path} would be larger than files may be (#{limit} bytes)" if size > limit
         end
 
         def now

@@ -1,0 +1,30 @@
+//! What the C library does for a process as a whole: forks, threads and signals.
+#![allow(unsafe_code)]
+
+use std::mem::MaybeUninit;
+use std::thread::{Builder, JoinHandle};
+
+/// Has the C library call these functions around every fork: before it, and after it in the parent and in the child. Not around what
+/// starts another program at once (`system`, `spawn`), which shares the memory until then.
+pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+    // SAFETY: three functions without arguments, in a library that Ruby never unloads.
+    unsafe {
+        libc::pthread_atfork(Some(before), Some(parent), Some(child));
+    }
+}
+
+/// Starts a thread that handles no signals: they are for Ruby's threads. `None`: there cannot be another one.
+pub fn start_thread(stack: usize, work: fn()) -> Option<JoinHandle<()>> {
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: both have room for a set of signals, which the first call fills and the second gets.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let thread = Builder::new().name("snapboot".into()).stack_size(stack).spawn(work).ok();
+    // SAFETY: the set that the call above has filled.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+    }
+    thread
+}

@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+module Snapboot
+  module Archive
+    module Pure
+      # What waits is written before a process ends without its exit handlers (exit!), becomes another program (exec) or forks
+      # (Process.daemon does that by itself).
+      module Endings
+        # Frames of this name are taken for the runtime's own.
+        FRAMES = ["<internal:snapboot/endings>", 1].freeze
+        NAMES = %w[exec exit!].freeze
+        private_constant :FRAMES, :NAMES
+
+        # Put before Process._fork, which all forks go through since Ruby 3.1.
+        module Fork
+          def _fork
+            Endings.write
+            super
+          end
+        end
+
+        class << self
+          # The block writes. Takes effect at once; returns nothing.
+          def install(&write)
+            @write = write
+            NAMES.each do |name|
+              [[Kernel, true], [Kernel.singleton_class, false], [Process.singleton_class, false]].each do |owner, is_private|
+                hook(owner, name, is_private)
+              end
+            end
+            hook(Process.singleton_class, "daemon", false) if Process.respond_to?(:daemon)
+            Process.singleton_class.prepend(Fork) if Process.respond_to?(:_fork)
+          end
+
+          # Writes what waits.
+          def write
+            @write.call
+          end
+
+          private
+
+          def hook(owner, name, is_private)
+            before = "snapboot_#{name.delete("!")}_before"
+            owner.class_eval do
+              alias_method before, name
+              alias_method name, name # no warning that it is defined again
+              class_eval <<~RUBY, *FRAMES # rubocop:disable Style/DocumentDynamicEvalDefinition
+                def #{name}(...)
+                  ::Snapboot::Archive::Pure::Endings.write
+                  #{before}(...)
+                end
+              RUBY
+              private before
+              private name if is_private
+            end
+          end
+        end
+      end
+    end
+  end
+end
