@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use archive::{Identity, Kind, NewInput, Policy, Tree};
 
 use crate::ruby::{self, method::Function, Value};
-use crate::store::{self, Event, Store};
+use crate::store::{self, Event, Parts, Store};
 use crate::{document, events, require, BOOT, STORE};
 
 /// Smaller payloads (bytes) are stored as they are.
@@ -28,7 +28,7 @@ pub fn define() {
     Function::None(counters).define_singleton(native, c"counters");
     Function::None(place).define_singleton(native, c"place");
     Function::None(root).define_singleton(native, c"root");
-    Function::None(switch_on).define_singleton(native, c"switch_on");
+    Function::Two(switch_on).define_singleton(native, c"switch_on");
     Function::One(require::compile).define_singleton(native, c"compile");
     Function::None(tell_look_ups).define_singleton(native, c"tell_look_ups");
     Function::One(await_file).define_singleton(native, c"await_file");
@@ -166,8 +166,10 @@ fn path_in_store(path: fn(&Store) -> &Path) -> Value {
     STORE.with(|store| ruby::text(path(store).as_os_str().as_bytes())).unwrap_or_else(ruby::nil)
 }
 
-/// switch_on -> nil, or a String that says what is not switched on.
-extern "C-unwind" fn switch_on(_: Value) -> Value {
+/// switch_on(code, lookups) -> nil, or a String that says what is not switched on.
+extern "C-unwind" fn switch_on(_: Value, code: Value, lookups: Value) -> Value {
+    let parts = Parts { code: code.is_truthy(), lookups: lookups.is_truthy() };
+    STORE.with(|store| store.parts = parts);
     require::switch_on().map_or_else(|reason| ruby::text(reason.as_bytes()), |()| ruby::nil())
 }
 

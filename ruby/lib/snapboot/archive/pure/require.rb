@@ -13,7 +13,7 @@ module Snapboot
         private_constant :FRAMES, :OWN
 
         class << self
-          # load_path: a LoadPath. Takes effect at once; returns nothing.
+          # load_path: a LoadPath; nil: the runtime looks for everything. Takes effect at once; returns nothing.
           def install(load_path)
             @load_path = load_path
             @awaited = {}
@@ -63,7 +63,7 @@ module Snapboot
           end
 
           def find(name, unless_rubygems: false)
-            return unless String === name # rubocop:disable Style/CaseEquality -- it may be a BasicObject
+            return unless @load_path && String === name # rubocop:disable Style/CaseEquality -- it may be a BasicObject
 
             @load_path.find(name) unless unless_rubygems && !rubygems_is_silent?(name)
           rescue StandardError => e
