@@ -1,10 +1,11 @@
 """The table of require's semantics (require/*.toml): with the boot archive every case prints what it prints without.
 
 A case is a directory of files and a program. It is started the ordinary way in one copy of the directory and with the archive in
-another, as often: the first start fills the archive, the second is served by it; after `change` has been run in both, two more.
+another, as often: the first start fills the archive, the others are served by it; after `change` has been run in both, three more.
 
 Keys: name, shows, program; files, setup (shell, in the directory), load_path (-I), options, gems (with RubyGems on the JVMs, where
-it is slow to start), change (shell), writes (the program itself changes files), only (these Rubies), differs ({ruby = why}).
+it is slow to start), change (shell), writes (the program itself changes files), only (these Rubies), unprivileged (root may not
+read all files either; CRuby alone), differs ({ruby = why}).
 """
 
 import dataclasses
@@ -49,6 +50,7 @@ class Case:
     change: str = ""
     writes: bool = False
     only: tuple = ()
+    unprivileged: bool = False
     differs: dict = dataclasses.field(default_factory=dict)
 
     def write(self, directory):
@@ -91,13 +93,15 @@ def shown(result, directory):
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("case", list(cases()))
 def test_require(case, kind, rubies, tmp_path):
-    if case.only and kind.name not in case.only:
-        pytest.skip(f"concerns {', '.join(case.only)}")
+    only = case.only or ("cruby",) * case.unprivileged
+    if only and kind.name not in only:
+        pytest.skip(f"concerns {', '.join(only)}")
     if kind.name in case.differs:
         pytest.skip(case.differs[kind.name])
     if not SETUP.exists():
         pytest.skip("this tree has no ruby/lib/snapboot/setup.rb")
     ruby = rubies(kind.name)
+    boot = ruby.boot_unprivileged if case.unprivileged else ruby.boot
     plain, archived = tmp_path / "ordinary", tmp_path / "archived"
     for directory in (plain, archived):
         directory.mkdir()
@@ -108,12 +112,12 @@ def test_require(case, kind, rubies, tmp_path):
             for directory in (plain, archived):
                 shell(change, directory)
         expected = None
-        for start in ("filling", "served"):
+        for start in ("filling", "served", "served again"):
             if expected is None or case.writes:
                 before, after = case.words(kind.name, plain)
-                expected = shown(ruby.boot(plain, [*before, *after]), plain)
+                expected = shown(boot(plain, [*before, *after]), plain)
             before, after = case.words(kind.name, archived)
-            got = shown(ruby.boot(archived, [*before, *switch, *after], **variables), archived)
+            got = shown(boot(archived, [*before, *switch, *after], **variables), archived)
             moment = f"{start}{' after the change' if change else ''}"
             different = difflib.unified_diff(expected.splitlines(), got.splitlines(), "ordinary", moment, lineterm="")
             assert got == expected, "\n" + "\n".join(different)

@@ -168,7 +168,9 @@ pub struct Freeze {
 ///
 /// COMMAND: a ruby call, a script whose first line leads to Ruby, or a name in PATH that does. It starts as it would by itself, with
 /// RUBYOPT naming the archive's set-up, which takes itself out of the environment before anything else runs. Where there
-/// can be no archive the command starts the ordinary way; SNAPBOOT_LOG=1 says why.
+/// can be no archive the command starts the ordinary way; SNAPBOOT_LOG=1 says why. SNAPBOOT_ARCHIVE=off does without one, and
+/// SNAPBOOT_ARCHIVE_CODE=off, SNAPBOOT_ARCHIVE_LOOKUPS=off, SNAPBOOT_ARCHIVE_DATA=off and SNAPBOOT_ARCHIVE_GEMS=off each without
+/// a part of it: compiled code, what features' names lead to, parsed data files, what RubyGems and Bundler find out.
 #[derive(Debug, Args)]
 #[command(override_usage = "snapboot run IMAGE [ARG...]\n       snapboot run -- COMMAND [ARG...]")]
 pub struct Run {
@@ -199,6 +201,7 @@ pub enum ArchiveAction {
 ///
 /// Compiles all Ruby code below the program's directory and on its load path, lists the directories of the load path, reads data
 /// files and lets Bundler resolve the Gemfile, without running the program. Replaces the archive that was there before. Leaves nothing behind but the archive.
+/// Parts that are switched off, by SNAPBOOT_ARCHIVE_CODE=off and the like (see `snapboot run --help`), are left out.
 #[derive(Debug, Args)]
 #[command(override_usage = "snapboot archive build [-o FILE] [DIR...] [-- COMMAND [ARG...]]")]
 pub struct ArchiveBuild {

@@ -128,7 +128,8 @@ impl Boot {
     /// The real path of a file, if it is another one than its own.
     fn real_path(&mut self, directory: DirectoryId, name: &[u8], store: &mut Store) -> Result<Option<Vec<u8>>, ()> {
         let path = self.path(directory, name);
-        if self.directories.find(directory, &[name], store) != Answer::There(Found::File) {
+        // Without look-ups there is no list.
+        if !store.parts.lookups || self.directories.find(directory, &[name], store) != Answer::There(Found::File) {
             let real = real_path(&path).ok_or(())?;
             return Ok((real != path).then_some(real));
         }

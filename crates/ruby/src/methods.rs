@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use archive::{Identity, Kind, NewInput, Policy, Tree};
 
 use crate::ruby::{self, method::Function, Protected, Value};
-use crate::store::{self, Event, Store};
-use crate::{document, endings, events, queue, require, BOOT, STORE};
+use crate::store::{self, Event, Parts, Store};
+use crate::{code, document, endings, events, queue, require, BOOT, STORE};
 
 /// Smaller payloads (bytes) are stored as they are.
 const WORTH_PACKING: usize = 256;
@@ -28,7 +28,8 @@ pub fn define() -> Protected {
     Function::None(counters).define_singleton(native, c"counters")?;
     Function::None(place).define_singleton(native, c"place")?;
     Function::None(root).define_singleton(native, c"root")?;
-    Function::None(switch_on).define_singleton(native, c"switch_on")?;
+    Function::Two(switch_on).define_singleton(native, c"switch_on")?;
+    Function::None(keeps_code).define_singleton(native, c"keeps_code?")?;
     Function::One(require::compile).define_singleton(native, c"compile")?;
     Function::None(tell_look_ups).define_singleton(native, c"tell_look_ups")?;
     Function::One(await_file).define_singleton(native, c"await_file")?;
@@ -192,12 +193,19 @@ fn path_in_store(path: fn(&Store) -> &Path) -> Value {
     })
 }
 
-/// switch_on -> nil, or a String that says what is not switched on.
-extern "C-unwind" fn switch_on(_: Value) -> Value {
-    ruby::entry(|| match require::switch_on()? {
+/// switch_on(code, lookups) -> nil, or a String that says what is not switched on.
+extern "C-unwind" fn switch_on(_: Value, code: Value, lookups: Value) -> Value {
+    let parts = Parts { code: code.is_truthy(), lookups: lookups.is_truthy() };
+    STORE.with(|store| store.parts = parts);
+    ruby::entry(|| match require::switch_on(parts)? {
         Err(reason) => ruby::text(reason.as_bytes()),
         Ok(()) => Ok(ruby::nil()),
     })
+}
+
+/// keeps_code? -> whether code gets into the archive: this Ruby has such code, and nobody else gives it any.
+extern "C-unwind" fn keeps_code(_: Value) -> Value {
+    ruby::entry(|| code::is_asked_alone().map(ruby::boolean))
 }
 
 /// tell_look_ups -> nil

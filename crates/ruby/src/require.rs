@@ -16,6 +16,7 @@ use crate::heap::Heap;
 use crate::load_path::LoadPath;
 use crate::names::{self, Extension, Place};
 use crate::ruby::{self, method::Function, Id, Protected, Provided, Value};
+use crate::store::Parts;
 use crate::{events, tracers, BOOT, STORE};
 
 /// What these methods were before: private methods of Kernel.
@@ -26,19 +27,20 @@ const RELATIVE_BEFORE: &str = "snapboot_require_relative_before";
 static GEMS: OnceLock<(Value, Value, [Id; 3])> = OnceLock::new();
 
 /// Switches it on. Needs an open archive. The answer says why some of it is not on, if so.
-pub fn switch_on() -> Protected<Result<(), &'static str>> {
+pub fn switch_on(parts: Parts) -> Protected<Result<(), &'static str>> {
     // Ruby would warn of each method that is defined again.
-    ruby::without_warnings(define)
+    ruby::without_warnings(|| define(parts))
 }
 
-fn define() -> Protected<Result<(), &'static str>> {
+fn define(parts: Parts) -> Protected<Result<(), &'static str>> {
     let version = ruby::find_constant(ruby::object_class(), "RUBY_VERSION")?.map(ruby::bytes).transpose()?;
     let version = version.unwrap_or_default();
     let is_known = matches!(version.get(..4), Some([b'3', b'.', b'0'..=b'4', b'.']));
     ruby::look_up(is_known)?;
     tracers::watch()?;
     let description = code::description()?;
-    let code = STORE.with(|store| Code::switch_on(store, &description)).transpose()?.flatten();
+    let code = STORE.with(|store| parts.code.then(|| Code::switch_on(store, &description))).flatten();
+    let code = code.transpose()?.flatten();
     let has_code = code.is_some();
     let load_path = LoadPath::new()?;
     let boot = STORE.with(|store| {
@@ -52,6 +54,16 @@ fn define() -> Protected<Result<(), &'static str>> {
     });
     let boot = boot.transpose()?;
     BOOT.fill(|| boot);
+    if parts.lookups {
+        if let Err(reason) = define_require()? {
+            return Ok(Err(reason));
+        }
+    }
+    Ok(if has_code || !parts.code { Ok(()) } else { Err("this Ruby has no code that can be kept, or gets it from somebody else") })
+}
+
+/// Takes the place of require and require_relative.
+fn define_require() -> Protected<Result<(), &'static str>> {
     let kernel = ruby::kernel();
     let is_gems = ruby::has_private_method(kernel, "gem_original_require")?;
     if ruby::source_of(kernel, if is_gems { "gem_original_require" } else { "require" })?.is_some() {
@@ -76,7 +88,7 @@ fn define() -> Protected<Result<(), &'static str>> {
         Function::One(relative).define_private(kernel, c"require_relative")?;
         Function::One(relative).define_singleton(kernel, c"require_relative")?;
     }
-    Ok(if has_code { Ok(()) } else { Err("this Ruby has no code that can be kept, or gets it from somebody else") })
+    Ok(Ok(()))
 }
 
 /// Whether RubyGems' require comes from that file.

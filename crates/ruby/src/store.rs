@@ -19,6 +19,15 @@ pub struct Counters {
     pub revalidated: usize,
 }
 
+/// Which parts of a program's start the archive serves here, of those that are not up to Ruby code.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// Compiled code.
+    pub code: bool,
+    /// What names of features lead to.
+    pub lookups: bool,
+}
+
 /// What a look-up came to, in the words of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -48,6 +57,18 @@ pub struct Store {
     /// Each context that was asked for, with its look-ups by kind.
     scopes: Vec<(Context, Kind, Scope)>,
     pub counters: Counters,
+    /// Nothing is taken from, or put into, the others.
+    pub parts: Parts,
+}
+
+impl Parts {
+    fn serve(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Code => self.code,
+            Kind::Directory => self.lookups,
+            _ => true,
+        }
+    }
 }
 
 impl Settings {
@@ -104,6 +125,7 @@ impl Store {
             decoder: archive.map(Archive::decoder).unwrap_or_default(),
             scopes: Vec::new(),
             counters: Counters::default(),
+            parts: Parts { code: true, lookups: true },
         })
     }
 
@@ -140,6 +162,9 @@ impl Store {
     /// The entry of that name, if all its inputs are as they were. `name`: an absolute path, mostly, or any other name. `known`:
     /// what is at the path in the name, where the caller has just looked.
     pub fn find(&mut self, scope: usize, name: &[u8], known: Option<&Identity>) -> (Event, Option<Entry<'static>>) {
+        if !self.parts.serve(self.scopes[scope].1) {
+            return (Event::Miss, None);
+        }
         let Some(archive) = self.archive else { return self.miss() };
         let Some(entry) = archive.find(&self.scopes[scope].2, &archive.name(name)) else { return self.miss() };
         match archive.check(&entry, self.settings.policy, known) {
@@ -188,6 +213,9 @@ impl Store {
     /// Queues an entry.
     pub fn add(&mut self, scope: usize, name: Vec<u8>, inputs: Vec<NewInput>, payload: Vec<u8>, compress: bool) {
         let (context, kind, _) = &self.scopes[scope];
+        if !self.parts.serve(*kind) {
+            return;
+        }
         queue::add(NewEntry { kind: *kind, context: context.clone(), name, inputs, payload, compress });
     }
 }

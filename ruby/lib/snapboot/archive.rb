@@ -7,7 +7,8 @@ module Snapboot
   #
   # The environment has the settings: SNAPBOOT_ARCHIVE (a file, or `off`), SNAPBOOT_ARCHIVE_POLICY (`check`, `content`,
   # `trust`), SNAPBOOT_ARCHIVE_READONLY=1, SNAPBOOT_ARCHIVE_MAX (MB), SNAPBOOT_STATS=1, SNAPBOOT_LOG=1;
-  # SNAPBOOT_ARCHIVE_BACK_END=pure has CRuby do without the native part.
+  # SNAPBOOT_ARCHIVE_BACK_END=pure has CRuby do without the native part. SNAPBOOT_ARCHIVE_CODE, SNAPBOOT_ARCHIVE_LOOKUPS,
+  # SNAPBOOT_ARCHIVE_DATA and SNAPBOOT_ARCHIVE_GEMS are each `off` to leave out one of the PARTS.
   module Archive
     # Numbers of the kinds of entries in the file (docs/archive-format.md).
     KINDS = { code: 1, data: 2, memo: 4 }.freeze
@@ -19,6 +20,14 @@ module Snapboot
 
     # What can happen at a look-up, in the order of the numbers that a back end answers with.
     EVENTS = %i[hit miss stale revalidated].freeze
+
+    # What the archive is used for: compiled code, what names of features lead to (and other searches of directories), parsed
+    # data files, and what RubyGems and Bundler find out.
+    PARTS = %i[code lookups data gems].freeze
+
+    # What a variable says of a part.
+    SWITCH = { nil => true, "" => true, "on" => true, "1" => true, "off" => false, "0" => false }.freeze
+    private_constant :SWITCH
 
     @back = nil
     @listeners = []
@@ -35,9 +44,10 @@ module Snapboot
         return false unless @back
 
         at_exit { finish }
-        reason = @back.switch_on
+        @parts = PARTS.select { |part| asked_for?(part) }
+        reason = @back.switch_on(part?(:code), part?(:lookups))
         log("require is not served by the archive: #{reason}") if reason
-        install_gems if RUBY_ENGINE == "ruby"
+        install_gems if RUBY_ENGINE == "ruby" && part?(:gems)
         true
       rescue StandardError, LoadError => e
         log("no archive: #{e.message} (#{e.class})")
@@ -48,6 +58,11 @@ module Snapboot
       # Whether there is an archive.
       def enabled?
         !@back.nil?
+      end
+
+      # Whether there is an archive, and one of the PARTS is switched on.
+      def part?(name)
+        enabled? && @parts.include?(name)
       end
 
       # Where the archive is, or nil.
@@ -173,6 +188,14 @@ module Snapboot
 
         require_relative "archive/pure"
         Pure
+      end
+
+      def asked_for?(part)
+        variable = "SNAPBOOT_ARCHIVE_#{part.upcase}"
+        SWITCH.fetch(ENV[variable]) do |value|
+          log("#{variable} was expected to be on or off, not #{value}: it counts as not set")
+          true
+        end
       end
 
       def install_gems

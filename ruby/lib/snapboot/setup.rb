@@ -5,9 +5,12 @@
 # says why.
 require_relative "archive"
 
-if Snapboot::Archive.set_up
+Snapboot::Archive.set_up
+if Snapboot::Archive.part?(:data)
   require_relative "archive/data"
   Snapboot::Archive::Data.install
+end
+if Snapboot::Archive.part?(:lookups)
   require_relative "archive/searches"
   Snapboot::Archive::Searches.install
 end

@@ -12,6 +12,15 @@ rescue StandardError, ScriptError => e
   puts "  -> #{e.class}: #{e.message.lines.first.to_s.chomp}#{" | #{e.path.inspect}" if e.respond_to?(:path)}"
 end
 
+# Prints the label and what the block returns, or raises, whatever bytes that is made of.
+def check(label)
+  result = yield
+  puts "#{label} => #{result.inspect}"
+rescue StandardError, ScriptError, SystemStackError => e
+  path = e.path if e.respond_to?(:path)
+  puts "#{label} => #{e.class}: #{e.message.b.lines.first.to_s.chomp.gsub(DIR.b, "DIR").inspect}#{" | #{path.inspect}" if path}"
+end
+
 # Requires each, and prints what comes of it.
 def show(*names)
   names.each do |name|

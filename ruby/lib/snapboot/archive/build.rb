@@ -16,7 +16,7 @@ require_relative "../setup"
 
 module Snapboot
   module Archive
-    # Fills the archive: load path and code first, then data.
+    # Fills the archive: load path and code first, then data; nothing of the parts that are switched off.
     class Builder
       # Below these nothing belongs to the program itself, or it is not Ruby's.
       OTHERS = %w[.git .bundle node_modules log tmp].freeze
@@ -32,8 +32,8 @@ module Snapboot
       # Returns nothing of interest; raises what resolving the bundle raises.
       def run
         resolve_bundle
-        compile
-        read_data
+        compile if Archive.part?(:code) || Archive.part?(:lookups)
+        read_data if Archive.part?(:data)
         say "note", "#{@skipped} files cannot be compiled and were left out" if @skipped.positive?
         say "phase", "writing the archive"
         Archive.flush
@@ -79,9 +79,9 @@ module Snapboot
         end
       end
 
-      # Whoever has load_iseq would hand Ruby code that is run without having been compiled.
+      # Whoever else has load_iseq would hand Ruby code that is run without having been compiled.
       def compiler?
-        defined?(Native) && Native.respond_to?(:compile) && !RubyVM::InstructionSequence.respond_to?(:load_iseq)
+        defined?(Native) && Native.respond_to?(:keeps_code?) && Native.keeps_code?
       end
 
       def compile_one(name)

@@ -54,10 +54,10 @@ module Snapboot
           e.message
         end
 
-        # Has require served by the archive.
-        def switch_on
-          @directories = Directories.new(@root, @policy, @sums) { |*key| look_up(*key).last }
-          Require.install(LoadPath.new(@directories))
+        # Has require served by the archive, if `lookups`. There is no code.
+        def switch_on(_code, lookups)
+          @directories = Directories.new(@root, @policy, @sums) { |*key| look_up(*key).last } if lookups
+          Require.install(@directories && LoadPath.new(@directories))
           nil
         end
 

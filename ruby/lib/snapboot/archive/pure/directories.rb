@@ -19,6 +19,8 @@ module Snapboot
         # now).
         Listing = Struct.new(:names, :ctime)
         ABSENT = Listing.new("/", nil).freeze
+        # That of one which cannot be listed: only the runtime can say what is in it.
+        CLOSED = Listing.new("/", nil).freeze
 
         # policy: see Freshness. The block gives the payload that was stored, or nil.
         def initialize(root, policy, sums)
@@ -31,7 +33,8 @@ module Snapboot
           @is_new = false
         end
 
-        # The listing of a directory as it is now, looked at once more. What is no directory is ABSENT.
+        # The listing of a directory as it is now, looked at once more. What is no directory is ABSENT, or CLOSED if that
+        # cannot be told.
         def look(path)
           name = @root.name(path)
           known = @known[name]
@@ -40,8 +43,10 @@ module Snapboot
           return known if known && known.ctime == ctime(path) && @policy != :content
 
           list(path, name, known)
-        rescue SystemCallError, ArgumentError
+        rescue Errno::ENOENT, Errno::ENOTDIR, ArgumentError
           ABSENT
+        rescue SystemCallError
+          CLOSED
         end
 
         # Queues what was listed anew.

@@ -49,15 +49,17 @@ module Snapboot
 
         # The path of the file; false where the runtime has to be asked, nil where there is none.
         def search(name)
+          @is_unsure = false
           folder, _, base = name.rpartition("/")
           file = base.end_with?(".rb") ? base : "#{base}.rb"
           ruby = first_with(folder, file)
           native = NATIVE.map { |extension| first_with(folder, base + extension) }.compact.min
+          return false if @is_unsure
           return native && false unless ruby
           return false if ruby >= @opaque || (native && native < ruby)
 
           path = [@paths[ruby], *(folder unless folder.empty?), file].join("/")
-          File.file?(path) && path
+          File.file?(path) && File.readable?(path) && path
         end
 
         # The rank of the first directory of the load path that has this file in that folder below it; nil: none has.
@@ -76,10 +78,12 @@ module Snapboot
         def names_below(directory, folder)
           path = "#{directory}/#{folder}"
           above, slash, last = folder.rpartition("/")
-          listed = @below[path] and return listed.names
-          return unless slash.empty? || names_below(directory, above)&.include?("/#{last}/")
+          listed = @below[path]
+          return unless listed || slash.empty? || names_below(directory, above)&.include?("/#{last}/")
 
-          (@below[path] = @directories.look(path)).names
+          listed ||= @below[path] = @directories.look(path)
+          @is_unsure ||= listed.equal?(Directories::CLOSED)
+          listed.names
         end
 
         # Whether all that can be found is in directories that are listed here.
@@ -106,13 +110,13 @@ module Snapboot
 
         # Works out which directories the load path consists of now.
         def expand
+          @usable = false # until all is well: some elements cannot be compared with anything
           @seen = $LOAD_PATH.dup
-          @usable = @seen.all?(String)
           @ranks = {}
           @paths = []
           @working_directory = nil
           @opaque = @seen.size
-          return unless @usable
+          return unless @seen.all?(String)
 
           @seen.zip(expanded_by_runtime).each_with_index do |(entry, expanded), rank|
             path = directory(entry, expanded)
@@ -120,6 +124,7 @@ module Snapboot
             @ranks[path || entry] ||= rank
             @paths << path
           end
+          @usable = true
         end
 
         # TruffleRuby works the paths out anyway, to tell what is loaded.
@@ -163,6 +168,8 @@ module Snapboot
             (@listings[path] = @directories.look(path)).equal?(before)
           end
           index(changed)
+          closed = @ranks.select { |path, _| @listings[path].equal?(Directories::CLOSED) }
+          @opaque = [@opaque, *closed.values].min
           @look_again_at = now + (PAUSE * @ranks.size)
           changed.any?
         end

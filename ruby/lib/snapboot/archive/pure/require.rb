@@ -13,7 +13,7 @@ module Snapboot
         private_constant :FRAMES, :OWN
 
         class << self
-          # load_path: a LoadPath. Takes effect at once; returns nothing.
+          # load_path: a LoadPath; nil: the runtime looks for everything. Takes effect at once; returns nothing.
           def install(load_path)
             @load_path = load_path
             @awaited = {}
@@ -43,22 +43,28 @@ module Snapboot
             return path unless path == :missing
             return if RUBY_ENGINE == "jruby" # it has features without files
 
-            error = LoadError.new("cannot load such file -- #{name}")
-            error.instance_variable_set(:@path, name)
-            raise error
+            raise missing(name)
           end
 
           # The same before RubyGems, which may have something to say.
           def outer(name)
-            return unless name.instance_of?(String)
-
             path = find(name, unless_rubygems: true)
             path unless path == :missing
           end
 
           private
 
+          # As the runtime has it: CRuby's message is in no encoding, and the path is a name that nobody can change.
+          def missing(name)
+            message = "cannot load such file -- #{name}"
+            error = LoadError.new(RUBY_ENGINE == "ruby" ? message.b : message)
+            error.instance_variable_set(:@path, name.frozen? ? name : name.dup.freeze)
+            error
+          end
+
           def find(name, unless_rubygems: false)
+            return unless @load_path && String === name # rubocop:disable Style/CaseEquality -- it may be a BasicObject
+
             @load_path.find(name) unless unless_rubygems && !rubygems_is_silent?(name)
           rescue StandardError => e
             Archive.log("the runtime looks for #{name} itself: #{e.message} (#{e.class})")

@@ -20,10 +20,10 @@ module Snapboot
           extend OfBytes
 
           class << self
-            # Loads them now, before the program gets a say in what `require` does.
+            # Loads them now, before the program gets a say in what `require` does and where it looks.
             def prepare
               require "zlib"
-              require "digest"
+              load_digest
               self
             end
 
@@ -34,8 +34,16 @@ module Snapboot
 
             # The SHA-256 of a String: 32 bytes.
             def sha256(bytes)
-              require "digest" unless defined?(::Digest::SHA256)
-              ::Digest::SHA256.digest(bytes)
+              load_digest unless @sha256
+              @sha256.digest(bytes)
+            end
+
+            private
+
+            # "digest" alone would load SHA-256 when it is asked for.
+            def load_digest
+              require "digest"
+              @sha256 = ::Digest::SHA256
             end
           end
         end
