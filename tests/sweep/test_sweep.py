@@ -16,6 +16,7 @@ SAMPLE = 100
 MADE = {
     "made_same": ("same", "module MadeSame; autoload :Part, 'json'; end"),
     "made_failing": ("same", "raise 'always'"),
+    "made_wrong": ("same", "class"),
     "made_ending": ("same", "exit! 3"),
     "made_killed": ("same", "Process.kill :KILL, $$"),
     "made_result": ("different", "raise 'with the archive' if defined?(Snapboot)"),
