@@ -8,6 +8,7 @@
 #   make uniqueness ten thousand thaws, no random value twice
 #   make staleness  a thousand changes, no stale start
 #   make damage     ten thousand damaged archives, no wrong boot
+#   make sweep      every feature of Ruby and of the installed gems, alone: no boot archive changes what comes of it (FEATURES='net/*': some)
 
 PYTHON ?= python3
 CARGO ?= cargo
@@ -20,7 +21,7 @@ PLANS ?= scenarios cold-boot
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness staleness damage
+.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness staleness damage sweep
 
 build: toolchain
 	$(CARGO) build --release --workspace
@@ -53,6 +54,9 @@ staleness: build
 
 damage: build
 	SNAPBOOT_DAMAGES=10000 $(PYTHON) tools/run_tests.py python -- tests/boots/test_damage.py
+
+sweep: build
+	$(PYTHON) tests/sweep/sweep.py $(FEATURES)
 
 fuzz: toolchain
 	tools/fuzz.sh $(CASES) $(SECONDS)

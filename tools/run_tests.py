@@ -38,10 +38,11 @@ KEPT = (
     "SNAPBOOT_RUBIES",
     "SNAPBOOT_SEED",
     "SNAPBOOT_STEPS",
+    "SNAPBOOT_SWEEP",
     "SNAPBOOT_THAWS",
 )
 # Of tests/: a suite each. The suite python runs the rest.
-FOLDERS = ("core", "behaviour", "archive", "boots", "runtimes")
+FOLDERS = ("core", "behaviour", "archive", "boots", "sweep", "runtimes")
 
 
 class Count:
