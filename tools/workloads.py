@@ -160,6 +160,10 @@ def build_floors(directory: pathlib.Path, values: dict) -> None:
     run([*compile_c, directory / "fork-client", "-static", floors / "fork_client.c"])
 
 
+# Which gems, all from Debian's packages. `bundle install` would want to build those with extensions again, and have their sources for it.
+LOCK_GEMS = ["bundle", "lock", "--local"]
+
+
 def build_rails(directory: pathlib.Path, values: dict) -> None:
     """A new Rails 6.1 application in production mode, with one page to ask for."""
     skel = directory / "skel"
@@ -173,7 +177,7 @@ def build_rails(directory: pathlib.Path, values: dict) -> None:
     shutil.copy(page / "home_controller.rb", skel / "app/controllers")
     (skel / "app/views/home").mkdir()
     shutil.copy(page / "show.html.erb", skel / "app/views/home")
-    run(["bundle", "install", "--local"], cwd=skel)
+    run(LOCK_GEMS, cwd=skel)
     values["dir"] = str(skel)
 
 
@@ -184,7 +188,7 @@ def build_rails_bootsnap(directory: pathlib.Path, values: dict) -> None:
         gemfile.write("gem 'bootsnap', require: false\n")
     with open(skel / "config/boot.rb", "a") as boot:
         boot.write("require 'bootsnap/setup'\n")
-    run(["bundle", "install", "--local"], cwd=skel)
+    run(LOCK_GEMS, cwd=skel)
 
 
 def build_rails_snapboot(directory: pathlib.Path, values: dict) -> None:
@@ -379,6 +383,7 @@ def prepare(name: str, python: str = sys.executable) -> dict[str, str]:
             if command in workload.debian:
                 values[command] = shutil.which(command)
         workload.build(directory, values)
+        recipe = recipe_digest(workload, python)  # it was asked for before Ruby was installed, perhaps
         stamp.write_text(json.dumps({"recipe": recipe, "values": values}, indent=1))
         return values
 
@@ -388,6 +393,8 @@ def recipe_digest(workload: Workload, python: str) -> str:
     parts = [repr((workload.python, workload.debian)), inspect.getsource(workload.build)]
     if workload.python is not None:
         parts.append(os.path.realpath(python))
+    if "ruby" in workload.debian:
+        parts.append(ruby_description())
     if workload.sources:
         parts += [path.read_text() for path in sorted((ROOT / workload.sources).iterdir()) if path.is_file()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -413,6 +420,15 @@ def python_version(python: str) -> str:
         return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError) as error:
         raise Unavailable(f"{python} is not a Python that runs: {error}") from None
+
+
+def ruby_description() -> str:
+    """The exact Ruby: a generated Gemfile asks for its version, and compiled code is for it. Empty where there is none."""
+    ask = ["ruby", "--disable-gems", "-e", "print RUBY_DESCRIPTION"]
+    try:
+        return subprocess.run(ask, capture_output=True, text=True).stdout
+    except FileNotFoundError:
+        return ""
 
 
 def main() -> int:
