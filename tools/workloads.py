@@ -51,6 +51,10 @@ FOR_PACKAGE_MANAGERS = (
 )
 
 
+# What a package is there for, where it is not called like that.
+COMMANDS = {"default-jdk-headless": "javac", "maven": "mvn"}
+
+
 class Unavailable(Exception):
     """A workload cannot be had on this machine; the text says why and what would help."""
 
@@ -125,7 +129,14 @@ def debian_package_installed(package: str) -> bool:
     with contextlib.suppress(FileNotFoundError):
         if subprocess.run(query, capture_output=True, text=True).stdout == "installed":
             return True
-    return shutil.which(package) is not None
+    return shutil.which(COMMANDS.get(package, package)) is not None
+
+
+def install_all_debian_packages() -> None:
+    """Install what any workload needs, where that is possible. What stays missing is said by whoever needs it."""
+    for workload in WORKLOADS.values():
+        with contextlib.suppress(Unavailable):
+            install_debian_packages(workload.debian)
 
 
 # ---- build steps: each takes the workload's directory and the values it offers so far, and adds to them ----
@@ -265,9 +276,6 @@ def build_jruby(directory: pathlib.Path, values: dict) -> None:
 
 def build_jvm_ruby(directory: pathlib.Path, values: dict, name: str, launcher: str, properties: list[str]) -> None:
     """Get the jars of tools/jvm/`name`.xml with Maven, compile `launcher`.java against them, write the command `name`."""
-    for command, package in (("javac", "default-jdk-headless"), ("mvn", "maven")):
-        if not shutil.which(command):
-            install_debian_packages((package,))
     jars, classes, sources = directory / "jars", directory / "classes", ROOT / "tools/jvm"
     # The reader of the project file needs it by this name, and beside it a place that it may write to.
     shutil.copy(sources / f"{name}.xml", directory / "pom.xml")
@@ -301,6 +309,15 @@ RAILS_PACKAGES = (
     *("ruby-sass-rails", "ruby-turbolinks", "ruby-jbuilder", "ruby-listen", "ruby-jquery-rails"),
 )
 
+# Compilers and what makes faults, other allocators, other users' tests.
+TEST_PACKAGES = (
+    *("gcc", "libc6-dev", "binutils", "libcap2-bin", "strace", "util-linux", "bsdutils", "procps"),
+    *("libxxhash0", "libjemalloc2", "ruby", "bundler", "python3-venv", "python3-dev"),
+)
+# Such as python3.11; that of the machine, whichever runs this.
+DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name
+JVM_PACKAGES = ("default-jdk-headless", "maven")
+
 WORKLOADS = {
     "bare": Workload("an empty virtual environment", python=()),
     "tools": Workload("what checks the project itself: pytest and ruff", python=("pytest", "pytest-timeout", "ruff")),
@@ -323,11 +340,11 @@ WORKLOADS = {
     ),
     "truffleruby": Workload(
         "TruffleRuby 25.0 on a JVM, interpreted",
-        debian=("libyaml-0-2",),  # for psych
+        debian=(*JVM_PACKAGES, "libyaml-0-2"),  # that is for psych
         build=build_truffleruby,
         sources="tools/jvm",
     ),
-    "jruby": Workload("JRuby 9.4", build=build_jruby, sources="tools/jvm"),
+    "jruby": Workload("JRuby 9.4", debian=JVM_PACKAGES, build=build_jruby, sources="tools/jvm"),
     "rails-bootsnap": Workload(
         "the same application with Bootsnap",
         debian=(*RAILS_PACKAGES, "ruby-bootsnap"),
@@ -348,6 +365,8 @@ WORKLOADS = {
     "big-file": Workload("a Ruby file of 5,500 lines", debian=("ruby",), build=build_big_file),
     "yaml": Workload("a YAML file of 2,000 keys", debian=("ruby",), build=build_yaml),
     "strace": Workload("strace", debian=("strace",)),
+    "tests": Workload("what tests use besides", debian=TEST_PACKAGES),
+    "cpython-tests": Workload("the tests of Debian's own CPython", debian=(DEBIAN_PYTHON, f"lib{DEBIAN_PYTHON}-testsuite")),
     "heap": Workload("heaps of 30 MB, 100 MB and 1 GB", python=(), build=build_heaps, sources="bench/programs/heap"),
     "perl": Workload("perl", debian=("perl",)),
     "floors": Workload(
