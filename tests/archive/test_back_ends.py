@@ -136,7 +136,7 @@ def test_features_are_found_without_a_search(kind, rubies, tmp_path):
     for _ in ("filling", "served"):
         argv = ["strace", "-f", "-qq", "-e", "trace=file", "-o", trace, ruby.command, *gems, *switch, program]
         done = subprocess.run(
-            list(map(str, argv)), env=environment(**variables), cwd=tmp_path, capture_output=True, text=True, timeout=300
+            list(map(str, argv)), env=environment(**variables), cwd=tmp_path, capture_output=True, text=True, timeout=600
         )
         assert (done.returncode, done.stdout) == (0, f"{FEATURES}\n"), done.stderr
         lost = [line for line in trace.read_text(errors="replace").splitlines() if "load-path/" in line and "= -1 ENOENT" in line]

@@ -79,7 +79,7 @@ def cases():
 def shell(script, directory):
     """Run a case's shell script in its directory, then wait until times can tell the next change from it."""
     if script:
-        subprocess.run(["sh", "-ec", script], cwd=directory, env=environment(), check=True, timeout=60)
+        subprocess.run(["sh", "-ec", script], cwd=directory, env=environment(), check=True, timeout=600)
     time.sleep(SETTLED_SECONDS)
 
 

@@ -165,11 +165,12 @@ def test_known_gaps_have_reasons():
         assert set(gap) == {"reason", "why"} and re.compile(gap["reason"]) and gap["why"]
 
 
-def test_the_runners_name_what_is_skipped(tmp_path):
+def test_the_runners_name_what_is_skipped(monkeypatch, tmp_path):
     """The reasons of pytest, of minitest, and of cargo's tests, which say that they were not tried."""
     (tmp_path / "test_a.py").write_text("import pytest\ndef test_a(): pytest.skip('too dark')\ndef test_b(): pass\n")
-    suite = run_tests.Suite("python", [str(tmp_path / "test_a.py")])
-    assert (str(run_tests.python(suite)[0]), suite.skipped) == ("1 passed, 0 failed, 0 skipped", ["too dark"])
+    monkeypatch.setattr(run_tests, "WORK", tmp_path)
+    suite = run_tests.Suite("some", [str(tmp_path / "test_a.py")])
+    assert (str(run_tests.pytest(suite, [])[0]), suite.skipped) == ("1 passed, 0 failed, 0 skipped", ["too dark"])
     lines = "Run options:\n\nnot tried: too wet\n..\nnot tried: too dry: 2 %\n"
     assert run_tests.NOT_TRIED.findall(lines) == ["too wet", "too dry: 2 %"]
 
