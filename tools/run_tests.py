@@ -43,6 +43,7 @@ KEPT = (
     "RUNTIME_TESTS",
     "SNAPBOOT_DAMAGES",
     "SNAPBOOT_FREEZE_OPTIONS",
+    "SNAPBOOT_NO_INSTALLS",
     "SNAPBOOT_PYTHONS",
     "SNAPBOOT_RUBIES",
     "SNAPBOOT_SEED",
@@ -234,6 +235,7 @@ def undisturbed():
     with tempfile.TemporaryDirectory(prefix="snapshot-", dir=WORK, ignore_cleanup_errors=True) as folder:
         try:
             snapshot.enter(pathlib.Path(folder))
+            os.environ["SNAPBOOT_NO_INSTALLS"] = "1"
         except OSError as error:
             notes.append(f"no mount namespace ({error}): tests fail if something is installed on this machine while they run")
         yield notes

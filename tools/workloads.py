@@ -107,6 +107,8 @@ def install_debian_packages(packages: tuple[str, ...]) -> None:
     if not missing:
         return
     remedy = f"apt-get install {' '.join(missing)}"
+    if os.environ.get("SNAPBOOT_NO_INSTALLS"):  # half of it would go into the tests' snapshot of the machine
+        raise Unavailable(f"missing here, and nothing is installed while tests run: {', '.join(missing)}; as root: {remedy}")
     if not shutil.which("apt-get"):
         raise Unavailable(f"missing here: {', '.join(missing)} (on Debian: {remedy})")
     privilege = [] if os.geteuid() == 0 else ["sudo", "-n"]
@@ -133,10 +135,12 @@ def debian_package_installed(package: str) -> bool:
 
 
 def install_all_debian_packages() -> None:
-    """Install what any workload needs, where that is possible. What stays missing is said by whoever needs it."""
-    for workload in WORKLOADS.values():
-        with contextlib.suppress(Unavailable):
+    """Install what any workload needs, where that is possible; where it is not, say why."""
+    for name, workload in WORKLOADS.items():
+        try:
             install_debian_packages(workload.debian)
+        except Unavailable as reason:
+            print(f"{name}: {reason}", file=sys.stderr, flush=True)
 
 
 # ---- build steps: each takes the workload's directory and the values it offers so far, and adds to them ----

@@ -4,7 +4,6 @@ SNAPBOOT_DAMAGES of each program (default 60; `make damage` takes 10,000); the s
 """
 
 import os
-import random
 
 import pytest
 from core import support

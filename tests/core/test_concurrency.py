@@ -3,7 +3,6 @@
 import os
 import subprocess
 import threading
-import time
 
 import pytest
 

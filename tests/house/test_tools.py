@@ -1,4 +1,4 @@
-"""The house's own tools: workloads are made once and again when their recipe changes; what is left out is said; the Makefile keeps its word."""
+"""The house's own tools: workloads are made once, what is left out is said, a snapshot stays; the Makefile keeps its word."""
 
 import contextlib
 import dataclasses
@@ -65,9 +65,17 @@ def test_a_workload_in_ruby_is_made_again_for_another_ruby(counted, monkeypatch)
 
 
 def test_what_cannot_be_had_is_named(monkeypatch):
+    monkeypatch.delenv("SNAPBOOT_NO_INSTALLS", raising=False)
     monkeypatch.setattr(workloads.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(workloads.shutil, "which", lambda name: "/usr/bin/apt-get" if name == "apt-get" else None)
     with pytest.raises(workloads.Unavailable, match="no-such-package.*as root: apt-get install no-such-package"):
+        workloads.install_debian_packages(("no-such-package",))
+
+
+def test_nothing_is_installed_into_a_snapshot(monkeypatch):
+    monkeypatch.setenv("SNAPBOOT_NO_INSTALLS", "1")
+    monkeypatch.setattr(workloads, "run", lambda argv: pytest.fail(f"{argv} is run"))
+    with pytest.raises(workloads.Unavailable, match="while tests run: no-such-package; as root: apt-get install"):
         workloads.install_debian_packages(("no-such-package",))
 
 

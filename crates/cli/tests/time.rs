@@ -14,7 +14,8 @@ fn commands_take_turns_and_are_summed_up() {
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     let medians: [f64; 2] = [0, 1].map(|index| {
         let command = &json["commands"][index];
-        let mut wall: Vec<f64> = command["wall_ms"].as_array().unwrap().iter().map(|time| time.as_f64().unwrap()).collect();
+        let mut wall: Vec<f64> =
+            command["wall_ms"].as_array().unwrap().iter().map(|time| time.as_f64().unwrap()).collect();
         wall.sort_by(f64::total_cmp);
         assert_eq!((wall.len(), wall[2]), (5, command["median_ms"].as_f64().unwrap()), "{json}");
         wall[2]
