@@ -38,6 +38,7 @@ if [ ! -e "$system/ready" ]; then
     touch "$system/ready"
 fi
 cp /etc/resolv.conf "$system/etc/resolv.conf"
+mount --bind "$system" "$system" # its root is a mount point then, which tools/snapshot.py needs
 for directory in /proc /dev /sys; do mount --rbind $directory "$system$directory"; done
 
 # Runs a command there.

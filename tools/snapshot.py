@@ -5,6 +5,7 @@ in which RubyGems and Python look for what is installed. An image that was made 
 """
 
 import ctypes
+import errno
 import glob
 import os
 import pathlib
@@ -53,7 +54,8 @@ def try_in_a_child(folder: pathlib.Path) -> None:
         except OSError as error:
             os._exit(error.errno)
     if number := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
-        raise OSError(number, os.strerror(number))
+        why = "/ is no mount point, as in a chroot" if number == errno.EINVAL else os.strerror(number)
+        raise OSError(number, why)
 
 
 def enter_namespace() -> None:
