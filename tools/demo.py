@@ -2,7 +2,7 @@
 """The demo: sets up programs, freezes them, and shows what starting them costs, ordinary against thawed; and one against its boot archive.
 
 What it runs stands in examples/demo.toml. Colours and moving progress appear on a terminal only, and never under
-NO_COLOR. The exit status is 1 when a program that could be set up could not be frozen or measured.
+NO_COLOR. The exit status is 0 when all rows are there, and 1 when one is missing; the last lines say which, and why.
 """
 
 import contextlib
@@ -63,8 +63,8 @@ def step(text: str):
         print(f"{chr(13) if TERMINAL else ''}  {mark} {text}  {time.monotonic() - began:.1f} s", flush=True)
 
 
-def measured(bench: harness.Bench, name: str, scenario: dict) -> tuple[dict, bool]:
-    """Set up, freeze and measure one program. Returns its results, and whether something went wrong."""
+def measured(bench: harness.Bench, name: str, scenario: dict) -> dict:
+    """Set up, freeze and measure one program. Returns its results, or why there are none as `skipped`."""
     print(f"\n{paint(scenario['title'], '1')}")
     needed = sorted({owner for owner, _ in harness.PLACEHOLDER.findall(str(scenario))} - {"image"})
     try:
@@ -78,18 +78,16 @@ def measured(bench: harness.Bench, name: str, scenario: dict) -> tuple[dict, boo
             entry = bench.measure(scenario, PAIRS)
             if missing := reasons(entry):
                 raise MeasureError("; ".join(missing))
-        return entry, False
-    except workloads.Unavailable as reason:
-        return {"skipped": harness.told(reason)}, False
-    except (harness.Unfrozen, MeasureError) as reason:
-        return {"skipped": harness.told(reason)}, True
+        return entry
+    except (workloads.Unavailable, harness.Unfrozen, MeasureError) as reason:
+        return {"skipped": harness.told(reason)}
 
 
 def show(scenario: dict, entry: dict) -> None:
     """Print the row and the bars of one program."""
     ratio = ratio_of(scenario, entry)
     if ratio is None:
-        print(f"  {scenario['title']:40} {paint('not measured', '33')}: {entry.get('skipped', 'no reason given')}\n")
+        print(f"  {scenario['title']:40} {paint('not measured', '31')}\n")
         return
     ordinary, faster_start = (entry["cases"][case]["median"] for case in scenario["cases"])
     faster = f"{1 / ratio:.1f} x" if ratio > 0.1 else f"{1 / ratio:.0f} x"
@@ -105,17 +103,20 @@ def main() -> int:
     images = workloads.WORK / "demo"
     images.mkdir(parents=True, exist_ok=True)
     bench = harness.Bench(plan, os.environ.get("SNAPBOOT", str(ROOT / "target/release/snapboot")), images)
-    entries, wrong = {}, False
-    for name, scenario in plan["scenario"].items():
-        entries[name], failed = measured(bench, name, scenario)
-        wrong = wrong or failed
+    scenarios = plan["scenario"]
+    entries = {name: measured(bench, name, scenario) for name, scenario in scenarios.items()}
     print(f"\n  {paint('start to end, medians', '2'):40}")
     print(paint(f"  {'':40} {'ordinary':>9} {'snapboot':>9} {'ratio':>7} {'faster':>8}", "1"))
-    for name, scenario in plan["scenario"].items():
+    for name, scenario in scenarios.items():
         show(scenario, entries[name])
     frozen = ", ".join(f"{name}.img {facts['megabytes']:.0f} MB" for name, facts in bench.frozen.items())
     print(f"  images in {os.path.relpath(images)}: {frozen or 'none'}")
-    return 1 if wrong else 0
+    missing = {scenarios[name]["title"]: entry["skipped"] for name, entry in entries.items() if "skipped" in entry}
+    for title, reason in missing.items():
+        print(f"\n  {paint('missing', '31')}: {title}: {reason}")
+    if missing:
+        print(f"\n  {len(scenarios) - len(missing)} of {len(scenarios)} rows could be measured")
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":

@@ -51,6 +51,10 @@ FOR_PACKAGE_MANAGERS = (
 )
 
 
+# What a package is there for, where it is not called like that.
+COMMANDS = {"default-jdk-headless": "javac", "maven": "mvn"}
+
+
 class Unavailable(Exception):
     """A workload cannot be had on this machine; the text says why and what would help."""
 
@@ -103,6 +107,8 @@ def install_debian_packages(packages: tuple[str, ...]) -> None:
     if not missing:
         return
     remedy = f"apt-get install {' '.join(missing)}"
+    if os.environ.get("SNAPBOOT_NO_INSTALLS"):  # half of it would go into the tests' snapshot of the machine
+        raise Unavailable(f"missing here, and nothing is installed while tests run: {', '.join(missing)}; as root: {remedy}")
     if not shutil.which("apt-get"):
         raise Unavailable(f"missing here: {', '.join(missing)} (on Debian: {remedy})")
     privilege = [] if os.geteuid() == 0 else ["sudo", "-n"]
@@ -125,7 +131,16 @@ def debian_package_installed(package: str) -> bool:
     with contextlib.suppress(FileNotFoundError):
         if subprocess.run(query, capture_output=True, text=True).stdout == "installed":
             return True
-    return shutil.which(package) is not None
+    return shutil.which(COMMANDS.get(package, package)) is not None
+
+
+def install_all_debian_packages() -> None:
+    """Install what any workload needs, where that is possible; where it is not, say why."""
+    for name, workload in WORKLOADS.items():
+        try:
+            install_debian_packages(workload.debian)
+        except Unavailable as reason:
+            print(f"{name}: {reason}", file=sys.stderr, flush=True)
 
 
 # ---- build steps: each takes the workload's directory and the values it offers so far, and adds to them ----
@@ -160,6 +175,10 @@ def build_floors(directory: pathlib.Path, values: dict) -> None:
     run([*compile_c, directory / "fork-client", "-static", floors / "fork_client.c"])
 
 
+# Which gems, all from Debian's packages. `bundle install` would want to build those with extensions again, and have their sources for it.
+LOCK_GEMS = ["bundle", "lock", "--local"]
+
+
 def build_rails(directory: pathlib.Path, values: dict) -> None:
     """A new Rails 6.1 application in production mode, with one page to ask for."""
     skel = directory / "skel"
@@ -173,7 +192,7 @@ def build_rails(directory: pathlib.Path, values: dict) -> None:
     shutil.copy(page / "home_controller.rb", skel / "app/controllers")
     (skel / "app/views/home").mkdir()
     shutil.copy(page / "show.html.erb", skel / "app/views/home")
-    run(["bundle", "lock", "--local"], cwd=skel)
+    run(LOCK_GEMS, cwd=skel)
     values["dir"] = str(skel)
 
 
@@ -184,7 +203,7 @@ def build_rails_bootsnap(directory: pathlib.Path, values: dict) -> None:
         gemfile.write("gem 'bootsnap', require: false\n")
     with open(skel / "config/boot.rb", "a") as boot:
         boot.write("require 'bootsnap/setup'\n")
-    run(["bundle", "lock", "--local"], cwd=skel)
+    run(LOCK_GEMS, cwd=skel)
 
 
 def build_rails_snapboot(directory: pathlib.Path, values: dict) -> None:
@@ -261,9 +280,6 @@ def build_jruby(directory: pathlib.Path, values: dict) -> None:
 
 def build_jvm_ruby(directory: pathlib.Path, values: dict, name: str, launcher: str, properties: list[str]) -> None:
     """Get the jars of tools/jvm/`name`.xml with Maven, compile `launcher`.java against them, write the command `name`."""
-    for command, package in (("javac", "default-jdk-headless"), ("mvn", "maven")):
-        if not shutil.which(command):
-            install_debian_packages((package,))
     jars, classes, sources = directory / "jars", directory / "classes", ROOT / "tools/jvm"
     # The reader of the project file needs it by this name, and beside it a place that it may write to.
     shutil.copy(sources / f"{name}.xml", directory / "pom.xml")
@@ -297,6 +313,15 @@ RAILS_PACKAGES = (
     *("ruby-sass-rails", "ruby-turbolinks", "ruby-jbuilder", "ruby-listen", "ruby-jquery-rails"),
 )
 
+# Compilers and what makes faults, other allocators, other users' tests.
+TEST_PACKAGES = (
+    *("gcc", "libc6-dev", "binutils", "libcap2-bin", "strace", "util-linux", "bsdutils", "procps"),
+    *("libxxhash0", "libjemalloc2", "ruby", "bundler", "python3-venv", "python3-dev"),
+)
+# Such as python3.11; that of the machine, whichever runs this.
+DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name
+JVM_PACKAGES = ("default-jdk-headless", "maven")
+
 WORKLOADS = {
     "bare": Workload("an empty virtual environment", python=()),
     "tools": Workload("what checks the project itself: pytest and ruff", python=("pytest", "pytest-timeout", "ruff")),
@@ -319,11 +344,11 @@ WORKLOADS = {
     ),
     "truffleruby": Workload(
         "TruffleRuby 25.0 on a JVM, interpreted",
-        debian=("libyaml-0-2",),  # for psych
+        debian=(*JVM_PACKAGES, "libyaml-0-2"),  # that is for psych
         build=build_truffleruby,
         sources="tools/jvm",
     ),
-    "jruby": Workload("JRuby 9.4", build=build_jruby, sources="tools/jvm"),
+    "jruby": Workload("JRuby 9.4", debian=JVM_PACKAGES, build=build_jruby, sources="tools/jvm"),
     "rails-bootsnap": Workload(
         "the same application with Bootsnap",
         debian=(*RAILS_PACKAGES, "ruby-bootsnap"),
@@ -344,6 +369,8 @@ WORKLOADS = {
     "big-file": Workload("a Ruby file of 5,500 lines", debian=("ruby",), build=build_big_file),
     "yaml": Workload("a YAML file of 2,000 keys", debian=("ruby",), build=build_yaml),
     "strace": Workload("strace", debian=("strace",)),
+    "tests": Workload("what tests use besides", debian=TEST_PACKAGES),
+    "cpython-tests": Workload("the tests of Debian's own CPython", debian=(DEBIAN_PYTHON, f"lib{DEBIAN_PYTHON}-testsuite")),
     "heap": Workload("heaps of 30 MB, 100 MB and 1 GB", python=(), build=build_heaps, sources="bench/programs/heap"),
     "perl": Workload("perl", debian=("perl",)),
     "floors": Workload(
@@ -379,6 +406,7 @@ def prepare(name: str, python: str = sys.executable) -> dict[str, str]:
             if command in workload.debian:
                 values[command] = shutil.which(command)
         workload.build(directory, values)
+        recipe = recipe_digest(workload, python)  # it was asked for before Ruby was installed, perhaps
         stamp.write_text(json.dumps({"recipe": recipe, "values": values}, indent=1))
         return values
 
@@ -388,6 +416,8 @@ def recipe_digest(workload: Workload, python: str) -> str:
     parts = [repr((workload.python, workload.debian)), inspect.getsource(workload.build)]
     if workload.python is not None:
         parts.append(os.path.realpath(python))
+    if "ruby" in workload.debian:
+        parts.append(ruby_description())
     if workload.sources:
         parts += [path.read_text() for path in sorted((ROOT / workload.sources).iterdir()) if path.is_file()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -413,6 +443,15 @@ def python_version(python: str) -> str:
         return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError) as error:
         raise Unavailable(f"{python} is not a Python that runs: {error}") from None
+
+
+def ruby_description() -> str:
+    """The exact Ruby: a generated Gemfile asks for its version, and compiled code is for it. Empty where there is none."""
+    ask = ["ruby", "--disable-gems", "-e", "print RUBY_DESCRIPTION"]
+    try:
+        return subprocess.run(ask, capture_output=True, text=True).stdout
+    except FileNotFoundError:
+        return ""
 
 
 def main() -> int:

@@ -42,7 +42,7 @@ def snapboot(*words, cwd, **variables):
     """Run the command; returns how it ended."""
     home = os.fspath(cwd / "home")
     env = {**environment(), "HOME": home, **variables}
-    return subprocess.run([SNAPBOOT, *map(str, words)], cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run([SNAPBOOT, *map(str, words)], cwd=cwd, env=env, capture_output=True, text=True, timeout=600)
 
 
 def listing(program):

@@ -71,7 +71,7 @@ class Images:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=120,
+            timeout=600,
         )
         if done.returncode != 0:
             raise CannotFreeze(done.stdout.decode(errors="replace"))

@@ -4,7 +4,6 @@ SNAPBOOT_DAMAGES of each program (default 60; `make damage` takes 10,000); the s
 """
 
 import os
-import random
 
 import pytest
 from core import support
@@ -81,17 +80,30 @@ def test_damaged_archives(tmp_path):
             assert events.get("code hit") and not events.get("code miss"), (what, "was not mended", events)
 
 
+# Where damage is done, by the bytes that stand there.
+KEY_OF_A_SOURCE = b"./late/second.rb"
+KEY_OF_THE_DATA = b"./data.yml"
+FRAME = b"\x28\xb5\x2f\xfd"  # how a block's compressed code starts
+
+
 def test_damage_is_found_where_it_is(tmp_path):
     """Without this the test above could pass with boots that use nothing of a damaged archive, or never look at it."""
     boots_of = boots.made(boots.tiny, tmp_path).warm()
     boots_of.options["SNAPBOOT_ARCHIVE_READONLY"] = "1"
     whole = boots_of.archive.read_bytes()
-    state, hits, misses = random.Random(1), 0, 0
-    for _ in range(40):
+
+    def events_with_damage(at):
         content = bytearray(whole)
-        flip(content, state)
+        content[at] ^= 1
         support.write(boots_of.archive, content).chmod(0o600)
-        _, events = boots_of.counted()
-        hits += events.get("code hit", 0)
-        misses += sum(count for event, count in events.items() if event.endswith(" miss"))
-    assert hits and misses, (hits, misses)
+        return boots_of.counted()[1]
+
+    _, whole_one = boots_of.counted()
+    sources = whole_one["code hit"]
+    assert whole_one == {"code hit": sources, "data hit": 1, "enabled": 1}
+    assert events_with_damage(whole.index(KEY_OF_A_SOURCE)) == {**whole_one, "code hit": sources - 1, "code miss": 1}
+    of_the_data = events_with_damage(whole.index(KEY_OF_THE_DATA))
+    assert of_the_data["code hit"] >= sources and of_the_data["data miss"] == 1 and "data hit" not in of_the_data
+    of_a_block = events_with_damage(whole.index(FRAME) + 100)
+    assert of_a_block["code stale"] + of_a_block.get("code hit", 0) == sources and of_a_block["data hit"] == 1
+    assert events_with_damage(0) == {}  # the header: it is no archive

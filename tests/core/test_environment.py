@@ -252,21 +252,23 @@ def test_nothing_is_left_behind(language, tmp_path):
 
 
 def test_what_is_read_while_python_starts(tmp_path):
-    """Code in .pth files runs before any front end."""
-    folder = tmp_path / "venv"
+    """Code in .pth files runs before any front end; so does sitecustomize, here before the standard library, where Debian has one."""
+    folder, early = tmp_path / "venv", tmp_path / "early"
+    early.mkdir()
     subprocess.run([support.PYTHON, "-m", "venv", "--without-pip", folder], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "start.pth").write_text("import os; os.environ.get('NAME')\n")
-    (site / "sitecustomize.py").write_text("import os\nSECOND = os.environ.get('SECOND')\n")
+    (early / "sitecustomize.py").write_text("import os\nSECOND = os.environ.get('SECOND')\n")
     python = str(folder / "bin/python")
-    result = support.freeze(tmp_path / "app.img", [python], env=support.environment(NAME="1", SECOND="2"))
+    env = support.environment(PYTHONPATH=early)
+    result = support.freeze(tmp_path / "app.img", [python], env={**env, "NAME": "1", "SECOND": "2"})
     assert result.status == 2 and "NAME is set, and" in result.err, result
-    assert f"SECOND is set, and {site}/sitecustomize.py:2 reads it" in result.err, result
-    image = support.frozen(tmp_path / "app.img", [python], env=support.environment())
+    assert f"SECOND is set, and {early}/sitecustomize.py:2 reads it" in result.err, result
+    image = support.frozen(tmp_path / "app.img", [python], env=env)
     argv = [image, "-c", "print(1)"]
-    assert support.thawed(argv, env=support.environment(UNREAD="1")).out == "1\n"
+    assert support.thawed(argv, env={**env, "UNREAD": "1"}).out == "1\n"
     for name in ("NAME", "SECOND"):
-        result = support.run(argv, env=support.environment(**{name: "1"}))
+        result = support.run(argv, env={**env, name: "1"})
         assert result.fell_back and name in result.err and result.out == "1\n", result
 
 

@@ -346,7 +346,7 @@ def test_file_capabilities_are_refused(content, open_directory):
 MOUNTED = """
 mount -t tmpfs -o size=200m none /mnt
 cp "$1" /mnt/app.img
-mount -o remount,ro,$2 /mnt
+mount -o remount,bind,ro,$2 /mnt
 shift 2
 exec "$@"
 """

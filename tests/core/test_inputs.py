@@ -156,10 +156,12 @@ def test_pth_files_come_and_go(python):
 
 
 def test_sitecustomize_appears(python):
-    place = venv(python)
+    """Before the standard library, where Debian has one."""
+    place = python.folder / "early"
+    place.mkdir()
+    python.env["PYTHONPATH"] = str(place)
     python.frozen("--preload", "helper")
-    new = place / "sitecustomize.py"
-    new.write_text("print('mine')\n")
+    new = python.write("early/sitecustomize.py", "print('mine')\n")
     assert python.is_stale_for(new)
 
 

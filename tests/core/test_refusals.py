@@ -262,7 +262,7 @@ PROGRAMS = {
         ["file lock", "LEASE", "/leased", "before_freeze"],
     ),
     "a live child": (
-        'import subprocess; child = subprocess.Popen(["sleep", "5"])',
+        'import subprocess; child = subprocess.Popen(["sleep", "600"])',
         ["a child process", "sleep", "before_freeze"],
     ),
     "a child that was not waited for": (
@@ -521,7 +521,7 @@ RUBY_PROGRAMS = {
         "FILE = File.open(File.join(__dir__, 'lock'), 'w'); FILE.flock(File::LOCK_EX)",
         ["file lock", "/lock", "before_freeze"],
     ),
-    "a child": ("CHILD = spawn('sleep 5')", ["a child process", "before_freeze"]),
+    "a child": ("CHILD = spawn('sleep 600')", ["a child process", "before_freeze"]),
     "a deleted file": (
         "FILE = File.open(File.join(__dir__, 'gone'), 'w'); File.unlink(FILE.path)",
         ["/gone", "has no name any more", "before_freeze"],

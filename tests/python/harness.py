@@ -42,7 +42,7 @@ def ordinary(argv, input=b"", cwd=None, env=None, **streams):
 
 def _run(argv, input, cwd, env, **streams):
     done = subprocess.run(
-        argv, input=input, cwd=cwd, env=env, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **streams
+        argv, input=input, cwd=cwd, env=env, timeout=600, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **streams
     )
     return Result(done.returncode, done.stdout, done.stderr)
 

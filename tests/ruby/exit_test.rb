@@ -45,7 +45,7 @@ class ExitTest < SameResult
     finalizer_of_a_kept_object: "X = Object.new; ObjectSpace.define_finalizer(X, proc { puts 'finalized' }); exit 3",
     finalizer_refused: "begin; ObjectSpace.define_finalizer(1, proc {}); rescue ArgumentError => e; p e; end",
     tempfile: "require 'tempfile'; t = Tempfile.new('x', '.'); t.write 1; p Dir.children('.').size",
-    thread_with_ensure: "Thread.new { begin; sleep; ensure; puts 'ensured'; end }; Thread.pass; sleep 0.05",
+    thread_with_ensure: "q = Queue.new; Thread.new { begin; q << 1; sleep; ensure; puts 'ensured'; end }; q.pop",
     thread_raises: "t = Thread.new { Thread.current.report_on_exception = false; raise 'a' }; t.join",
     thread_aborts: "Thread.abort_on_exception = true; Thread.new { exit 9 }; sleep",
     main_thread_killed: "Thread.main.kill",

@@ -68,8 +68,7 @@ class Case:
         interpreter, _ = interpreters()[self.version]
         preload = ("test.support", "unittest") if self.preload else ()
         image = images.get(f"python{self.version[0]}.{self.version[1]}{'-preloaded' * self.preload}", [interpreter], preload)
-        seconds = 300 if comparison.ALL else comparison.SECONDS
-        return comparison.compare(interpreter, image, self.arguments(), self.accepted(), seconds)
+        return comparison.compare(interpreter, image, self.arguments(), self.accepted())
 
 
 def cases():

@@ -36,7 +36,7 @@ def show(argv, cwd, **variables):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     output, _, exe = done.stdout.rstrip("\n").rpartition("\n")
     return Shown(done.returncode, output, exe, done.stderr)

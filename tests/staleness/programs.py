@@ -140,10 +140,9 @@ def things_to_read(app):
 
 
 def build_library(app, answer):
-    """(Re)places the shared library as an upgrade does. Without a compiler there is none."""
-    if shutil.which("cc"):
-        support.cc(LIBRARY % answer, app / "new.so", "-shared", "-fPIC")
-        os.replace(app / "new.so", app / "libanswer.so")
+    """(Re)places the shared library as an upgrade does."""
+    support.cc(LIBRARY % answer, app / "new.so", "-shared", "-fPIC")
+    os.replace(app / "new.so", app / "libanswer.so")
 
 
 def add_gem(app, version):

@@ -27,8 +27,8 @@ const IS_FIXED: u32 = 1 << 31;
 /// Likewise: the source has no code.
 const IS_EMPTY: u32 = 1 << 30;
 
-/// Code that does nothing takes fewer bytes than this, with its paths.
-const MOST_EMPTY: usize = 2048;
+/// Code that does nothing takes fewer bytes than this, of which most are its path (PATH_MAX at most).
+const MOST_EMPTY: usize = 8192;
 
 /// How code gets from and into the archive.
 pub struct Code {
@@ -42,8 +42,8 @@ pub struct Code {
     tracer: Value,
     /// A script that Ruby is about to ask for, and what the archive has of it.
     expected: Option<(Script, Known)>,
-    /// The script whose code is waited for: Ruby is about to compile it. And the exception that was being handled before.
-    awaited: Option<(Script, Value)>,
+    /// The script whose code is waited for: Ruby is about to compile it.
+    awaited: Option<Script>,
     ids: Ids,
 }
 
@@ -261,9 +261,8 @@ fn wait_for(script: Script) -> Protected {
     if with_code(|code| wanted(code.scope)).flatten() != Some(true) {
         return Ok(ruby::nil());
     }
-    let before = ruby::error_info();
     let tracer = with_code(|code| {
-        code.awaited = Some((script, before));
+        code.awaited = Some(script);
         code.tracer
     });
     tracer.map_or(Ok(()), ruby::enable)?;
@@ -282,11 +281,7 @@ fn note(tracepoint: Value) -> Protected<()> {
     let Some((tracer, scope, awaited)) = with_code(|code| (code.tracer, code.scope, code.awaited.take())) else { return Ok(()) };
     // Before the code runs: what it loads is waited for in its turn.
     ruby::disable(tracer)?;
-    let Some((script, before)) = awaited else { return Ok(()) };
-    // From a syntax error Ruby makes empty code, and raises it when that has run.
-    if ruby::error_info() != before {
-        return Ok(());
-    }
+    let Some(script) = awaited else { return Ok(()) };
     let iseq = ruby::send(tracepoint, "instruction_sequence", &[])?;
     let path = ruby::send(iseq, "path", &[])?;
     let real = ruby::send(iseq, "absolute_path", &[])?;
@@ -297,12 +292,18 @@ fn note(tracepoint: Value) -> Protected<()> {
     // Some code has no binary form.
     let binary = ruby::send(iseq, "to_binary", &[])?;
     let mut payload = ruby::bytes(binary)?;
+    let is_empty = payload.len() < MOST_EMPTY && has_no_code(iseq)?;
+    if is_empty {
+        // From a syntax error Ruby makes empty code, too, and raises it when that has run. Here it raises it at once.
+        let class = with_code(|code| code.class).unwrap_or(iseq);
+        ruby::send(class, "compile_file", &[path])?;
+    }
     ruby::clear(binary)?;
     let (path, real) = (script.path.as_bytes(), script.real_path());
     payload.extend_from_slice(path);
     payload.extend_from_slice(real);
     let fixed = if holds(path) { IS_FIXED } else { 0 };
-    let empty = if payload.len() < MOST_EMPTY && has_no_code(iseq)? { IS_EMPTY } else { 0 };
+    let empty = if is_empty { IS_EMPTY } else { 0 };
     payload.extend_from_slice(&(path.len() as u32 | fixed | empty).to_le_bytes());
     payload.extend_from_slice(&(real.len() as u32).to_le_bytes());
     let input = NewInput::File(path.to_vec(), script.identity);

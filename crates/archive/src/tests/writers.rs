@@ -117,7 +117,10 @@ fn a_killed_writer_takes_nothing_with_it() {
     let mut kept: Vec<String> = Vec::new();
     for number in 0..25 {
         let mut writer = start(&format!("write-on {number}"), root);
-        sleep(Duration::from_millis(fastrand::u64(5..60)));
+        while !found(root).iter().any(|name| name.starts_with(&format!("k{number}-"))) {
+            sleep(Duration::from_millis(1));
+        }
+        sleep(Duration::from_millis(fastrand::u64(0..20)));
         writer.kill().unwrap();
         writer.wait().unwrap();
         let there = found(root);
@@ -130,7 +133,6 @@ fn a_killed_writer_takes_nothing_with_it() {
         assert!(kept.iter().all(|name| there.contains(name)), "after writer {number} and one more");
         assert!(Archive::open(&archive_in(root), root).unwrap().is_whole());
     }
-    assert!(kept.len() > 50, "the writers were killed before they wrote anything");
 }
 
 /// Stores until the disk is full.

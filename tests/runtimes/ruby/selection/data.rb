@@ -268,7 +268,7 @@ class TimesTest < Minitest::Test
     sleep(0.01)
     assert_operator(Process.clock_gettime(Process::CLOCK_MONOTONIC) - first, :>=, 0.01)
     assert_operator(Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID), :<, 60)
-    assert_in_delta(Time.now.to_f, Process.clock_gettime(Process::CLOCK_REALTIME), 5)
+    assert_in_delta(Time.now.to_f, Process.clock_gettime(Process::CLOCK_REALTIME), 60)
   end
 
   def test_date

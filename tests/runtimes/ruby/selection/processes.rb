@@ -203,14 +203,14 @@ class SignalsTest < Minitest::Test
   def test_interrupt
     assert_raises(Interrupt) do
       Process.kill(:INT, Process.pid)
-      sleep(5)
+      sleep(600)
     end
   end
 
   def test_terminate
     error = assert_raises(SignalException) do
       Process.kill(:TERM, Process.pid)
-      sleep(5)
+      sleep(600)
     end
     assert_equal("SIGTERM", error.message)
   end
@@ -218,8 +218,11 @@ class SignalsTest < Minitest::Test
   def test_interrupts_a_read
     reader, = IO.pipe
     trap(:ALRM) { raise IOError, "alarm" }
-    pid = spawn("sleep 0.1; kill -ALRM #{Process.pid}")
-    assert_raises(IOError) { reader.read }
+    pid = nil
+    assert_raises(IOError) do
+      pid = spawn("sleep 0.1; kill -ALRM #{Process.pid}")
+      reader.read
+    end
     Process.wait(pid)
   ensure
     trap(:ALRM, "DEFAULT")
@@ -232,7 +235,7 @@ class SignalsTest < Minitest::Test
     i = 0
     i += 1 until done
     Process.wait(pid)
-    assert_operator(i, :>, 0)
+    assert(done)
   ensure
     trap(:USR1, "DEFAULT")
   end
