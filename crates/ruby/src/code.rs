@@ -27,8 +27,8 @@ const IS_FIXED: u32 = 1 << 31;
 /// Likewise: the source has no code.
 const IS_EMPTY: u32 = 1 << 30;
 
-/// Code that does nothing takes fewer bytes than this, of which most are its path (PATH_MAX at most).
-const MOST_EMPTY: usize = 8192;
+/// Code that does nothing takes fewer bytes than this, besides its paths.
+const MOST_EMPTY: usize = 512;
 
 /// How code gets from and into the archive.
 pub struct Code {
@@ -292,7 +292,8 @@ fn note(tracepoint: Value) -> Protected<()> {
     // Some code has no binary form.
     let binary = ruby::send(iseq, "to_binary", &[])?;
     let mut payload = ruby::bytes(binary)?;
-    let is_empty = payload.len() < MOST_EMPTY && has_no_code(iseq)?;
+    let is_small = payload.len() < MOST_EMPTY + script.path.as_bytes().len() + script.real_path().len();
+    let is_empty = is_small && has_no_code(iseq)?;
     if is_empty {
         // From a syntax error Ruby makes empty code, too, and raises it when that has run. Here it raises it at once.
         let class = with_code(|code| code.class).unwrap_or(iseq);
