@@ -93,8 +93,8 @@ impl Boot {
             match self.directories.find(directory, name, store) {
                 Answer::There(Found::File) => return Answer::There(directory),
                 Answer::There(Found::Link) => {
-                    let path = self.path(directory, &name.concat());
-                    if Identity::of(&*path).is_ok_and(|identity| !identity.is_directory) {
+                    let stat = rustix::fs::stat(self.path(directory, &name.concat()));
+                    if stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) != FileType::Directory) {
                         return Answer::There(directory);
                     }
                 }

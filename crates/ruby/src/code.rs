@@ -12,14 +12,14 @@ use std::ffi::{c_void, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use archive::{Kind, NewInput};
+use archive::{Entry, Kind, NewInput};
 
 use crate::boot::Script;
 use crate::names;
 use crate::relocate::relocate;
 use crate::ruby::{self, method::Function, Id, Protected, Value};
 use crate::store::{Event, Store};
-use crate::{events, tracers, BOOT, STORE};
+use crate::{events, tracers, warnings, BOOT, STORE};
 
 /// Of the size of the path: the source holds its path.
 const IS_FIXED: u32 = 1 << 31;
@@ -38,13 +38,47 @@ pub struct Code {
     /// The method `load_iseq`, as it is while nobody else wants to be asked.
     load_iseq: Value,
     compile_option_before: Value,
-    scope: usize,
+    scopes: Scopes,
     tracer: Value,
     /// A script that Ruby is about to ask for, and what the archive has of it.
     expected: Option<(Script, Known)>,
     /// The script whose code is waited for: Ruby is about to compile it.
     awaited: Option<Script>,
     ids: Ids,
+}
+
+/// Where code is in the archive.
+#[derive(Clone, Copy)]
+struct Scopes {
+    /// Code of which Ruby has not warned.
+    usual: usize,
+    /// Code of which it was not to warn.
+    quiet: usize,
+}
+
+impl Scopes {
+    fn new(store: &mut Store, description: &str) -> Self {
+        let quiet = format!("{description} quiet");
+        Scopes { usual: store.scope(Kind::Code, description), quiet: store.scope(Kind::Code, &quiet) }
+    }
+
+    /// That of the code that is compiled now.
+    fn of_new(self) -> usize {
+        if ruby::is_quiet() {
+            self.quiet
+        } else {
+            self.usual
+        }
+    }
+
+    /// The entry of a script.
+    fn find(self, script: &Script, store: &mut Store) -> (Event, Option<Entry<'static>>) {
+        let found = store.find(self.usual, script.path.to_bytes(), Some(&script.identity));
+        if found.1.is_some() || !ruby::is_quiet() {
+            return found;
+        }
+        store.find(self.quiet, script.path.to_bytes(), Some(&script.identity))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -75,7 +109,7 @@ impl Code {
             ruby_vm,
             load_iseq: ruby::keep(ruby::own_method(class, "load_iseq")?)?,
             compile_option_before,
-            scope: store.scope(Kind::Code, description),
+            scopes: Scopes::new(store, description),
             tracer: ruby::keep(ruby::compile_tracer(compiled)?)?,
             expected: None,
             awaited: None,
@@ -125,7 +159,7 @@ extern "C-unwind" fn set_compile_option(_: Value, options: Value) -> Value {
         let result = ruby::send(before, "call", &[options])?;
         let description = description()?;
         // Other options hold from now on.
-        with_code(|code| STORE.with(|store| code.scope = store.scope(Kind::Code, &description)));
+        with_code(|code| STORE.with(|store| code.scopes = Scopes::new(store, &description)));
         Ok(result)
     })
 }
@@ -133,7 +167,7 @@ extern "C-unwind" fn set_compile_option(_: Value, options: Value) -> Value {
 /// Whether nobody wants to see how code is compiled: coverage, debuggers, parser warnings.
 pub fn is_free() -> Protected<bool> {
     let Some((ruby_vm, ids)) = with_code(|code| (code.ruby_vm, code.ids)) else { return Ok(false) };
-    if tracers::is_compiling_traced() || ruby::is_verbose() || ruby::has_coverage() {
+    if tracers::is_compiling_traced() || ruby::is_verbose() || ruby::is_debugging() || ruby::has_coverage() {
         return Ok(false);
     }
     if let Some(keep_script_lines) = ids.keep_script_lines {
@@ -146,7 +180,9 @@ pub fn is_free() -> Protected<bool> {
 
 /// Whether nobody else wants to be asked for code.
 pub fn is_asked_alone() -> Protected<bool> {
-    let Some((class, load_iseq, ids)) = with_code(|code| (code.class, code.load_iseq, code.ids)) else { return Ok(false) };
+    let Some((class, load_iseq, ids)) = with_code(|code| (code.class, code.load_iseq, code.ids)) else {
+        return Ok(false);
+    };
     let now = ruby::call(class, ids.method, &[ruby::symbol("load_iseq")?])?;
     Ok(ruby::call(load_iseq, ids.is_equal, &[now])?.is_truthy())
 }
@@ -162,11 +198,11 @@ pub enum Known {
 
 /// What the archive has of a script. Listeners are told.
 pub fn find(script: &Script) -> Protected<Known> {
-    let known = with_code(|code| (code.class, code.ids.load_from_binary, code.scope));
-    let Some((class, load_from_binary, scope)) = known else { return Ok(Known::Nothing) };
+    let known = with_code(|code| (code.class, code.ids.load_from_binary, code.scopes));
+    let Some((class, load_from_binary, scopes)) = known else { return Ok(Known::Nothing) };
     let before = ruby::error_info();
     let found = STORE.with(|store| {
-        let (event, entry) = store.find(scope, script.path.to_bytes(), Some(&script.identity));
+        let (event, entry) = scopes.find(script, store);
         let Some(entry) = entry else { return (event, Known::Nothing) };
         let payload = store.decode(&entry);
         if payload.is_some_and(is_empty) {
@@ -195,9 +231,9 @@ fn is_empty(payload: &[u8]) -> bool {
 
 /// Whether the archive has the code of a script.
 pub fn is_kept(script: &Script) -> bool {
-    let Some(scope) = with_code(|code| code.scope) else { return false };
+    let Some(scopes) = with_code(|code| code.scopes) else { return false };
     let found = STORE.with(|store| {
-        let (_, entry) = store.find(scope, script.path.to_bytes(), Some(&script.identity));
+        let (_, entry) = scopes.find(script, store);
         entry.is_some_and(|entry| store.decode(&entry).is_some_and(|payload| binary_for(script, payload).is_some()))
     });
     found == Some(true)
@@ -258,9 +294,10 @@ fn answer(script: Script, known: Known) -> Protected {
 /// Has the code that Ruby is going to compile noted.
 fn wait_for(script: Script) -> Protected {
     let wanted = |scope| STORE.with(|store| store.wants(scope, script.path.as_bytes(), &script.identity));
-    if with_code(|code| wanted(code.scope)).flatten() != Some(true) {
+    if with_code(|code| wanted(code.scopes.of_new())).flatten() != Some(true) {
         return Ok(ruby::nil());
     }
+    warnings::listen()?;
     let tracer = with_code(|code| {
         code.awaited = Some(script);
         code.tracer
@@ -278,10 +315,11 @@ extern "C-unwind" fn compiled(tracepoint: Value, _: *mut c_void) {
 
 /// Notes what was compiled, if it was waited for.
 fn note(tracepoint: Value) -> Protected<()> {
-    let Some((tracer, scope, awaited)) = with_code(|code| (code.tracer, code.scope, code.awaited.take())) else { return Ok(()) };
+    let known = with_code(|code| (code.tracer, code.scopes.of_new(), code.awaited.take()));
+    let Some((tracer, scope, awaited)) = known else { return Ok(()) };
     // Before the code runs: what it loads is waited for in its turn.
     ruby::disable(tracer)?;
-    let Some(script) = awaited else { return Ok(()) };
+    let Some(script) = awaited.filter(|_| !warnings::were_heard()) else { return Ok(()) };
     let iseq = ruby::send(tracepoint, "instruction_sequence", &[])?;
     let path = ruby::send(iseq, "path", &[])?;
     let real = ruby::send(iseq, "absolute_path", &[])?;

@@ -20,6 +20,7 @@ mod require;
 mod ruby;
 mod store;
 mod tracers;
+mod warnings;
 
 use boot::Boot;
 use cell::Locked;

@@ -19,9 +19,11 @@ use crate::ruby::{self, method::Function, Id, Protected, Provided, Value};
 use crate::store::Parts;
 use crate::{events, tracers, BOOT, STORE};
 
-/// What these methods were before: private methods of Kernel.
+/// What require was before: a private method of Kernel.
 const BEFORE: &str = "snapboot_require_before";
-const RELATIVE_BEFORE: &str = "snapboot_require_relative_before";
+
+/// Kernel.method(:require_relative), as it was.
+static RELATIVE_BEFORE: OnceLock<Value> = OnceLock::new();
 
 /// RubyGems, what it knows of gems, and what it is asked.
 static GEMS: OnceLock<(Value, Value, [Id; 3])> = OnceLock::new();
@@ -59,7 +61,11 @@ fn define(parts: Parts) -> Protected<Result<(), &'static str>> {
             return Ok(Err(reason));
         }
     }
-    Ok(if has_code || !parts.code { Ok(()) } else { Err("this Ruby has no code that can be kept, or gets it from somebody else") })
+    Ok(if has_code || !parts.code {
+        Ok(())
+    } else {
+        Err("this Ruby has no code that can be kept, or gets it from somebody else")
+    })
 }
 
 /// Takes the place of require and require_relative.
@@ -84,7 +90,8 @@ fn define_require() -> Protected<Result<(), &'static str>> {
         }
     }
     if ruby::source_of(kernel, "require_relative")?.is_none() {
-        ruby::alias(kernel, RELATIVE_BEFORE, "require_relative")?;
+        let before = ruby::keep(ruby::own_method(kernel, "require_relative")?)?;
+        RELATIVE_BEFORE.get_or_init(|| before);
         Function::One(relative).define_private(kernel, c"require_relative")?;
         Function::One(relative).define_singleton(kernel, c"require_relative")?;
     }
@@ -112,7 +119,7 @@ extern "C-unwind" fn inner(receiver: Value, name: Value) -> Value {
 
 extern "C-unwind" fn outer(receiver: Value, name: Value) -> Value {
     ruby::entry(|| {
-        if name.is_string() && is_gems_idle(name)? {
+        if ruby::is_main_ractor() && name.is_string() && is_gems_idle(name)? {
             require(receiver, name, Level::Outer)
         } else {
             Level::Outer.ordinary(receiver, name)
@@ -123,7 +130,7 @@ extern "C-unwind" fn outer(receiver: Value, name: Value) -> Value {
 /// Whether RubyGems' require would go straight on to Ruby's own.
 fn is_gems_idle(name: Value) -> Protected<bool> {
     let Some((gem, specification, [default, open, is_empty])) = GEMS.get() else { return Ok(false) };
-    Ok(ruby::c_bytes(name)?.to_bytes().is_ascii()
+    Ok(names::is_plain(ruby::bytes_in_place(name)?)
         && !ruby::call(*gem, *default, &[name])?.is_truthy()
         && ruby::call(ruby::call(*specification, *open, &[])?, *is_empty, &[])?.is_truthy())
 }
@@ -131,9 +138,14 @@ fn is_gems_idle(name: Value) -> Protected<bool> {
 /// require_relative(name)
 extern "C-unwind" fn relative(receiver: Value, name: Value) -> Value {
     ruby::entry(|| {
-        // The file of eval'ed code is known to Ruby alone.
-        let Some(file) = ruby::caller_file()? else { return ruby::send(receiver, RELATIVE_BEFORE, &[name]) };
-        require(receiver, ruby::beside(name, file)?, Level::Inner)
+        let file = if ruby::is_main_ractor() { ruby::caller_file()? } else { None };
+        match (file, RELATIVE_BEFORE.get()) {
+            (Some(file), _) => require(receiver, ruby::beside(name, file)?, Level::Inner),
+            // The file of eval'ed code, and of what other C functions call, is known to Ruby alone. It looks behind frames that
+            // pass their block on.
+            (None, Some(before)) => ruby::call_with_block(*before, ruby::intern("call")?, &[name]),
+            (None, None) => Ok(ruby::nil()),
+        }
     })
 }
 
@@ -169,16 +181,16 @@ enum Step {
     Ordinary,
 }
 
-fn require(receiver: Value, name: Value, level: Level) -> Protected {
+fn require(receiver: Value, given: Value, level: Level) -> Protected {
     if !ruby::is_main_ractor() {
-        return level.ordinary(receiver, name);
+        return level.ordinary(receiver, given);
     }
-    let name = ruby::path(name)?;
+    let name = ruby::path(given)?;
     match decide(ruby::c_bytes(name)?.to_bytes())? {
         Step::Nothing => Ok(ruby::boolean(false)),
         Step::Script(script) => load(receiver, script),
         Step::Library(path) => ruby::original_require(receiver, ruby::file_name(path.to_bytes())?),
-        Step::NotFound if level == Level::Inner => ruby::not_found(name),
+        Step::NotFound if level == Level::Inner && given.is_string() => ruby::not_found(given),
         Step::NotFound | Step::Ordinary => level.ordinary(receiver, name),
     }
 }

@@ -25,9 +25,7 @@ mod trace;
 use std::ffi::{c_int, c_long, c_void, CStr};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-pub use array::{
-    array, array_of, clear_array, entry_of, is_array, is_same_array, length, push, replace,
-};
+pub use array::{array, array_of, clear_array, entry_of, is_array, is_same_array, length, push, replace};
 pub use collector::{allocated, forgive, make_room, old_objects};
 pub use feature::{beside, caller_file, not_found, original_require, provide, provided, Provided};
 pub use module::{
@@ -84,6 +82,10 @@ unsafe extern "C-unwind" {
     fn rb_intern2(name: *const u8, size: c_long) -> Id;
     fn rb_funcallv(receiver: Value, method: Id, count: c_int, arguments: *const Value) -> Value;
     fn rb_funcall_passing_block(receiver: Value, method: Id, count: c_int, arguments: *const Value) -> Value;
+    fn rb_call_super_kw(count: c_int, arguments: *const Value, has_keywords: c_int) -> Value;
+    safe fn rb_keyword_given_p() -> c_int;
+    safe fn rb_warning_category_enabled_p(category: c_int) -> bool;
+    safe fn rb_ruby_debug_ptr() -> *mut Value;
     fn rb_respond_to(object: Value, method: Id) -> c_int;
     fn rb_num2long(number: Value) -> c_long;
     fn rb_gv_get(name: *const std::ffi::c_char) -> Value;
@@ -222,6 +224,13 @@ pub fn call_with_block(receiver: Value, method: Id, arguments: &[Value]) -> Prot
     protect(|| unsafe { rb_funcall_passing_block(receiver, method, arguments.len() as c_int, arguments.as_ptr()) })
 }
 
+/// Calls the method of the same name that the C function which runs now stands before, with the block that it was given.
+pub fn call_super(arguments: &[Value]) -> Protected {
+    let has_keywords = rb_keyword_given_p();
+    // SAFETY: pointer and number are those of a slice.
+    protect(|| unsafe { rb_call_super_kw(arguments.len() as c_int, arguments.as_ptr(), has_keywords) })
+}
+
 pub fn responds_to(object: Value, method: Id) -> Protected<bool> {
     // SAFETY: an object and a name.
     protect(|| unsafe { rb_respond_to(object, method) != 0 })
@@ -254,6 +263,21 @@ pub fn set_error_info(exception: Value) {
 /// Whether line or branch coverage has been set up.
 pub fn has_coverage() -> bool {
     rb_get_coverages().is_truthy()
+}
+
+/// RB_WARN_CATEGORY_EXPERIMENTAL. Part of the public API, the same in all versions.
+const EXPERIMENTAL: c_int = 2;
+
+/// Whether warnings are not wanted (-W0), or none of experimental features.
+pub fn is_quiet() -> bool {
+    // SAFETY: Ruby's own variable, which is there as long as the process.
+    unsafe { *rb_ruby_verbose_ptr() }.is_nil() || !rb_warning_category_enabled_p(EXPERIMENTAL)
+}
+
+/// Whether Ruby tells of every exception (-d).
+pub fn is_debugging() -> bool {
+    // SAFETY: Ruby's own variable, which is there as long as the process.
+    unsafe { *rb_ruby_debug_ptr() }.is_truthy()
 }
 
 /// Whether warnings are wanted in full (-w).

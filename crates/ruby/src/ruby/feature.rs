@@ -4,13 +4,16 @@
 use std::ffi::{c_char, c_int, CStr};
 use std::ptr;
 
-use super::{c_bytes, nil, protect, Protected, Value};
+use super::{binary, bytes_in_place, c_bytes, intern, nil, protect, Id, Protected, Value};
 
 unsafe extern "C-unwind" {
     fn rb_f_require(object: Value, name: Value) -> Value;
     fn rb_feature_provided(feature: *const c_char, loading: *mut *const c_char) -> c_int;
     fn rb_provide(feature: *const c_char);
-    fn rb_loaderror_with_path(path: Value, format: *const c_char, ...) -> !;
+    safe static rb_eLoadError: Value;
+    fn rb_exc_new_str(class: Value, message: Value) -> Value;
+    fn rb_ivar_set(object: Value, name: Id, value: Value) -> Value;
+    fn rb_exc_raise(exception: Value) -> !;
     fn rb_file_absolute_path(path: Value, directory: Value) -> Value;
     fn rb_file_dirname(path: Value) -> Value;
     fn rb_profile_frames(start: c_int, limit: c_int, frames: *mut Value, lines: *mut c_int) -> c_int;
@@ -53,11 +56,18 @@ pub fn original_require(receiver: Value, name: Value) -> Protected {
     protect(|| unsafe { rb_f_require(receiver, name) })
 }
 
-/// Raises the LoadError of a feature that is nowhere.
+/// Raises the LoadError of a feature that is nowhere. `feature`: a String, as it was asked for, in ASCII.
 pub fn not_found(feature: Value) -> Protected {
-    let message = c_bytes(feature)?;
-    // SAFETY: the format has one string, and a C string is given.
-    protect(|| unsafe { rb_loaderror_with_path(feature, c"cannot load such file -- %s".as_ptr(), message.as_ptr()) })
+    let message = [b"cannot load such file -- ", bytes_in_place(feature)?].concat();
+    let (message, path) = (binary(&message)?, intern("@path")?);
+    protect(|| {
+        // SAFETY: a class, a String, and a name of an instance variable. So does Ruby itself, in load_failed.
+        unsafe {
+            let error = rb_exc_new_str(rb_eLoadError, message);
+            rb_ivar_set(error, path, feature);
+            rb_exc_raise(error)
+        }
+    })
 }
 
 /// The real path of the source file whose code called the C function that runs now. `None`: there is none, or only Ruby knows.
