@@ -141,8 +141,7 @@ extern "C-unwind" fn relative(receiver: Value, name: Value) -> Value {
         let file = if ruby::is_main_ractor() { ruby::caller_file()? } else { None };
         match (file, RELATIVE_BEFORE.get()) {
             (Some(file), _) => require(receiver, ruby::beside(name, file)?, Level::Inner),
-            // The file of eval'ed code, and of what other C functions call, is known to Ruby alone. It looks behind frames that
-            // pass their block on.
+            // The file of eval'ed code is known to Ruby alone. It looks behind frames that pass their block on.
             (None, Some(before)) => ruby::call_with_block(*before, ruby::intern("call")?, &[name]),
             (None, None) => Ok(ruby::nil()),
         }
@@ -181,16 +180,16 @@ enum Step {
     Ordinary,
 }
 
-fn require(receiver: Value, given: Value, level: Level) -> Protected {
+fn require(receiver: Value, name: Value, level: Level) -> Protected {
     if !ruby::is_main_ractor() {
-        return level.ordinary(receiver, given);
+        return level.ordinary(receiver, name);
     }
-    let name = ruby::path(given)?;
+    let name = ruby::path(name)?;
     match decide(ruby::c_bytes(name)?.to_bytes())? {
         Step::Nothing => Ok(ruby::boolean(false)),
         Step::Script(script) => load(receiver, script),
         Step::Library(path) => ruby::original_require(receiver, ruby::file_name(path.to_bytes())?),
-        Step::NotFound if level == Level::Inner && given.is_string() => ruby::not_found(given),
+        Step::NotFound if level == Level::Inner => ruby::not_found(name),
         Step::NotFound | Step::Ordinary => level.ordinary(receiver, name),
     }
 }

@@ -18,6 +18,7 @@ unsafe extern "C-unwind" {
     fn rb_file_dirname(path: Value) -> Value;
     fn rb_profile_frames(start: c_int, limit: c_int, frames: *mut Value, lines: *mut c_int) -> c_int;
     fn rb_profile_frame_path(frame: Value) -> Value;
+    fn rb_profile_frame_method_name(frame: Value) -> Value;
     fn rb_profile_frame_absolute_path(frame: Value) -> Value;
     safe fn rb_sourcefile() -> *const c_char;
 }
@@ -70,25 +71,27 @@ pub fn not_found(feature: Value) -> Protected {
     })
 }
 
+/// Methods of Ruby's own that call another one, and behind whose frame Ruby looks for the file.
+const CALLERS: [&[u8]; 5] = [b"bind_call", b"call", b"===", b"[]", b"public_send"];
+
 /// The real path of the source file whose code called the C function that runs now. `None`: there is none, or only Ruby knows.
 pub fn caller_file() -> Protected<Option<Value>> {
-    let (mut frames, mut lines) = ([nil(); 2], [0; 2]);
+    let (mut frames, mut lines) = ([nil(); 3], [0; 3]);
     let (room, numbers) = (frames.as_mut_ptr(), lines.as_mut_ptr());
-    // SAFETY: there is room for two frames.
-    let count = protect(|| unsafe { rb_profile_frames(0, 2, room, numbers) })?;
-    for frame in &frames[..count as usize] {
+    // SAFETY: there is room for three frames.
+    let count = protect(|| unsafe { rb_profile_frames(0, 3, room, numbers) })?;
+    for (at, frame) in frames[..count as usize].iter().enumerate() {
         // SAFETY: a frame that Ruby gave.
         let path = protect(|| unsafe { rb_profile_frame_absolute_path(*frame) })?;
         let bytes = if path.is_string() { c_bytes(path)?.to_bytes() } else { return Ok(None) };
+        // SAFETY: as above.
+        let name = |of: unsafe extern "C-unwind" fn(Value) -> Value| protect(|| unsafe { of(*frame) });
         match bytes {
             // The frame of eval'ed code may be shown as that of the method around it.
-            [b'/', ..] => {
-                // SAFETY: as above.
-                let name = protect(|| unsafe { rb_profile_frame_path(*frame) })?;
-                return Ok(is_running(name)?.then_some(path));
-            }
-            // The frame of the C function itself.
-            b"<cfunc>" => {}
+            [b'/', ..] => return Ok(is_running(name(rb_profile_frame_path)?)?.then_some(path)),
+            // The frame of the C function itself, and one that it was called through.
+            b"<cfunc>" if at == 0 => {}
+            b"<cfunc>" if CALLERS.contains(&bytes_in_place(name(rb_profile_frame_method_name)?)?) => {}
             _ => return Ok(None),
         }
     }
