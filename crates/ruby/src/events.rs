@@ -38,21 +38,22 @@ pub fn tell(event: Event, path: &CStr) -> Protected<()> {
     Ok(())
 }
 
-/// The name of a file, if somebody waits for that to be loaded.
-pub fn awaited(path: &CStr) -> Protected<Option<Value>> {
-    let awaited = WISHES.with(|wishes| {
-        let names = &mut wishes.names;
-        let name = path.to_bytes().rsplit(|byte| *byte == b'/').next();
-        let at = names.iter().position(|awaited| Some(awaited.as_slice()) == name)?;
-        Some(names.swap_remove(at))
-    });
-    awaited.flatten().map(|name| ruby::text(&name)).transpose()
+/// The name of the file that a feature may lead to, if somebody waits for that to be loaded.
+pub fn awaited(feature: &[u8]) -> Option<Vec<u8>> {
+    let name = feature.rsplit(|byte| *byte == b'/').next()?;
+    let stem = name.strip_suffix(b".rb").unwrap_or(name);
+    let is_it = |awaited: &&Vec<u8>| awaited.strip_suffix(b".rb") == Some(stem);
+    WISHES.with(|wishes| wishes.names.iter().find(is_it).cloned()).flatten()
 }
 
 /// A file that was awaited has been loaded. May raise what happens then.
-pub fn loaded(name: Option<Value>) -> Protected<()> {
-    match name {
-        Some(name) => ruby::send(archive()?, "tell_loaded", &[name]).map(drop),
+pub fn loaded(name: &[u8]) -> Protected<()> {
+    let is_awaited = WISHES.with(|wishes| {
+        let at = wishes.names.iter().position(|awaited| awaited == name)?;
+        Some(wishes.names.swap_remove(at))
+    });
+    match is_awaited.flatten() {
+        Some(name) => ruby::send(archive()?, "tell_loaded", &[ruby::text(&name)?]).map(drop),
         None => Ok(()),
     }
 }

@@ -29,7 +29,7 @@ const FEWEST: u64 = 512;
 const NOTED: u64 = 64;
 
 /// More objects for each file than this are the program's data, of which the next boot need not have as much.
-const MOST_FOR_A_FILE: u64 = 256;
+const MOST_FOR_A_FILE: u64 = 128;
 
 /// Memory (bytes) that a large boot may take without a collection for its sake. Nearly all of it is code and tables, and stays.
 const MOST_FORGIVEN: usize = 64 << 20;

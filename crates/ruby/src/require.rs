@@ -185,13 +185,19 @@ fn require(receiver: Value, name: Value, level: Level) -> Protected {
         return level.ordinary(receiver, name);
     }
     let name = ruby::path(name)?;
-    match decide(ruby::c_bytes(name)?.to_bytes())? {
-        Step::Nothing => Ok(ruby::boolean(false)),
-        Step::Script(script) => load(receiver, script),
-        Step::Library(path) => ruby::original_require(receiver, ruby::file_name(path.to_bytes())?),
-        Step::NotFound if level == Level::Inner => ruby::not_found(name),
-        Step::NotFound | Step::Ordinary => level.ordinary(receiver, name),
+    let feature = ruby::c_bytes(name)?.to_bytes();
+    let awaited = events::awaited(feature);
+    let loaded = match decide(feature)? {
+        Step::Nothing => ruby::boolean(false),
+        Step::Script(script) => load(receiver, script)?,
+        Step::Library(path) => ruby::original_require(receiver, ruby::file_name(path.to_bytes())?)?,
+        Step::NotFound if level == Level::Inner => ruby::not_found(name)?,
+        Step::NotFound | Step::Ordinary => level.ordinary(receiver, name)?,
+    };
+    if let Some(awaited) = awaited.filter(|_| loaded.is_truthy()) {
+        events::loaded(&awaited)?;
     }
+    Ok(loaded)
 }
 
 /// What a feature leads to.
@@ -258,7 +264,6 @@ fn provided(feature: &[u8]) -> Protected<Provided> {
 
 /// Has Ruby load a script and make it a feature.
 fn load(receiver: Value, script: Script) -> Protected {
-    let awaited = events::awaited(&script.path)?;
     if let Some((objects, pages)) = BOOT.with(|boot| boot.heap.count()).transpose()?.flatten() {
         ruby::make_room(objects, pages)?;
     }
@@ -277,7 +282,6 @@ fn load(receiver: Value, script: Script) -> Protected {
     };
     // Kept by this frame until here.
     std::hint::black_box(known);
-    events::loaded(awaited)?;
     Ok(loaded)
 }
 
