@@ -168,6 +168,7 @@ fn serve() {
         drop(held);
         // Nobody is there to hear what went wrong, and the program goes on as it would without.
         let _ = write(target, batch);
+        process::give_memory_back();
         held = lock();
         if let Some(queue) = held.as_mut() {
             queue.is_writing = false;

@@ -3,8 +3,8 @@
 module Snapboot
   module Archive
     module Pure
-      # What waits is written before a process ends without its exit handlers (exit!), becomes another program (exec) or forks
-      # (Process.daemon does that by itself).
+      # What waits is written before a process ends without its exit handlers (exit!), becomes another program (exec) or
+      # forks (Process.daemon does that by itself).
       module Endings
         # Frames of this name are taken for the runtime's own.
         FRAMES = ["<internal:snapboot/endings>", 1].freeze
@@ -44,7 +44,7 @@ module Snapboot
             owner.class_eval do
               alias_method before, name
               alias_method name, name # no warning that it is defined again
-              class_eval <<~RUBY, *FRAMES # rubocop:disable Style/DocumentDynamicEvalDefinition
+              class_eval <<~RUBY, *FRAMES # rubocop:disable Style/DocumentDynamicEvalDefinition, Style/EvalWithLocation
                 def #{name}(...)
                   ::Snapboot::Archive::Pure::Endings.write
                   #{before}(...)
