@@ -20,9 +20,12 @@ module Snapboot
         end
 
         class << self
-          # The block writes. Takes effect at once; returns nothing.
+          # The block, or that of the last call, writes. Takes effect at once; returns nothing.
           def install(&write)
+            is_installed = @write
             @write = write
+            return if is_installed
+
             NAMES.each do |name|
               [[Kernel, true], [Kernel.singleton_class, false], [Process.singleton_class, false]].each do |owner, is_private|
                 hook(owner, name, is_private)
