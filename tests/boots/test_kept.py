@@ -1,6 +1,7 @@
 """What a program has loaded is in its archive, however the program ends, restarts or works: also when its exit handlers never run."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -138,3 +139,22 @@ def test_a_program_with_little_memory_gets_no_thread(program):
     result = support.run(limited, env=program.archive_environment(), cwd=program.program.cwd, log=False)
     assert result.out.splitlines()[-1] == "1", result
     kept(program, "own")
+
+
+@pytest.mark.parametrize("program", ["native"], indirect=True)
+def test_a_thaw_writes_nothing(program, tmp_path):
+    """It sees the archive as it was when the process was frozen, and would have something to add to it in every start."""
+    show = "p $$ != PROCESS; puts Dir.children('/proc/self/task').size, Snapboot::Archive.place"
+    freeze_point = "require 'snapboot'; PROCESS = $$; Snapboot.freeze_point"
+    main_part(program, f"require 'snapboot/setup'; take 'own'; {freeze_point}; take 'child'; {show}")
+    environment = {**program.environment(), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    options = [option for name in ("RUBYLIB", "XDG_CACHE_HOME") for option in ("--env", name)]
+    support.frozen(tmp_path / "image", program.argv(), *options, env=environment, cwd=program.program.cwd)
+    states = []
+    for _ in range(2):
+        thawed = support.run([tmp_path / "image"], env=environment, cwd=program.program.cwd, log=False)
+        is_thawed, threads, place = thawed.out.splitlines()[-3:]
+        assert (thawed.status, is_thawed, threads) == (0, "true", "1"), thawed
+        states.append(pathlib.Path(place).read_bytes() if os.path.exists(place) else None)
+    assert states[0] == states[1]
+    assert states[0] is None or b"late/child.rb" not in states[0]

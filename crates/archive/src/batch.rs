@@ -125,7 +125,7 @@ impl Batch {
 
     /// Whether the newest that was queued for that name, also before [`Batch::take`], depends on just these inputs.
     pub fn has(&self, scope: &Scope, name: &[u8], inputs: &[NewInput]) -> bool {
-        self.marks.get(&hash_of(&scope.key(name))).is_some_and(|mark| mark.inputs == hash_of(inputs))
+        self.marks.get(&hash_of(scope.key(name))).is_some_and(|mark| mark.inputs == hash_of(inputs))
     }
 
     fn queue(&mut self, key: Vec<u8>, inputs: Inputs, payload: Vec<u8>, pack: bool) {

@@ -112,10 +112,10 @@ fn is_mostly_superseded(archive: &Archive, superseding: &HashSet<Vec<u8>>, added
 /// Writes a segment behind the end of a file, its head last. The file is not cut back when that fails: whoever has mapped what
 /// would be cut off would be ended by a look at it. So the room is asked for first, which leaves no trace where there is none.
 fn write_behind(file: &File, end: u64, segment: &[u8]) -> io::Result<()> {
-    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, end, segment.len() as u64) {
-        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => return Err(error.into()),
-        // Not every file system can do that; all else the writing will tell.
-        _ => {}
+    let reserved = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, end, segment.len() as u64);
+    // Not every file system can do that; all else the writing will tell.
+    if let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) = reserved {
+        return Err(error.into());
     }
     let (head, body) = segment.split_at(SegmentHead::SIZE);
     file.write_all_at(body, end + head.len() as u64)?;

@@ -13,6 +13,14 @@ pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "
     }
 }
 
+/// Gives memory that was freed back to the kernel, where it would be kept for what the program needs next.
+pub fn give_memory_back() {
+    // SAFETY: it may be called at any time; other threads that need memory wait meanwhile.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Starts a thread that handles no signals: they are for Ruby's threads. `None`: there cannot be another one.
 pub fn start_thread(stack: usize, work: fn()) -> Option<JoinHandle<()>> {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());

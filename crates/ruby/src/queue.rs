@@ -46,6 +46,8 @@ struct Queue {
     is_over: bool,
     is_writing: bool,
     is_to_stop: bool,
+    /// The fork that takes place freezes the process.
+    is_frozen: bool,
 }
 
 static QUEUE: Mutex<Option<Queue>> = Mutex::new(None);
@@ -71,10 +73,16 @@ pub fn open(target: Target) {
         is_over: true,
         is_writing: false,
         is_to_stop: false,
+        is_frozen: false,
     };
     if lock().replace(queue).is_none() {
         process::at_fork(before_fork, after_fork, after_fork_in_child);
     }
+}
+
+/// Whether what is queued will be written.
+pub fn is_open() -> bool {
+    lock().is_some()
 }
 
 /// Queues an entry.
@@ -168,6 +176,7 @@ fn serve() {
         drop(held);
         // Nobody is there to hear what went wrong, and the program goes on as it would without.
         let _ = write(target, batch);
+        process::give_memory_back();
         held = lock();
         if let Some(queue) = held.as_mut() {
             queue.is_writing = false;
@@ -182,6 +191,7 @@ extern "C" fn before_fork() {
     let mut held = lock();
     if let Some(queue) = held.as_mut() {
         queue.is_to_stop = true;
+        queue.is_frozen = std::env::var_os("SNAPBOOT_ARM").is_some();
         if let Some(thread) = queue.thread.take() {
             drop(held);
             CHANGED.notify_all();
@@ -200,12 +210,17 @@ extern "C" fn after_fork() {
     }
 }
 
-/// What could not be written is the parent's.
+/// What could not be written is the parent's. A thaw writes nothing: it sees the archive as it was when the process was frozen, so it
+/// would compile the same for it in each start.
 extern "C" fn after_fork_in_child() {
-    if let Some(queue) =
-        HELD.with_borrow_mut(|held| held.as_mut().and_then(|held| held.as_mut().map(|queue| queue.batch.take())))
-    {
-        drop(queue);
-    }
+    HELD.with_borrow_mut(|held| {
+        let Some(held) = held else { return };
+        if held.as_ref().is_some_and(|queue| queue.is_frozen) {
+            **held = None;
+        }
+        if let Some(queue) = held.as_mut() {
+            drop(queue.batch.take());
+        }
+    });
     after_fork();
 }

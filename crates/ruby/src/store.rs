@@ -141,7 +141,7 @@ impl Store {
 
     /// Whether what is queued will be written.
     pub fn is_written(&self) -> bool {
-        !self.settings.is_read_only
+        !self.settings.is_read_only && queue::is_open()
     }
 
     pub fn policy(&self) -> Policy {

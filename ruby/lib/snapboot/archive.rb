@@ -87,8 +87,8 @@ module Snapboot
         payload
       end
 
-      # Queues an entry, which `flush` will write. `inputs`: what the payload (a String) was made of, as an Array of
-      # [:file, path, identity], [:directory, path, identity], [:absent, path] and [:variable, name, value or nil],
+      # Queues an entry, which is written soon, or by `flush`. `inputs`: what the payload (a String) was made of, as an Array
+      # of [:file, path, identity], [:directory, path, identity], [:absent, path] and [:variable, name, value or nil],
       # paths absolute. An identity of nil, or a file that has changed by the time of writing, and nothing is stored.
       # Returns nil.
       def store(kind, name, inputs, payload, context: nil)
@@ -99,7 +99,7 @@ module Snapboot
         nil
       end
 
-      # Writes what is queued. Nothing happens in forked children, nor where the archive is read-only. Returns nil.
+      # Writes what is queued, unless the archive is read-only. Returns nil.
       def flush
         reason = @back&.flush
         log("nothing was stored: #{reason}") if reason

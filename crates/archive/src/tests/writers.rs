@@ -82,7 +82,7 @@ fn a_process_of_these_tests() {
                 assert!(names.iter().all(|name| found(root).contains(name)), "{names:?}");
             }
         }
-        Some(("read", _)) => (0..150).for_each(|_| drop(found(root))),
+        Some(("read", _)) => (0..60).for_each(|_| drop(found(root))),
         Some(("open", _)) => (0..20_000).for_each(|_| drop(Archive::open(&archive_in(root), root).unwrap())),
         Some(("write-on", number)) => {
             for round in 0.. {
@@ -178,7 +178,7 @@ fn full(root: &Path) {
     fs::remove_file(&filled).unwrap();
     store(root, &["kept".to_owned()]).unwrap();
     fill_up();
-    let mut readers: Vec<Child> = (0..2).map(|number| start(&format!("read {number}"), root)).collect();
+    let mut readers: Vec<Child> = (0..2).map(|number| start(&format!("open {number}"), root)).collect();
     let size = fs::metadata(archive_in(root)).unwrap().len();
     while readers.iter_mut().any(|reader| reader.try_wait().unwrap().is_none()) {
         let error = append(&archive_in(root), root, batch("large", &[1; 100_000]), DEFAULT_BOUND).unwrap_err();

@@ -9,6 +9,7 @@ module Snapboot
     # - identity(path), fetch(kind number, name, context) -> [number of the event, payload or nil],
     #   store(kind number, name, inputs, payload, context), flush -> nil or why nothing was written, counters -> four
     #   numbers.
+    #   What is queued is also written soon after the boot has calmed down, and before exec, exit! and every fork.
     # - list_tree(array of paths, with links) and tree_state(paths), for Snapboot::Archive's methods of these names. Where no
     #   time counts (SNAPBOOT_ARCHIVE_POLICY=content) both are nil.
     # - document(payload of Data::Notation, frozen) -> an Array of the object, or nil if it is none.

@@ -136,7 +136,7 @@ module Snapboot
 
         # What is queued in this process: what its parent had queued is the parent's.
         def batch
-          return @batch if @process == Process.pid
+          return @batch if @batch && @process == Process.pid
 
           require_relative "pure/segment"
           require_relative "pure/batch"

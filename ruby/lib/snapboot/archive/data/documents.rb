@@ -88,7 +88,8 @@ module Snapboot
           def parse(path, description, traits)
             identity = attempt(path) { Archive.identity(path) }
             document = yield
-            attempt(path) { remember(path, identity, document, description, traits) } if identity && new?(path, identity, description)
+            is_new = identity && new?(path, identity, description)
+            attempt(path) { remember(path, identity, document, description, traits) } if is_new
             document
           end
 

@@ -11,8 +11,8 @@ module Snapboot
         GIVEN_ABSENT = 2
         private_constant :GIVEN_FILE, :GIVEN_DIRECTORY, :GIVEN_ABSENT
 
-        # What was queued first waits for so many seconds before something else is. Doubled each time, since each writing adds
-        # a segment.
+        # Seconds that pass before what was queued first is written when something else comes. Doubled each time, since each
+        # writing adds a segment.
         LONGEST = 4
         private_constant :LONGEST
 

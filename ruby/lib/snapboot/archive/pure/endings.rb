@@ -3,8 +3,8 @@
 module Snapboot
   module Archive
     module Pure
-      # What waits is written before a process ends without its exit handlers (exit!), becomes another program (exec) or forks
-      # (Process.daemon does that by itself).
+      # What waits is written before a process ends without its exit handlers (exit!), becomes another program (exec) or
+      # forks (Process.daemon does that by itself).
       module Endings
         # Frames of this name are taken for the runtime's own.
         FRAMES = ["<internal:snapboot/endings>", 1].freeze
@@ -20,9 +20,12 @@ module Snapboot
         end
 
         class << self
-          # The block writes. Takes effect at once; returns nothing.
+          # The block, or that of the last call, writes. Takes effect at once; returns nothing.
           def install(&write)
+            is_installed = @write
             @write = write
+            return if is_installed
+
             NAMES.each do |name|
               [[Kernel, true], [Kernel.singleton_class, false], [Process.singleton_class, false]].each do |owner, is_private|
                 hook(owner, name, is_private)
@@ -44,7 +47,7 @@ module Snapboot
             owner.class_eval do
               alias_method before, name
               alias_method name, name # no warning that it is defined again
-              class_eval <<~RUBY, *FRAMES # rubocop:disable Style/DocumentDynamicEvalDefinition
+              class_eval <<~RUBY, *FRAMES # rubocop:disable Style/DocumentDynamicEvalDefinition, Style/EvalWithLocation
                 def #{name}(...)
                   ::Snapboot::Archive::Pure::Endings.write
                   #{before}(...)
