@@ -7,7 +7,10 @@ import pytest
 from .rubies import Rubies
 
 # On TruffleRuby and JRuby a boot takes seconds: these only, unless SNAPBOOT_RUBIES=all.
-ON_EACH_JVM = ("[truffleruby-pure-jruby-pure]", "[jruby-pure-cruby-native]", "names-missing-", "load-path-growing-", "files-edited-while")
+ON_EACH_JVM = (
+    "[truffleruby-pure-jruby-pure]", "[jruby-pure-cruby-native]", "names-missing-", "load-path-growing-", "load-path-emptied-",
+    "files-edited-while",
+)  # fmt: skip
 ON_JRUBY = (
     "test_nothing_stale", "test_same_calls", "loaded-features-forgotten-", "files-links-", "files-directory-appears-", "running-threads-",
 )  # fmt: skip

@@ -14,11 +14,11 @@ end
 
 # Prints the label and what the block returns, or raises, whatever bytes that is made of.
 def check(label)
-  result = yield
-  puts "#{label} => #{result.inspect}"
-rescue StandardError, ScriptError, SystemStackError => e
-  path = e.path if e.respond_to?(:path)
-  puts "#{label} => #{e.class}: #{e.message.b.lines.first.to_s.chomp.gsub(DIR.b, "DIR").inspect}#{" | #{path.inspect}" if path}"
+  puts "#{label} => #{yield.inspect}"
+rescue StandardError, ScriptError => e
+  message = e.message.b.lines.first.to_s.chomp.gsub(DIR.b, "DIR")
+  path = " | #{e.path.inspect}" if e.respond_to?(:path) && e.path
+  puts "#{label} => #{e.class}: #{message.inspect}#{path}"
 end
 
 # Requires each, and prints what comes of it.
