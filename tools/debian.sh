@@ -37,7 +37,7 @@ if [ ! -e "$system/ready" ]; then
     if [ -e /etc/pip.conf ]; then cp /etc/pip.conf "$system/etc/"; fi
     touch "$system/ready"
 fi
-cp /etc/resolv.conf "$system/etc/resolv.conf"
+cp /etc/resolv.conf /etc/hosts "$system/etc/"
 mount --bind "$system" "$system" # its root is a mount point then, which tools/snapshot.py needs
 for directory in /proc /dev /sys; do mount --rbind $directory "$system$directory"; done
 

@@ -323,10 +323,9 @@ def test_a_link_is_pointed_elsewhere(reader):
     assert reader.is_stale_for(link), "the same content, but the program has read the link"
 
 
+@pytest.mark.parametrize("reader", ["ruby"], indirect=True)
 def test_a_file_becomes_a_link(reader):
-    """Where a program asked what leads to what, as Ruby does for every feature."""
-    if reader.runtime != support.RUBY:
-        pytest.skip("Python follows links without asking")
+    """Where a program asked what leads to what, as Ruby does for every feature; Python follows links without asking."""
     shutil.copytree(reader.folder / "data", reader.folder / "copy", symlinks=True)
     helper = reader.folder / "helper.rb"
     helper.rename(reader.folder / "elsewhere.rb")

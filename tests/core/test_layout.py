@@ -29,7 +29,7 @@ def test_the_code_of_a_runtime_is_a_mapping_of_its_own(python_image):
 
 
 def test_code_and_constants_of_a_small_library_are_one_mapping(tmp_path):
-    image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--preload", "_struct,_random,math")
+    image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--preload", "_struct,_random,math,_queue")
     small = [rows for path, rows in code_mappings(image).items() if "lib-dynload" in path]
     if not small:
         pytest.skip("this Python has its extension modules built in")
