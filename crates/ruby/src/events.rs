@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use crate::cell::Locked;
-use crate::ruby::{self, Protected, Value};
+use crate::ruby::{self, Protected};
 use crate::store::Event;
 
 /// What Ruby code wants to hear of.

@@ -90,7 +90,7 @@ impl Heap {
             }
         }
         let (begin, end) = if files > 0 { (files / PART, files / 2) } else { (FEWEST, 2 * FEWEST) };
-        if (begin..files).contains(&self.loaded) && self.forgiven < MOST_FORGIVEN {
+        if self.loaded >= begin && (files == 0 || self.loaded < files) && self.forgiven < MOST_FORGIVEN {
             let bytes = ruby::allocated()?;
             self.forgiven += bytes;
             ruby::forgive(bytes);
@@ -102,8 +102,8 @@ impl Heap {
         if self.loaded != begin {
             return Ok(None);
         }
-        // And half as many again as that for those that do not.
-        let room = if files > 0 { 5 * objects / 2 } else { 3 * self.old_objects()? };
+        // As many again for those that do not.
+        let room = if files > 0 { 2 * objects } else { 3 * self.old_objects()? };
         Ok(Some((room as usize, self.pages)))
     }
 

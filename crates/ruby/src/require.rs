@@ -170,6 +170,8 @@ impl Level {
 enum Step {
     /// Nothing: it is loaded.
     Nothing,
+    /// Ask Ruby, which knows it: as loaded, or being loaded.
+    Known,
     /// Have Ruby load a script.
     Script(Script),
     /// Have Ruby load an extension library.
@@ -189,6 +191,7 @@ fn require(receiver: Value, name: Value, level: Level) -> Protected {
     let awaited = events::awaited(feature);
     let loaded = match decide(feature)? {
         Step::Nothing => ruby::boolean(false),
+        Step::Known => ruby::original_require(receiver, name)?,
         Step::Script(script) => load(receiver, script)?,
         Step::Library(path) => ruby::original_require(receiver, ruby::file_name(path.to_bytes())?)?,
         Step::NotFound if level == Level::Inner => ruby::not_found(name)?,
@@ -212,7 +215,7 @@ fn decide(feature: &[u8]) -> Protected<Step> {
         Extension::Script | Extension::Library => provided(feature)?,
     };
     if is_known != Provided::No {
-        return Ok(Step::Ordinary);
+        return Ok(Step::Known);
     }
     let step = look(feature, extension)?;
     // RubyGems asks for it once more right after the outermost require.
@@ -243,7 +246,7 @@ fn look(feature: &[u8], extension: Extension) -> Protected<Step> {
         match provided(feature)? {
             Provided::No => {}
             Provided::Yes => return Ok(Step::Nothing),
-            Provided::Loading => return Ok(Step::Ordinary),
+            Provided::Loading => return Ok(Step::Known),
         }
     }
     Ok(match find(b".so") {
