@@ -1,6 +1,7 @@
 //! Where a feature is: found in the lists of directories and $LOAD_PATH. What is loaded, and being loaded, Ruby itself knows.
 
-use std::ffi::CString;
+use std::collections::HashSet;
+use std::ffi::{CStr, CString};
 
 use archive::{Found, Identity};
 use rustix::fs::{accessat, Access, AtFlags, FileType, CWD};
@@ -19,6 +20,8 @@ pub struct Boot {
     /// `None`: code is not kept.
     pub code: Option<Code>,
     pub heap: Heap,
+    /// Paths that Ruby has made strings over.
+    pub lasting: HashSet<&'static CStr>,
     /// Whether some file has been loaded by a path that is not its real one. `None`: nobody has looked.
     pub has_links: Option<bool>,
 }
@@ -39,6 +42,16 @@ impl Script {
 }
 
 impl Boot {
+    /// A path for Ruby to make a string over: it stays as long as the process, once.
+    pub fn lasting(&mut self, path: CString) -> &'static CStr {
+        if let Some(known) = self.lasting.get(path.as_c_str()) {
+            return known;
+        }
+        let path: &'static CStr = Box::leak(path.into_boxed_c_str());
+        self.lasting.insert(path);
+        path
+    }
+
     /// The file that `stem` with this ending leads to. `stem` is [plain](names::is_plain) and not relative to the working
     /// directory.
     pub fn find(&mut self, stem: &[u8], ending: &[u8], store: &mut Store) -> Answer<Script> {

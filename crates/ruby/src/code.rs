@@ -262,6 +262,11 @@ pub fn expect(script: Script, known: Known) {
     with_code(|code| code.expected = Some((script, known)));
 }
 
+/// Ruby is not going to ask for what was expected.
+pub fn expect_nothing() {
+    with_code(|code| code.expected = None);
+}
+
 /// RubyVM::InstructionSequence.load_iseq(path) -> the code of the file that Ruby is about to load, or nil: then it compiles it.
 extern "C-unwind" fn load_iseq(_: Value, path: Value) -> Value {
     ruby::entry(|| {

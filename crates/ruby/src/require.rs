@@ -6,6 +6,7 @@
 //! The outermost stands before RubyGems' and goes around it where that would do nothing: no default gem of that name waits to be
 //! activated, and no gem's dependencies are open.
 
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::sync::OnceLock;
 
@@ -51,6 +52,7 @@ fn define(parts: Parts) -> Protected<Result<(), &'static str>> {
             load_path,
             code,
             heap: Heap::new(store, &description, &version)?,
+            lasting: HashSet::new(),
             has_links: None,
         })
     });
@@ -273,19 +275,19 @@ fn load(receiver: Value, script: Script) -> Protected {
     let name = ruby::file_name(script.path.to_bytes())?;
     let is_free = code::is_free()?;
     let known = if is_free { code::find(&script)? } else { Known::Nothing };
-    let loaded = if known == Known::Empty && can_provide(&script)? {
-        // Ruby makes a string over it.
-        ruby::provide(Box::leak(script.path.into_boxed_c_str()))?;
-        ruby::boolean(true)
-    } else {
-        if is_free {
-            code::expect(script, known);
-        }
-        ruby::original_require(receiver, name)?
-    };
-    // Kept by this frame until here.
+    if known == Known::Empty && can_provide(&script)? {
+        let path = BOOT.with(|boot| boot.lasting(script.path)).unwrap_or_default();
+        ruby::provide(path)?;
+        return Ok(ruby::boolean(true));
+    }
+    if is_free {
+        code::expect(script, known);
+    }
+    let loaded = ruby::original_require(receiver, name);
+    // Ruby may not have asked for it, and nobody keeps it from here on.
+    code::expect_nothing();
     std::hint::black_box(known);
-    Ok(loaded)
+    loaded
 }
 
 /// Whether a script without any code can be made a feature just so. There is nothing to be run, so nobody can ask for it meanwhile.
