@@ -8,7 +8,8 @@
 #   make uniqueness ten thousand thaws, no random value twice
 #   make staleness  a thousand changes, no stale start
 #   make damage     ten thousand damaged archives, no wrong boot
-#   make sweep      every feature of Ruby and of the installed gems, alone: no boot archive changes what comes of it (FEATURES='net/*': some)
+#   make sweep      every feature of Ruby and of the installed gems, alone: no boot archive changes what comes of it (FEATURES='net/*': some;
+#                   SWEEP_SECONDS=600: any, for so long)
 
 PYTHON ?= python3
 CARGO ?= cargo
@@ -56,7 +57,7 @@ damage: build
 	SNAPBOOT_DAMAGES=10000 $(PYTHON) tools/run_tests.py python -- tests/boots/test_damage.py
 
 sweep: build
-	$(PYTHON) tests/sweep/sweep.py $(FEATURES)
+	$(PYTHON) tests/sweep/sweep.py $(if $(SWEEP_SECONDS),--seconds $(SWEEP_SECONDS)) $(FEATURES)
 
 fuzz: toolchain
 	tools/fuzz.sh $(CASES) $(SECONDS)

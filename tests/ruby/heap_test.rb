@@ -89,6 +89,19 @@ class HeapTest < Minitest::Test
     assert_operator places("RUBY_GC_HEAP_FREE_SLOTS" => "5000"), :<, FILES * OBJECTS / 2
   end
 
+  def test_memory_that_a_known_boot_takes_brings_about_no_collection
+    # A kilobyte for each object, besides it: some 120 MB in all, of which at most 64 count for nothing.
+    program = PROGRAM.sub("puts $places", "puts GC.stat(:major_gc_count) + GC.stat(:minor_gc_count)")
+    FILES.times do |number|
+      File.write("#{@directory}/lib/f#{number}.rb", "$kept&.push(Array.new(#{OBJECTS}) { |number| \"object \#{number}\" }); $x = \"x\" * 40_000")
+    end
+    write(program)
+    sleep 0.03
+    cold = run_ruby.first.to_i
+    assert_operator run_ruby.first.to_i, :<, cold
+    assert_operator run_ruby("RUBY_GC_HEAP_FREE_SLOTS" => "5000").first.to_i, :>, run_ruby.first.to_i
+  end
+
   def test_where_memory_is_limited_the_heap_is_left_alone
     places
     assert_operator places({}, "ulimit -v 4000000; "), :<, FILES * OBJECTS / 2

@@ -17,14 +17,17 @@ import contextlib
 import dataclasses
 import difflib
 import fnmatch
+import math
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 import zlib
 
@@ -89,11 +92,13 @@ class Sweep:
         left_out = told()["left_out"]
         return [feature for feature in listed.stdout.splitlines() if feature not in left_out]
 
-    def outcomes(self, features, workers):
-        """The Outcomes of these features, as they come."""
+    def outcomes(self, features, workers, end=math.inf):
+        """The Outcomes of these features, as they come; of those alone that were begun before `end` (of time.monotonic)."""
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            for future in concurrent.futures.as_completed([pool.submit(self.outcome, feature) for feature in features]):
-                yield future.result()
+            begun = [pool.submit(lambda name: self.outcome(name) if time.monotonic() < end else None, name) for name in features]
+            for future in concurrent.futures.as_completed(begun):
+                if future.result():
+                    yield future.result()
 
     def outcome(self, feature):
         """Require one feature four times, or as often as it takes to know."""
@@ -234,6 +239,7 @@ def main():
     parser.add_argument("--tree", default=ROOT, help="the Snapboot to test (default: this tree)")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="how many at a time (default: one for each CPU)")
     parser.add_argument("--sample", type=int, metavar="N", help="of these only N")
+    parser.add_argument("--seconds", type=float, help="in any order, and no more when so much time has passed (default: all)")
     options = parser.parse_args()
     counts = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -243,12 +249,18 @@ def main():
             features = chosen(features, options.features)
         if options.sample is not None:
             features = sample(features, options.sample)
-        for outcome in sweep.outcomes(features, options.workers):
+        if options.seconds is not None:
+            random.shuffle(features)
+        end = math.inf if options.seconds is None else time.monotonic() + options.seconds
+        for outcome in sweep.outcomes(features, options.workers, end):
             counts[outcome.kind] += 1
             if outcome.kind != "same":
                 print(f"{outcome.feature}: {outcome.kind}: {outcome.text}", flush=True)
             progress(counts.total(), len(features))
-    print(summary(counts))
+    left = len(features) - counts.total()
+    print(summary(counts) + (f", {left} not reached in {options.seconds:g} s" if left else ""))
+    failed = counts["different"] + counts["useless"]
+    print(f"{counts['same']} passed, {failed} failed, {counts.total() - counts['same'] - failed} skipped")
     return 1 if counts["different"] or counts["useless"] or not counts["same"] else 0
 
 
