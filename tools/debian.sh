@@ -52,10 +52,10 @@ if [ $kind = fresh ]; then
         mkdir -p "$system/root/$name"
         mount --rbind "$HOME/$name" "$system/root/$name"
     done
-    rm -rf "$system/root/snapboot"
-    git clone -q --no-hardlinks "$tree" "$system/root/snapboot"
+    rm -rf "$system/srv/snapboot" # where any user can reach it, as some tests want
+    git clone -q --no-hardlinks "$tree" "$system/srv/snapboot"
     shift
-    inside make -C /root/snapboot "$@"
+    inside make -C /srv/snapboot "$@"
 else
     mkdir -p "$system$tree"
     mount --bind "$tree" "$system$tree"

@@ -323,6 +323,8 @@ def test_variables_that_lead_nowhere(tmp_path, variables):
 @support.needs_root
 @pytest.mark.fault("an archive that its user may read and not write", "it is used and not written to")
 def test_an_archive_of_root_used_by_another_user(tmp_path):
+    if subprocess.run(support.as_nobody(["test", "-r", boots.LIBRARY / "snapboot/setup.rb"]), cwd="/").returncode:
+        pytest.skip("an ordinary user cannot reach this tree")
     place = pathlib.Path(tempfile.mkdtemp(prefix="snapboot-boots-"))
     place.chmod(0o755)
     try:
