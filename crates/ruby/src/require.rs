@@ -58,10 +58,8 @@ fn define(parts: Parts) -> Protected<Result<(), &'static str>> {
     });
     let boot = boot.transpose()?;
     BOOT.fill(|| boot);
-    if parts.lookups {
-        if let Err(reason) = define_require()? {
-            return Ok(Err(reason));
-        }
+    if let Err(reason) = define_require()? {
+        return Ok(Err(reason));
     }
     Ok(if has_code || !parts.code {
         Ok(())
@@ -208,7 +206,8 @@ fn require(receiver: Value, name: Value, level: Level) -> Protected {
 /// What a feature leads to.
 fn decide(feature: &[u8]) -> Protected<Step> {
     let place = Place::of(feature);
-    if place == Place::Explicit || !names::is_plain(feature) || (place == Place::LoadPath && !update_load_path()?) {
+    let has_lookups = STORE.with(|store| store.parts.lookups) == Some(true);
+    if !has_lookups || place == Place::Explicit || !names::is_plain(feature) || (place == Place::LoadPath && !update_load_path()?) {
         return Ok(Step::Ordinary);
     }
     let extension = Extension::of(feature);
