@@ -273,6 +273,8 @@ extern "C-unwind" fn load_iseq(_: Value, path: Value) -> Value {
         if !ruby::is_main_ractor() || !path.is_string() {
             return Ok(ruby::nil());
         }
+        // A syntax error may have kept Ruby from saying that it has compiled something.
+        warnings::stop()?;
         let path = ruby::bytes_in_place(path)?;
         let expected = with_code(|code| code.expected.take()).flatten();
         if let Some((script, known)) = expected.filter(|(script, _)| script.path.as_bytes() == path) {
@@ -324,6 +326,7 @@ fn note(tracepoint: Value) -> Protected<()> {
     let Some((tracer, scope, awaited)) = known else { return Ok(()) };
     // Before the code runs: what it loads is waited for in its turn.
     ruby::disable(tracer)?;
+    warnings::stop()?;
     let Some(script) = awaited.filter(|_| !warnings::were_heard()) else { return Ok(()) };
     let iseq = ruby::send(tracepoint, "instruction_sequence", &[])?;
     let path = ruby::send(iseq, "path", &[])?;

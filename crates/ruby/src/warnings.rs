@@ -1,4 +1,7 @@
 //! Whether Ruby warns while it compiles a file. Code from the archive is not parsed, so nobody would hear of it again.
+//!
+//! `Warning.warn` is defined while Ruby compiles, before the method of that name that is there. Where the program has defined
+//! just this one itself, nothing is heard.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -7,29 +10,45 @@ use std::sync::OnceLock;
 
 use crate::ruby::{self, method::Function, Protected, Value};
 
+static IS_LISTENING: AtomicBool = AtomicBool::new(false);
+
 /// Somebody was warned of something.
 static WAS_HEARD: AtomicBool = AtomicBool::new(false);
 
-/// The module before Warning's own methods.
-static LISTENER: OnceLock<Value> = OnceLock::new();
+/// Warning, and its singleton class.
+static WARNING: OnceLock<(Value, Value)> = OnceLock::new();
 
 /// Forgets what was heard, and listens from now on.
 pub fn listen() -> Protected<()> {
     WAS_HEARD.store(false, Relaxed);
-    if LISTENER.get().is_some() {
-        return Ok(());
+    let (warning, class) = warning()?;
+    if !ruby::send(class, "method_defined?", &[ruby::symbol("warn")?, ruby::boolean(false)])?.is_truthy() {
+        Function::Any(warn).define_singleton(warning, c"warn")?;
+        IS_LISTENING.store(true, Relaxed);
     }
-    let archive = ruby::module_under(ruby::module(c"Snapboot")?, c"Archive")?;
-    let listener = ruby::keep(ruby::module_under(archive, c"Listener")?)?;
-    LISTENER.get_or_init(|| listener);
-    Function::Any(warn).define(listener, c"warn")?;
-    let class = ruby::send(ruby::module(c"Warning")?, "singleton_class", &[])?;
-    ruby::send(class, "prepend", &[listener]).map(drop)
+    Ok(())
+}
+
+/// Listens no longer.
+pub fn stop() -> Protected<()> {
+    if IS_LISTENING.swap(false, Relaxed) {
+        ruby::send(warning()?.1, "remove_method", &[ruby::symbol("warn")?])?;
+    }
+    Ok(())
 }
 
 /// Whether there was a warning.
 pub fn were_heard() -> bool {
     WAS_HEARD.load(Relaxed)
+}
+
+fn warning() -> Protected<(Value, Value)> {
+    if let Some(known) = WARNING.get() {
+        return Ok(*known);
+    }
+    let warning = ruby::keep(ruby::module(c"Warning")?)?;
+    let class = ruby::keep(ruby::send(warning, "singleton_class", &[])?)?;
+    Ok(*WARNING.get_or_init(|| (warning, class)))
 }
 
 /// Warning.warn(message, category: nil)

@@ -7,7 +7,6 @@ use super::{protect, Method, Protected, Value};
 
 unsafe extern "C-unwind" {
     fn rb_define_singleton_method(object: Value, name: *const c_char, function: Method, parameters: c_int);
-    fn rb_define_method(class: Value, name: *const c_char, function: Method, parameters: c_int);
     fn rb_define_private_method(class: Value, name: *const c_char, function: Method, parameters: c_int);
 }
 
@@ -41,13 +40,6 @@ impl Function {
         let (function, parameters) = self.parts();
         // SAFETY: the function has that many parameters, by its type.
         protect(|| unsafe { rb_define_singleton_method(object, name.as_ptr(), function, parameters) })
-    }
-
-    /// Defines it as a public method of a class or module.
-    pub fn define(self, class: Value, name: &CStr) -> Protected<()> {
-        let (function, parameters) = self.parts();
-        // SAFETY: the function has that many parameters, by its type.
-        protect(|| unsafe { rb_define_method(class, name.as_ptr(), function, parameters) })
     }
 
     /// Defines it as a private method of a class or module.
