@@ -90,10 +90,10 @@ class HeapTest < Minitest::Test
   end
 
   def test_memory_that_a_known_boot_takes_brings_about_no_collection
-    # A kilobyte for each object, besides it: some 120 MB in all, of which at most 64 count for nothing.
+    # Some 50 MB in all, of which at most 64 count for nothing.
     program = PROGRAM.sub("puts $places", "puts GC.stat(:major_gc_count) + GC.stat(:minor_gc_count)")
     FILES.times do |number|
-      File.write("#{@directory}/lib/f#{number}.rb", "$kept&.push(Array.new(#{OBJECTS}) { |number| \"object \#{number}\" }); $x = \"x\" * 40_000")
+      File.write("#{@directory}/lib/f#{number}.rb", "\n$x = 'x' * 40_000", mode: "a")
     end
     write(program)
     sleep 0.03

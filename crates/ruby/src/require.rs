@@ -207,7 +207,11 @@ fn require(receiver: Value, name: Value, level: Level) -> Protected {
 fn decide(feature: &[u8]) -> Protected<Step> {
     let place = Place::of(feature);
     let has_lookups = STORE.with(|store| store.parts.lookups) == Some(true);
-    if !has_lookups || place == Place::Explicit || !names::is_plain(feature) || (place == Place::LoadPath && !update_load_path()?) {
+    if !has_lookups
+        || place == Place::Explicit
+        || !names::is_plain(feature)
+        || (place == Place::LoadPath && !update_load_path()?)
+    {
         return Ok(Step::Ordinary);
     }
     let extension = Extension::of(feature);

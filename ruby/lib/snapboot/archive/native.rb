@@ -13,8 +13,8 @@ module Snapboot
     # - list_tree(array of paths, with links) and tree_state(paths), for Snapboot::Archive's methods of these names. Where no
     #   time counts (SNAPBOOT_ARCHIVE_POLICY=content) both are nil.
     # - document(payload of Data::Notation, frozen) -> an Array of the object, or nil if it is none.
-    # - switch_on(code, lookups): has require, require_relative, load and autoload served by the archive, as far as these parts
-    #   are switched on. Returns nil, or what is not.
+    # - switch_on(code, lookups): has require, require_relative, load and autoload served by the archive, as far as these
+    #   parts are switched on. Returns nil, or what is not.
     # - keeps_code?: whether code gets into the archive.
     # - compile(path or feature with extension): keeps the code of a script without running it, for build.rb.
     # - tell_look_ups: calls Snapboot::Archive.tell_code at every look-up of code from now on.
