@@ -22,11 +22,11 @@ else
     kind=tests packages=ca-certificates,procps,python3-pytest,python3-venv,ruby,ruby-minitest
 fi
 system=${DEBIAN_SYSTEM:-$tree/.work/debian/$suite-$kind${DEBIAN_RUBY:+-ruby-$DEBIAN_RUBY}}
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
 if [ ! -e "$system/ready" ]; then
     mkdir -p "$system"
-    debootstrap --variant=minbase --include=$packages "$suite" "$system" "$mirror"
+    debootstrap --variant=minbase --include=$packages "$suite" "$system" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"}
+    mirror=$(sed -n 's/^deb \([^ ]*\) .*/\1/p;q' "$system/etc/apt/sources.list") # where debootstrap has found it
     printf 'deb %s main\n' "$mirror $suite" "$mirror $suite-updates" "$mirror-security $suite-security" > "$system/etc/apt/sources.list"
     if [ -n "${DEBIAN_RUBY-}" ]; then
         printf 'Package: %s\nPin: version %s\nPin-Priority: 1001\n' '/^(lib)?ruby3\.[0-9]+(-dev)?$/' "$DEBIAN_RUBY" > "$system/etc/apt/preferences.d/ruby"
