@@ -10,6 +10,8 @@
 #   make damage     ten thousand damaged archives, no wrong boot
 #   make sweep      every feature of Ruby and of the installed gems, alone: no boot archive changes what comes of it (FEATURES='net/*': some;
 #                   SWEEP_SECONDS=600: any, for so long)
+#   make modules    every module of Python's library, preloaded alone: an image shows what an ordinary start shows (MODULES='xml.*': some)
+#   make strangers  programs that no other test knows, installed, frozen and started: all is as without an image (PROGRAMS=httpie: some)
 
 PYTHON ?= python3
 CARGO ?= cargo
@@ -17,12 +19,12 @@ PREFIX ?= /usr/local
 CASES ?= 1000000
 SECONDS ?= 60
 N ?= 20
-PLANS ?= scenarios cold-boot
+PLANS ?= scenarios cold-boot models
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness staleness damage sweep
+.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness staleness damage sweep modules strangers
 
 build: toolchain
 	$(CARGO) build --release --workspace
@@ -58,6 +60,12 @@ damage: build
 
 sweep: build
 	$(PYTHON) tests/sweep/sweep.py $(if $(SWEEP_SECONDS),--seconds $(SWEEP_SECONDS)) $(FEATURES)
+
+modules: build
+	$(PYTHON) tests/sweep/modules.py $(MODULES)
+
+strangers: build
+	$(PYTHON) tests/strangers/strangers.py $(PROGRAMS)
 
 fuzz: toolchain
 	tools/fuzz.sh $(CASES) $(SECONDS)

@@ -1,10 +1,11 @@
-"""The plans: what is measured, as data. scenarios.toml is about thawing, cold_boot.toml about starts that no image serves."""
+"""The plans: what is measured, as data. scenarios.toml is about thawing, cold_boot.toml about starts that no image serves,
+models.toml about machine learning."""
 
 import pathlib
 import tomllib
 
 BENCH = pathlib.Path(__file__).resolve().parent
-PLANS = {"scenarios": BENCH / "scenarios.toml", "cold-boot": BENCH / "cold_boot.toml"}
+PLANS = {name: BENCH / f"{name.replace('-', '_')}.toml" for name in ("scenarios", "cold-boot", "models")}
 
 
 def read(path: pathlib.Path) -> dict:

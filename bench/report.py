@@ -168,7 +168,7 @@ def cold_boot_table(scenarios: dict, entries: dict) -> str:
     return table(heading, rows)
 
 
-TABLES = {"scenarios": [pairs_table, sizes_table, floors_table], "cold-boot": [cold_boot_table]}
+TABLES = {"scenarios": [pairs_table, sizes_table, floors_table], "cold-boot": [cold_boot_table], "models": [pairs_table]}
 
 
 def report(name: str, result: dict | None, plan: dict) -> str:

@@ -9,9 +9,9 @@ use image::validate::{self, ADDRESS_END, MOST_DESCRIPTORS};
 use image::x86_64::Registers;
 use image::{
     checksum, mapping_kind, policy, reserved, settings_flag, Answers, Command, CpuLeaf, Descriptor, Directory, Entry,
-    Error, Fact, Head, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section, Settings,
-    SignalAction, Tables, TablesWriter, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM,
-    MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    Error, Fact, Head, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Question, Record, Section,
+    Settings, SignalAction, Tables, TablesWriter, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET,
+    HEAD_ROOM, MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
 /// How far the bytes got.
@@ -185,6 +185,7 @@ fn inspect(tables: &Tables) {
     rows(tables, Section::Settings, |_: &Settings| []);
     rows(tables, Section::Cpu, |_: &CpuLeaf| []);
     rows(tables, Section::Facts, |row: &Fact| [row.value]);
+    rows(tables, Section::Questions, |row: &Question| [row.text]);
 }
 
 /// Reads the rows of a section in both ways, writes each again, and follows its strings.

@@ -138,7 +138,7 @@ def install_all_debian_packages() -> None:
     """Install what any workload needs, where that is possible; where it is not, say why."""
     for name, workload in WORKLOADS.items():
         try:
-            install_debian_packages(workload.debian)
+            install_debian_packages(() if workload.is_large else workload.debian)
         except Unavailable as reason:
             print(f"{name}: {reason}", file=sys.stderr, flush=True)
 
@@ -152,6 +152,11 @@ def build_nothing(directory: pathlib.Path, values: dict) -> None:
 
 def build_django(directory: pathlib.Path, values: dict) -> None:
     run([values["python"], "-m", "django", "startproject", "skel", directory])
+
+
+def build_debian_python(directory: pathlib.Path, values: dict) -> None:
+    """The machine's own CPython, which has Debian's packages."""
+    values["python"] = "/usr/bin/python3"
 
 
 def build_heaps(directory: pathlib.Path, values: dict) -> None:
@@ -306,6 +311,7 @@ class Workload:
     debian: tuple[str, ...] = ()
     build: Callable[[pathlib.Path, dict], None] = build_nothing
     sources: str | None = None  # a directory of the repository whose content the build step copies or compiles
+    is_large: bool = False  # not installed before all tests, but when it is asked for
 
 
 RAILS_PACKAGES = (
@@ -332,6 +338,13 @@ WORKLOADS = {
     "boto3": Workload("boto3, the AWS client", python=("boto3",)),
     "black": Workload("black, a command-line tool", python=("black",)),
     "sqlalchemy": Workload("SQLAlchemy", python=("sqlalchemy",)),
+    "scikit-learn": Workload("scikit-learn", python=("scikit-learn",)),
+    "polars": Workload("polars", python=("polars",)),
+    "pyarrow": Workload("pyarrow", python=("pyarrow",)),
+    "onnxruntime": Workload("onnxruntime, and onnx to make a model", python=("onnxruntime", "onnx")),
+    "transformers": Workload("transformers, with its tokenizers", python=("transformers",)),
+    "tensorflow": Workload("tensorflow for CPUs", python=("tensorflow-cpu",)),
+    "torch": Workload("Debian's PyTorch", debian=("python3-torch",), build=build_debian_python, is_large=True),
     "python-cli": Workload("the libraries of examples/python-cli", python=("click", "pydantic", "rich")),
     "ruby": Workload("Ruby and its standard library", debian=("ruby",)),
     "rack": Workload("Rack", debian=("ruby", "ruby-rack")),
@@ -368,6 +381,7 @@ WORKLOADS = {
     "load-path": Workload("10,000 empty Ruby files and 513 folders", debian=("ruby",), build=build_load_path),
     "big-file": Workload("a Ruby file of 5,500 lines", debian=("ruby",), build=build_big_file),
     "yaml": Workload("a YAML file of 2,000 keys", debian=("ruby",), build=build_yaml),
+    "strangers": Workload("the sample of tests/strangers", debian=("rake", "kramdown", "coderay")),
     "strace": Workload("strace", debian=("strace",)),
     "tests": Workload("what tests use besides", debian=TEST_PACKAGES),
     "cpython-tests": Workload("the tests of Debian's own CPython", debian=(DEBIAN_PYTHON, f"lib{DEBIAN_PYTHON}-testsuite")),

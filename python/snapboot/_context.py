@@ -4,7 +4,7 @@ import _signal
 import posix
 import sys
 
-from . import _arguments, _entropy, _environment, _importers, _main, _plan, _process, _search_path, _streams
+from . import _arguments, _early, _entropy, _environment, _importers, _main, _plan, _process, _search_path, _streams
 
 
 class Context:
@@ -35,6 +35,8 @@ class Context:
             self.prepared = _main.Prepared(main.value, plan.script)
             if self.prepared.is_package:
                 self.path_entry = self.prepared.filename
+            else:
+                sys.modules["__main__"].__dict__.update(__file__=self.prepared.filename, __cached__=None)
         if self.path_entry is not None:
             sys.path.insert(0, self.path_entry)
         self._set_arguments(main, plan.argv)
@@ -61,7 +63,18 @@ class Context:
         self.entropy = _entropy.Entropy(seeding)
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
-        self.processes = sys.modules.get("multiprocessing.process")
+        self.folders = [
+            (sys.modules[module], name, gone)
+            for module, name, gone in KEPT_FOLDERS
+            if hasattr(sys.modules.get(module), name)
+        ]
+
+    def learn(self, early):
+        """Notes what the program knows of this start. early: the _early.Early that has seen it boot."""
+        # A list that somebody holds may have to stay in use in the place of the interpreter's own.
+        self.known_name = sys.argv[0] if early.knows_name and sys.argv else None
+        self.known_main = sys.modules["__main__"] if early.knows_main else None
+        self.umask = None if early.asked_umask() else _early.umask()
 
     def warm_up(self):
         """See _stages.Freeze. Does to this process what `renew` does that leaves it as it is."""
@@ -85,6 +98,10 @@ class Context:
         main = _arguments.parse(arguments[self.plan.main_index :])
         if main is None:
             raise _main.Fallback("the interpreter is asked for what it decides at its start, or cannot do")
+        if self.known_name is not None and main.argv[0] != self.known_name:
+            raise _main.Fallback("the program has asked by which name it is called, and that was another one")
+        if self.umask is not None:
+            posix.umask(self.umask)
         if self.prepared is not None:
             self.prepared = self.prepared.named(main.value)
         for number in self.environment.renew(environment):
@@ -99,8 +116,12 @@ class Context:
         except IsADirectoryError:
             raise _main.Fallback("a standard stream is a directory") from None
         self.entropy.renew()
-        if self.processes is not None:
-            self._renew_original_folder()
+        try:
+            self.folder.renew()
+        except OSError:
+            raise _main.Fallback("the current directory, which the program has asked for, is gone") from None
+        if self.folders:
+            self._renew_folders()
         if self.logging is not None:
             now = sys.modules["time"]
             self.logging._startTime = now.time_ns() if LOGGING_COUNTS_NANOSECONDS else now.time()
@@ -122,6 +143,9 @@ class Context:
         # As the process was given it: what the boot has changed is nothing to an ordinary start.
         environment = dict(entry.split(b"=", 1) for entry in reversed(_process.started_with()[1]) if b"=" in entry)
         environment.pop(_environment.IGNORED, None)
+        if b"SNAPBOOT_REHEARSE" in environment:  # `snapboot freeze` asks whether this thaws, and wants nothing of the program to run
+            posix.write(2, b"snapboot: %s\n" % _plan.encode(str(reason)))
+            posix._exit(125)
         if environment.get(b"SNAPBOOT_LOG", b"0") not in (b"", b"0"):
             try:
                 posix.write(2, b"snapboot: %s; starting the ordinary way\n" % _plan.encode(str(reason)))
@@ -166,6 +190,9 @@ class Context:
         """Raises Fallback when the folder of the new entry has a module that would have come before one that is loaded."""
         try:
             folder = _importers.folder_of(entry)
+        except FileNotFoundError:
+            return  # a current directory that is gone holds nothing
+        try:
             found = _importers.shadows(folder, self.asked, folder == self.asked_folder)
         except OSError:
             importer = _search_path.importer_of(entry)
@@ -173,20 +200,21 @@ class Context:
         if found is not None:
             raise _main.Fallback("stale: %s in the folder of the program would be found first" % found)
 
-    def _renew_original_folder(self):
-        """Where the process was started, which multiprocessing tells those that it spawns."""
+    def _renew_folders(self):
+        """Where the process was started, for those who keep just that."""
         try:
-            self.processes.ORIGINAL_DIR = posix.getcwd()
+            folder = posix.getcwd()
         except OSError:
-            self.processes.ORIGINAL_DIR = None
+            folder = None
+        for module, name, gone in self.folders:
+            setattr(module, name, folder or gone)
 
     def _renew_user_site(self):
         """The per-user site-packages follow HOME, which may be another one now."""
-        home = self.environment.data.get(b"HOME")
         site, folder = self.user_site
-        if home is None or _plan.encode(site.USER_BASE) == home + b"/.local":
+        base = _home(self.environment.data) + "/.local"
+        if site.USER_BASE == base:
             return
-        base = _plan.decode(home) + "/.local"
         new = base + site.USER_SITE[len(site.USER_BASE) :]
         try:
             posix.stat(new)
@@ -197,6 +225,18 @@ class Context:
         raise _main.Fallback("HOME leads to other packages of the user")
 
 
+def _home(variables):
+    """What `os.path.expanduser` puts in the place of a `~` that a slash follows."""
+    if b"HOME" in variables:
+        return _plan.decode(variables[b"HOME"]).rstrip("/")
+    import pwd  # as it does
+
+    try:
+        return pwd.getpwuid(posix.getuid()).pw_dir.rstrip("/")
+    except KeyError:
+        return "~"
+
+
 def _user_site():
     """The module `site` and its per-user folder, when that is in use and depends on HOME."""
     site = sys.modules.get("site")
@@ -205,5 +245,7 @@ def _user_site():
     return site, site.USER_SITE
 
 
+# Module, name, and what it keeps of a folder that is gone. multiprocessing tells those that it spawns, rich looks for sources.
+KEPT_FOLDERS = (("multiprocessing.process", "ORIGINAL_DIR", None), ("rich", "_IMPORT_CWD", ""))
 KEEPS_ORIGINAL = hasattr(sys, "orig_argv")
 LOGGING_COUNTS_NANOSECONDS = sys.version_info >= (3, 13)

@@ -179,19 +179,19 @@ def _new_state(generator):
 
 def _instances(random, numpy_random):
     """All generators, and seeds of numpy's, that there are: in modules, classes, instances, closures, wherever."""
-    kinds = set()
+    kinds = {}  # by id: a metaclass may not let itself be looked up
     bases = [] if random is None else [random.Random]
     for name in ("SeedSequence", "BitGenerator", "RandomState"):
         if hasattr(numpy_random, name):
             bases.append(getattr(numpy_random, name))
     while bases:
         kind = bases.pop()
-        kinds.add(kind)
+        kinds[id(kind)] = kind
         bases.extend(type.__subclasses__(kind))
     if not kinds:
         return []
     gc.unfreeze()  # what the program froze is not listed
-    return [one for one in gc.get_objects() if type(one) in kinds]
+    return [one for one in gc.get_objects() if id(type(one)) in kinds]
 
 
 WARNING = (

@@ -3,6 +3,8 @@
 import posix
 import sys
 
+from . import _copies
+
 OWN_PREFIX = b"SNAPBOOT_"
 IGNORED = b"SNAPBOOT_IGNORED"
 
@@ -19,6 +21,12 @@ class Environment:
             if "os" in sys.modules:
                 sys.modules["os"].environ._data.pop(name, None)
         self._booted_with = dict(posix.environ)
+        # Whether the program has asked for all of it while it booted.
+        self.was_read = False
+
+    def show(self, name, value):
+        """The program is shown a variable that it has asked for: as if it had been booted with it."""
+        self._booted_with[name] = value
 
     def settle(self):
         """Notes what the program has changed. To be called right before the freeze."""
@@ -28,6 +36,8 @@ class Environment:
         self._set = {name: value for name, value in now.items() if before.get(name) != value}
         self._removed = [name for name in before if name not in now]
         self._zone = now.get(b"TZ")
+        own = (now, posix.environ, self._set, self.own)
+        self._copies = _copies.Copies(before, own) if self.was_read else None
 
     def renew(self, entries):
         """Takes over the new process' environment; returns the signals that are to stay ignored.
@@ -42,6 +52,8 @@ class Environment:
             if equals and name not in names:
                 names[name] = value
         ignored = names.pop(IGNORED, None)
+        if self._copies is not None:
+            self._copies.renew(names)
         data = self._data
         if data is not names:
             data.clear()

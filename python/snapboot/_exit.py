@@ -12,7 +12,7 @@ import gc
 import posix
 import sys
 
-from . import _trampoline
+from . import _modules, _trampoline
 
 FLUSH_FAILED = 120
 
@@ -36,33 +36,37 @@ class Exit:
         self._status = 0
         self._interrupted = False
         self._io = None
-        # Kinds of things that have nothing to do at the end.
-        self._plain = set(_trampoline.KINDS)
+        # Kinds of things that have nothing to do at the end, by their ids: a metaclass may be in the way of looking a kind up.
+        self._plain = {id(kind): kind for kind in _trampoline.KINDS}
+        self._atexit = None
+        self._callbacks = gc.callbacks
         self.from_file = False
         # Whether this is the rehearsal of a new image: what the program asked for at the end is not done then, but for exit
         # handlers in a process that is confined, so that they can do nothing to anybody else.
         self.rehearses = False
         self.is_confined = False
+        self.session = False  # whether the interpreter goes on to one
         # What the interpreter brings back at its end: the builtins from before `io` and `site` added theirs.
         self._builtins = {name: thing for name, thing in builtins.__dict__.items() if name not in ADDED_BUILTINS}
 
     def settle(self):
         """Notes what is in the frozen heap that has something to do at the end. To be called before the last garbage collection."""
         self._last_module = next(reversed(sys.modules))
+        self._atexit = sys.modules.get("atexit")
         self._modules = {id(module) for module in sys.modules.values()} - {id(sys.modules["__main__"])}
         standard = _standard_files()
         things = gc.get_objects()
         # The interpreter's own kinds are not all in use yet.
-        kinds = {type(thing) for thing in things}.union(object.__subclasses__())
-        self._plain.update({kind for kind in kinds if _is_plain(kind)})
+        kinds = {id(kind): kind for kind in [*map(type, things), *object.__subclasses__()]}
+        self._plain.update({key: kind for key, kind in kinds.items() if _is_plain(kind)})
         for thing in things:
             kind = type(thing)
-            if kind in self._plain:
+            if id(kind) in self._plain:
                 continue
-            if kind in WRITERS:
-                if id(thing) not in standard and not thing.closed:
+            if id(kind) in WRITERS:
+                if id(thing) not in standard and not _is_closed(thing):
                     self._files.append(thing)
-            elif kind is not GENERATOR and _finalizer(kind) is not None and not isinstance(thing, _io._IOBase):
+            elif kind is not GENERATOR and _finalizer(kind) is not None and not issubclass(kind, _io._IOBase):
                 try:
                     self._finalizable.append(_weakref.ref(thing))
                 except TypeError:
@@ -89,7 +93,7 @@ class Exit:
             self._files.clear()
             if not self.is_confined:
                 self._end()
-        atexit = sys.modules.get("atexit")
+        atexit = self._atexit or sys.modules.get("atexit")
         if atexit is None:
             self._end()
         _trampoline.call_next(atexit._run_exitfuncs, self._end)
@@ -114,7 +118,7 @@ class Exit:
         if error is not None:
             self._interrupted = type(error) is KeyboardInterrupt
             self._status = self._report(error)
-        if _wants_session() and not isinstance(error, SystemExit):
+        if (self.session or _wants_session()) and not isinstance(error, SystemExit):
             return True
         del error
         threading = sys.modules.get("threading")
@@ -131,8 +135,8 @@ class Exit:
         try:
             if not self._finalize():
                 status = FLUSH_FAILED
-        except BaseException as error:
-            sys.__excepthook__(type(error), error, error.__traceback__)
+        except BaseException:
+            pass  # of the front end itself: nothing of that is for those who use the program
         finally:
             if self._interrupted:
                 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -184,9 +188,10 @@ class Exit:
         """Py_FinalizeEx from there, up to where it frees everything. Returns False when output was lost."""
         kept = self._flush(sys.__dict__.get("stdout"), True)
         kept = self._flush(sys.__dict__.get("stderr"), False) and kept
+        _give_signals_back()
         self._release()
-        self._flush(sys.__stdout__, False)
-        self._flush(sys.__stderr__, False)
+        self._flush(sys.__dict__.get("__stdout__"), False)
+        self._flush(sys.__dict__.get("__stderr__"), False)
         return kept
 
     def _flush(self, stream, tell):
@@ -220,7 +225,7 @@ class Exit:
             if name in names:
                 names[name] = None
         for name, original in STREAMS:
-            names[name] = names[original]
+            names[name] = names.get(original)
         builtins.__dict__["_"] = None
         new = ["__main__"]
         for name in reversed(modules):
@@ -233,9 +238,13 @@ class Exit:
         last = []
         for name in new:
             module = modules.get(name)
-            if isinstance(module, MODULE) and id(module) not in self._modules:
-                alive.append(_weakref.ref(module))
-            if module is not None:
+            # What only pretends to be a module stays where it is.
+            if _modules.is_module(module):
+                if id(module) not in self._modules:
+                    try:
+                        alive.append(_weakref.ref(module))
+                    except TypeError:
+                        pass
                 modules[name] = None
                 last.append(module)
             del module
@@ -247,13 +256,16 @@ class Exit:
             names.pop(name, None)
         # To touch each of them would write to fifty frozen pages. So one that the program has replaced stays replaced.
         if len(names) != len(self._builtins):
+            held = names.copy()  # what ends with it still finds the builtins
             names.clear()
             names.update(self._builtins)
+            del held
+        self._callbacks.clear()  # the interpreter calls them for the first collection only
         self._collect()
         for reference in reversed(alive):
             module = reference()
             if module is not None:
-                _clear(module.__dict__)
+                _clear(_modules.NAMES(module))
             del module
         self._finish_rest()
 
@@ -266,11 +278,12 @@ class Exit:
     def _finish_rest(self):
         """Finalises what is still held, mostly by modules from before the thaw, and flushes files."""
         plain = self._plain
-        rest = [thing for thing in gc.get_objects() if type(thing) not in plain]
-        ranks = {kind: _rank(kind) for kind in {type(thing) for thing in rest} if _finalizer(kind) is not None}
+        rest = [thing for thing in gc.get_objects() if id(type(thing)) not in plain]
+        kinds = {id(kind): kind for kind in map(type, rest)}
+        ranks = {key: _rank(kind) for key, kind in kinds.items() if _finalizer(kind) is not None}
         if ranks:
             kept = _standard_files()
-            last = [(ranks[type(thing)], thing) for thing in rest if type(thing) in ranks]
+            last = [(ranks[id(type(thing))], thing) for thing in rest if id(type(thing)) in ranks]
             del rest
             last.sort(key=_first)
             for _, thing in last:
@@ -292,9 +305,19 @@ class Exit:
             if kind is GENERATOR:
                 thing.close()
             else:
-                kind.__del__(thing)
+                _from_outside(_finalizer(kind), thing)
         except BaseException as error:
             self._ignore(error, _finalizer(kind))
+
+
+def _give_signals_back():
+    """From here on no handler of the program is called: what has one gets the kernel's default action."""
+    for number in range(1, _signal.NSIG):
+        try:
+            if callable(_signal.getsignal(number)):
+                _signal.signal(number, _signal.SIG_DFL)
+        except BaseException:
+            pass  # one that came just now
 
 
 def _clear(names):
@@ -343,7 +366,7 @@ def _rank(kind):
         return 1
     if issubclass(kind, _io._RawIOBase):
         return 4
-    return 3 if kind in BUFFERS else 2
+    return 3 if id(kind) in BUFFERS else 2
 
 
 def _from_outside(function, *arguments):
@@ -355,7 +378,7 @@ def _from_outside(function, *arguments):
 
 def _is_plain(kind):
     """Whether things of this kind never have anything to do at the end: it has no finaliser, and nobody can give it one."""
-    return kind.__flags__ & (MADE_AT_RUN_TIME | IMMUTABLE) != MADE_AT_RUN_TIME and _finalizer(kind) is None
+    return FLAGS(kind) & (MADE_AT_RUN_TIME | IMMUTABLE) != MADE_AT_RUN_TIME and _finalizer(kind) is None
 
 
 def _finalizer(kind):
@@ -424,14 +447,15 @@ FOLDER = __file__.rpartition("/")[0] + "/_"
 LAST_EXC = sys.version_info >= (3, 12)
 LEAVES_BEHIND = (3, 12) <= sys.version_info < (3, 12, 8) or (3, 13) <= sys.version_info < (3, 13, 1)
 WORDED = sys.version_info >= (3, 13)
-MODULE = type(sys)
 GENERATOR = type(0 for _ in ())
-BUFFERS = (_io.BufferedReader, _io.BufferedWriter, _io.BufferedRandom)
+# Whatever a metaclass answers.
+FLAGS = type.__dict__["__flags__"].__get__
+BUFFERS = frozenset(map(id, (_io.BufferedReader, _io.BufferedWriter, _io.BufferedRandom)))
 OUTSIDE = {"__name__": "sys"}
 CALL = compile("function(*arguments)", "<sys>" if sys.version_info >= (3, 13) else "sys", "exec")
 if sys.version_info >= (3, 13):
     CALL = CALL.replace(co_firstlineno=0)
-WRITERS = (_io.BufferedWriter, _io.BufferedRandom, _io.TextIOWrapper)
+WRITERS = frozenset(map(id, (_io.BufferedWriter, _io.BufferedRandom, _io.TextIOWrapper)))
 # Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IMMUTABLETYPE of object.h.
 MADE_AT_RUN_TIME = 1 << 9
 IMMUTABLE = 1 << 8

@@ -1,7 +1,8 @@
 """Which files this interpreter has loaded."""
 
 import posix
-import sys
+
+from . import _modules
 
 
 def loaded_files(script):
@@ -11,16 +12,13 @@ def loaded_files(script):
     script: the path of the main script, or None.
     """
     files = dict.fromkeys([] if script is None else [script])
-    for module in list(sys.modules.values()):
-        for path in _files_of(module):
+    for names in _modules.all_names():
+        for path in _files_of(names):
             files[path] = None
     return [path for path in files if path.startswith("/") and _is_file(path)]
 
 
-def _files_of(module):
-    names = getattr(module, "__dict__", None)
-    if type(names) is not dict:
-        return
+def _files_of(names):
     spec = names.get("__spec__")
     candidates = [names.get("__file__")]
     if spec is not None and getattr(spec, "has_location", False):

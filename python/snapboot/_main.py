@@ -120,7 +120,7 @@ def call_of(main, module, prepared=None):
     if kind == "stdin":
         code, error = _compile_stdin()
         if error is not None:
-            return function(_raise.__code__, globals(), "<module>", (error,))
+            return raising(error)
         return function(code, _as_file(names, "<stdin>", None))
     if prepared is not None:
         filename = prepared.filename
@@ -182,6 +182,11 @@ def _compile_stdin():
         if isinstance(error, Fallback):
             raise
         raise Fallback(CANNOT_COMPILE % type(error).__name__) from None
+
+
+def raising(error):
+    """A function that raises this error."""
+    return function(_raise.__code__, globals(), "<module>", (error,))
 
 
 def _raise(error):

@@ -1,8 +1,12 @@
-"""Where descriptors were opened: only in the diagnosing run that follows a refusal."""
+"""Where descriptors were opened, and files and folders made: only in the diagnosing run that follows a refusal."""
 
 import posix
 import sys
 
+from . import _plan
+
+# Which argument is what is made.
+MAKING = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1, "socket.bind": 1}
 OPENING = ("open", "socket.__new__", "socket.accept", "subprocess.Popen", "os.memfd_create")
 
 
@@ -11,6 +15,7 @@ class Origins:
 
     def __init__(self):
         self._places = {}
+        self._made = {}
         self._busy = False
         self._seen = _descriptors()
         self._place = None
@@ -23,16 +28,30 @@ class Origins:
         self._assign()
         return ["%d:%s:%d" % (number, *place) for number, place in sorted(self._places.items())]
 
-    def _hear(self, event, _):
-        if self._busy or event not in OPENING:
+    def made(self):
+        """A list of "PATH:FILE:LINE", for each name that may have been made then and is there now."""
+        self._busy = True
+        return [b"%s:%s:%d" % (path, _plan.encode(name), line) for path, (name, line) in self._made.items() if _is_there(path)]
+
+    def _hear(self, event, arguments):
+        if self._busy or event not in OPENING and event not in MAKING:
             return
         self._busy = True
         try:
+            if event in MAKING and (event != "open" or arguments[2] & posix.O_CREAT):
+                self._make(arguments[MAKING[event]])
+            if event not in OPENING:
+                return
             # The event comes before the descriptor: what is new now was opened by the one before.
             self._assign()
             self._place = self._caller()
         finally:
             self._busy = False
+
+    def _make(self, name):
+        path = _path(name)
+        if path is not None and path not in self._made:
+            self._made[path] = self._caller(3)
 
     def _assign(self):
         now = _descriptors()
@@ -41,9 +60,9 @@ class Origins:
                 self._places[number] = self._place
         self._seen = now
 
-    def _caller(self):
+    def _caller(self, depth=2):
         """The innermost frame outside the standard library; the innermost of all if there is none."""
-        frame = first = sys._getframe(2)
+        frame = first = sys._getframe(depth)
         while frame is not None:
             name = frame.f_code.co_filename
             if not name.startswith("<") and (not name.startswith(self._library) or "/site-packages/" in name):
@@ -54,6 +73,23 @@ class Origins:
 
 def _descriptors():
     return {number for number in map(int, posix.listdir("/proc/self/fd")) if _is_open(number)}
+
+
+def _path(name):
+    """The absolute path of a name as bytes; None of what is none: a descriptor's number, an address on the network."""
+    try:
+        path = _plan.encode(getattr(type(name), "__fspath__", lambda it: it)(name))
+    except (AttributeError, TypeError, ValueError):
+        return None
+    return path if path[:1] == b"/" else posix.getcwdb() + b"/" + path
+
+
+def _is_there(path):
+    try:
+        posix.lstat(path)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _is_open(number):

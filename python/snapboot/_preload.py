@@ -10,15 +10,56 @@ class UnknownPreload(Exception):
     """A name in --preload that there is no module for. Its text says what was looked for, where, and what to do."""
 
 
-def load_preloads(names):
-    """Imports the modules that the user asked for. Raises UnknownPreload, or whatever a module raises."""
+def load_preloads(names, report=None):
+    """Imports the modules that the user asked for. Raises UnknownPreload, or whatever a module raises.
+
+    report: where to say which arguments may lead to another module of that name, when the program may be one that looks
+    for modules in the current directory by itself; None for any other program.
+    """
     for name in names:
         try:
             __import__(name)
         except ModuleNotFoundError as error:
             if error.name is None or not (name + ".").startswith(error.name + "."):
                 raise
-            raise UnknownPreload(_explain(name, error.name)) from None
+            if report is None or not _load_from_here(name, report):
+                raise UnknownPreload(_explain(name, error.name)) from None
+
+
+def _load_from_here(name, report):
+    """Imports a module of the current directory, as servers and task queues do that are told their application (gunicorn,
+    uvicorn, flask, celery): they put that directory first on sys.path. Returns False when there is none."""
+    first = name.partition(".")[0]
+    try:
+        here = posix.getcwd()
+    except OSError:
+        return False
+    places = (first, first + ".py")
+    if first in sys.modules or here in sys.path or not any(_exists(here + "/" + place) for place in places):
+        return False
+    sys.path.insert(0, here)
+    try:
+        __import__(name)
+    finally:
+        sys.path.remove(here)
+    for argument in LEAD_ELSEWHERE:
+        report.add("guard", argument)
+    # In another directory the program would find another module.
+    for key, value in (("fact", "cwd"), ("reader", "--preload"), ("place", "--preload " + name)):
+        report.add(key, value)
+    return True
+
+
+def _exists(path):
+    try:
+        posix.stat(path)
+    except OSError:
+        return False
+    return True
+
+
+# Options of these programs that name another directory for the application.
+LEAD_ELSEWHERE = ("--chdir*", "--app-dir*", "--pythonpath*", "--workdir*", "-c*", "--config*")
 
 
 def _explain(name, missing):
@@ -33,29 +74,47 @@ def _explain(name, missing):
     )
 
 
-def load_imports(imports, package, folder, importers):
-    """Imports what the main part imports first, as far as that goes unnoticed.
+class Packages:
+    """The packages that the module is in, which whoever wants its source has to import: an import as those of _imports."""
 
-    imports: a list of Import. package: what relative ones are relative to. folder: the control directory (bytes). importers: the
-    Importers that watch.
+    guarded = False
 
-    The rest is left to the program's own run from the first one on that fails, writes something or ends the process: that
-    must happen at each start. Which one that is, a child finds out, so that this process stays clean.
+    def __init__(self, module):
+        self.module = module
+
+    def run(self, _):
+        """Does it. A syntax error is for whoever wants the source."""
+        try:
+            module_source(self.module)
+        except SyntaxError:
+            pass
+
+
+def load_imports(imports, package, folder, importers, reads):
+    """Imports what the main part imports first, as far as that goes unnoticed. Returns whether all of it was run.
+
+    imports: a list of Import. package: what relative ones are relative to. folder: the control directory (bytes). importers and
+    reads: the Importers and the Reads that watch.
+
+    The rest is left to the program's own run from the first one on that fails, writes something, ends the process, or asks for
+    what is another one in each start: that must happen at each start. Which one that is, a child finds out, so that this process
+    stays clean.
     """
-    if imports:
-        for one, good in zip(imports, _rehearse(imports, package, folder, importers)):
-            if good:
-                one.run(package)
+    marks = _rehearse(imports, package, folder, importers, reads) if imports else []
+    for one, good in zip(imports, marks):
+        if good:
+            one.run(package)
+    return len(marks) == len(imports)
 
 
-def _rehearse(imports, package, folder, importers):
+def _rehearse(imports, package, folder, importers, reads):
     """Has a child run the imports. Returns, for those it got through without a word, whether they succeeded."""
     passed, tell = posix.pipe()
     child = fork()
     if not child:
         importers.forget_lists()
         try:
-            _rehearse_in_child(imports, package, folder, tell)
+            _rehearse_in_child(imports, package, folder, tell, reads)
         finally:
             try:
                 importers.add_to(folder + b"/asked")
@@ -73,7 +132,8 @@ def _rehearse(imports, package, folder, importers):
     return [mark == GOOD[0] for mark in marks]
 
 
-def _rehearse_in_child(imports, package, folder, tell):
+def _rehearse_in_child(imports, package, folder, tell, reads):
+    early = reads.count_early()
     heard = posix.open(folder + b"/rehearsal", posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
     nothing = posix.open("/dev/null", posix.O_RDONLY)
     posix.dup2(nothing, 0)
@@ -91,7 +151,7 @@ def _rehearse_in_child(imports, package, folder, tell):
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-        if posix.fstat(heard).st_size:
+        if posix.fstat(heard).st_size or reads.count_early() > early:
             return
         posix.write(tell, mark)
 

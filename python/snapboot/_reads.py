@@ -1,22 +1,31 @@
 """What the program reads of its surroundings while it boots, as far as only Python knows: its environment, and who asks.
 
 `snapboot freeze` makes inputs of it, and names the place where a variable is read that was withheld. What goes through the C
-library the freezer notes. All of this is undone before the freeze.
+library the freezer notes. All of this is undone before the freeze. Most variables are shown to the program only when it asks for
+them, so that the values of all others are not in an image.
 """
 
 import posix
 import sys
 
-from . import _plan
+from . import _folder, _modules, _plan
 
 
 class Reads:
-    """Notes from its making on, until `stop`."""
+    """Notes from its making on, until `stop`.
 
-    def __init__(self):
+    folder: the control directory. show: called with name and value of each variable that is shown on demand.
+    """
+
+    def __init__(self, folder, show):
+        self._hidden, self._volatile = _on_demand(folder)
+        self._folder = folder
+        self._show = show
         self._names = {}  # (name, reader): place of the first read
         self._wholes = {}  # reader: place
-        self._facts = {}  # (fact, reader): None
+        self._facts = {}  # (fact, number that it is of, reader): place
+        self._early = {}  # (what, reader): place
+        self.folder = _folder.Folder()
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
         self._kept = []
@@ -25,20 +34,21 @@ class Reads:
         loaded = sys.modules.get("os")
         if loaded is not None:
             for name in ("getcwd", "getcwdb"):
-                self._watch(loaded.__dict__, name, self._asks_folder)
-            self._watch(loaded.__dict__, "uname", self._asks_names)
+                self.watch(loaded.__dict__, name, self._asks_folder)
+            self.watch(loaded.__dict__, "uname", self._asks_names)
         _phase(b"program")
 
-    def stop(self, report):
-        """Leaves no trace, and adds what was noted to the report."""
+    def stop(self, report, asked_umask=False):
+        """Leaves no trace, and adds what was noted to the report.
+
+        asked_umask: whether whoever set the umask did so to learn what it was.
+        """
         _phase(b"front end")
         self._put_in_place(self._variables, self._variables.plain)
         self._variables.noted = None
-        for module in sys.modules.values():
-            names = getattr(module, "__dict__", None)
-            if type(names) is dict:
-                for name in [name for name, value in names.items() if id(value) in self._functions]:
-                    names[name] = self._functions[id(names[name])]
+        for names in _modules.all_names():
+            for name in [name for name, value in names.items() if id(value) in self._functions]:
+                names[name] = self._functions[id(names[name])]
         platform = sys.modules.get("platform")
         if getattr(platform, "_uname_cache", None) is not None:
             platform._uname_cache = None  # it holds the name of this host
@@ -46,26 +56,64 @@ class Reads:
             _add(report, "variable", name, reader, place)
         for reader, place in self._wholes.items():
             _add(report, "variables", b"*", reader, place)
-        for fact, reader in self._facts:
-            report.add("fact", fact)
-            report.add("reader", reader)
+        if _folder.holds_temporary_files():
+            _add(report, "fact", "cwd", sys.modules["tempfile"].__file__, "tempfile")
+        is_kept = self.folder.find()
+        if is_kept:
+            # Answers below it have been asked for by its name.
+            report.add("folder", "kept")
+        for (fact, of, reader), place in self._facts.items():
+            if fact == "cwd" and is_kept:
+                continue
+            if asked_umask or fact != "umask":
+                _add(report, "fact", fact, reader, place)
+                report.add("of", str(of))
+        for (what, reader), place in self._early.items():
+            _add(report, "early", what, reader, place)
 
     def read(self, name):
         """A variable is about to be read, or looked for."""
         if name not in self._written:
             reader = _reader()
-            if reader is not None and (name, reader) not in self._names:
-                self._names[name, reader] = _place()
+            if reader is not None:
+                self._reveal(name)
+                if (name, reader) not in self._names:
+                    self._names[name, reader] = _place()
 
     def read_all(self):
         """So are all variables, or the names of all."""
         reader = _reader()
-        if reader is not None and reader not in self._wholes:
-            self._wholes[reader] = _place()
+        if reader is not None:
+            for name in [name for name in self._hidden if name not in self._volatile]:
+                self._reveal(name)
+            if reader not in self._wholes:
+                self._wholes[reader] = _place()
+
+    def was_read_whole(self):
+        """Whether anybody but the interpreter has read all variables."""
+        return bool(self._wholes)
 
     def write(self, name):
         """A variable is about to be set: what is read of it later comes from the program."""
         self._written.add(name)
+        self._hidden.pop(name, None)
+
+    def _reveal(self, name):
+        """Sets a variable that is shown on demand."""
+        place = self._hidden.pop(name, None)
+        if place is not None:
+            value = self._value(*place)
+            self._variables.plain[name] = value
+            posix.putenv(name, value)
+            self._show(name, value)
+
+    def _value(self, offset, size):
+        """A value that is shown on demand."""
+        descriptor = posix.open(self._folder + b"/environment", posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            return posix.pread(descriptor, size, offset)
+        finally:
+            posix.close(descriptor)
 
     def _put_in_place(self, old, new):
         """Puts one mapping in the place of another, wherever the environment is kept."""
@@ -76,12 +124,12 @@ class Reads:
             if getattr(environment, "_data", None) is old:
                 environment._data = new
 
-    def _watch(self, names, name, ask):
-        """Has `ask` called before the function of that name, with the caller's frame."""
+    def watch(self, names, name, ask):
+        """Has `ask` called before the function of that name, with the caller's frame and the arguments."""
         original = names[name]
 
         def function(*args, **kwargs):
-            ask(sys._getframe(1))
+            ask(sys._getframe(1), args)
             return original(*args, **kwargs)
 
         # Some cache may know it for longer than the module does.
@@ -89,29 +137,44 @@ class Reads:
         self._functions[id(function)] = original
         names[name] = function
 
-    def _asks_folder(self, frame):
-        self._fact("cwd", frame)
+    def _asks_folder(self, frame, _):
+        if frame.f_globals.get("__name__") == "tempfile":
+            return  # as the last of its candidates: see _folder.holds_temporary_files
+        if _reader_from(frame) is not None:
+            self.folder.ask(frame)
+            self.fact("cwd", frame)
 
-    def _asks_names(self, frame):
+    def _asks_names(self, frame, _):
         """`os.uname`: the host's name is among its answers. `platform` asks for all of them at once, and keeps them; whoever wants
         to know only the system from it does not depend on the host. Nor does who picks another answer at once."""
         names = frame.f_globals
         if frame.f_code.co_name == "uname" and names.get("__name__") == "platform":
             if id(names["uname"]) not in self._functions:
-                self._watch(names, "uname", self._asks_platform)
-                self._asks_platform(frame.f_back)
+                self.watch(names, "uname", self._asks_platform)
+                self._asks_platform(frame.f_back, ())
         elif not _picks_another(frame):
-            self._fact("hostname", frame)
+            self.fact("hostname", frame)
 
-    def _asks_platform(self, frame):
+    def _asks_platform(self, frame, _):
         """`platform.uname`, or a function in there that picks one of its answers."""
         if frame.f_globals.get("__name__") != "platform" or frame.f_code.co_name == "node":
-            self._fact("hostname", frame)
+            self.fact("hostname", frame)
 
-    def _fact(self, fact, frame):
+    def fact(self, fact, frame, of=0):
+        """Something about machine, user or process is asked for. of: the number of a descriptor."""
         reader = _reader_from(frame)
         if reader is not None:
-            self._facts[fact, reader] = None
+            self._facts.setdefault((fact, of, reader), _place(frame))
+
+    def early(self, what, frame):
+        """What belongs to each start is read. frame: where, or None where that is not known."""
+        reader = _reader_from(frame) if frame is not None else ""
+        if reader is not None:
+            self._early.setdefault((what, reader), _place(frame) if frame is not None else "")
+
+    def count_early(self):
+        """How much was read that the next start may answer otherwise, and that is best read there."""
+        return len(self._early) + sum(fact in ("terminal", "window") for fact, _, _ in self._facts)
 
 
 class Variables:
@@ -185,6 +248,18 @@ class Variables:
         return self.plain
 
 
+def _on_demand(folder):
+    """The variables that are shown on demand, and the names of those among them that are not when somebody asks for all."""
+    hidden, volatile = {}, set()
+    for entry in _plan.read_file(folder + b"/on_demand").split(b"\0")[:-1]:
+        key, _, entry = entry.partition(b"=")
+        offset, size, name = entry.split(b",", 2)
+        hidden[name] = int(offset), int(size)
+        if key == b"volatile":
+            volatile.add(name)
+    return hidden, volatile
+
+
 def _reader():
     """The file whose code reads, beyond `os`; None when it is the front end's."""
     return _reader_from(sys._getframe(2))
@@ -195,12 +270,13 @@ def _reader_from(frame):
         frame = frame.f_back
     if frame is None or frame.f_code.co_filename.startswith(FOLDER):
         return None
-    return frame.f_code.co_filename
+    name = frame.f_code.co_filename
+    return "<frozen site>" if name == LIBRARY + "site.py" else name  # as it is called where it is frozen
 
 
-def _place():
+def _place(frame=None):
     """FILE:LINE of the innermost frame outside the standard library, or of the innermost at all."""
-    frame = sys._getframe(2)
+    frame = frame or sys._getframe(2)
     first = None
     while frame is not None:
         name = frame.f_code.co_filename
@@ -238,7 +314,7 @@ def _add(report, key, name, reader, place):
 
 
 FOLDER = __file__.rpartition("/")[0] + "/"
-LIBRARY = sys.modules["os"].__file__.rpartition("/")[0] + "/" if "os" in sys.modules else "<"
+LIBRARY = sys.modules["encodings"].__file__.rpartition("/encodings/")[0] + "/"  # which is loaded before all others
 # Through these everybody reads.
 PASSING_ON = (FOLDER + "_reads.py", "<frozen os>", "<frozen posixpath>", "<frozen _collections_abc>")
 PASSING_ON += tuple(LIBRARY + name for name in ("os.py", "posixpath.py", "pathlib.py", "_collections_abc.py"))

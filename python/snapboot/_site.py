@@ -17,7 +17,7 @@ _load = _house["loader"](_FOLDER)
 _directory = posix.environ.pop(b"SNAPBOOT_FREEZE_DIR")
 posix.unsetenv(b"SNAPBOOT_FREEZE_DIR")
 _report = _load("_plan").Report()
-_reads = _load("_reads").Reads()
+_reads = _load("_reads").Reads(_directory, lambda name, value: None)
 try:
     import site
 

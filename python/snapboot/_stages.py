@@ -8,6 +8,7 @@ from . import (
     _arguments,
     _boot_only,
     _context,
+    _early,
     _exit,
     _fork,
     _hooks,
@@ -21,6 +22,7 @@ from . import (
     _process,
     _reads,
     _seeding,
+    _session,
     _trampoline,
 )
 
@@ -47,7 +49,8 @@ class Freeze:
         self.mute = _boot_only.Mute(self.plan.boot_only)
         self.front_end = _hooks.FrontEnd(self._freeze_point)
         self.running = False
-        self.reads = _reads.Reads()
+        self.early = None
+        self.reads = _reads.Reads(self.folder, self.context.environment.show)
         self.reading = True
 
     def run(self):
@@ -55,15 +58,17 @@ class Freeze:
         self.mute.begin()
         _hooks.install(self.front_end)
         main = self.context.begin(self.plan)
+        self.early = _early.Early(self.reads, self.plan)
+        self.early.watch_main()
         try:
             _main.check_syntax(main, self.context.prepared)
         except SyntaxError as error:
             self._raised(error, NEVER_STARTS)
         try:
-            _preload.load_preloads(self.plan.preload)
+            _preload.load_preloads(self.plan.preload, self.report if main.kind == "script" else None)
             source, package = self._source_of(main)
             if source is not None:
-                _preload.load_imports(_imports.leading_imports(source), package, self.folder, self.importers)
+                self._load(_imports.leading_imports(source), package)
         except _preload.UnknownPreload as error:
             self._end(_fork.USER_MISTAKE, str(error))
         except BaseException as error:
@@ -77,6 +82,9 @@ class Freeze:
             self._freeze()
             self._start(self._thawed(), self.exit.leave)
 
+    def _load(self, imports, package):
+        return _preload.load_imports(imports, package, self.folder, self.importers, self.reads)
+
     def _source_of(self, main):
         """The source of the main part and the package that it is in, as far as they are known before the thaw."""
         if main.kind == "code":
@@ -87,7 +95,7 @@ class Freeze:
                 return prepared.source, None
             return _preload.module_source("__main__")
         if main.kind == "module":
-            return _preload.module_source(main.value)
+            return _preload.module_source(main.value) if self._load([_preload.Packages(main.value)], None) else (None, None)
         return None, None
 
     def _freeze_point(self):
@@ -133,6 +141,8 @@ class Freeze:
         if self.origins is not None:
             for origin in self.origins.found():
                 self.report.add("fd_origin", origin)
+            for origin in self.origins.made():
+                self.report.add("made_origin", origin)
         for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
             if stream is not None:
                 stream.flush()
@@ -176,7 +186,12 @@ class Freeze:
 
     def _start(self, main, leave):
         try:
-            call = _main.call_of(main, self.context.main_module(), self.context.prepared)
+            module = self.context.main_module()
+            self.exit.session = not self.exit.rehearses and _session.is_wanted(main)
+            if self.exit.session:
+                call = _session.call_of(module)
+            else:
+                call = _main.call_of(main, module, self.context.prepared)
         except _main.Fallback as reason:
             if self.running:
                 self._end(_fork.USER_MISTAKE, "the script cannot be compiled; run it the ordinary way to see why")
@@ -208,7 +223,14 @@ class Freeze:
     def _stop_reads(self):
         if self.reading:
             self.reading = False
-            self.reads.stop(self.report)
+            if self.early is not None:
+                self.early.stop()
+                self.context.learn(self.early)
+                if self.early.knows_name:
+                    self.report.add("compared", "the name of the script, as it is given")
+            self.reads.stop(self.report, self.early is not None and self.early.asked_umask())
+            self.context.folder = self.reads.folder
+            self.context.environment.was_read = self.reads.was_read_whole()
 
     def _end(self, status, error=None):
         """Ends the freezing process without running the program's exit handlers: what they undo is in the image."""

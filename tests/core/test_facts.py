@@ -87,7 +87,7 @@ FACTS = {
     "names": ("__import__('platform').uname()[1]", None, another_host, "hostname"),
     "affinity": ("len(os.sched_getaffinity(0))", ETC + "Etc.nprocessors", one_cpu, "CPUs that the process may use"),
     "cpus": ("os.cpu_count()", ETC + "Etc.sysconf(Etc::SC_NPROCESSORS_ONLN)", cpus_off, "CPUs"),
-    "setting": (f"open({SETTING!r}).read()", f"File.read({SETTING!r})", other_setting, "file of the kernel"),
+    "setting": (f"open({SETTING!r}).read()", f"File.read({SETTING!r})", other_setting, SETTING),
     "limit": (
         "__import__('resource').getrlimit(7)[0]", "Process.getrlimit(:NOFILE)[0]", fewer_files, "limit of open files"
     ),

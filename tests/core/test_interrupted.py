@@ -135,6 +135,41 @@ def test_ended_by_a_signal(program, number):
     (folder / "helper.py").write_text("ANSWER = 1\n")
 
 
+@pytest.mark.parametrize("point", [point for point in POINTS if not point.startswith("freezer-")])
+@pytest.mark.fault("SIGINT at a named point, also after the program has booted", "the program ends too; nothing is left")
+def test_ended_by_a_signal_at_a_fault_point(program, point):
+    folder, image, env = program
+    before = image.read_bytes()
+    env = {**env, "SNAPBOOT_FAULT": point, "SNAPBOOT_FAULT_SIGNAL": str(int(signal.SIGINT))}
+    result = support.run(freeze_argv(image), env=env, log=False)
+    assert result.status == -signal.SIGINT, result
+    assert leftovers(folder) == []
+    assert (image.read_bytes() == before) == (point not in RENAMED)
+
+
+def unread(argv, env, name):
+    """The status of a command of which nobody reads standard output or error."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, name: writer}
+    try:
+        return subprocess.run(argv, env=env, **streams).returncode
+    finally:
+        os.close(writer)
+
+
+def test_nobody_reads_what_it_says(program):
+    """`snapboot freeze ... | true`: SIGPIPE takes nothing away from the image, and leaves nothing."""
+    folder, image, env = program
+    before = image.read_bytes()
+    assert unread([*freeze_argv(image), "-c", "import helper"], env, "stdout") == -signal.SIGPIPE
+    assert leftovers(folder) == [] and image.read_bytes() != before
+    before = image.read_bytes()
+    (folder / "helper.py").write_text("raise SystemExit\n")
+    assert unread(freeze_argv(image), env, "stderr") > 0, "it reports a failure, not a crash of its own"
+    assert leftovers(folder) == [] and image.read_bytes() == before
+
+
 @pytest.mark.fault("the program dies while it boots", "a message; the old image stays")
 def test_a_program_that_dies_while_it_boots(program):
     folder, image, env = program

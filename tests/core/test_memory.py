@@ -6,6 +6,7 @@ growing it shows what lies behind it in the file. See crates/freezer/src/sys/int
 
 import pathlib
 import resource
+import shutil
 import signal
 import textwrap
 
@@ -70,6 +71,18 @@ STEPS = [
 @pytest.mark.parametrize("step", STEPS)
 def test_alone(program, step):
     assert ask(program, f"print(library.{step}())") == "0\n"
+
+
+@pytest.mark.parametrize("how", ["run", "launcher"])
+def test_an_image_that_is_not_executed(program, how, tmp_path):
+    """Without mode x the launcher is another file than the image: pages are told by what is mapped, not by /proc/self/exe."""
+    image, env = program
+    copy = tmp_path / "app.img"
+    shutil.copyfile(image, copy)
+    copy.chmod(0o600)
+    start = [support.SNAPBOOT, "run"] if how == "run" else [support.launcher()]
+    code = f"from holder import *; print([getattr(library, step)() for step in {STEPS}])"
+    assert support.thawed([*start, copy, "-c", code], env=env).out == f"{[0] * len(STEPS)}\n"
 
 
 def test_one_after_the_other(program):

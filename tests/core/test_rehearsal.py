@@ -1,6 +1,7 @@
 """A freeze starts the new image once, exit handlers included: nobody outside of that process may notice."""
 
 import os
+import signal
 import socket
 import subprocess
 
@@ -89,5 +90,9 @@ def test_a_confined_process_does_nothing_to_others(tmp_path):
     script = tmp_path / "program"
     script.write_text("#!/bin/sh\necho text\nexec 2>&1\necho text >made\n")
     script.chmod(0o755)
-    done = subprocess.run([support.SNAPBOOT, "confined", script], capture_output=True, text=True, timeout=support.SECONDS)
-    assert done.stdout.startswith("text\n") and not os.path.exists(tmp_path / "made"), done
+    confined = subprocess.Popen([support.SNAPBOOT, "confined", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    _, status = os.waitpid(confined.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status), status
+    confined.send_signal(signal.SIGCONT)
+    output, _ = confined.communicate(timeout=support.SECONDS)
+    assert output.startswith("text\n") and not os.path.exists(tmp_path / "made"), output

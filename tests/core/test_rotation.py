@@ -60,11 +60,6 @@ def test_age(tmp_path):
     assert "age: unknown" in why(future)
 
 
-def test_an_age_passes(tmp_path):
-    image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--max-age", "1ms")
-    assert "older than --max-age" in stale(image)
-
-
 def test_without_limits(tmp_path):
     image = support.frozen(tmp_path / "app.img", [support.PYTHON])
     support.thawed([made_at(image, 0), *ASK])

@@ -75,6 +75,7 @@ class Simulated:
         if self.origins:
             entries.append(("origins", "1"))
         self._write("plan", ["%s=%s" % entry for entry in entries])
+        self._write("on_demand", [])
 
     def _write(self, name, strings):
         with open(os.path.join(self.folder, name), "wb") as file:

@@ -19,6 +19,7 @@ pub struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 pub enum Subcommand {
     Freeze(Freeze),
+    Refreeze(Refreeze),
     Run(Run),
     Archive(Archive),
     Inspect(Inspect),
@@ -92,9 +93,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_long_help = format!("{}\n\n{FREEZE_EXAMPLES}", crate::freeze::environment_help()))]
 pub struct Freeze {
-    /// Where to write the image. Default: NAME.img in the current directory, NAME being that of the script or the
-    /// interpreter.
-    #[arg(short, long, value_name = "IMAGE")]
+    /// Where to write the image. Default: NAME.img in the current directory, NAME being that of the script, of
+    /// the module after -m, or of the interpreter.
+    #[arg(short, long, value_name = "IMAGE", overrides_with = "output")]
     pub output: Option<PathBuf>,
 
     /// What to load before the image is written: Python modules (flask,django.http), or Ruby features and ./paths
@@ -159,6 +160,19 @@ pub struct Freeze {
     /// The program to boot and its first arguments; those given to the image come after them.
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<OsString>,
+}
+
+/// Make images again, each as it was made: with the same options and command, from the same directory.
+///
+/// Whatever has retired an image (an upgraded library, an edited source, its age) is in the new one. Variables count as they are now; where
+/// one that was an input of the old image has another value, nothing is made, since that would be another image: the message names it.
+///
+/// Exit status: 0 when all were made, else that of the last one that was not (see `snapboot freeze --help`).
+#[derive(Debug, Args)]
+pub struct Refreeze {
+    /// The images.
+    #[arg(value_name = "IMAGE", required = true)]
+    pub images: Vec<PathBuf>,
 }
 
 /// Run an image, or a Ruby command with its boot archive switched on.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use inputs::facts::{Content, Kernel};
@@ -11,6 +12,9 @@ use rustix::process::{getegid, geteuid, getgid, getgroups, getrlimit, getuid, Re
 use rustix::system::{sysinfo, uname};
 use rustix::termios::tcgetwinsize;
 use rustix::thread::{sched_getaffinity, CpuSet};
+
+/// O_NONBLOCK.
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// This process.
 pub struct Now {
@@ -51,7 +55,13 @@ impl Kernel for Now {
 
     fn content(&self, path: &[u8]) -> Content {
         let path = Path::new(std::ffi::OsStr::from_bytes(path.strip_suffix(b"\0").unwrap_or(path)));
-        match std::fs::read(path) {
+        // Some would wait for something to happen.
+        let read = || {
+            let mut content = Vec::new();
+            File::options().read(true).custom_flags(NONBLOCK).open(path)?.read_to_end(&mut content)?;
+            Ok::<_, std::io::Error>(content)
+        };
+        match read() {
             Ok(content) => Content::Digest(image::digest(&content)),
             Err(error) => match error.kind() {
                 ErrorKind::NotFound | ErrorKind::NotADirectory => Content::Absent,
@@ -104,5 +114,11 @@ impl Kernel for Now {
         let bytes = directory.as_os_str().as_bytes();
         buffer.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(bytes.len())
+    }
+
+    fn umask(&self) -> u32 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        umask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o077)
     }
 }

@@ -1,12 +1,14 @@
 //! Named places where the command kills itself, so that tests can see what an interrupted freeze leaves behind.
 //!
-//! `SNAPBOOT_FAULT=NAME snapboot freeze ...` ends with SIGKILL at the place of that name. The names are those of
+//! `SNAPBOOT_FAULT=NAME snapboot freeze ...` ends with SIGKILL at the place of that name, or gets the signal there whose number
+//! `SNAPBOOT_FAULT_SIGNAL` gives. The names are those of
 //! [`Point`], in words: `after-control-dir` and so on. The freezer has fault points of its own, whose names begin with `freezer-`;
 //! it finds the name in a file, since the front end takes Snapboot's variables out of the environment.
 
 use std::ffi::OsString;
 
-use rustix::process::{getpid, kill_process, Signal};
+use signal_hook::consts::SIGKILL;
+use signal_hook::low_level;
 
 /// A place where a freeze can be cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +55,12 @@ impl Point {
         }
     }
 
-    /// Ends the process with SIGKILL when `SNAPBOOT_FAULT` names this place.
+    /// Sends this process SIGKILL, or the signal that is asked for, when `SNAPBOOT_FAULT` names this place.
     pub fn reached(self) {
         if wanted().is_some_and(|wanted| wanted == self.name()) {
-            // SIGKILL to oneself cannot fail, and nothing can be done if it did.
-            let _ = kill_process(getpid(), Signal::KILL);
+            let signal = std::env::var("SNAPBOOT_FAULT_SIGNAL").ok().and_then(|number| number.parse().ok());
+            // A signal to oneself cannot fail, and nothing can be done if it did.
+            let _ = low_level::raise(signal.unwrap_or(SIGKILL));
         }
     }
 }

@@ -20,6 +20,11 @@ pub fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
+/// A duration in whole milliseconds, one at least: `7 ms`.
+pub fn whole_milliseconds(duration: Duration) -> String {
+    format!("{:.0} ms", (duration.as_secs_f64() * 1000.0).max(1.0))
+}
+
 /// Milliseconds with three digits that count: `2.71 ms`, `27.1 ms`, `271 ms`.
 pub fn milliseconds(milliseconds: f64) -> String {
     let decimals = if milliseconds < 9.995 {

@@ -1,7 +1,11 @@
 //! What an image tells people about itself: the JSON of its info section. Nothing in it is needed to thaw.
 
+use std::ffi::OsString;
+
 use image::{Section, Tables};
 use serde::{Deserialize, Serialize};
+
+use crate::freeze::search_path;
 
 /// Written by `snapboot freeze`, shown by `snapboot inspect`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -15,6 +19,8 @@ pub struct Info {
     pub runtime: String,
     /// The command as the user typed it.
     pub typed: Vec<String>,
+    /// What makes the same image again; None where it cannot be written down as text.
+    pub origin: Option<Origin>,
     /// What kind of main part it has: `bare`, `script`, `module` or `code`.
     pub main: String,
     /// What was loaded before the freeze point, as the user named it.
@@ -33,6 +39,37 @@ pub struct Info {
     pub system: Vec<String>,
     /// What the front end wanted the user to know.
     pub warnings: Vec<String>,
+    /// What it depends on that the user may not expect.
+    pub depends: Vec<String>,
+}
+
+/// What `snapboot freeze` was called with, besides the command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Its options.
+    pub options: Vec<String>,
+    /// The directory that it was called in.
+    pub directory: String,
+    /// PATH, where the command was looked for.
+    pub search_path: String,
+}
+
+impl Origin {
+    /// What this process was called with. `command`: the last of its words. None when some of it is no text.
+    pub fn of(command: &[OsString]) -> Option<Self> {
+        let text = |string: OsString| string.into_string().ok();
+        let words: Vec<String> = std::env::args_os().map(text).collect::<Option<_>>()?;
+        command.iter().map(|word| word.to_str()).collect::<Option<Vec<_>>>()?;
+        let mut options = words.get(2..words.len().checked_sub(command.len())?)?.to_vec();
+        if options.last().is_some_and(|word| word == "--") {
+            options.pop();
+        }
+        Some(Origin {
+            options,
+            directory: text(std::env::current_dir().ok()?.into_os_string())?,
+            search_path: text(search_path())?,
+        })
+    }
 }
 
 impl Info {

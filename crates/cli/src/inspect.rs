@@ -228,6 +228,7 @@ impl Contents {
             ("compared", list(&self.compared)),
             ("not set", format!("{} that the boot looked for", human::count(self.not_set.len(), "variable"))),
             ("facts", list(&self.facts)),
+            ("depends on", if info.depends.is_empty() { "nothing else".to_owned() } else { info.depends.join("; ") }),
             ("guards", list(&self.guards)),
             ("limits", list(&self.limits)),
             ("descriptors", list(&self.descriptors.iter().map(DescriptorShown::line).collect::<Vec<_>>())),

@@ -80,10 +80,10 @@ impl Installation {
     /// in 3.2 to 3.4) keeps inside of a string object, because the front end has to exchange the buffer outside of it.
     pub fn ruby_main_script(&self) -> Result<PathBuf> {
         let directory = self.front_ends.join("ruby/lib/snapboot");
-        part(directory.join("main.rb"), "Ruby front end")?;
+        part(directory.join("stand_in_for_main.rb"), "Ruby front end")?;
         let mut name = directory.into_os_string();
         name.push("/.".repeat(LONG_NAME / 2));
-        name.push("/main.rb");
+        name.push("/stand_in_for_main.rb");
         Ok(PathBuf::from(name))
     }
 }

@@ -18,6 +18,7 @@ mod installation;
 mod opened;
 mod page;
 mod progress;
+mod refreeze;
 mod rotation;
 mod run;
 mod runtime;
@@ -35,6 +36,7 @@ use arguments::{Arguments, Subcommand};
 fn main() -> ExitCode {
     let result = match Arguments::parse().subcommand {
         Subcommand::Freeze(arguments) => freeze::main(&arguments),
+        Subcommand::Refreeze(arguments) => refreeze::main(&arguments),
         Subcommand::Run(arguments) => run::main(&arguments),
         Subcommand::Archive(arguments) => archive::main(&arguments.action),
         Subcommand::Inspect(arguments) => inspect::main(&arguments),
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("snapboot: {failure}");
+            page::tell(&format!("snapboot: {failure}"));
             ExitCode::from(failure.status)
         }
     }

@@ -21,6 +21,11 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
+/// Prints a line to standard error. Nothing hangs on whether anybody reads it.
+pub fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Prints a value as JSON.
 pub fn print_json(value: &impl Serialize) -> Result<()> {
     let json = serde_json::to_string_pretty(value);

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::page;
+
 /// How long output that a child's children still hold open is waited for.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
 
@@ -39,8 +41,8 @@ impl Progress {
     /// Prints a line past the spinner, on standard error.
     pub fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| page::tell(text)),
+            None => page::tell(text),
         }
     }
 

@@ -14,6 +14,7 @@ use rustix::fs::{access, statvfs, Access, StatVfsMountFlags};
 
 use crate::arguments::Run;
 use crate::failure::{reason, Failure, Result};
+use crate::freeze::search_path;
 use crate::installation::Installation;
 use crate::runtime::{leads_to_ruby, locate};
 
@@ -60,7 +61,7 @@ fn run_image(named: &Path, arguments: &[OsString]) -> Result<u8> {
 
 /// Starts a Ruby command as it would start by itself, but for RUBYOPT.
 fn run_ruby(named: &OsStr, arguments: &[OsString]) -> Result<u8> {
-    let program = locate(named, &std::env::var_os("PATH").unwrap_or_default())?;
+    let program = locate(named, &search_path())?;
     let set_up = Installation::find()?.ruby_run()?;
     if set_up.as_os_str().as_bytes().iter().any(u8::is_ascii_whitespace) {
         return Err(Failure::refusal(format!(

@@ -15,11 +15,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use image::{policy, Directory, Input, MappedFile, Platform, Section, Settings, Tables, Text};
+use image::{policy, Directory, Input, MappedFile, Platform, Question, Section, Settings, Tables, Text};
 use inputs::cpu;
 use inputs::environment::Difference;
 use inputs::facts::Value;
 use inputs::on_stale::{self, OnStale};
+use inputs::questions;
 use recorder::Identity;
 use rustix::fs::{access, Access};
 
@@ -37,15 +38,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Prints the answer; returns the exit status: 0 when the image would be used, 1 when not.
 pub fn answer(image: &Opened) -> Result<u8> {
-    let environment = environment().map_err(|error| Failure::io("read", Path::new("/proc/self/environ"), &error))?;
     let mut differences = rotation::differences(&image.settings()?, &image.path, image.head().tables_sum);
-    let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
-    for (tables, variant) in tables.iter().zip(&image.variants) {
-        // What differs for one variant mostly differs for all.
-        let mut more = self::differences(tables, &environment)?;
-        more.extend(directories(image, variant)?);
-        differences.extend(more.into_iter().filter(|line| !differences.contains(line)).collect::<Vec<_>>());
-    }
+    differences.extend(stale(image)?);
     let mut verdict = "stale";
     if differences.is_empty() {
         if let Some(reason) = launchers_reason(image)? {
@@ -64,6 +58,20 @@ pub fn answer(image: &Opened) -> Result<u8> {
     let lines: String = differences.iter().map(|line| format!("  {line}\n")).collect();
     page::print(&format!("{name}: {verdict}\n{lines}"))?;
     Ok(1)
+}
+
+/// Every difference between what the variants recorded and what is there, a line each.
+pub fn stale(image: &Opened) -> Result<Vec<String>> {
+    let environment = environment().map_err(|error| Failure::io("read", Path::new("/proc/self/environ"), &error))?;
+    let mut differences = Vec::new();
+    let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
+    for (tables, variant) in tables.iter().zip(&image.variants) {
+        // What differs for one variant mostly differs for all.
+        let mut more = self::differences(tables, &environment)?;
+        more.extend(directories(image, variant)?);
+        differences.extend(more.into_iter().filter(|line| !differences.contains(line)).collect::<Vec<_>>());
+    }
+    Ok(differences)
 }
 
 /// Why the launcher would not use the image; None when it would.
@@ -108,15 +116,33 @@ fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8]) -> Result<Vec<Str
         found.extend(self::fact(tables, &fact)?);
     }
     let policy = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default().policy;
-    for row in tables.rows::<Input>(Section::Inputs)?.filter(|_| policy != policy::TRUST) {
+    for (number, row) in tables.rows::<Input>(Section::Inputs)?.enumerate().filter(|_| policy != policy::TRUST) {
         let Input { path, size, mtime, ctime, digest } = row;
-        found.extend(file(tables, path, Identity { size, mtime, ctime }, digest, policy)?);
+        if let Some(difference) = file(tables, path, Identity { size, mtime, ctime }, digest, policy)? {
+            found.extend(answers(tables, number, path)?.unwrap_or(vec![difference]));
+        }
     }
     for row in tables.rows::<MappedFile>(Section::Files)? {
         let MappedFile { path, size, mtime, ctime, digest } = row;
         found.extend(file(tables, path, Identity { size, mtime, ctime }, digest, policy)?);
     }
     Ok(found)
+}
+
+/// Answers that a changed file gives no longer; None for one that was asked nothing, so that all of it counts.
+fn answers(tables: &Tables<'_>, input: usize, path: Text) -> Result<Option<Vec<String>>> {
+    let questions: Vec<Question> =
+        tables.rows::<Question>(Section::Questions)?.filter(|question| question.input as usize == input).collect();
+    let path = Path::new(OsStr::from_bytes(tables.text(path)?));
+    let Some(content) = fs::read(path).ok().filter(|_| !questions.is_empty()) else { return Ok(None) };
+    let mut found = Vec::new();
+    for question in questions {
+        let text = tables.text(question.text)?;
+        if questions::answer(question.kind, text, &content) != Some(question.answer) {
+            found.push(format!("{}: says something else of {}", path.display(), String::from_utf8_lossy(text)));
+        }
+    }
+    Ok(Some(found))
 }
 
 /// Answers that the directories of a variant give no longer. Without a look at their times: these would only save time.

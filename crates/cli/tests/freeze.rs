@@ -21,7 +21,9 @@ fn an_image_appears_with_one_line_about_it() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let line = stdout(&output);
     assert!(
-        line.starts_with("out.img  ") && line.contains(" kB  ") && line.ends_with(" s  preloaded written (1 file)\n"),
+        line.starts_with("out.img  ")
+            && line.contains(" kB  ")
+            && line.contains(" s  preloaded written (1 file)  thaws in "),
         "{line}"
     );
     assert_eq!(stderr(&output), "");

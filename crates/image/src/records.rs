@@ -271,6 +271,30 @@ record! {
     }
 }
 
+record! {
+    /// What the boot has asked an input that the whole machine shares. Of an input with questions not the content counts but the answers.
+    pub struct Question {
+        /// Row of the inputs section.
+        pub input: u32,
+        /// One of [`question_kind`].
+        pub kind: u32,
+        /// What was asked for.
+        pub text: Text,
+        /// Digest of the answer.
+        pub answer: [u8; 16],
+    }
+}
+
+/// What is asked of a shared file: see `inputs::questions`.
+pub mod question_kind {
+    /// Where the dynamic loader's cache says that the library of this name is.
+    pub const LIBRARY: u32 = 1;
+    /// The line of this name in a table like /etc/passwd.
+    pub const NAME: u32 = 2;
+    /// The line of this number in a table like /etc/passwd.
+    pub const NUMBER: u32 = 3;
+}
+
 /// What a directory answered when the boot asked for a name: see [`crate::Answers`].
 pub mod answer_kind {
     /// There is nothing of that name.
@@ -448,6 +472,10 @@ pub mod fact_kind {
     pub const CWD: u32 = 10;
     /// A file of the kernel's, below /proc or /sys: its path and what is in it.
     pub const KERNEL_FILE: u32 = 11;
+    /// Whether descriptor `of` is a terminal.
+    pub const TERMINAL: u32 = 12;
+    /// The umask.
+    pub const UMASK: u32 = 13;
 }
 
 record! {

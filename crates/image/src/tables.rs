@@ -55,11 +55,13 @@ pub enum Section {
     Directories = 19,
     /// [`crate::Fact`] rows.
     Facts = 20,
+    /// [`crate::Question`] rows, in the order of the inputs that they ask.
+    Questions = 21,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 20] = [
+    pub const ALL: [Section; 21] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -80,6 +82,7 @@ impl Section {
         Section::Cpu,
         Section::Directories,
         Section::Facts,
+        Section::Questions,
     ];
 
     /// The section's name in messages and in `docs/image-format.md`.
@@ -105,6 +108,7 @@ impl Section {
             Section::Cpu => "cpu",
             Section::Directories => "directories",
             Section::Facts => "facts",
+            Section::Questions => "questions",
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::x86_64::Registers;
 use crate::{
     mapping_kind, policy, reserved, settings_flag, CpuLeaf, Descriptor, Directory, Error, Head, HotRange, Input,
-    Mapping, Process, Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE, RESERVED_END,
+    Mapping, Process, Question, Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE, RESERVED_END,
     RESERVED_START,
 };
 
@@ -52,7 +52,13 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
         at_most("the policy", settings.policy.into(), policy::TRUST.into())?;
         at_most("the flags of the settings", settings.flags.into(), settings_flag::CHECK_PAGES.into())?;
     }
-    let mut left = tables.rows::<Input>(Section::Inputs)?.len();
+    let inputs = tables.rows::<Input>(Section::Inputs)?.len();
+    let mut before = 0;
+    for question in tables.rows::<Question>(Section::Questions)? {
+        within("the input of a question", question.input, before, (inputs as u32).saturating_sub(1))?;
+        before = question.input;
+    }
+    let mut left = inputs;
     for directory in tables.rows::<Directory>(Section::Directories)? {
         left = left
             .checked_sub(directory.inputs as usize)

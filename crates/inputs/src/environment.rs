@@ -8,8 +8,8 @@ use core::cmp::Ordering;
 
 use image::{presence, Error, Item, Rows, Section, Tables, Variable};
 
-/// Variables that differ from session to session, or that only say where output goes: never inputs, whoever reads them, and
-/// withheld from the boot. `--env` can name them nevertheless.
+/// Variables that differ from session to session, or that only say where output goes: inputs for who reads them by name, but not for who
+/// reads the whole environment. `--env` can name them nevertheless.
 pub const VOLATILE: &[&str] = &[
     // The shell and its session.
     "_",
@@ -54,13 +54,16 @@ pub const VOLATILE: &[&str] = &[
     "WAYLAND_DISPLAY",
     "XAUTHORITY",
     "XDG_CURRENT_DESKTOP",
-    // Snapboot's own.
-    "SNAPBOOT_*",
 ];
 
-/// Whether no boot's result is ever taken to depend on this variable.
+/// Whether this variable does not count where all were read.
 pub fn is_volatile(name: &[u8]) -> bool {
-    VOLATILE.iter().any(|pattern| matches(pattern.as_bytes(), name))
+    is_own(name) || VOLATILE.iter().any(|pattern| matches(pattern.as_bytes(), name))
+}
+
+/// Whether this is one of Snapboot's own variables, which no program sees and no image depends on.
+pub fn is_own(name: &[u8]) -> bool {
+    name.starts_with(b"SNAPBOOT_")
 }
 
 /// What differs from the environment in which the image was made.

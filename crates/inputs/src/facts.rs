@@ -32,6 +32,8 @@ pub trait Kernel {
     fn window(&self, descriptor: u32) -> Option<(u16, u16)>;
     /// The current directory. Returns how many bytes of `buffer` were filled.
     fn cwd(&self, buffer: &mut [u8]) -> Option<usize>;
+    /// The umask.
+    fn umask(&self) -> u32;
 }
 
 /// What is at a path.
@@ -84,8 +86,7 @@ impl Value {
         if fact.kind != fact_kind::KERNEL_FILE {
             return Value::ask(kernel, fact.kind, fact.of);
         }
-        let end = recorded.windows(2).rposition(|pair| pair == b": ")?;
-        Value::of_kernel_file(kernel, &recorded[..end])
+        Value::of_kernel_file(kernel, path(fact, recorded)?)
     }
 
     /// The text.
@@ -127,6 +128,9 @@ impl Value {
                 Some((columns, rows)) => self.push_text(format_args!("{columns}x{rows}")),
                 None => self.push(b"no terminal"),
             },
+            fact_kind::TERMINAL if kernel.window(of).is_some() => self.push(b"a terminal"),
+            fact_kind::TERMINAL => self.push(b"no terminal"),
+            fact_kind::UMASK => self.push_text(format_args!("{:04o}", kernel.umask())),
             fact_kind::CWD => {
                 let mut buffer = [0; 4096];
                 let size = kernel.cwd(&mut buffer);
@@ -228,8 +232,16 @@ pub fn kind(word: &[u8]) -> Option<u32> {
         b"groups" => fact_kind::GROUPS,
         b"window" => fact_kind::WINDOW,
         b"cwd" => fact_kind::CWD,
+        b"terminal" => fact_kind::TERMINAL,
+        b"umask" => fact_kind::UMASK,
         _ => return None,
     })
+}
+
+/// Of which file of the kernel's a fact tells. None for other kinds, and for a record that is damaged.
+pub fn path<'a>(fact: &Fact, recorded: &'a [u8]) -> Option<&'a [u8]> {
+    let end = recorded.windows(2).rposition(|pair| pair == b": ")?;
+    (fact.kind == fact_kind::KERNEL_FILE).then_some(&recorded[..end])
 }
 
 /// What a fact is about, for people.
@@ -247,6 +259,10 @@ pub fn name(kind: u32, of: u32) -> &'static str {
         (fact_kind::WINDOW, 1) => "size of the terminal at standard output",
         (fact_kind::WINDOW, _) => "size of the terminal at standard error",
         (fact_kind::CWD, _) => "current directory",
+        (fact_kind::TERMINAL, 0) => "standard input, a terminal or not",
+        (fact_kind::TERMINAL, 1) => "standard output, a terminal or not",
+        (fact_kind::TERMINAL, _) => "standard error, a terminal or not",
+        (fact_kind::UMASK, _) => "umask",
         (fact_kind::KERNEL_FILE, _) => "file of the kernel",
         _ => "a fact that this version does not know",
     }
@@ -334,6 +350,9 @@ mod tests {
             let directory = self.directory?;
             buffer[..directory.len()].copy_from_slice(directory.as_bytes());
             Some(directory.len())
+        }
+        fn umask(&self) -> u32 {
+            0o22
         }
     }
 

@@ -12,3 +12,4 @@ pub mod cpu;
 pub mod environment;
 pub mod facts;
 pub mod on_stale;
+pub mod questions;

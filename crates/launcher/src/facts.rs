@@ -15,8 +15,11 @@ use crate::sys::{self, call};
 pub fn unchanged(frozen: &Frozen) -> Result<(), Reason> {
     match facts::compare(&frozen.tables, &Now).map_err(Reason::image)? {
         None => Ok(()),
-        Some(fact) => Err(Reason::new("stale: this is not what it was when the boot asked for it")
-            .subject(facts::name(fact.kind, fact.of).as_bytes())),
+        Some(fact) => {
+            let recorded = frozen.tables.text(fact.value).map_err(Reason::image)?;
+            let subject = facts::path(&fact, recorded).unwrap_or(facts::name(fact.kind, fact.of).as_bytes());
+            Err(Reason::new("stale: this is not what it was when the boot asked for it").subject(subject))
+        }
     }
 }
 
@@ -45,7 +48,8 @@ impl Kernel for Now {
     }
 
     fn content(&self, path: &[u8]) -> Content {
-        let file = match sys::open(path, raw::O_RDONLY | raw::O_CLOEXEC) {
+        // Some would wait for something to happen.
+        let file = match sys::open(path, raw::O_RDONLY | raw::O_NONBLOCK | raw::O_CLOEXEC) {
             Ok(file) => file,
             Err(sys::Errno(errno::ENOENT | errno::ENOTDIR)) => return Content::Absent,
             Err(_) => return Content::Unreadable,
@@ -106,5 +110,14 @@ impl Kernel for Now {
         // SAFETY: the kernel writes to the buffer only. It counts the NUL.
         let size = unsafe { call(raw::__NR_getcwd, &[buffer.as_mut_ptr() as usize, buffer.len()]) }.ok()?;
         size.checked_sub(1)
+    }
+
+    fn umask(&self) -> u32 {
+        // Only setting it tells it.
+        // SAFETY: these cannot fail, and involve no memory.
+        let mask = unsafe { call(raw::__NR_umask, &[0]) }.unwrap_or(0);
+        // SAFETY: as above.
+        let _ = unsafe { call(raw::__NR_umask, &[mask]) };
+        mask as u32
     }
 }

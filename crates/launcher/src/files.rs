@@ -7,7 +7,8 @@ use crate::answers::Known;
 use crate::aside::Work;
 use crate::check::Frozen;
 use crate::fallback::Reason;
-use crate::freshness::{Freshness, Recorded};
+use crate::freshness::{self, Freshness, Recorded};
+use crate::shared::Questions;
 use crate::start::without_nul;
 use crate::sys::{self, Fd, Status};
 
@@ -57,21 +58,36 @@ fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
         return Ok(());
     }
     let mut known = Known::of(frozen);
-    let mut inputs = frozen.rows::<Input>(Section::Inputs)?;
+    let mut inputs = frozen.rows::<Input>(Section::Inputs)?.enumerate();
     for row in frozen.rows::<Directory>(Section::Directories)? {
         let place = Place::find(frozen.text(row.path)?, &row)?;
         if row.answers_size > 0 {
-            let now = place.status()?;
-            freshness.answers_hold(without_nul(place.path), &now, &row, || known.ask(&row, place.path, place.open))?;
+            let mut ask = || known.ask(&row, place.path, place.open);
+            if place.is_relative() {
+                ask()?;
+            } else {
+                freshness.answers_hold(without_nul(place.path), &place.status()?, &row, ask)?;
+            }
         }
-        for input in inputs.by_ref().take(row.inputs as usize) {
+        for (number, input) in inputs.by_ref().take(row.inputs as usize) {
             let path = frozen.text(input.path)?;
             let Input { size, mtime, ctime, digest, .. } = input;
             let recorded = Recorded { size, mtime, ctime, digest };
             let open = || sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
             match place.stat(path) {
+                Ok(now) if place.is_relative() => {
+                    if !freshness::is_same(path, &now, &recorded) {
+                        return Err(Reason::new(OTHER_HERE).subject(without_nul(path)));
+                    }
+                }
                 Ok(now) if freshness.holds(without_nul(path), open, &now, &recorded) => {}
-                Ok(_) => return Err(Reason::new("stale: this file has changed").subject(without_nul(path))),
+                Ok(now) => {
+                    let questions = Questions::to(frozen, number)?;
+                    if questions.are_none() {
+                        return Err(Reason::new(CHANGED).subject(without_nul(path)));
+                    }
+                    freshness.shared_holds(without_nul(path), &now, || questions.ask(path))?;
+                }
                 Err(errno) => return Err(gone("stale: this file cannot be found any more", path, errno)),
             }
         }
@@ -90,8 +106,15 @@ struct Place {
 
 impl Place {
     fn find(path: &'static [u8], row: &Directory) -> Result<Place, Reason> {
-        let open = (row.inputs >= WORTH_OPENING).then(|| sys::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)).transpose();
+        let open = (path.starts_with(b"/") && row.inputs >= WORTH_OPENING)
+            .then(|| sys::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC))
+            .transpose();
         open.map(|open| Place { path, open }).map_err(|errno| gone(NO_DIRECTORY, path, errno))
+    }
+
+    /// Whether it is where the process was started, or was named from there. Its inputs are named from there, too.
+    fn is_relative(&self) -> bool {
+        !self.path.starts_with(b"/")
     }
 
     /// Status of the directory itself.
@@ -100,7 +123,7 @@ impl Place {
         status.map_err(|errno| gone(NO_DIRECTORY, self.path, errno))
     }
 
-    /// Status of a file in it by its absolute path, which ends with a NUL.
+    /// Status of a file in it by its path, which ends with a NUL.
     fn stat(&self, path: &'static [u8]) -> sys::Result<Status> {
         match self.open {
             Some(directory) => {
@@ -118,6 +141,8 @@ impl Place {
     }
 }
 
+const CHANGED: &str = "stale: this file has changed";
+const OTHER_HERE: &str = "stale: this file is another one here than where the image was made";
 const NO_DIRECTORY: &str = "stale: this directory cannot be found any more";
 
 fn gone(what: &'static str, path: &'static [u8], errno: sys::Errno) -> Reason {

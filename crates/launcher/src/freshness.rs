@@ -94,6 +94,16 @@ impl Freshness {
         true
     }
 
+    /// Whether a file that others share and that has changed gives the answers that it gave. `ask` asks again, and fails with what has changed.
+    pub fn shared_holds<E>(&mut self, path: &[u8], now: &Status, ask: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        if !self.seen().knows(&row(path, now)) {
+            ask()?;
+            self.has_news = true;
+        }
+        self.seen().add(&row(path, now));
+        Ok(())
+    }
+
     /// Whether a directory, which has these times now and had those, gives the answers that it gave. `ask` asks again where the times do not tell, and fails with what has changed.
     pub fn answers_hold<E>(
         &mut self,
@@ -108,12 +118,7 @@ impl Freshness {
         if recorded.answers_size < WORTH_REMEMBERING || self.is_home(now) {
             return ask();
         }
-        if !self.seen().knows(&row(path, now)) {
-            ask()?;
-            self.has_news = true;
-        }
-        self.seen().add(&row(path, now));
-        Ok(())
+        self.shared_holds(path, now, ask)
     }
 
     /// Whether this is the directory of the image: to remember its times would change them.
@@ -141,6 +146,18 @@ impl Freshness {
         // SAFETY: nothing keeps a slice of the area, and nobody asks any more.
         let _ = unsafe { sys::unmap(reserved::SEEN, (2 * seen.most * SeenFile::SIZE) as u64) };
     }
+}
+
+/// Whether a file has the recorded content, whatever its times. For relative names: two folders may hold files of the same times, so these
+/// tell nothing of another folder.
+pub fn is_same(path: &[u8], now: &Status, recorded: &Recorded) -> bool {
+    let open = || sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    now.size == recorded.size
+        && open().is_ok_and(|file| {
+            let same = has_content(file, recorded);
+            sys::close(file);
+            same
+        })
 }
 
 /// Whether a file has the recorded content. What is no regular file, or cannot be read, has not.

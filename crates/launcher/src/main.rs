@@ -33,6 +33,7 @@ mod opened;
 mod pages;
 mod restore;
 mod rotation;
+mod shared;
 mod start;
 mod sys;
 

@@ -65,15 +65,17 @@ enum Shape {
     TwoAt([usize; 4], Use),
     /// Open directory.
     List,
+    /// A socket's address, which may be a name (`struct sockaddr_un`).
+    Address(usize),
 }
 
-use Shape::{At, Flagged, List, Name, Open, OpenAt, OpenHow, Two, TwoAt};
+use Shape::{Address, At, Flagged, List, Name, Open, OpenAt, OpenHow, Two, TwoAt};
 use Use::{Look, LookAtLink, Make, Read, ReadLink, Remove, Write};
 
 /// Every call that the filter stops at.
 ///
 /// System facts that are no files (uname, getuid, sched_getaffinity, prlimit, sysinfo, TIOCGWINSZ, getcwd) would be rows here too.
-const TABLE: [(c_long, Shape); 44] = [
+const TABLE: [(c_long, Shape); 45] = [
     (libc::SYS_open, Open(0, 1)),
     (libc::SYS_openat, OpenAt(0, 1, 2)),
     (libc::SYS_openat2, OpenHow(0, 1, 2)),
@@ -118,6 +120,7 @@ const TABLE: [(c_long, Shape); 44] = [
     (libc::SYS_unlink, Name(0, Remove)),
     (libc::SYS_unlinkat, At(0, 1, Remove)),
     (libc::SYS_rmdir, Name(0, Remove)),
+    (libc::SYS_bind, Address(1)),
 ];
 
 /// The numbers of all calls of the table, and for those with AT_ flags which argument holds them.
@@ -161,6 +164,13 @@ pub fn asked(call: &seccomp_data, read: impl FnOnce(u64) -> Option<u64>) -> [Opt
         }
         Two(name, made, used) => [here(name, used), here(made, Make)],
         TwoAt([directory, name, other, made], used) => [at(directory, name, used), at(other, made, Make)],
+        Address(address) => {
+            let address = arguments[address];
+            let is_name =
+                read(address).is_some_and(|start| start & 0xffff == libc::AF_UNIX as u64 && start & 0xff_0000 != 0);
+            // The name follows the family's two bytes; what begins with a NUL is no name of a file.
+            [is_name.then_some(Asked::Name(Base::Cwd, address + 2, Make)), None]
+        }
         List => [Some(Asked::List(arguments[0] as i32)), None],
     }
 }

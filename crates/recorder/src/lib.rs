@@ -13,12 +13,13 @@ mod boot;
 #[cfg(target_arch = "x86_64")]
 #[path = "calls_x86_64.rs"]
 mod calls;
+mod file_systems;
 mod notes;
 mod paths;
 mod recorder;
 mod sys;
 
 pub use boot::execute;
-pub use notes::{names_in, Identity, Note, Notes, State};
+pub use notes::{names_in, Identity, Named, Note, Notes, ReadKernelFile, State, LOADER_CACHE};
 pub use paths::Paths;
 pub use recorder::Recorder;

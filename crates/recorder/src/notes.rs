@@ -1,6 +1,6 @@
 //! The notes of a boot: each place that it asked for, what was there then, and what it did there.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::calls::Use;
+use crate::file_systems::{FileSystems, Owner};
 
 /// What of a file tells that it is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,47 +106,110 @@ pub struct Note {
     pub written: bool,
     /// The boot made or removed it.
     pub made: bool,
+    /// In which ways it was named.
+    pub named: Named,
+    /// It was opened by a name from the directory in which the program was started.
+    pub opened_from_start: bool,
+    /// Its content was read by others than the dynamic loader, which looks one name up.
+    pub read_whole: bool,
 }
+
+/// In which ways a place was named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// From the directory in which the program was started.
+    pub from_start: bool,
+    /// From the root, or from a directory that was chosen by the program.
+    pub absolutely: bool,
+}
+
+impl Named {
+    /// By its whole path.
+    pub const ABSOLUTELY: Named = Named { from_start: false, absolutely: true };
+    /// From where the program was started.
+    pub const FROM_START: Named = Named { from_start: true, absolutely: false };
+
+    fn or(self, other: Named) -> Named {
+        Named { from_start: self.from_start || other.from_start, absolutely: self.absolutely || other.absolutely }
+    }
+}
+
+/// The dynamic loader's cache.
+pub const LOADER_CACHE: &str = "/etc/ld.so.cache";
 
 /// All notes of a boot.
 #[derive(Debug, Default)]
 pub struct Notes {
     /// By absolute path.
     pub places: HashMap<PathBuf, Note>,
-    /// Files of the kernel (/proc, /sys, /dev) that were asked for: facts about the system, and no inputs yet.
-    pub system: BTreeSet<PathBuf>,
+    /// Files of the kernel (/proc, /sys, devices) that were asked for, with what was in them then: facts about the system, and no inputs
+    /// yet.
+    pub system: BTreeMap<PathBuf, Option<Vec<u8>>>,
     /// A process that the boot started keeps its memory from others: what it asked for is not known.
     pub hidden: bool,
 }
 
-/// Whether a file is the kernel's own.
-fn is_system(path: &Path) -> bool {
-    let bytes = path.as_os_str().as_encoded_bytes();
-    ["/proc", "/sys", "/dev"]
-        .iter()
-        .any(|top| bytes.strip_prefix(top.as_bytes()).is_some_and(|rest| matches!(rest, [] | [b'/', ..])))
+/// Reads what of a file of the kernel's an image may depend on, if there is something. It is called before the boot reads the file itself.
+pub type ReadKernelFile = fn(&Path) -> Option<Vec<u8>>;
+
+/// Takes notes.
+pub(crate) struct Writer {
+    pub(crate) notes: Notes,
+    file_systems: FileSystems,
+    /// Links to files of the kernel's: of these only where they lead counts.
+    links: HashSet<PathBuf>,
+    read: ReadKernelFile,
 }
 
-impl Notes {
+impl Writer {
+    pub(crate) fn new(read: ReadKernelFile) -> Writer {
+        Writer { notes: Notes::default(), file_systems: FileSystems::default(), links: HashSet::new(), read }
+    }
+
     /// Notes a use of a place. It has not happened yet, so what is there now is what will be found.
-    pub(crate) fn add(&mut self, path: &Path, used: Use) {
-        if is_system(path) {
-            self.system.insert(path.to_owned());
-        } else if let Some(note) = self.places.get_mut(path) {
-            note.add(used);
-        } else {
+    pub(crate) fn add(&mut self, path: &Path, used: Use, named: Named) {
+        if let Some(note) = self.notes.places.get_mut(path) {
+            note.add(if self.links.contains(path) { Use::ReadLink } else { used });
+            note.named_by(used, named);
+        } else if !self.notes.system.contains_key(path) {
+            let used = match self.file_systems.owner(path) {
+                Owner::Nobody => used,
+                Owner::Kernel => return self.add_system(path.to_owned()),
+                Owner::LinkTo(target) => {
+                    self.add_system(target);
+                    self.links.insert(path.to_owned());
+                    Use::ReadLink
+                }
+            };
             let mut note = Note::first(path);
             note.add(used);
-            self.places.insert(path.to_owned(), note);
+            note.named_by(used, named);
+            self.notes.places.insert(path.to_owned(), note);
         }
+    }
+
+    /// Notes that all of a file is read.
+    pub(crate) fn read_whole(&mut self, path: &Path) {
+        self.notes.places.entry(path.to_owned()).or_insert_with_key(|path| Note::first(path)).read_whole = true;
+    }
+
+    /// How a directory was named that is open; by its whole path where nobody knows.
+    pub(crate) fn named(&self, directory: &Path) -> Named {
+        self.notes.places.get(directory).map_or(Named::ABSOLUTELY, |note| note.named)
+    }
+
+    fn add_system(&mut self, path: PathBuf) {
+        let content = (self.read)(&path);
+        self.notes.system.entry(path).or_insert(content);
     }
 
     /// Notes that an open directory is being listed.
     pub(crate) fn list(&mut self, path: &Path) {
-        if is_system(path) {
+        if self.file_systems.owner(path) == Owner::Kernel {
             return;
         }
-        let note = self.places.entry(path.to_owned()).or_insert_with_key(|path| Note::first(path));
+        let first = |path: &PathBuf| Note { named: Named::ABSOLUTELY, ..Note::first(path) };
+        let note = self.notes.places.entry(path.to_owned()).or_insert_with_key(first);
         if note.listed.is_none() {
             // It is open: if it cannot be listed, it goes away right now, and that is found in the end.
             note.listed = Some(names_in(path).unwrap_or_default());
@@ -168,6 +232,11 @@ impl Note {
     /// What the place led to when it was first asked for.
     pub fn found(&self) -> &State {
         self.behind.as_ref().unwrap_or(&self.state)
+    }
+
+    fn named_by(&mut self, used: Use, named: Named) {
+        self.named = self.named.or(named);
+        self.opened_from_start |= named.from_start && matches!(used, Use::Read | Use::OpenDirectory);
     }
 
     fn add(&mut self, used: Use) {
@@ -198,9 +267,9 @@ mod tests {
         fs::write(top.path().join("file"), "abc").unwrap();
         fs::create_dir(top.path().join("directory")).unwrap();
         std::os::unix::fs::symlink("file", top.path().join("link")).unwrap();
-        let mut notes = Notes::default();
-        uses.iter().for_each(|used| notes.add(&top.path().join(name), *used));
-        notes.places.remove(&top.path().join(name)).unwrap()
+        let mut writer = Writer::new(|_| None);
+        uses.iter().for_each(|used| writer.add(&top.path().join(name), *used, Named::ABSOLUTELY));
+        writer.notes.places.remove(&top.path().join(name)).unwrap()
     }
 
     #[test]
@@ -228,11 +297,24 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_kernel_are_kept_apart() {
-        let mut notes = Notes::default();
-        notes.add(Path::new("/proc/cpuinfo"), Use::Read);
-        notes.add(Path::new("/process"), Use::Look);
-        assert_eq!(notes.system.iter().collect::<Vec<_>>(), [Path::new("/proc/cpuinfo")]);
-        assert_eq!(notes.places.len(), 1);
+    fn files_of_the_kernel_are_kept_apart_with_what_was_in_them() {
+        let mut writer = Writer::new(|path| Some(path.as_os_str().len().to_string().into_bytes()));
+        writer.add(Path::new("/proc/cpuinfo"), Use::Read, Named::ABSOLUTELY);
+        writer.add(Path::new("/process"), Use::Look, Named::ABSOLUTELY);
+        assert_eq!(writer.notes.system, BTreeMap::from([("/proc/cpuinfo".into(), Some(b"13".to_vec()))]));
+        assert_eq!(writer.notes.places.len(), 1);
+    }
+
+    #[test]
+    fn of_a_link_to_a_file_of_the_kernel_counts_where_it_leads() {
+        let top = tempfile::tempdir().unwrap();
+        let link = top.path().join("mtab");
+        std::os::unix::fs::symlink("/proc/self/mounts", &link).unwrap();
+        let mut writer = Writer::new(|_| None);
+        writer.add(&link, Use::Read, Named::ABSOLUTELY);
+        writer.add(&link, Use::Read, Named::ABSOLUTELY);
+        let note = &writer.notes.places[&link];
+        assert!(note.looked_at_link && !note.looked);
+        assert!(writer.notes.system.contains_key(Path::new("/proc/self/mounts")));
     }
 }

@@ -1,5 +1,6 @@
 //! The thread that is asked before a call that takes a file name goes on, and notes the name.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, IoSliceMut, PipeReader, PipeWriter};
@@ -9,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
+use libc::c_long;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -16,8 +18,8 @@ use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags};
 use nix::sys::uio::{process_vm_readv, RemoteIoVec};
 use nix::unistd::Pid;
 
-use crate::calls::{self, Asked, Base};
-use crate::notes::Notes;
+use crate::calls::{self, Asked, Base, Use};
+use crate::notes::{Named, Notes, ReadKernelFile, Writer, LOADER_CACHE};
 use crate::paths::Paths;
 use crate::sys;
 
@@ -35,11 +37,12 @@ pub struct Recorder {
 
 impl Recorder {
     /// Waits for a child to call [`crate::execute`] with the other end of `socket`, and watches it from then on. Nobody but that child
-    /// may have the other end. None when the child has ended before: then it says why.
-    pub fn start(socket: &UnixStream) -> io::Result<Option<Recorder>> {
+    /// may have the other end. None when the child has ended before: then it says why. `read` looks at files of the kernel.
+    pub fn start(socket: &UnixStream, read: ReadKernelFile) -> io::Result<Option<Recorder>> {
         let Some(listener) = receive(socket)? else { return Ok(None) };
         let (ended, at_end) = io::pipe()?;
-        let state = State { notes: Notes::default(), paths: Paths::default(), failed: None };
+        let starts = Starts::at(std::env::current_dir().ok());
+        let state = State { writer: Writer::new(read), paths: Paths::default(), starts, failed: None };
         let thread = thread::Builder::new().name("recorder".to_owned()).spawn(move || state.run(&listener, &ended))?;
         Ok(Some(Recorder { at_end, thread }))
     }
@@ -73,8 +76,9 @@ fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
 
 /// The state of the thread.
 struct State {
-    notes: Notes,
+    writer: Writer,
     paths: Paths,
+    starts: Starts,
     /// Why not even the first name could be read.
     failed: Option<io::Error>,
 }
@@ -98,14 +102,16 @@ impl State {
                 if let Err(error) = self.note(process, &call.data) {
                     // Anything else is an error of the call itself, or of a process that was killed.
                     match error.kind() {
-                        io::ErrorKind::PermissionDenied if self.notes.places.is_empty() => self.failed = Some(error),
-                        io::ErrorKind::PermissionDenied => self.notes.hidden = true,
+                        io::ErrorKind::PermissionDenied if self.writer.notes.places.is_empty() => {
+                            self.failed = Some(error)
+                        }
+                        io::ErrorKind::PermissionDenied => self.writer.notes.hidden = true,
                         _ => {}
                     }
                 }
                 sys::go_on(listener, &call);
             } else if events.iter().any(|event| event.revents().is_some_and(|events| !events.is_empty())) {
-                return self.failed.map_or(Ok(self.notes), Err);
+                return self.failed.map_or(Ok(self.writer.notes), Err);
             }
         }
     }
@@ -118,23 +124,80 @@ impl State {
         };
         for asked in calls::asked(call, word).into_iter().flatten() {
             match asked {
-                Asked::List(number) => self.notes.list(&open_file(process, number)?),
+                Asked::List(number) => self.writer.list(&open_file(process, number)?),
                 Asked::Name(base, address, used) => {
                     let mut room = [0; LONGEST];
                     let name = string(process, address, &mut room)?;
-                    let directory = match base {
+                    let (directory, named) = match base {
                         _ if name.is_empty() => continue,
-                        _ if name[0] == b'/' => PathBuf::new(),
-                        Base::Cwd => fs::read_link(format!("/proc/{process}/cwd"))?,
-                        Base::Descriptor(number) => open_file(process, number)?,
+                        _ if name[0] == b'/' => (PathBuf::new(), Named::ABSOLUTELY),
+                        Base::Cwd => {
+                            let directory = fs::read_link(format!("/proc/{process}/cwd"))?;
+                            let named = self.starts.named(&directory);
+                            (directory, named)
+                        }
+                        Base::Descriptor(number) => {
+                            let directory = open_file(process, number)?;
+                            let named = self.writer.named(&directory);
+                            (directory, named)
+                        }
                     };
                     let path = self.paths.absolute(&directory, OsStr::from_bytes(name));
-                    self.notes.add(&path, used);
+                    if c_long::from(call.nr) == libc::SYS_chdir {
+                        self.starts.change(&path, named);
+                    }
+                    if used == Use::Read && path == Path::new(LOADER_CACHE) && !is_loader(process, call) {
+                        self.writer.read_whole(&path);
+                    }
+                    self.writer.add(&path, used, named);
                 }
             }
         }
         Ok(())
     }
+}
+
+/// The directories in which relative names start where the program was started: that one, and those into which it went from there by a
+/// relative name.
+struct Starts {
+    directories: HashSet<PathBuf>,
+    /// Whether the program went into one of them by its whole path: from then on it cannot be told what it means.
+    is_doubtful: bool,
+}
+
+impl Starts {
+    fn at(directory: Option<PathBuf>) -> Starts {
+        Starts { directories: directory.into_iter().collect(), is_doubtful: false }
+    }
+
+    /// In which way a relative name in this directory names a place.
+    fn named(&self, directory: &Path) -> Named {
+        let from_start = self.directories.contains(directory);
+        Named { from_start, absolutely: !from_start || self.is_doubtful }
+    }
+
+    /// The program goes into a directory.
+    fn change(&mut self, directory: &Path, named: Named) {
+        // The kernel tells the place itself, also when the name leads through links.
+        let Ok(real) = directory.canonicalize() else { return };
+        if named.absolutely {
+            self.is_doubtful |= self.directories.contains(&real);
+        } else {
+            self.directories.insert(real);
+        }
+    }
+}
+
+/// Whether it is the dynamic loader that makes a call, and not a program that reads the loader's files: the call comes from its code.
+fn is_loader(process: Pid, call: &libc::seccomp_data) -> bool {
+    let Ok(maps) = fs::read_to_string(format!("/proc/{process}/maps")) else { return false };
+    let address = |text: &str| u64::from_str_radix(text, 16).unwrap_or(0);
+    let own = maps.lines().find(|line| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        range.is_some_and(|(start, end)| (address(start)..address(end)).contains(&call.instruction_pointer))
+    });
+    // ld-linux-x86-64.so.2, ld-2.31.so
+    own.and_then(|line| line.rsplit('/').next()).is_some_and(|name| name.starts_with("ld-") && name.contains(".so"))
 }
 
 /// What is open under that number.
@@ -171,4 +234,26 @@ fn string(process: Pid, address: u64, room: &mut [u8; LONGEST]) -> io::Result<&[
 fn read(process: Pid, address: u64, into: &mut [u8]) -> io::Result<usize> {
     let from = RemoteIoVec { base: address as usize, len: into.len() };
     Ok(process_vm_readv(process, &mut [IoSliceMut::new(into)], &[from])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_starts_where_the_program_did_until_it_goes_elsewhere() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("below")).unwrap();
+        let mut starts = Starts::at(Some(top.clone()));
+        assert_eq!(starts.named(&top), Named::FROM_START);
+        assert_eq!(starts.named(Path::new("/")), Named::ABSOLUTELY);
+        assert_eq!(starts.named(&top.join("below")), Named::ABSOLUTELY);
+        starts.change(&top.join("below"), Named::FROM_START);
+        assert_eq!(starts.named(&top.join("below")), Named::FROM_START);
+        starts.change(Path::new("/"), Named::ABSOLUTELY);
+        assert_eq!(starts.named(&top), Named::FROM_START);
+        starts.change(&top, Named::ABSOLUTELY);
+        assert_eq!(starts.named(&top), Named { from_start: true, absolutely: true });
+    }
 }

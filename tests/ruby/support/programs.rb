@@ -92,7 +92,7 @@ class Programs
   def simulated
     Dir.mktmpdir do |place|
       write_plan(place)
-      script = main == :script ? @command.first(1) : ["#{FRONT_END}#{"/." * 512}/main.rb"]
+      script = main == :script ? @command.first(1) : ["#{FRONT_END}#{"/." * 512}/stand_in_for_main.rb"]
       shown = run(RUBY, *@options, "-r", "#{FRONT_END}/freeze.rb", "-r", "snapboot-main-script", *script,
                   environment: @environment.merge("SNAPBOOT_FREEZE_DIR" => place))
       @report = File.exist?("#{place}/report") ? File.binread("#{place}/report").split("\0") : []
@@ -106,6 +106,7 @@ class Programs
     entries += words.map { |word| "argv=#{word}" } + @preload.map { |name| "preload=#{name}" }
     entries << "script=#{File.expand_path(@command.first, @directory)}" if main == :script
     File.binwrite("#{place}/plan", entries.map { |entry| "#{entry}\0" }.join)
+    File.binwrite("#{place}/on_demand", "")
     File.binwrite("#{place}/cmdline", (words + @arguments).map { |word| "#{word}\0" }.join)
   end
 end

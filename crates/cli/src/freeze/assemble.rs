@@ -12,14 +12,16 @@ use image::{
     fact_kind, settings_flag, Fact, Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables,
     TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM,
 };
-use inputs::facts::Value;
+use inputs::facts::{Kernel, Value};
 use recorder::Identity;
 use rustix::fs::{fadvise, Advice};
 
 use super::control_dir::ControlDir;
 use super::cpu::check_libraries;
 use super::environment::Environment;
+use super::first_start::first_start;
 use super::inputs::{Booted, Inputs};
+use super::interrupt::Interrupt;
 use super::kernel_files::KernelFiles;
 use super::order::Order;
 use super::reads::Reads;
@@ -74,6 +76,14 @@ struct Added<'a> {
     rehearsal: &'a Rehearsal,
 }
 
+/// What is to be said of a finished image.
+pub struct Finished {
+    /// Its size in bytes.
+    pub size: u64,
+    /// How long its first start took, from its execution to the end of an empty main part.
+    pub thaws_in: Duration,
+}
+
 /// An image in the making: the launcher, and one variant after the other.
 pub struct Assembly<'a> {
     dir: &'a ControlDir,
@@ -101,7 +111,8 @@ impl<'a> Assembly<'a> {
         let dumped = read_at(&file, trailer.tables_offset, trailer.tables_size).map_err(cannot)?;
         let dumped = Tables::parse_unchecked_sum(&dumped)?;
         let inputs = Inputs::record(parts.booted, mapped_files(&dumped)?)?;
-        let (tables, answers) = complete(&dumped, &inputs, parts)?;
+        let mut kernel_files = KernelFiles::of(&parts.booted.notes.system);
+        let (mut tables, answers) = complete(&dumped, &inputs, &kernel_files, parts)?;
         let mut head = Head {
             pages_offset: trailer.pages_offset,
             pages_size: trailer.pages_size,
@@ -117,7 +128,10 @@ impl<'a> Assembly<'a> {
         // A file that is open for writing cannot be executed.
         drop(file);
         Point::BeforeRehearsal.reached();
-        let rehearsal = rehearse(&path, &dumped, parts.environment.seen());
+        let rehearsal = rehearse(&path, &dumped, parts.environment);
+        if !kernel_files.drop_measured().is_empty() {
+            facts(parts.reads, &kernel_files, &mut tables)?;
+        }
         let mappings = dumped.rows(Section::Mappings)?.collect();
         let added = Added { tables, answers: &answers, mappings, rehearsal: &rehearsal };
         self.append(&path, trailer.pages_offset, added)?;
@@ -132,8 +146,8 @@ impl<'a> Assembly<'a> {
     /// them. `launcher_size`: how many bytes of the rehearsed file are the launcher, which comes first of all.
     fn append(&mut self, rehearsed: &Path, launcher_size: u64, added: Added<'_>) -> Result<()> {
         let Added { mut tables, answers, mappings, rehearsal } = added;
-        let finished = self.dir.file("finished");
-        let cannot = |error: io::Error| Failure::io("write", &finished, &error);
+        let finished = self.dir.finished();
+        let cannot = |error: io::Error| Failure::io("write", finished, &error);
         rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
         let with = |order: &Order| {
             let mut tables = tables.clone();
@@ -161,19 +175,13 @@ impl<'a> Assembly<'a> {
             tables_offset,
             ..Head::default()
         };
-        write_tables(&file, &mut head, &with(&order), answers, &finished)?;
+        write_tables(&file, &mut head, &with(&order), answers, finished)?;
         self.heads.push(head);
         Ok(())
     }
 
     fn finished(&self) -> io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(self.dir.file("finished"))
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(self.dir.finished())
     }
 
     /// Whether the kernel has given two variants the same memory layout.
@@ -181,14 +189,20 @@ impl<'a> Assembly<'a> {
         (1..self.stacks.len()).any(|index| self.stacks[..index].contains(&self.stacks[index]))
     }
 
-    /// Gives the image its name, and a counter if its thaws are limited; returns its size in bytes. `command`: see [`Parts`].
+    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command`: see [`Parts`].
     ///
-    /// Fails, and leaves `output` as it was, when the disk is full or an input changed meanwhile.
-    pub fn finish(mut self, output: &Path, command: &[OsString], most_thaws: Option<u64>) -> Result<u64> {
-        let (finished, counter) = (self.dir.file("finished"), self.dir.file("thaws"));
-        let cannot = |error: io::Error| Failure::io("write", &finished, &error);
+    /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the image does not thaw.
+    pub fn finish(
+        mut self,
+        output: &Path,
+        command: &[OsString],
+        most_thaws: Option<u64>,
+        interrupt: &Interrupt,
+    ) -> Result<Finished> {
+        let (finished, counter) = (self.dir.finished(), self.dir.file("thaws"));
+        let cannot = |error: io::Error| Failure::io("write", finished, &error);
         let file = self.finished().map_err(cannot)?;
-        write_heads(&file, &mut self.heads, command, &finished)?;
+        write_heads(&file, &mut self.heads, command, finished)?;
         file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
         Point::BeforeSync.reached();
         file.sync_all().map_err(cannot)?;
@@ -197,18 +211,20 @@ impl<'a> Assembly<'a> {
         for inputs in &self.inputs {
             inputs.still_unchanged()?;
         }
+        let thaws_in = first_start(finished, &self.dir.file("said"))?;
         if most_thaws.is_some() {
             rotation::write_counter(&counter, self.heads[0].tables_sum)
                 .map_err(|error| Failure::io("write", &counter, &error))?;
         }
         Point::BeforeRename.reached();
+        interrupt.check()?;
         if most_thaws.is_some() {
             // Before the image: one that has its name is never without its counter. For a moment the old image has the new one's,
             // and falls back.
             let place = rotation::counter(output);
             fs::rename(&counter, &place).map_err(|error| Failure::io("write", &place, &error))?;
         }
-        fs::rename(&finished, output).map_err(|error| Failure::io("write", output, &error))?;
+        fs::rename(finished, output).map_err(|error| Failure::io("write", output, &error))?;
         Point::BeforeDirectorySync.reached();
         let directory = output.parent().unwrap_or(Path::new("/"));
         // The image is in place; that its name survives a crash of the machine is all that this could still fail to do.
@@ -217,7 +233,7 @@ impl<'a> Assembly<'a> {
             rotation::remove_counter(output);
         }
         Point::AfterRename.reached();
-        Ok(self.heads[0].file_size)
+        Ok(Finished { size: self.heads[0].file_size, thaws_in })
     }
 }
 
@@ -262,7 +278,12 @@ fn mapped_files(dumped: &Tables<'_>) -> Result<Vec<(PathBuf, Identity)>> {
 }
 
 /// The freezer's tables and the command's, and the answers of directories.
-fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<(TablesWriter, Vec<u8>)> {
+fn complete(
+    dumped: &Tables<'_>,
+    inputs: &Inputs,
+    kernel_files: &KernelFiles,
+    parts: &Parts<'_>,
+) -> Result<(TablesWriter, Vec<u8>)> {
     let mut tables = TablesWriter::extending(dumped);
     let mut process: Process = dumped.one(Section::Process)?;
     process.comm = comm(parts.name);
@@ -274,7 +295,7 @@ fn complete(dumped: &Tables<'_>, inputs: &Inputs, parts: &Parts<'_>) -> Result<(
     let answers = inputs.write(dumped, &mut tables)?;
     tables.push(Section::Settings, &settings(parts));
     parts.environment.write(parts.language, parts.reads, &mut tables);
-    facts(parts.reads, &KernelFiles::of(&parts.booted.notes.system), &mut tables)?;
+    facts(parts.reads, kernel_files, &mut tables)?;
     for guard in parts.guards {
         let text = tables.text(guard.as_bytes());
         tables.push(Section::Guards, &Item { text });
@@ -297,6 +318,7 @@ fn settings(parts: &Parts<'_>) -> Settings {
 
 /// What the boot asked about machine, user and process, with the answers.
 fn facts(reads: &Reads, files: &KernelFiles, tables: &mut TablesWriter) -> Result<()> {
+    let mut rows = Vec::new();
     for &(kind, of) in reads.facts.iter().chain(files.facts.iter().filter(|fact| !reads.facts.contains(fact))) {
         let Some(value) = Value::ask(&Now { is_for_boot: true }, kind, of) else {
             return Err(Failure::failed(format!(
@@ -305,13 +327,12 @@ fn facts(reads: &Reads, files: &KernelFiles, tables: &mut TablesWriter) -> Resul
                 inputs::facts::name(kind, of)
             )));
         };
-        let value = tables.text(value.bytes());
-        tables.push(Section::Facts, &Fact { kind, of, value });
+        rows.push(Fact { kind, of, value: tables.text(value.bytes()) });
     }
-    for content in &files.contents {
-        let value = tables.text(content);
-        tables.push(Section::Facts, &Fact { kind: fact_kind::KERNEL_FILE, of: 0, value });
+    for content in files.contents.values() {
+        rows.push(Fact { kind: fact_kind::KERNEL_FILE, of: 0, value: tables.text(content) });
     }
+    tables.replace_all(Section::Facts, &rows);
     Ok(())
 }
 
@@ -364,10 +385,7 @@ fn write_heads(file: &File, heads: &mut [Head], command: &[OsString], path: &Pat
 
 /// Executable for whoever the umask lets, writable for the owner only: a launcher does not trust anything else.
 fn mode() -> u32 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    let umask = umask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o077);
-    (0o755 & !umask) | 0o500
+    (0o755 & !Now { is_for_boot: true }.umask()) | 0o500
 }
 
 fn read_at(file: &File, offset: u64, size: u64) -> io::Result<Vec<u8>> {

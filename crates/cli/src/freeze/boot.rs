@@ -1,5 +1,6 @@
 //! Starts the runtime with the freezer inside, and waits until the image is written or refused.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 use super::control_dir::ControlDir;
 use super::environment::Environment;
 use super::interrupt::Interrupt;
+use super::kernel_files;
 use super::watched::{not_watched, Start, SOCKET};
 use crate::child::{ask, kill_group, timespec};
 use crate::entries::Entries;
@@ -62,16 +64,25 @@ pub enum Ended {
     Interrupted(i32),
 }
 
+/// What a boot is for.
+pub enum Watch {
+    /// An image.
+    Inputs,
+    /// The same, and the program has said before what it says.
+    InputsAgain,
+    /// To learn where in the program descriptors are opened, and names are made in these folders.
+    Origins(BTreeSet<PathBuf>),
+}
+
 impl Boot<'_> {
-    /// Boots the program once, with DIR/plan and the launcher's bytes in DIR/image. `origins` makes the front end record
-    /// where descriptors are opened.
-    pub fn run(&self, dir: &ControlDir, origins: bool) -> Result<Ended> {
+    /// Boots the program once, with DIR/plan and the launcher's bytes in DIR/image.
+    pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
         for old in ["report", "findings", "asked", "noted", "image"] {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
         }
         let plan = dir.file("plan");
-        fs::write(&plan, self.plan(origins).to_bytes()).map_err(|error| Failure::io("write", &plan, &error))?;
+        fs::write(&plan, self.plan(watch).to_bytes()).map_err(|error| Failure::io("write", &plan, &error))?;
         if let Some(name) = fault::for_freezer() {
             let file = dir.file("fault");
             fs::write(&file, name.as_encoded_bytes()).map_err(|error| Failure::io("write", &file, &error))?;
@@ -80,8 +91,10 @@ impl Boot<'_> {
         Point::AfterPlan.reached();
         self.progress.phase(format!("booting {}{}", self.runtime.label, self.number));
         // In a second boot the program says what it has said before, or complains about what the first one left behind.
-        let output =
-            if origins { Ok((Stdio::null(), Stdio::null(), Output::default())) } else { self.progress.output() };
+        let output = match watch {
+            Watch::Inputs => self.progress.output(),
+            Watch::InputsAgain | Watch::Origins(_) => Ok((Stdio::null(), Stdio::null(), Output::default())),
+        };
         let (stdout, stderr, output) = output.map_err(|error| self.not_started(&error))?;
         let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
         let mut command = self.command(dir, other_end)?;
@@ -100,7 +113,7 @@ impl Boot<'_> {
     /// Watches the boot to its end, or until a signal comes.
     fn watch(&self, child: &mut Child, socket: &UnixStream, image: &Path, launcher_size: u64) -> Result<Ended> {
         let not_watched = |error: io::Error| not_watched(&error, &self.runtime.program);
-        let recorder = Recorder::start(socket).map_err(not_watched)?;
+        let recorder = Recorder::start(socket, kernel_files::content).map_err(not_watched)?;
         let ended = self.wait(child, image, launcher_size);
         if !matches!(ended, Ok(Some(_))) {
             kill_group(child);
@@ -117,7 +130,7 @@ impl Boot<'_> {
     }
 
     /// What the front end is told.
-    fn plan(&self, origins: bool) -> Entries {
+    fn plan(&self, watch: &Watch) -> Entries {
         let mut plan = Entries::default();
         plan.push("main", self.main.kind.word());
         self.main.argv.iter().for_each(|argument| plan.push("argv", argument));
@@ -125,22 +138,11 @@ impl Boot<'_> {
         self.main.script.iter().for_each(|script| plan.push("script", script));
         self.preloads.iter().for_each(|name| plan.push("preload", name));
         self.environment.boot_only_names().for_each(|name| plan.push("boot_only", name));
-        if origins {
+        if let Watch::Origins(folders) = watch {
             plan.push("origins", "1");
+            folders.iter().for_each(|folder| plan.push("origins_in", folder));
         }
         plan
-    }
-
-    /// Has CPython's `site`, which runs before the front end, tell in DIR/site what it reads. A runtime that does not answer will say
-    /// why when it boots.
-    pub fn ask_site(&self, dir: &ControlDir) -> Result<()> {
-        if self.runtime.language == Language::Python {
-            let mut command = Command::new(&self.runtime.program);
-            command.arg0(&self.main.argv[0]).args(self.main.options()).arg("-S").arg(self.installation.python_site()?);
-            command.env_clear().envs(self.environment.seen().iter().cloned()).env("SNAPBOOT_FREEZE_DIR", dir.path());
-            ask(&mut command, SITE_LIMIT).map_err(|error| self.not_started(&error))?;
-        }
-        Ok(())
     }
 
     /// Makes the file that the freezer appends to; returns its size.
@@ -208,6 +210,34 @@ impl Boot<'_> {
             }
         }
     }
+}
+
+/// Leaves in the control directory what the boot may ask for, and has CPython's `site`, which runs before the front end, tell in DIR/site
+/// what it reads: that the boot has to see from its start. Returns its environment. A runtime that does not answer will say why when it boots.
+pub fn early_reads(
+    installation: &Installation,
+    runtime: &Runtime,
+    main: &Main,
+    environment: &Environment,
+    dir: &ControlDir,
+) -> Result<Environment> {
+    let leave = |environment: &Environment| {
+        let (entries, index) = environment.on_demand();
+        [("environment", entries), ("on_demand", index)].iter().try_for_each(|(name, entries)| {
+            fs::write(dir.file(name), entries.to_bytes()).map_err(|error| Failure::io("write", &dir.file(name), &error))
+        })
+    };
+    leave(environment)?;
+    if runtime.language != Language::Python {
+        return Ok(environment.clone());
+    }
+    let mut command = Command::new(&runtime.program);
+    command.arg0(&main.argv[0]).args(main.options()).arg("-S").arg(installation.python_site()?);
+    command.env_clear().envs(environment.seen().iter().cloned()).env("SNAPBOOT_FREEZE_DIR", dir.path());
+    ask(&mut command, SITE_LIMIT).map_err(|error| Failure::io("start", &runtime.program, &error))?;
+    let environment = environment.with_seen_early(&Entries::read(&dir.file("site")).unwrap_or_default());
+    leave(&environment)?;
+    Ok(environment)
 }
 
 /// Puts /dev/null at the descriptors that callers of an image may pass, and `socket` behind them; keeps all others of this process to

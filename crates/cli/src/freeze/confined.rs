@@ -1,6 +1,8 @@
 //! A process that can look and end, and do nothing to anybody else: in it the exit handlers of a program may run although it never
 //! ran. They are called in a rehearsal, because every start will call them.
 //!
+//! It stops itself (SIGSTOP) right before it executes the program, so that what comes then can be timed.
+//!
 //! The confinement is a seccomp filter. What it does not allow fails with ENOSYS, for which C libraries know another way where there
 //! is one, and exit handlers an exception.
 
@@ -12,6 +14,7 @@ use std::path::Path;
 use std::process::{id, Command};
 
 use libc::{c_long, O_ACCMODE, O_CREAT, O_TRUNC};
+use rustix::process::{getpid, kill_process, Signal};
 use seccompiler::{
     apply_filter, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule,
@@ -121,11 +124,12 @@ pub fn command(program: &Path) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Confines this process and executes what the arguments name. Returns only when that fails.
+/// Confines this process, stops it, and then executes what the arguments name. Returns only when that fails.
 pub fn main(arguments: &Confined) -> Result<u8> {
     let cannot =
         |error: String| Failure::failed(format!("cannot run {} confined: {error}.", arguments.program.display()));
     confine().map_err(|error| cannot(error.to_string()))?;
+    kill_process(getpid(), Signal::STOP).map_err(|error| cannot(error.to_string()))?;
     Err(cannot(Command::new(&arguments.program).exec().to_string()))
 }
 

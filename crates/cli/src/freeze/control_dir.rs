@@ -1,7 +1,8 @@
 //! The directory beside the output in which an image comes into being.
 //!
 //! `.NAME.freezing-PID` is locked as long as its freeze runs. A freeze that was killed leaves it behind, unlocked, and the
-//! next freeze of the same output removes it.
+//! next freeze of the same output removes it. The finished image lies in a folder of its own in there, under the name that it
+//! will have: what a start leaves out of lists of names, it tells by that.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
@@ -15,9 +16,13 @@ use rustix::process::{test_kill_process, Pid};
 
 use crate::failure::{Failure, Result};
 
+/// The folder of the finished image.
+const FINISHED: &str = "finished";
+
 /// A locked control directory; removed with all that is in it when it is dropped.
 pub struct ControlDir {
     path: PathBuf,
+    finished: PathBuf,
     _lock: File,
 }
 
@@ -32,12 +37,14 @@ impl ControlDir {
         let path = directory.join(name);
         let make = || {
             DirBuilder::new().mode(0o700).create(&path)?;
+            DirBuilder::new().mode(0o700).create(path.join(FINISHED))?;
             let lock = File::open(&path)?;
             flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
             Ok(lock)
         };
         let lock = make().map_err(|error: io::Error| Failure::io("make the control directory", &path, &error))?;
-        Ok(ControlDir { path, _lock: lock })
+        let finished = path.join(FINISHED).join(output.file_name().unwrap_or(OsStr::new("image")));
+        Ok(ControlDir { path, finished, _lock: lock })
     }
 
     /// The directory.
@@ -50,16 +57,23 @@ impl ControlDir {
         self.path.join(name)
     }
 
+    /// The image, when it is finished.
+    pub fn finished(&self) -> &Path {
+        &self.finished
+    }
+
     /// Fails when the disk is full.
     pub fn has_room(&self) -> Result<()> {
         let file = self.file("room");
         fs::write(&file, [0; 16384]).map_err(|error| Failure::io("write into", &self.path, &error))
     }
 
-    /// When the directory was made, by the clock of its own file system (ns since 1970). Whatever was changed at this
-    /// time or later was changed while the program booted.
-    pub fn made_at(&self) -> Result<i64> {
-        let metadata = self.path.metadata().map_err(|error| Failure::io("look at", &self.path, &error))?;
+    /// The time by the clock of the directory's own file system (ns since 1970). Whatever is changed at this time or later is changed
+    /// while the program boots.
+    pub fn now(&self) -> Result<i64> {
+        let file = self.file("now");
+        let touch = || fs::write(&file, "").and_then(|()| file.metadata());
+        let metadata = touch().map_err(|error| Failure::io("write", &file, &error))?;
         Ok(metadata.ctime() * 1_000_000_000 + metadata.ctime_nsec())
     }
 }

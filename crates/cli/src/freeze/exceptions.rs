@@ -2,6 +2,9 @@
 //!
 //! A reader is a file, by the end of its path; "" stands for C code, of which nobody knows who calls it.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use image::fact_kind;
 
 use crate::runtime::Language;
@@ -15,6 +18,8 @@ pub struct Variable {
 
 /// Variables whose readers leave no trace of the value that the front end does not renew.
 pub const VARIABLES: &[Variable] = &[
+    // Looks for packages of the user; the front end renews where these are, or starts the ordinary way where there are any.
+    Variable { language: Language::Python, reader: "<frozen site>", name: "HOME" },
     // Puts its own directory in front of it, and so does the front end after a thaw with what PATH is then.
     Variable { language: Language::Ruby, reader: "/bundler/shared_helpers.rb", name: "PATH" },
 ];
@@ -30,6 +35,13 @@ pub struct Whole {
     pub names: &'static [&'static str],
 }
 
+impl Whole {
+    /// Whether this variable counts.
+    pub fn wants(&self, name: &OsStr) -> bool {
+        self.names.iter().any(|pattern| inputs::environment::matches(pattern.as_bytes(), name.as_bytes()))
+    }
+}
+
 /// Readers of the whole environment of which it is known what they want with it.
 pub const WHOLES: &[Whole] = &[
     // Keeps a copy for programs that the application starts without Bundler.
@@ -38,6 +50,8 @@ pub const WHOLES: &[Whole] = &[
     Whole { reader: "/bundler/settings.rb", names: &["BUNDLE_*"] },
     // Gives it to ldconfig, gcc, ld and objdump, which say where a library is. LD_* is always an input.
     Whole { reader: "/ctypes/util.py", names: &["PATH", "LIBRARY_PATH"] },
+    // Looks for settings.
+    Whole { reader: "/tqdm/utils.py", names: &["TQDM_*", "COLUMNS", "LINES"] },
     // Gives it to ip and the like, which say what the network card's number is.
     Whole { reader: "/uuid.py", names: &["PATH"] },
 ];
@@ -92,6 +106,8 @@ pub const FACTS: &[Fact] = &[
         kind: fact_kind::CWD,
         unless_unset: None,
     },
+    // Keeps it to find sources; the front end renews it after a thaw.
+    Fact { language: Language::Python, reader: "/rich/__init__.py", kind: fact_kind::CWD, unless_unset: None },
     // Looks for the Gemfile from there upwards, unless it is told which.
     Fact {
         language: Language::Ruby,
@@ -101,6 +117,23 @@ pub const FACTS: &[Fact] = &[
     },
     // Takes it for the root of an application whose file is nowhere below a config.ru.
     Fact { language: Language::Ruby, reader: "/rails/application.rb", kind: fact_kind::CWD, unless_unset: None },
+];
+
+/// A per-start fact that may be read while booting, though an image cannot be bound to it.
+pub struct Early {
+    pub language: Language,
+    pub reader: &'static str,
+    pub what: &'static str,
+}
+
+/// Readers that keep nothing of it.
+pub const EARLY: &[Early] = &[
+    // Asks every module for its file, to find the one that some code is in.
+    Early { language: Language::Python, reader: "/inspect.py", what: "__main__.__file__" },
+    // A list of versions that scripts of old installers set before they import it; without one it takes what is installed.
+    Early { language: Language::Python, reader: "/pkg_resources/__init__.py", what: "__main__.__requires__" },
+    // Takes $0 where nobody but itself is found, and the front end renews that.
+    Early { language: Language::Ruby, reader: "/sinatra/base.rb", what: "who calls it (caller)" },
 ];
 
 /// Whether a read of a reader falls under a row.

@@ -8,6 +8,8 @@ use nix::sys::signal::SigSet;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
+use crate::failure::{Failure, Result};
+
 /// The signals that end a freeze.
 const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 /// Signals beyond this number are real-time ones, which no shell sets to be ignored.
@@ -49,6 +51,11 @@ impl Interrupt {
         &self.wake
     }
 
+    /// Fails when a signal has come.
+    pub fn check(&self) -> Result<()> {
+        self.signal().map_or(Ok(()), |signal| Err(interrupted(signal)))
+    }
+
     /// The signal that came, if one did.
     pub fn signal(&self) -> Option<i32> {
         match self.signal.load(Ordering::SeqCst) {
@@ -56,6 +63,11 @@ impl Interrupt {
             number => Some(number as i32),
         }
     }
+}
+
+/// The failure of a freeze that a signal has ended; nobody gets to read it.
+pub fn interrupted(signal: i32) -> Failure {
+    Failure::failed(format!("interrupted by signal {signal}."))
 }
 
 /// Ends the process the way the signal would have, so that a shell sees what happened.

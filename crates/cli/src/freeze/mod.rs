@@ -1,48 +1,57 @@
 //! `snapboot freeze`: boots a program and writes its image.
 //!
-//! The rooms are the steps: [`mistakes`] (in the command line), [`output`] (where to), [`environment`] (what the boot sees), [`cpu`]
-//! (for which CPUs), [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside), [`report`]
-//! (what came of it), [`reads`] (what it read), [`inputs`], [`rehearse`], [`order`] and [`assemble`] (the finished image).
+//! The rooms are the steps: [`mistakes`] (in the command line), [`output`] (where to), [`variables`] and [`environment`] (what the boot
+//! sees), [`cpu`] (for which CPUs), [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside),
+//! [`report`] (what came of it), [`remedies`] (what helps), [`reads`] (what it read), [`depends`] (what of that to tell), [`inputs`],
+//! [`rehearse`], [`order`], [`assemble`] (the finished image) and [`first_start`].
 
 mod assemble;
 mod boot;
 mod confined;
 mod control_dir;
 mod cpu;
+mod depends;
 mod environment;
 mod exceptions;
+mod first_start;
 mod inputs;
 mod interrupt;
 mod kernel_files;
+mod leftovers;
 mod mistakes;
 mod order;
 mod output;
 mod reads;
 mod rehearse;
+mod remedies;
 mod report;
+mod variables;
 mod watched;
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+
+use image::fact_kind;
 
 use crate::arguments::{Cpu, Freeze};
 use crate::failure::{Failure, Result};
 use crate::fault::Point;
 use crate::human;
-use crate::info::Info;
+use crate::info::{Info, Origin};
 use crate::installation::Installation;
 use crate::opened::Opened;
 use crate::page;
 use crate::progress::Progress;
 use crate::rotation;
 use crate::runtime::{probe, resolve, Main, Runtime, Shim};
-use assemble::{Assembly, Parts};
-use boot::{fallback_command, Boot, Ended};
+use assemble::{Assembly, Finished, Parts};
+use boot::{early_reads, fallback_command, Boot, Ended, Watch};
 use control_dir::ControlDir;
 use environment::Environment;
 use inputs::{Booted, Ignored};
-use interrupt::{die_of, Interrupt};
+use interrupt::{die_of, interrupted, Interrupt};
+use leftovers::Temporary;
 use mistakes::{misplaced_options, preloads};
 use recorder::Notes;
 use report::{outcome, Outcome, Report};
@@ -51,7 +60,8 @@ pub use confined::main as confined;
 pub use inputs::content_digest;
 pub use watched::main as watched;
 
-pub use environment::{help as environment_help, Environment as BootEnvironment};
+pub use environment::Environment as BootEnvironment;
+pub use variables::help as environment_help;
 
 /// PATH when there is none, as shells have it.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -70,13 +80,13 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
         ));
     }
     let search_path = search_path();
-    if let Some(mistake) = environment::mistake(&arguments.environment, &arguments.withheld) {
+    if let Some(mistake) = variables::mistake(&arguments.environment, &arguments.withheld) {
         return Err(Failure::refusal(mistake));
     }
     let preloads = preloads(&arguments.preload)?;
     let words: Vec<OsString> = std::env::args_os().collect();
     if let Some(note) = misplaced_options(&arguments.command, &words) {
-        eprintln!("snapboot: note: {note}");
+        page::tell(&format!("snapboot: note: {note}"));
     }
     let environment = Environment::pick(std::env::vars_os(), &arguments.environment, &arguments.withheld);
     let mut resolved = resolve(&arguments.command, &search_path)?;
@@ -93,7 +103,8 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
         Cpu::Baseline => cpu::for_baseline(environment, &runtime.program)?,
     };
     let main = Main::split(runtime.language, std::mem::take(&mut resolved.argv), &search_path)?;
-    let named = main.script.as_deref().unwrap_or(&resolved.named);
+    let module = main.module().map(PathBuf::from);
+    let named = main.script.as_deref().or(module.as_deref()).unwrap_or(&resolved.named);
     let output = output::path(arguments.output.as_deref(), named)?;
     let sources = resolved.followed.iter().chain(&main.script);
     output::check(&output, sources.map(|path| path.as_path()))?;
@@ -150,16 +161,40 @@ struct Session<'a> {
     progress: &'a Progress,
 }
 
+/// What a freeze has to say when the image is there.
+struct Made {
+    warnings: Vec<String>,
+    summary: String,
+}
+
 impl Session<'_> {
-    /// Boots, assembles and reports.
+    /// Makes the image and reports; a signal that came meanwhile ends the process once everything is cleaned up.
     fn run(&self, output: &Path) -> Result<u8> {
-        let installation = Installation::find()?;
         let interrupt =
             Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
+        let made = self.make(output, &interrupt);
+        self.progress.stop();
+        let reported = made.and_then(|made| {
+            for warning in &made.warnings {
+                page::tell(&format!("snapboot: warning: {warning}"));
+            }
+            page::print(&made.summary)
+        });
+        match interrupt.signal() {
+            Some(signal) => Ok(die_of(signal)),
+            None => reported.map(|()| 0),
+        }
+    }
+
+    /// Boots and assembles.
+    fn make(&self, output: &Path, interrupt: &Interrupt) -> Result<Made> {
+        let installation = Installation::find()?;
         let dir = ControlDir::create(output)?;
         Point::AfterControlDir.reached();
-        let begun = dir.made_at()?;
+        let environment = &early_reads(&installation, self.runtime, self.main, self.environment, &dir)?;
         let command = fallback_command(self.runtime, self.main);
+        // Relative names that cannot be followed are followed from nowhere.
+        let start = std::env::current_dir().unwrap_or_default();
         let mut assembly = Assembly::new(&dir);
         let mut warnings: Vec<String> = Vec::new();
         let mut first = None;
@@ -170,36 +205,37 @@ impl Session<'_> {
                 runtime: self.runtime,
                 main: self.main,
                 preloads: &self.preloads,
-                environment: self.environment,
-                interrupt: &interrupt,
+                environment,
+                interrupt,
                 progress: self.progress,
                 number: if count == 1 { String::new() } else { format!(" ({number} of {count})") },
             };
-            let (report, notes) = match self.boot(&boot, &dir)? {
-                Ok(booted) => booted,
-                Err(signal) => {
-                    self.progress.stop();
-                    drop(dir);
-                    return Ok(die_of(signal));
-                }
-            };
+            let (mut report, notes, begun) = self.boot(&boot, &dir)?;
             Point::AfterDump.reached();
+            interrupt.check()?;
             self.progress.phase("checking the inputs, writing the tables");
             let guards: Vec<OsString> = self.arguments.guards.iter().chain(&report.guards).cloned().collect();
-            let bytecode = self.environment.value("PYTHONPYCACHEPREFIX");
+            let bytecode = environment.value("PYTHONPYCACHEPREFIX");
+            let ignored = Ignored::new(output, installation.own_files(), bytecode);
+            if report.keeps_folder && inputs::asked_below(&start, &notes, &ignored) {
+                // What the answers were belongs to that folder.
+                report.reads.facts.push((fact_kind::CWD, 0));
+            }
             let booted = Booted {
                 notes: &notes,
                 loaded: &report.loaded,
                 importers: &report.importers,
-                ignored: &Ignored::new(output, installation.own_files(), bytecode),
+                ignored: &ignored,
                 begun,
+                script: self.main.script.as_deref(),
+                start: &start,
             };
             assembly.add(&Parts {
                 command: &command,
                 name: Path::new(&self.arguments.command[0]).file_name().unwrap_or_default(),
                 booted: &booted,
                 language: self.runtime.language,
-                environment: self.environment,
+                environment,
                 reads: &report.reads,
                 policy: self.arguments.policy.number(),
                 check_pages: self.arguments.check_pages,
@@ -207,7 +243,7 @@ impl Session<'_> {
                 most_age: self.arguments.max_age,
                 most_thaws: self.arguments.max_thaws,
                 guards: &guards,
-                info: &self.info(&report, &notes),
+                info: &self.info(environment, &report, &notes),
             })?;
             warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());
             if notes.hidden && !warnings.iter().any(|warning| warning == HIDDEN) {
@@ -218,49 +254,84 @@ impl Session<'_> {
         if assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
-        let size = assembly.finish(output, &command, self.arguments.max_thaws)?;
-        self.progress.stop();
-        for warning in &warnings {
-            eprintln!("snapboot: warning: {warning}");
-        }
+        let finished = assembly.finish(output, &command, self.arguments.max_thaws, interrupt)?;
         let report = first.unwrap_or_default();
-        page::print(&(summary(output, size, self.begun.elapsed(), &report, count) + "\n"))?;
-        Ok(0)
+        let summary = summary(output, &finished, self.begun.elapsed(), &report, count);
+        let depends = depends::lines(&depends::all(environment, &report));
+        let summary = [summary].iter().chain(&depends).map(|line| format!("{line}\n")).collect();
+        Ok(Made { warnings, summary })
     }
 
-    /// Boots once, and a second time to learn where descriptors come from when they are in the way. The inner error is the
-    /// signal that ended it.
-    fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<std::result::Result<(Report, Notes), i32>> {
-        boot.ask_site(dir)?;
-        let (status, notes) = match boot.run(dir, false)? {
-            Ended::Exited(status, notes) => (status, notes),
-            Ended::Interrupted(signal) => return Ok(Err(signal)),
-        };
-        let outcome = outcome(dir, status, self.runtime, self.environment);
-        let findings = match outcome {
-            Ok(Outcome::Written(report)) => return Ok(Ok((report, notes))),
-            Ok(Outcome::Refused(findings)) => findings,
-            Err(failure) => {
-                self.progress.stop();
-                // Whoever fails on a full disk often cannot write down why.
-                dir.has_room()?;
-                return Err(failure);
+    /// Boots once, and once more where something was left behind, to learn whether every start makes its own; then to learn where in
+    /// the program comes from what is in the way. Also returns when the boot began (ns since 1970).
+    fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<(Report, Notes, i64)> {
+        let begun = dir.now()?;
+        let (outcome, notes) = self.boot_once(boot, dir, &Watch::Inputs)?;
+        let temporary = Temporary::new(boot.environment);
+        let mut left = leftovers::left(&notes, dir);
+        let mut findings = match outcome {
+            Outcome::Written(report) if left.is_empty() => return Ok((*report, notes, begun)),
+            Outcome::Written(_) if left.iter().any(|it| temporary.holds(it)) => Vec::new(),
+            Outcome::Written(_) => {
+                self.progress.phase("booting again to see whether every start makes files of its own");
+                let begun = dir.now()?;
+                let again = self.boot_once(boot, dir, &Watch::InputsAgain);
+                boot.interrupt.check()?;
+                match again {
+                    Ok((outcome, notes)) => {
+                        left = leftovers::left(&notes, dir);
+                        match outcome {
+                            Outcome::Written(report) if left.is_empty() => return Ok((*report, notes, begun)),
+                            Outcome::Written(_) => Vec::new(),
+                            Outcome::Refused(findings) => findings,
+                        }
+                    }
+                    // It does not start where the first one's is still there.
+                    Err(_) => Vec::new(),
+                }
+            }
+            Outcome::Refused(findings) => {
+                left.retain(|it| temporary.holds(it));
+                findings
             }
         };
         let mut origins = Vec::new();
-        if findings.iter().any(|finding| finding.kind == "descriptor") {
-            self.progress.phase("booting again to see where descriptors are opened");
-            match boot.run(dir, true) {
-                Ok(Ended::Interrupted(signal)) => return Ok(Err(signal)),
-                // Whatever came of the second boot, the findings of the first one stand.
-                _ => origins = report::origins(dir),
-            }
+        if !left.is_empty() || findings.iter().any(|finding| finding.kind == "descriptor") {
+            self.progress.phase("booting again to see where that comes from");
+            let folders = left.iter().filter_map(|it| it.path.parent()).map(Path::to_owned).collect();
+            leftovers::clean_up(&left, &temporary);
+            // Whatever came of this boot, the findings stand.
+            let last = boot.run(dir, &Watch::Origins(folders));
+            boot.interrupt.check()?;
+            origins = report::origins(dir);
+            let others = match last {
+                Ok(Ended::Exited(_, notes)) => leftovers::left(&notes, dir),
+                _ => Vec::new(),
+            };
+            findings.extend(leftovers::findings(&left, &others, dir));
+            leftovers::clean_up(&others, &temporary);
         }
         self.progress.stop();
         Err(report::refusal(&findings, &origins))
     }
 
-    fn info(&self, report: &Report, notes: &Notes) -> Info {
+    fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Notes)> {
+        let (status, notes) = match boot.run(dir, watch)? {
+            Ended::Exited(status, notes) => (status, notes),
+            Ended::Interrupted(signal) => return Err(interrupted(signal)),
+        };
+        match outcome(dir, status, self.runtime, boot.environment) {
+            Ok(outcome) => Ok((outcome, notes)),
+            Err(failure) => {
+                self.progress.stop();
+                // Whoever fails on a full disk often cannot write down why.
+                dir.has_room()?;
+                Err(failure)
+            }
+        }
+    }
+
+    fn info(&self, environment: &Environment, report: &Report, notes: &Notes) -> Info {
         let text = |string: &OsStr| string.to_string_lossy().into_owned();
         let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Info {
@@ -268,31 +339,34 @@ impl Session<'_> {
             created: created.as_secs(),
             runtime: report.runtime.clone().unwrap_or_else(|| self.runtime.label.clone()),
             typed: self.arguments.command.iter().map(|word| text(word)).collect(),
+            origin: Origin::of(&self.arguments.command),
             main: self.main.kind.word().to_owned(),
             preloads: self.preloads.clone(),
             loaded: report.loaded.len(),
             cpu: self.arguments.cpu.word().to_owned(),
             seconds: self.begun.elapsed().as_secs_f64(),
-            variables: self.environment.compared_names(self.runtime.language, &report.reads).map(text).collect(),
+            variables: environment.compared_names(self.runtime.language, &report.reads).map(text).collect(),
             notes: self.notes.clone(),
-            system: notes.system.iter().map(|path| text(path.as_os_str())).collect(),
+            system: notes.system.keys().map(|path| text(path.as_os_str())).collect(),
             warnings: report.warnings.clone(),
+            depends: depends::all(environment, report),
         }
     }
 }
 
-/// `rails.img  113 MB  2.3 s  preloaded config/environment (1868 files)`.
-fn summary(output: &Path, size: u64, took: Duration, report: &Report, variants: u32) -> String {
+/// `rails.img  113 MB  2.3 s  preloaded config/environment (1868 files)  thaws in 15 ms`.
+fn summary(output: &Path, finished: &Finished, took: Duration, report: &Report, variants: u32) -> String {
     let shown = std::env::current_dir().ok().and_then(|here| output.strip_prefix(here).ok().map(Path::to_owned));
     let names: Vec<&str> = report.preloaded.iter().map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
     let preloaded = if names.is_empty() { "loaded".to_owned() } else { format!("preloaded {}", names.join(", ")) };
     let variants = if variants == 1 { String::new() } else { format!("{variants} variants, ") };
     format!(
-        "{}  {}  {}  {variants}{preloaded} ({})",
+        "{}  {}  {}  {variants}{preloaded} ({})  thaws in {}",
         shown.as_deref().unwrap_or(output).display(),
-        human::size(size),
+        human::size(finished.size),
         human::seconds(took),
-        human::count(report.loaded.len(), "file")
+        human::count(report.loaded.len(), "file"),
+        human::whole_milliseconds(finished.thaws_in)
     )
 }
 
@@ -307,7 +381,8 @@ mod tests {
             preloaded: vec!["./config/environment".into()],
             ..Report::default()
         };
-        let line = summary(Path::new("/x/rails.img"), 113_000_000, Duration::from_millis(2300), &report, 1);
-        assert_eq!(line, "/x/rails.img  113 MB  2.3 s  preloaded config/environment (2 files)");
+        let finished = Finished { size: 113_000_000, thaws_in: Duration::from_micros(14_700) };
+        let line = summary(Path::new("/x/rails.img"), &finished, Duration::from_millis(2300), &report, 1);
+        assert_eq!(line, "/x/rails.img  113 MB  2.3 s  preloaded config/environment (2 files)  thaws in 15 ms");
     }
 }

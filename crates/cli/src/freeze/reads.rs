@@ -5,8 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::environment::Environment;
-use super::exceptions::{is_by, FACTS, PROGRAMS, RENEWED, VARIABLES, WHOLES};
+use super::environment::{shown, Environment};
+use super::exceptions::{is_by, EARLY, FACTS, PROGRAMS, RENEWED, VARIABLES, WHOLES};
+use super::report::Finding;
 use crate::entries::Entries;
 use crate::runtime::Language;
 
@@ -19,6 +20,17 @@ pub struct Reads {
     pub wholes: Vec<Whole>,
     /// Facts: kind and number.
     pub facts: Vec<(u32, u32)>,
+    /// Where facts were asked for, as far as that is known.
+    pub places: BTreeMap<(u32, u32), String>,
+    /// What belongs to each start and cannot be compared, and where it was read.
+    pub early: Vec<Early>,
+}
+
+/// Something that was read too early: `sys.argv`, and `FILE:LINE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Early {
+    what: String,
+    place: String,
 }
 
 /// A read of the whole environment.
@@ -28,6 +40,16 @@ pub enum Whole {
     Read(String),
     /// By a program of this name that was started with it.
     Passed(String),
+}
+
+impl Whole {
+    /// Where it was read, if by the program itself.
+    pub fn place(&self) -> Option<&str> {
+        match self {
+            Whole::Read(place) => Some(place),
+            Whole::Passed(_) => None,
+        }
+    }
 }
 
 /// One thing that was noted.
@@ -69,6 +91,10 @@ impl Reads {
                     // ENV asks the C library, so that this was told already, with the reader.
                     !told.iter().any(|other| other.key == "variable" && other.value == note.value)
                 }
+                // So was whether a standard stream is a terminal.
+                (Phase::Program, "fact", _) if note.value == "terminal" => {
+                    !told.iter().any(|other| other.is_same(note))
+                }
                 (Phase::Program, ..) => true,
                 // RubyGems is the program's as much as the runtime's. CPython reads PYTHON variables, and PATH to find itself.
                 (Phase::Runtime, "variable", Language::Ruby) => !RENEWED.iter().any(|name| note.value == *name),
@@ -91,7 +117,10 @@ impl Reads {
                 let excepted = |row: &&super::exceptions::Variable| {
                     row.language == language && note.value == row.name && is_by(reader, row.reader)
                 };
-                if !VARIABLES.iter().any(|row| excepted(&row)) {
+                // Who goes through a copy in Python reads each of them by name.
+                let known = WHOLES.iter().find(|row| language == Language::Python && is_by(reader, row.reader));
+                let is_wanted = known.is_none_or(|row| row.wants(&note.value));
+                if is_wanted && !VARIABLES.iter().any(|row| excepted(&row)) {
                     self.add_variable(&note.value, note.place.as_deref());
                 }
             }
@@ -104,6 +133,15 @@ impl Reads {
                 match PROGRAMS.iter().find(|row| name == row.reader) {
                     Some(row) => self.add_matching(row.names, environment, None),
                     None => self.wholes.push(Whole::Passed(name.to_string_lossy().into_owned())),
+                }
+            }
+            "early" => {
+                let what = note.value.to_string_lossy().into_owned();
+                let excepted =
+                    EARLY.iter().any(|row| row.language == language && row.what == what && is_by(reader, row.reader));
+                let early = Early { what, place: note.place.clone().unwrap_or_default() };
+                if !excepted && !self.early.contains(&early) {
+                    self.early.push(early);
                 }
             }
             "fact" => {
@@ -121,6 +159,9 @@ impl Reads {
                 });
                 if !excepted {
                     self.facts.push((kind, note.of));
+                    if let Some(place) = &note.place {
+                        self.places.entry((kind, note.of)).or_insert_with(|| place.clone());
+                    }
                     // Nobody but the C library tells the host's name to Ruby, and it tells it with the rest.
                     if language == Language::Ruby && kind == image::fact_kind::KERNEL {
                         self.facts.push((image::fact_kind::HOSTNAME, 0));
@@ -132,7 +173,7 @@ impl Reads {
     }
 
     fn add_variable(&mut self, name: &OsStr, place: Option<&str>) {
-        if !inputs::environment::is_volatile(name.as_bytes()) {
+        if !inputs::environment::is_own(name.as_bytes()) {
             let known = self.variables.entry(name.to_owned()).or_default();
             if known.is_none() {
                 *known = place.map(str::to_owned);
@@ -152,7 +193,27 @@ impl Reads {
     }
 }
 
+impl Early {
+    /// Why the process cannot be frozen.
+    pub fn finding(&self) -> Finding {
+        let Early { what, place } = self;
+        let reader = if place.is_empty() { "the program".to_owned() } else { shown(place) };
+        Finding::new(
+            "early",
+            format!(
+                "{reader} reads {what} while it boots, which is another one at each start; leave it to the main part: do not preload \
+                 what reads it, or wrap the read in snapboot.defer"
+            ),
+        )
+    }
+}
+
 impl Note {
+    /// Whether the same was read.
+    fn is_same(&self, other: &Note) -> bool {
+        self.key == other.key && self.value == other.value && self.of == other.of
+    }
+
     /// Whether a variable was as the boot was started with, and not set by the program itself.
     fn is_of_boot(&self, environment: &Environment) -> bool {
         let digest = |value: &OsStr| image::digest(value.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -170,7 +231,7 @@ fn notes(entries: &Entries) -> Vec<(Phase, Note)> {
         match (key, notes.last_mut()) {
             ("phase", _) if value == "program" => phase = Phase::Program,
             ("phase", _) => phase = Phase::FrontEnd,
-            ("variable" | "variables" | "executed" | "fact", _) => {
+            ("variable" | "variables" | "executed" | "fact" | "early", _) => {
                 notes.push((phase, Note { key: key.to_owned(), value: value.to_owned(), ..Note::default() }));
             }
             ("reader", Some((_, note))) => note.reader = text(),
@@ -203,10 +264,10 @@ mod tests {
         let noted =
             b"variable=EARLY\0phase=program\0variable=B\0variable=A\0fact=limit\0of=07\0phase=front end\0variable=C\0";
         let reads = gather(report, noted, Language::Python, &[]);
-        assert_eq!(names(&reads), ["A", "B"]);
+        assert_eq!(names(&reads), ["A", "B", "PWD"]);
         assert_eq!(reads.variables[OsStr::new("A")].as_deref(), Some("/a.py:3"));
         assert_eq!(reads.facts, [(image::fact_kind::LIMIT, 7)]);
-        assert_eq!(names(&gather(report, noted, Language::Ruby, &[])), ["A", "B", "EARLY"]);
+        assert_eq!(names(&gather(report, noted, Language::Ruby, &[])), ["A", "B", "EARLY", "PWD"]);
         assert_eq!(names(&gather(b"", b"variable=TZ\0", Language::Ruby, &[])), [""; 0], "the front end renews it");
         assert_eq!(names(&gather(b"", b"phase=program\0variable=TZ\0", Language::Ruby, &[])), ["TZ"]);
     }
@@ -232,6 +293,26 @@ mod tests {
         assert_eq!(names(&known), ["BUNDLE_GEMFILE", "BUNDLE_X"]);
         let noted = b"phase=program\0executed=/sbin/ldconfig\0executed=/bin/git\0executed=/usr/bin/git\0";
         assert_eq!(gather(b"", noted, Language::Python, &all).wholes, [Whole::Passed("git".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_read_too_early_is_found_once() {
+        let report = b"early=sys.argv\0reader=/a.py\0place=/a.py:1\0early=sys.argv\0reader=/a.py\0place=/a.py:1\0\
+            early=__main__.__file__\0reader=/lib/inspect.py\0place=/a.py:2\0early=$0\0reader=\0place=\0";
+        let early = gather(report, b"", Language::Python, &[]).early;
+        let texts: Vec<String> = early.iter().map(|early| early.finding().text).collect();
+        assert_eq!(texts.len(), 2);
+        assert!(texts[0].starts_with("/a.py:1 reads sys.argv while it boots"), "{}", texts[0]);
+        assert!(texts[1].starts_with("the program reads $0 while it boots"), "{}", texts[1]);
+    }
+
+    #[test]
+    fn terminals_that_the_front_end_told_of_are_not_those_of_c_code() {
+        let noted = b"phase=program\0fact=terminal\0of=01\0fact=terminal\0of=02\0";
+        let reads = gather(b"fact=terminal\0reader=/a.py\0place=/a.py:1\0of=1\0", noted, Language::Python, &[]);
+        let kind = image::fact_kind::TERMINAL;
+        assert_eq!(reads.facts, [(kind, 1), (kind, 2)]);
+        assert_eq!(reads.places.into_iter().collect::<Vec<_>>(), [((kind, 1), "/a.py:1".to_owned())]);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! the program runs, no hook either; only its exit handlers do where they can do nothing to anybody else ([`confined`]). A rehearsal
 //! that fails costs nothing but the gain.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -16,14 +15,15 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use image::{mapping_kind, HotRange, Mapping, Section, Tables, PAGE};
-use rustix::process::{waitpid, Pid, WaitOptions};
+use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
 
 use super::confined;
+use super::environment::Environment;
 use crate::child::kill_group;
 
 /// How long a rehearsal may take, and how often it is looked at.
 const LIMIT: Duration = Duration::from_secs(5);
-const TICK: Duration = Duration::from_millis(2);
+const TICK: Duration = Duration::from_micros(200);
 
 /// Bits of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
 const PRESENT: u64 = 1 << 63;
@@ -40,30 +40,54 @@ pub struct Rehearsal {
 }
 
 /// Runs `image` with the environment of the boot; the result is empty when nothing could be learnt.
-pub fn rehearse(image: &Path, tables: &Tables<'_>, environment: &[(OsString, OsString)]) -> Rehearsal {
-    let confined = confined::command(image).ok().map(|command| (command, "confined"));
-    let ways = confined.into_iter().chain([(Command::new(image), "1")]);
-    let mut rehearsals = ways.filter_map(|(mut command, way)| {
-        command.env_clear().envs(environment.iter().cloned()).env("SNAPBOOT_REHEARSE", way);
-        watch(&mut command, tables)
+pub fn rehearse(image: &Path, tables: &Tables<'_>, environment: &Environment) -> Rehearsal {
+    let mut rehearsals = ways(image).filter_map(|mut way| {
+        let value = if way.is_confined { "confined" } else { "1" };
+        way.command.env_clear().envs(environment.shown().cloned()).env("SNAPBOOT_REHEARSE", value);
+        way.command.stderr(Stdio::null());
+        way.run(LIMIT, |child| look(child, tables).ok())?.0
     });
     rehearsals.next().unwrap_or_default()
 }
 
-/// Runs the command until it stops, and looks at it; None when it ends instead, or takes too long.
-fn watch(command: &mut Command, tables: &Tables<'_>) -> Option<Rehearsal> {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-    let mut child = command.spawn().ok()?;
-    let rehearsal = if stops(&child) { look(&child, tables).ok() } else { None };
-    kill_group(&mut child);
-    rehearsal
+/// How an image can be started so that it stops itself before its program does anything.
+pub struct Way {
+    pub command: Command,
+    /// Whether it can do nothing to anybody else.
+    pub is_confined: bool,
+}
+
+/// The ways to start an image, best first.
+pub fn ways(image: &Path) -> impl Iterator<Item = Way> {
+    let confined = confined::command(image).ok().map(|command| Way { command, is_confined: true });
+    confined.into_iter().chain([Way { command: Command::new(image), is_confined: false }])
+}
+
+impl Way {
+    /// Runs the image until it stops, and has a `look` at it; returns how long it took, too. None when it ends instead, or takes
+    /// longer than `limit`.
+    pub fn run<T>(mut self, limit: Duration, look: impl FnOnce(&Child) -> T) -> Option<(T, Duration)> {
+        self.command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        let mut begun = Instant::now();
+        let mut child = self.command.spawn().ok()?;
+        let pid = Pid::from_child(&child);
+        let mut has_stopped = stops(pid, limit);
+        if has_stopped && self.is_confined {
+            begun = Instant::now();
+            has_stopped = kill_process(pid, Signal::CONT).is_ok() && stops(pid, limit);
+        }
+        let took = begun.elapsed();
+        let seen = has_stopped.then(|| (look(&child), took));
+        kill_group(&mut child);
+        seen
+    }
 }
 
 /// Waits until the process has stopped itself; false when it ended or took too long.
-fn stops(child: &Child) -> bool {
+fn stops(process: Pid, limit: Duration) -> bool {
     let begun = Instant::now();
-    while begun.elapsed() < LIMIT {
-        match waitpid(Some(Pid::from_child(child)), WaitOptions::UNTRACED | WaitOptions::NOHANG) {
+    while begun.elapsed() < limit {
+        match waitpid(Some(process), WaitOptions::UNTRACED | WaitOptions::NOHANG) {
             Ok(Some((_, status))) => return status.stopped(),
             Ok(None) => sleep(TICK),
             Err(_) => return false,

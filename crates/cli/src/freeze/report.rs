@@ -10,7 +10,8 @@ use std::process::ExitStatus;
 use super::control_dir::ControlDir;
 use super::environment::Environment;
 use super::inputs::Importer;
-use super::reads::Reads;
+use super::reads::{Early, Reads};
+use super::remedies;
 use crate::entries::Entries;
 use crate::failure::{reason, Failure, Result};
 use crate::runtime::Runtime;
@@ -31,6 +32,10 @@ pub struct Report {
     pub preloaded: Vec<String>,
     /// What it read of its environment, and asked about machine, user and process.
     pub reads: Reads,
+    /// What the front end compares by itself after a thaw, in words.
+    pub compared: Vec<String>,
+    /// The program only keeps the current directory, and a thaw renews that.
+    pub keeps_folder: bool,
     /// Things to tell the user.
     pub warnings: Vec<String>,
     /// Arguments that force the fallback, named by a framework's recipe.
@@ -65,7 +70,7 @@ impl Finding {
 /// How a boot went.
 pub enum Outcome {
     /// The memory is written.
-    Written(Report),
+    Written(Box<Report>),
     /// The freezer refused, for these reasons.
     Refused(Vec<Finding>),
 }
@@ -81,22 +86,25 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
     let (notes, mut findings): (Vec<_>, Vec<_>) = findings(&read("findings")?).into_iter().partition(Finding::is_note);
     let site = if report.all("site").next().is_some() { read("site")? } else { Entries::default() };
     let reads = Reads::gather(&[&report, &site], &read("noted")?, runtime.language, environment);
-    let missed = environment.findings(&reads);
+    let mut missed = environment.findings(&reads);
+    missed.extend(reads.early.iter().map(Early::finding));
     if !findings.is_empty() || status.code() == Some(WRITTEN) {
         findings.extend(missed.iter().cloned());
     }
     let errors: Vec<String> = report.texts("error").collect();
     match status.code() {
         _ if !findings.is_empty() => Ok(Outcome::Refused(findings)),
-        Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Report {
+        Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Box::new(Report {
+            keeps_folder: report.all("folder").next().is_some(),
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),
             reads,
+            compared: report.texts("compared").collect(),
             preloaded: report.texts("preloaded").collect(),
             warnings: report.texts("warning").chain(notes.into_iter().map(|note| note.text)).collect(),
             guards: report.all("guard").map(OsString::from).collect(),
             runtime: report.texts("runtime").next(),
-        })),
+        }))),
         Some(WRITTEN) => Err(Failure::failed(format!(
             "the program ended by itself before its freeze point (exit status 0), so there is nothing to freeze. It probably \
              exits while it loads; load less with --preload, or guard its exit ({}).",
@@ -180,6 +188,7 @@ impl Finding {
     fn sentence(&self, place: Option<&str>) -> String {
         let text = with_reason(self.text.trim_end_matches('.'));
         let (fact, remedy) = text.split_once("; ").unwrap_or((&text, ""));
+        let remedy = remedies::known(fact).unwrap_or(remedy);
         let number = self.descriptor.as_ref().map(|number| format!("descriptor {number} ")).unwrap_or_default();
         let opened = place.map(|place| format!(", opened by {place}")).unwrap_or_default();
         let remedy = if remedy.is_empty() { String::new() } else { format!(" {}.", capitalised(remedy)) };
@@ -232,6 +241,14 @@ mod tests {
              snapboot: cannot freeze: writing the pages failed (no space left on device). \
              Free some space, or choose another place with -o."
         );
+    }
+
+    #[test]
+    fn a_library_that_is_known_has_a_remedy_of_its_own() {
+        let lock = "holds a POSIX file lock on /h/.cache/x/.onnxruntime/onnxruntime.db, and a thaw would not hold it; release it";
+        let sentence = finding(Some("100"), lock).sentence(None);
+        assert!(sentence.contains(". Set ORT_DISABLE_TELEMETRY=1, for the freeze"), "{sentence}");
+        assert!(!sentence.contains("elease it"), "{sentence}");
     }
 
     #[test]

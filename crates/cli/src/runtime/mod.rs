@@ -11,6 +11,7 @@ mod shebang;
 mod shell;
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
@@ -70,6 +71,18 @@ impl Main {
     /// The interpreter's options.
     pub fn options(&self) -> &[OsString] {
         &self.argv[1..self.index]
+    }
+
+    /// What `-m` names, as a file would be called.
+    pub fn module(&self) -> Option<OsString> {
+        let (first, more) = self.rest().split_first()?;
+        let name = match first.as_encoded_bytes().strip_prefix(b"-m") {
+            _ if self.kind != MainKind::Module => return None,
+            Some(b"") => more.first()?.as_os_str(),
+            Some(name) => OsStr::from_bytes(name),
+            None => return None,
+        };
+        Some([name, OsStr::new(".py")].into_iter().collect())
     }
 
     /// What follows the interpreter's options.

@@ -28,9 +28,7 @@ impl Scene {
         fs::create_dir_all(library.join("python/snapboot")).unwrap();
         fs::create_dir_all(scene.work()).unwrap();
         fs::hard_link(env!("CARGO_BIN_EXE_snapboot"), scene.path("bin/snapboot")).unwrap();
-        let mut launcher = b"\x7fELF".to_vec();
-        launcher.resize(32 * 1024, 0);
-        fs::write(library.join("snapboot-launcher"), launcher).unwrap();
+        fs::write(library.join("snapboot-launcher"), launcher()).unwrap();
         // Any library that does nothing when it is preloaded.
         fs::copy(loaded_library("/libc"), library.join("libsnapboot_freezer.so")).unwrap();
         fs::write(library.join("python/snapboot/_freeze.py"), include_str!("stand_in.py")).unwrap();
@@ -96,6 +94,25 @@ fn loaded_library(part: &str) -> PathBuf {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let path = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).find(|path| path.contains(part));
     Path::new(path.unwrap()).to_owned()
+}
+
+/// A program that stops itself as a thaw does that is being rehearsed, and has room for an image's head.
+fn launcher() -> Vec<u8> {
+    const START: u64 = 0x40_0000;
+    const CODE: &[u8] = b"\xb8\x27\0\0\0\x0f\x05\
+        \x89\xc7\xbe\x13\0\0\0\xb8\x3e\0\0\0\x0f\x05\
+        \x31\xff\xb8\xe7\0\0\0\x0f\x05"; // kill(getpid(), SIGSTOP); exit_group(0)
+    let numbers = |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(16, 0);
+    file.extend(b"\x02\0\x3e\0\x01\0\0\0"); // an executable for x86-64
+    file.extend(numbers(&[START + 120, 64, 0]));
+    file.extend(b"\0\0\0\0\x40\0\x38\0\x01\0\0\0\0\0\0\0");
+    file.extend(b"\x01\0\0\0\x05\0\0\0"); // one segment, to be read and executed
+    file.extend(numbers(&[0, START, START, 0x1000, 0x1000, 0x1000]));
+    file.extend(CODE);
+    file.resize(32 * 1024, 0);
+    file
 }
 
 /// The bytes of an ELF file for a processor, with a loader or (empty) without.

@@ -6,7 +6,7 @@
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_void};
 
-use super::questions::{executed, Next};
+use super::questions::{executed_with_all, Next};
 
 /// Defines a function of that name: notes the program, its first argument, and jumps to the function that it stands in front of.
 macro_rules! pass_on_any {
@@ -32,7 +32,7 @@ macro_rules! pass_on_any {
         /// Notes the program and returns where to go on.
         extern "C" fn $note(program: *const c_char) -> *const c_void {
             static NEXT: Next = Next::of(concat!(stringify!($name), "\0"));
-            executed(program);
+            executed_with_all(program);
             NEXT.address()
         }
     )*};

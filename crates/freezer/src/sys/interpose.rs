@@ -86,23 +86,28 @@ pub unsafe extern "C" fn mremap(
     unsafe { libc::syscall(libc::SYS_mremap, old, old_size, new_size, flags, new) as *mut c_void }
 }
 
+/// The file that is mapped at an address, if one is. For [`COUNT`] in a thawed process that is the image, whoever started it and however:
+/// had its page not come from there, it would be zero, and nothing would ask.
+fn file_at(address: u64) -> Option<FileId> {
+    let mut found = None;
+    MapsReader::open().for_each(|line| {
+        if (line.start..line.end).contains(&address) && line.file.inode != 0 {
+            found = Some(line.file);
+        }
+    });
+    found
+}
+
 /// Replaces those parts of a range that are mapped from the image by anonymous memory, with the same bytes (`keep`) or zeros.
 /// What cannot be replaced (no memory) stays as it is.
 fn make_anonymous(range: &Range<u64>, keep: bool) {
-    let mut exe = core::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: the kernel fills in the structure, for which zeros are valid too.
-    let exe = unsafe {
-        if libc::stat(c"/proc/self/exe".as_ptr(), exe.as_mut_ptr()) != 0 {
-            return;
-        }
-        exe.assume_init()
-    };
+    let Some(image) = file_at(&COUNT as *const AtomicUsize as u64) else { return };
     let mut parts = [const { (0..0, 0u32) }; 16];
     // Replacing changes the list that is being read, so it is read anew until nothing of the image is left.
     loop {
         let mut count = 0;
         MapsReader::open().for_each(|line| {
-            let hit = line.inode == exe.st_ino && line.start < range.end && range.start < line.end;
+            let hit = line.file == image && line.start < range.end && range.start < line.end;
             if hit && count < parts.len() {
                 parts[count] = (line.start.max(range.start)..line.end.min(range.end), line.protection);
                 count += 1;
@@ -144,6 +149,13 @@ struct Line {
     start: u64,
     end: u64,
     protection: u32,
+    file: FileId,
+}
+
+/// A mapped file as /proc/self/maps tells it; `stat` may name another device for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileId {
+    device: (u64, u64),
     inode: u64,
 }
 
@@ -188,12 +200,14 @@ fn parse(line: &[u8]) -> Option<Line> {
     let mut addresses = words.next()?.split(|&byte| byte == b'-');
     let (start, end) = (crate::maps::hexadecimal(addresses.next()?)?, crate::maps::hexadecimal(addresses.next()?)?);
     let permissions = words.next()?;
-    let inode = crate::maps::decimal(words.nth(2)?);
+    let mut device = words.nth(1)?.split(|&byte| byte == b':');
+    let device = (crate::maps::hexadecimal(device.next()?)?, crate::maps::hexadecimal(device.next()?)?);
+    let file = FileId { device, inode: crate::maps::decimal(words.next()?) };
     let bits = [(b'r', libc::PROT_READ), (b'w', libc::PROT_WRITE), (b'x', libc::PROT_EXEC)];
     let protection = bits
         .iter()
         .zip(permissions)
         .filter(|((letter, _), found)| letter == *found)
         .fold(0, |sum, ((_, bit), _)| sum | *bit as u32);
-    Some(Line { start, end, protection, inode })
+    Some(Line { start, end, protection, file })
 }

@@ -13,6 +13,7 @@ mod exit;
 pub mod interpose;
 pub mod malloc;
 pub mod noted;
+mod on_demand;
 mod questions;
 mod room;
 

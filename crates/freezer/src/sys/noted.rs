@@ -8,6 +8,8 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_char, CStr};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use super::on_demand;
+
 /// Whether anything is to be noted.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
@@ -22,6 +24,7 @@ unsafe impl Sync for Path {}
 static PATH: Path = Path(UnsafeCell::new([0; libc::PATH_MAX as usize]));
 
 const NAME: &[u8] = b"/noted\0";
+const ENVIRONMENT: &[u8] = b"/environment\0";
 
 /// Starts noting when this process is one that `snapboot freeze` started. To be called by the constructor.
 pub fn start() {
@@ -35,8 +38,10 @@ pub fn start() {
     };
     // SAFETY: see `Path`.
     let path = unsafe { &mut *PATH.0.get() };
-    if directory.len() + NAME.len() <= path.len() {
+    if directory.len() + NAME.len().max(ENVIRONMENT.len()) <= path.len() {
         path[..directory.len()].copy_from_slice(directory);
+        path[directory.len()..][..ENVIRONMENT.len()].copy_from_slice(ENVIRONMENT);
+        on_demand::start(path);
         path[directory.len()..][..NAME.len()].copy_from_slice(NAME);
         IS_ON.store(true, Relaxed);
     }
@@ -45,6 +50,7 @@ pub fn start() {
 /// Ends it, and forgets what was noted. To be called in the child of the freeze.
 pub fn stop() {
     IS_ON.store(false, Relaxed);
+    on_demand::stop();
     WRITTEN.iter().for_each(|slot| slot.store(0, Relaxed));
     // SAFETY: see `Path`.
     unsafe { *PATH.0.get() = [0; libc::PATH_MAX as usize] };

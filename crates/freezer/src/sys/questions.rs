@@ -9,6 +9,7 @@ use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use super::noted::{is_on, note, phase, variable};
+use super::on_demand;
 
 extern "C" {
     static environ: *const *const c_char;
@@ -72,7 +73,8 @@ macro_rules! pass_on {
             /// # Safety
             /// As for the function of the C library.
             #[no_mangle]
-            pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            #[allow(unused_mut)]
+            pub unsafe extern "C" fn $name($(mut $argument: $type),*) -> $result {
                 if is_on() $note
                 // SAFETY: the type is that of the C library's function; the arguments are the caller's.
                 unsafe { next::$name.get::<unsafe extern "C" fn($($type),*) -> $result>()($($argument),*) }
@@ -140,28 +142,32 @@ pass_on! {
     fn ioctl(number: c_int, request: c_ulong, _argument: *mut c_void) -> c_int {
         if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
     }
+    fn isatty(number: c_int) -> c_int { if (0..=2).contains(&number) { fact_of(b"terminal", number as u32) } }
     // Local time and the locale follow variables that the C library reads itself.
     fn localtime(_time: *const c_void) -> *mut c_void { variables(&[c"TZ"]) }
     fn localtime_r(_time: *const c_void, _answer: *mut c_void) -> *mut c_void { variables(&[c"TZ"]) }
     fn mktime(_time: *mut c_void) -> c_long { variables(&[c"TZ"]) }
     fn setlocale(category: c_int, name: *const c_char) -> *mut c_char { locale(category, name) }
     // Programs that this one executes, with all its variables.
-    fn execv(program: *const c_char, _arguments: *const *const c_char) -> c_int { executed(program) }
-    fn execvp(program: *const c_char, _arguments: *const *const c_char) -> c_int { executed(program) }
     fn execve(program: *const c_char, _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
-        if inherits(variables) { executed(program) }
+        if inherits(variables) { variables = executed_with(program, variables) }
+    }
+    fn execvpe(program: *const c_char, _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
+        if inherits(variables) { variables = executed_with(program, variables) }
     }
     fn posix_spawn(_pid: *mut c_int, program: *const c_char, _actions: *const c_void, _attributes: *const c_void,
                    _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
-        if inherits(variables) { executed(program) }
+        if inherits(variables) { variables = executed_with(program, variables) }
     }
     fn posix_spawnp(_pid: *mut c_int, program: *const c_char, _actions: *const c_void, _attributes: *const c_void,
                     _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
-        if inherits(variables) { executed(program) }
+        if inherits(variables) { variables = executed_with(program, variables) }
     }
-    fn system(command: *const c_char) -> c_int { if !command.is_null() { executed(c"/bin/sh".as_ptr()) } }
-    fn popen(_command: *const c_char, _mode: *const c_char) -> *mut c_void { executed(c"/bin/sh".as_ptr()) }
-    // What the front ends tell: see `PHASE`.
+    fn system(command: *const c_char) -> c_int { if !command.is_null() { executed_with_all(c"/bin/sh".as_ptr()) } }
+    fn popen(_command: *const c_char, _mode: *const c_char) -> *mut c_void { executed_with_all(c"/bin/sh".as_ptr()) }
+    // What is changed was not the caller's. And what the front ends tell: see `PHASE`.
+    fn unsetenv(name: *const c_char) -> c_int { if !name.is_null() { forget(name) } }
+    fn clearenv() -> c_int { on_demand::forget(None) }
     fn setenv(name: *const c_char, value: *const c_char, _overwrite: c_int) -> c_int { told(name, value) }
     fn putenv(entry: *const c_char) -> c_int { told(entry, entry) }
 }
@@ -176,13 +182,7 @@ static SECURE_GETENV: Next = Next::of("secure_getenv\0");
 #[no_mangle]
 pub unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
     // SAFETY: the type is that of the C library's function; the name is a string of the caller's.
-    unsafe {
-        let value = GETENV.get::<unsafe extern "C" fn(*const c_char) -> *mut c_char>()(name);
-        if is_on() {
-            variable(CStr::from_ptr(name), value);
-        }
-        value
-    }
+    unsafe { read(&GETENV, name) }
 }
 
 /// The C library's function of this name, see the module's description.
@@ -192,9 +192,47 @@ pub unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
 #[no_mangle]
 pub unsafe extern "C" fn secure_getenv(name: *const c_char) -> *mut c_char {
     // SAFETY: as above.
+    unsafe { read(&SECURE_GETENV, name) }
+}
+
+/// The C library's function of this name, see the module's description.
+///
+/// # Safety
+/// As for the function of the C library.
+#[no_mangle]
+pub unsafe extern "C" fn execv(program: *const c_char, arguments: *const *const c_char) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { execve(program, arguments, environ) }
+}
+
+/// The C library's function of this name, see the module's description.
+///
+/// # Safety
+/// As for the function of the C library.
+#[no_mangle]
+pub unsafe extern "C" fn execvp(program: *const c_char, arguments: *const *const c_char) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { execvpe(program, arguments, environ) }
+}
+
+/// Reads a variable, and notes that. One that is hidden until it is asked for is set now.
+///
+/// # Safety
+/// `get` is a function like getenv, and the name a string.
+unsafe fn read(get: &Next, name: *const c_char) -> *mut c_char {
+    // SAFETY: the caller answers for the function's type.
+    let (get, set) = unsafe {
+        let set = next::setenv.get::<unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> c_int>();
+        (get.get::<unsafe extern "C" fn(*const c_char) -> *mut c_char>(), set)
+    };
+    // SAFETY: names and values are strings.
     unsafe {
-        let value = SECURE_GETENV.get::<unsafe extern "C" fn(*const c_char) -> *mut c_char>()(name);
+        let mut value = get(name);
         if is_on() {
+            if let Some(hidden) = value.is_null().then(|| on_demand::take(CStr::from_ptr(name))).flatten() {
+                set(name, hidden.as_ptr(), 1);
+                value = get(name);
+            }
             variable(CStr::from_ptr(name), value);
         }
         value
@@ -217,9 +255,25 @@ fn locale(category: c_int, name: *const c_char) {
 }
 
 /// Notes that a program is executed with all variables.
-pub fn executed(program: *const c_char) {
+fn executed(program: *const c_char) {
     // SAFETY: a program is named by a string.
     note(b"executed", unsafe { CStr::from_ptr(program) }.to_bytes(), (b"", b""));
+}
+
+/// The same, and returns all that the program gets: with what is hidden from this one until it asks.
+fn executed_with(program: *const c_char, variables: *const *const c_char) -> *const *const c_char {
+    executed(program);
+    // SAFETY: what a program is executed with is a list of strings.
+    unsafe { on_demand::with_hidden(variables) }
+}
+
+/// The same where the C library gives the program this process' own variables: what is hidden is set for that.
+pub fn executed_with_all(program: *const c_char) {
+    executed(program);
+    // SAFETY: both are strings.
+    on_demand::take_all(|name, value| unsafe {
+        next::setenv.get::<unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> c_int>()(name, value, 1);
+    });
 }
 
 /// Whether this list of variables is that of the process, perhaps with others: each of its names is in there.
@@ -248,8 +302,14 @@ unsafe fn strings<'a>(list: *const *const c_char) -> impl Iterator<Item = &'a [u
     .fuse()
 }
 
-fn name_of(entry: &[u8]) -> &[u8] {
+/// The name in `NAME=VALUE`.
+pub fn name_of(entry: &[u8]) -> &[u8] {
     entry.split(|&byte| byte == b'=').next().unwrap_or(entry)
+}
+
+fn forget(name: *const c_char) {
+    // SAFETY: the name is a string.
+    on_demand::forget(Some(unsafe { CStr::from_ptr(name) }.to_bytes()));
 }
 
 /// Front ends set this variable to tell who asks from now on.
@@ -262,6 +322,7 @@ fn told(name: *const c_char, value: *const c_char) {
     }
     // SAFETY: name, value and entry are strings.
     let (name, value) = unsafe { (CStr::from_ptr(name).to_bytes(), CStr::from_ptr(value).to_bytes()) };
+    on_demand::forget(Some(name_of(name)));
     if name_of(name) == PHASE {
         phase(value.strip_prefix(b"SNAPBOOT_PHASE=").unwrap_or(value));
     }

@@ -36,6 +36,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<Platform>(),
         row::<CpuLeaf>(),
         row::<Input>(),
+        row::<Question>(),
         row::<HotRange>(),
         row::<TouchedRange>(),
         row::<Directory>(),
@@ -113,7 +114,7 @@ fn every_constant_has_its_value() {
 #[test]
 fn every_kind_and_flag_has_its_row() {
     let modules = modules(SOURCES[1]);
-    assert_eq!(modules.len(), 9);
+    assert_eq!(modules.len(), 10);
     for (name, coded) in modules {
         assert_eq!(rows_named(DOCUMENT, name), coded, "{name}: left: docs/image-format.md, right: crates/image");
     }

@@ -115,6 +115,21 @@ fn tables(all: &Rows) -> Vec<u8> {
     writer.finish()
 }
 
+#[test]
+fn questions_ask_inputs_in_their_order() {
+    let with = |inputs: &[u32]| {
+        let mut writer = TablesWriter::extending(&Tables::parse_unchecked_sum(&tables(&good())).unwrap());
+        inputs.iter().for_each(|&input| writer.push(Section::Questions, &Question { input, ..Question::default() }));
+        rows(&Tables::parse_unchecked_sum(&writer.finish()).unwrap(), &HEAD).map_err(|error| match error {
+            Error::OutOfRange { what, .. } => what,
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(with(&[0, 0, 2]), Ok(()));
+    assert_eq!(with(&[1, 0]), Err("the input of a question"));
+    assert_eq!(with(&[3]), Err("the input of a question"));
+}
+
 fn checked(change: impl FnOnce(&mut Rows)) -> Result<(), Error> {
     let mut all = good();
     change(&mut all);

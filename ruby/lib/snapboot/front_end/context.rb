@@ -5,6 +5,11 @@ class Context
   # The command line of this process; set by #refresh.
   attr_reader :words
 
+  # The umask that the program has set while it booted, or nil.
+  attr_writer :umask
+  # The Folder of what the program keeps, or nil.
+  attr_writer :folder
+
   # To be made right before the freeze. +seeding+ has seen the program boot.
   def initialize(plan, environment, seeding)
     @plan = plan
@@ -48,6 +53,8 @@ class Context
     @environment.refresh
     @stdio.refresh
     @randomness.refresh
+    File.umask(@umask) if @umask
+    renew_folder
   end
 
   # The command line after the interpreter's options.
@@ -62,12 +69,25 @@ class Context
 
   # Runs the original command the ordinary way. Does not return. Says +reason+ as the launcher says its own.
   def fall_back(reason)
+    refuse_rehearsal(reason) if ENV.key?("SNAPBOOT_REHEARSE")
     log("snapboot: #{reason}; starting the ordinary way\n") unless ["", "0"].include?(ENV.fetch("SNAPBOOT_LOG", ""))
     ENV.delete("SNAPBOOT_IGNORED")
     exec([@interpreter, @words[0]], *@words[1..])
   end
 
   private
+
+  def renew_folder
+    @folder&.renew
+  rescue SystemCallError
+    fall_back("the current directory, which the program has asked for, is gone")
+  end
+
+  # `snapboot freeze` asks whether this thaws, and wants nothing of the program to run.
+  def refuse_rehearsal(reason)
+    log("snapboot: #{reason}\n")
+    exit!(125)
+  end
 
   def log(line)
     STDERR.syswrite(line) unless STDERR.close_on_exec? # see #hole?

@@ -30,7 +30,7 @@ class FreezeRun
     check_runtime
     ARGV.pop(PAD_ARGUMENTS) unless @plan.simulated?
     Environment.clean
-    @environment = Environment.new
+    @environment = Environment.new(@plan.directory)
     @seeding = Seeding.new
     @exit = Exit.new(@feature)
     Process.instance_variable_set(:@__snapboot__, self)
@@ -91,9 +91,9 @@ class FreezeRun
     check_syntax
     inputs = Inputs.new(@directory)
     inputs.watch
-    @report.reads = @reads = Reads.new(@directory)
-    @reads.watch
-    origins = Origins.new(@directory) if @plan.value("origins") == "1"
+    @report.reads = @reads = Reads.new(@directory, @environment)
+    @reads.watch(@plan.main == :script ? nil : $0)
+    origins = Origins.new(@directory, @plan.list("origins_in")) if @plan.value("origins") == "1"
     origins&.watch
     Preload.new(@plan.list("preload"), @report, @directory).run
     Recipes.applicable.each { |recipe| recipe.load_main(@plan.value("script").to_s) }
@@ -125,6 +125,8 @@ class FreezeRun
     check_compiler
     @seeding.finish
     @context = Context.new(@plan, @environment, @seeding)
+    @context.umask = @umask
+    @context.folder = @folder
     @context.warnings.each { |warning| @report.add("warning", warning) }
     @seeding = nil
     @exit.prepare(@script&.stream)
@@ -158,7 +160,9 @@ class FreezeRun
       recipe.before_freeze
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
+    @umask = @reads.umask
     @reads.report_to(@report)
+    @folder = @reads.folder
     @report.reads = nil
     @inputs.report_to(@report, @plan.value("script"))
     @origins&.report_to(@report)

@@ -168,7 +168,7 @@ class MainScript
   def stand_in(file)
     @stream = file
     @title = +""
-    @name = "as long as the name of main.rb, which Ruby keeps outside of the object".ljust(LONG_NAME)
+    @name = "as long as the name of stand_in_for_main.rb, which Ruby keeps outside of the object".ljust(LONG_NAME)
     @stream.read
   end
 

@@ -1,18 +1,25 @@
 # frozen_string_literal: true
 
-# Remembers where descriptors were opened. Used only in the second, diagnosing run after a refusal: it is slow.
+# Remembers where descriptors were opened, and where names were made in some folders. Used only in the diagnosing run after a
+# refusal: it is slow.
 class Origins
-  OPENERS = /\A(new|initialize|open|sysopen|for_fd|popen|pipe|pair|socketpair|dup|accept|connect)|open/
+  OPENERS =
+    /\A(new|initialize|open|sysopen|for_fd|popen|pipe|pair|socketpair|dup|accept|connect|bind)|open|mkdir|mkfifo|link|rename/
+  # The program's calls of it are watched.
+  LOCATIONS = Kernel.instance_method(:caller_locations)
 
-  def initialize(front_end_directory)
+  def initialize(front_end_directory, folders)
     @front_end = front_end_directory
+    @folders = folders
     @library = RbConfig::CONFIG["rubylibdir"]
     @found = {}
+    @made = {}
   end
 
   # Starts watching.
   def watch
     @known = descriptors
+    @names = names
     @trace = TracePoint.new(:c_return) { |event| note if event.method_id.to_s.match?(OPENERS) }
     @trace.enable
   end
@@ -21,6 +28,7 @@ class Origins
   def report_to(report)
     @trace.disable
     @found.each { |number, place| report.add("fd_origin", "#{number}:#{place}") }
+    @made.each { |path, place| report.add("made_origin", "#{path}:#{place}") if File.symlink?(path) || File.exist?(path) }
   end
 
   private
@@ -29,19 +37,30 @@ class Origins
     now = descriptors
     opened = now - @known
     @known = now
-    place = opened.empty? ? nil : caller_outside
-    opened.each { |number| @found[number] = place if place }
+    there = names
+    made = there - @names
+    @names = there
+    place = caller_outside unless opened.empty? && made.empty?
+    return unless place
+
+    opened.each { |number| @found[number] = place }
+    made.each { |path| @made[path] = place }
   end
 
   # The innermost frame outside the standard library, or the innermost at all.
   def caller_outside
-    frames = caller_locations.reject { |frame| front_end?(frame) || frame.path.start_with?("<internal:") }
+    frames = LOCATIONS.bind_call(self).reject { |frame| front_end?(frame) || frame.path.start_with?("<internal:") }
     frame = frames.find { |candidate| !candidate.path.start_with?(@library) } || frames.first
     frame && "#{frame.absolute_path || frame.path}:#{frame.lineno}"
   end
 
   def front_end?(frame)
     frame.path.start_with?(@front_end)
+  end
+
+  # What there is in the folders.
+  def names
+    @folders.flat_map { |folder| File.directory?(folder) ? Dir.children(folder).map { |name| File.join(folder, name) } : [] }
   end
 
   # Open descriptors without the one used for listing.

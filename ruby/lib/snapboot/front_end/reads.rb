@@ -2,7 +2,8 @@
 
 # What the program reads of its surroundings while it boots, as far as only Ruby knows: its environment and its process, and
 # who asks. `snapboot freeze` makes inputs of it, and names the place where a variable is read that was withheld. What goes
-# through the C library the freezer notes. All of this is undone before the freeze.
+# through the C library the freezer notes. All of this is undone before the freeze. Most variables are shown to the program
+# when it asks for them: by the freezer, since ENV asks the C library; only who goes through all of them does not.
 class Reads
   # Methods of ENV that look for the names that they are given; all others that are not in SILENT look at every variable.
   NAMED = %i[[] fetch key? include? member? has_key? assoc values_at slice delete].freeze
@@ -10,6 +11,9 @@ class Reads
   SILENT = %i[update merge! replace clear rehash freeze].freeze
   # So many frames away is whoever asks, those of this file and of methods written in C included.
   NEAR = 12
+  OWN_FILES = [__FILE__, "#{File.dirname(__FILE__)}/early.rb"].freeze
+  # Not the one that Early puts in its place.
+  LOCATIONS = Kernel.instance_method(:caller_locations)
   # Methods of other objects, and the fact that they tell.
   FACTS = [
     [Process, %i[uid euid gid egid], "user"],
@@ -17,58 +21,106 @@ class Reads
     [Process::Sys, %i[getuid geteuid getgid getegid], "user"],
     [Process::UID, %i[rid eid], "user"],
     [Process::GID, %i[rid eid], "user"],
-    [Dir, %i[pwd getwd], "cwd"]
+    [Dir, %i[pwd getwd], "cwd"],
+    [File, %i[umask], "umask"]
   ].freeze
 
   # Tells the freezer, which notes what the C library is asked, who asks from now on.
   def self.phase(who)
-    ENV["SNAPBOOT_PHASE"] = who
-    ENV.delete("SNAPBOOT_PHASE")
+    SET.call("SNAPBOOT_PHASE", who)
+    DELETE.call("SNAPBOOT_PHASE")
   end
+  SET = ENV.method(:[]=)
+  DELETE = ENV.method(:delete)
+  private_constant :SET, :DELETE
 
-  # +own_directory+: what is below reads for the front end, not for the program.
-  def initialize(own_directory)
+  # +own_directory+: what is below reads for the front end, not for the program. +environment+: learns what is shown.
+  def initialize(own_directory, environment)
     @own = own_directory
+    @environment = environment
     @library = Object.const_defined?(:RbConfig) ? RbConfig::CONFIG["rubylibdir"] : "<"
     @variables = {}
     @wholes = {}
     @facts = {}
+    @early = {}
     @written = {}
     @watched = []
+    @folder = Folder.new
   end
 
-  # Starts noting.
-  def watch
+  # The Folder that knows whether answers are kept; nil when they are not only that.
+  attr_reader :folder
+
+  # Starts noting. +stand_in+: see Early.
+  def watch(stand_in = nil)
     ENV.singleton_methods(false).each { |name| watch_variables(name) }
     FACTS.each do |object, names, fact|
-      names.each { |name| watch_method(object, name) { ask_for(fact) } }
+      names.each { |name| watch_method(object, name, answered(fact)) { ask_for(fact) } }
     end
+    watch_method(Process, :ppid) { early("the number of its parent process") }
+    @per_start = Early.new(self, stand_in, @own)
+    @per_start.watch
     self.class.phase("program")
   end
 
   # Stops noting, leaves no trace, and adds what was noted to +report+.
   def report_to(report)
     self.class.phase("front end")
+    @per_start.stop
     @watched.each do |owner, name, original, visibility|
       owner.define_method(name, original)
       owner.__send__(visibility, name)
     end
     @variables.each { |(name, reader), place| add(report, "variable", name, reader, place) }
     @wholes.each { |reader, place| add(report, "variables", "*", reader, place) }
-    @facts.each_key do |fact, reader|
-      report.add("fact", fact)
-      report.add("reader", reader)
+    find_kept_folder(report)
+    @facts.each do |(fact, of, reader), place|
+      next if (fact == "umask" && umask) || (fact == "cwd" && @folder)
+
+      add(report, "fact", fact, reader, place)
+      report.add("of", of)
     end
+    @early.each { |(what, reader), place| add(report, "early", what, reader, place) }
+  end
+
+  # The umask that the program has set, or nil.
+  def umask
+    @per_start.umask
+  end
+
+  # Something about machine, user or process is asked for. +of+: the number of a descriptor.
+  def ask_for(fact, of = 0)
+    reader = self.reader
+    @facts[[fact, of, reader]] ||= place if reader
+  end
+
+  # What belongs to each start is read. +place+: where, as far as only the caller knows.
+  def early(what, place = nil)
+    reader = place || self.reader
+    @early[[what, reader]] ||= place || self.place if reader
   end
 
   private
+
+  # What is done with the answer to a question for that fact, if anything.
+  def answered(fact)
+    ->(answer) { @folder.told(answer) if reader } if fact == "cwd"
+  end
+
+  # Leaves no Folder where an image has to be bound to the directory.
+  def find_kept_folder(report)
+    GC.start
+    @folder = nil unless @folder.kept?
+    # Answers below it have been asked for by its name.
+    report.add("folder", "kept") if @folder
+  end
 
   def watch_variables(name)
     return if SILENT.include?(name)
 
     watch_method(ENV, name) do |arguments|
       case name
-      when *WRITING then @written[arguments.first.dup] = true
+      when *WRITING then write(arguments.first.dup)
       when *NAMED then arguments.each { |variable| read(variable) if variable.respond_to?(:to_str) }
       else read_all
       end
@@ -80,21 +132,29 @@ class Reads
     return if @written.key?(variable)
 
     reader = self.reader
-    @variables[[variable, reader]] ||= place if reader
+    return unless reader
+
+    @environment.show(variable)
+    @variables[[variable, reader]] ||= place
+  end
+
+  def write(variable)
+    @written[variable] = true
+    @environment.forget(variable)
   end
 
   def read_all
     reader = self.reader
-    @wholes[reader] ||= place if reader
+    return unless reader
+
+    self.class.phase("front end")
+    @environment.show_all
+    self.class.phase("program")
+    @wholes[reader] ||= place
   end
 
-  def ask_for(fact)
-    reader = self.reader
-    @facts[[fact, reader]] = true if reader
-  end
-
-  # Has the block called with the arguments before the method.
-  def watch_method(object, name, &ask)
+  # Has the block called with the arguments before the method, and +told+ with the answer.
+  def watch_method(object, name, told = nil, &ask)
     owner = object.singleton_class
     return unless owner.method_defined?(name, false) || owner.private_method_defined?(name, false)
 
@@ -104,7 +164,9 @@ class Reads
     watcher = self
     owner.define_method(name) do |*arguments, **keywords, &block|
       ask.call(arguments)
-      original.bind_call(self, *arguments, **keywords, &block)
+      answer = original.bind_call(self, *arguments, **keywords, &block)
+      told&.call(answer)
+      answer
     rescue StandardError => e
       watcher.hide(e)
       raise
@@ -114,19 +176,19 @@ class Reads
 
   # The file that asks; nil when it is the front end's.
   def reader
-    path = path_of(outside(caller_locations(1, NEAR)).first)
+    path = path_of(outside(LOCATIONS.bind_call(self, 1, NEAR)).first)
     path unless path.nil? || path.start_with?(@own)
   end
 
   # FILE:LINE of the innermost frame outside the standard library, or of the innermost at all.
   def place
-    frames = outside(caller_locations(1)).reject { |frame| path_of(frame).start_with?(@own) }
+    frames = outside(LOCATIONS.bind_call(self, 1)).reject { |frame| path_of(frame).start_with?(@own) }
     frame = frames.find { |candidate| !path_of(candidate).start_with?(@library) } || frames.first
     "#{path_of(frame)}:#{frame.lineno}"
   end
 
   def outside(frames)
-    frames.reject { |frame| frame.path.start_with?("<internal:") || frame.path == __FILE__ }
+    frames.reject { |frame| frame.path.start_with?("<internal:") || OWN_FILES.include?(frame.path) }
   end
 
   def path_of(frame)

@@ -9,6 +9,8 @@ use recorder::{Identity, Note, Notes, State};
 
 use super::ignored::Ignored;
 use super::importers::Importer;
+use super::relative::is_absolute;
+use super::Booted;
 use crate::answers::Fact;
 
 /// Links that lead to links that lead nowhere: more than the kernel follows.
@@ -37,9 +39,10 @@ pub struct Collapsed {
 impl Collapsed {
     /// Collapses all notes but those that are to be ignored, and adds what the importers were asked for. `mapped` files are compared by
     /// another table; of these only the links count by which they were found.
-    pub fn of(notes: &Notes, ignored: &Ignored, importers: &[Importer], mapped: &BTreeSet<&Path>) -> Self {
+    pub fn of(booted: &Booted<'_>, mapped: &BTreeSet<&Path>) -> Self {
+        let Booted { notes, ignored, importers, script, .. } = *booted;
         let mut collapsed = Collapsed::default();
-        for (path, note) in &notes.places {
+        for (path, note) in notes.places.iter().filter(|(path, note)| is_absolute(path, note, script)) {
             if ignored.reason(path, note, &notes.places).is_none() {
                 collapsed.add(path, note);
                 collapsed.add_list(path, note, importers);

@@ -1,7 +1,7 @@
 //! What a boot asked for and does not depend on: each with the reason why.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use recorder::{Note, State};
@@ -23,8 +23,12 @@ pub enum Reason {
 
 /// The places that are known beforehand.
 pub struct Ignored {
-    /// The image.
-    output: PathBuf,
+    /// The directory of the image, by all its names: the boot may have come there by another one than the user's.
+    homes: Vec<PathBuf>,
+    /// The name of the image.
+    image_name: OsString,
+    /// How the names of its control directories start.
+    control_dir: Vec<u8>,
     /// Directories of Snapboot's own files.
     own: Vec<PathBuf>,
     /// PYTHONPYCACHEPREFIX of the boot.
@@ -35,12 +39,17 @@ impl Ignored {
     /// `output` is the image, `own` are files and directories of this installation, and `bytecode` is where Python puts its own, if
     /// that is elsewhere.
     pub fn new(output: &Path, own: Vec<PathBuf>, bytecode: Option<&OsStr>) -> Self {
-        Ignored { output: output.to_owned(), own, bytecode: bytecode.filter(|it| !it.is_empty()).map(PathBuf::from) }
+        let home = output.parent().unwrap_or(Path::new("/"));
+        let homes = home.canonicalize().into_iter().chain([home.to_owned()]).collect();
+        let image_name = output.file_name().unwrap_or_default().to_owned();
+        let control_dir = [b".", image_name.as_encoded_bytes(), b".freezing-"].concat();
+        let bytecode = bytecode.filter(|it| !it.is_empty()).map(PathBuf::from);
+        Ignored { homes, image_name, control_dir, own, bytecode }
     }
 
     /// The name of the image.
     pub fn image_name(&self) -> &OsStr {
-        self.output.file_name().unwrap_or_default()
+        &self.image_name
     }
 
     /// Why the place is no input; None when it is one.
@@ -74,7 +83,11 @@ impl Ignored {
     }
 
     fn is_image(&self, path: &Path) -> bool {
-        let Ok(rest) = path.strip_prefix(self.output.parent().unwrap_or(Path::new("/"))) else { return false };
+        // The control directory is known by its name wherever a link may lead there from.
+        if path.iter().any(|part| part.as_encoded_bytes().starts_with(&self.control_dir)) {
+            return true;
+        }
+        let Some(rest) = self.homes.iter().find_map(|home| path.strip_prefix(home).ok()) else { return false };
         let first = rest.components().next().map(|part| part.as_os_str().as_encoded_bytes());
         first.is_some_and(|name| {
             name != b"__pycache__" && image::is_unlisted(name, self.image_name().as_encoded_bytes())

@@ -7,6 +7,8 @@
 mod collapse;
 mod ignored;
 mod importers;
+mod relative;
+mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -16,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use image::{AnswersWriter, ContentDigest, Directory, Input, MappedFile, Section, Tables, TablesWriter};
+use image::{AnswersWriter, ContentDigest, Directory, Input, MappedFile, Question, Section, Tables, TablesWriter};
 use recorder::{names_in, Identity, Notes};
 
 use crate::answers::{listing, Fact};
@@ -24,6 +26,8 @@ use crate::failure::{Failure, Result};
 use collapse::{changed_names, Collapsed};
 pub use ignored::Ignored;
 pub use importers::Importer;
+pub use relative::asked_below;
+use relative::Relative;
 
 /// A time younger than this does not tell one change from the next: the kernel's clock for it ticks slower.
 const TICK: Duration = Duration::from_millis(20);
@@ -51,6 +55,10 @@ pub struct Booted<'a> {
     pub importers: &'a [Importer],
     /// What is no input.
     pub ignored: &'a Ignored,
+    /// The main script, if there is one.
+    pub script: Option<&'a Path>,
+    /// The directory in which the program was started.
+    pub start: &'a Path,
     /// When the freeze began (ns since 1970).
     pub begun: i64,
 }
@@ -68,6 +76,10 @@ pub struct Inputs {
     mapped: Vec<(PathBuf, Identity)>,
     /// Answers by directory.
     directories: BTreeMap<PathBuf, collapse::Answers>,
+    /// Files and answers by names that start where the program is started.
+    relative: Relative,
+    /// What was asked of files that others share.
+    questions: BTreeMap<PathBuf, Vec<shared::Question>>,
 }
 
 impl Inputs {
@@ -76,12 +88,8 @@ impl Inputs {
     /// A file that nobody saw before it was loaded and that was changed after the freeze began may have been loaded in its old or in
     /// its new form, so the freeze is void then: fails and names the file. So is a list that changed meanwhile.
     pub fn record(booted: &Booted<'_>, mapped: Vec<(PathBuf, Identity)>) -> Result<Self> {
-        let Collapsed { mut files, mut directories, lists, .. } = Collapsed::of(
-            booted.notes,
-            booted.ignored,
-            booted.importers,
-            &mapped.iter().map(|it| it.0.as_path()).collect(),
-        );
+        let names = mapped.iter().map(|it| it.0.as_path()).collect();
+        let Collapsed { mut files, mut directories, lists, .. } = Collapsed::of(booted, &names);
         drop_written(&mut files, booted.notes);
         let names: BTreeSet<&Path> = booted.loaded.iter().filter_map(|path| existing(path)).collect();
         let mut unseen = Vec::new();
@@ -96,31 +104,44 @@ impl Inputs {
         let is_mapped = |path: &Path| mapped.iter().any(|(mapped, _)| mapped == path);
         files.extend(unseen.into_iter().filter(|(path, _)| !is_mapped(path)));
         let image = booted.ignored.image_name();
-        for (path, before, ending) in lists {
-            let now = names_in(&path).map_err(|_| changed(&path))?;
-            if let Some(name) = changed_names(&path, &before, &now, &ending, booted.ignored, booted.notes) {
+        let mut relative = Relative::of(booted.notes, booted.ignored, booted.script, booted.start);
+        let digest = |path: &Path, before: &BTreeSet<OsString>, ending: &OsString| {
+            let now = names_in(path).map_err(|_| changed(path))?;
+            if let Some(name) = changed_names(path, before, &now, ending, booted.ignored, booted.notes) {
                 return Err(changed(&path.join(name)));
             }
-            let digest = listing(&path, &ending, image).map_err(|_| changed(&path))?;
-            directories.entry(path).or_default().insert((ending, Fact::Listing(digest)));
+            listing(path, ending, image).map(Fact::Listing).map_err(|_| changed(path))
+        };
+        for (path, before, ending) in lists {
+            let fact = digest(&path, &before, &ending)?;
+            directories.entry(path).or_default().insert((ending, fact));
         }
-        Ok(Inputs { image: image.to_owned(), begun: booted.begun, files, mapped, directories })
+        for (name, path, before) in std::mem::take(&mut relative.lists) {
+            let (all, fact) = (OsString::new(), digest(&path, &before, &OsString::new())?);
+            relative.directories.entry(name).or_default().insert((all, fact));
+        }
+        let questions = files.keys().map(|path| (path.clone(), shared::asked(path, booted.notes)));
+        let questions = questions.filter(|(_, asked)| !asked.is_empty()).collect();
+        Ok(Inputs { image: image.to_owned(), begun: booted.begun, files, mapped, directories, relative, questions })
     }
 
     /// Fails when something is not what it was when it was recorded.
     pub fn still_unchanged(&self) -> Result<()> {
         let differs = |(path, identity): &(&PathBuf, &Identity)| Identity::of(path).ok() != Some(**identity);
         let mapped = self.mapped.iter().map(|(path, identity)| (path, identity));
-        if let Some((path, _)) = self.files.iter().chain(mapped).find(differs) {
+        let relative = self.relative.files.values().map(|(path, identity)| (path, identity));
+        if let Some((path, _)) = self.files.iter().chain(mapped).chain(relative).find(differs) {
             return Err(changed(path));
         }
         // In a directory that did not change since the freeze began everything is as it was found.
         let is_old = |directory: &Path| {
             Identity::of(directory).is_ok_and(|now| now.mtime.max(now.ctime) < self.begun - TICK.as_nanos() as i64)
         };
-        for (directory, answers) in self.directories.iter().filter(|(directory, _)| !is_old(directory)) {
-            if let Some((name, _)) = answers.iter().find(|(name, fact)| !fact.holds(directory, name, &self.image)) {
-                return Err(if *name == *"" { changed(directory) } else { changed(&directory.join(name)) });
+        let relative = self.relative.directories.iter().map(|(name, answers)| (self.relative.place(name), answers));
+        let all = self.directories.iter().map(|(directory, answers)| (directory.clone(), answers)).chain(relative);
+        for (directory, answers) in all.filter(|(directory, _)| !is_old(directory)) {
+            if let Some((name, _)) = answers.iter().find(|(name, fact)| !fact.holds(&directory, name, &self.image)) {
+                return Err(if *name == *"" { changed(&directory) } else { changed(&directory.join(name)) });
             }
         }
         Ok(())
@@ -135,43 +156,59 @@ impl Inputs {
             row.digest = digest(path)?;
         }
         tables.replace_all(Section::Files, &files);
-        let mut rows: BTreeMap<&Path, Vec<(&Path, &Identity)>> = BTreeMap::new();
+        let mut rows: BTreeMap<&Path, Row<'_>> = BTreeMap::new();
         for (path, identity) in &self.files {
-            rows.entry(path.parent().unwrap_or(path)).or_default().push((path, identity));
+            rows.entry(path.parent().unwrap_or(path)).or_default().files.push((path, path, identity));
         }
-        for directory in self.directories.keys() {
-            rows.entry(directory).or_default();
+        for (directory, answers) in self.directories.iter().chain(&self.relative.directories) {
+            rows.entry(directory).or_default().answers = Some(answers);
+        }
+        for (name, (path, identity)) in &self.relative.files {
+            rows.entry(Path::new(".")).or_default().files.push((name, path, identity));
         }
         let mut writer = AnswersWriter::default();
-        for (directory, inputs) in rows {
-            let (mtime, ctime) = settled_times(directory);
-            for (name, fact) in self.directories.get(directory).into_iter().flatten() {
+        let mut count = 0;
+        for (directory, Row { files, answers }) in rows {
+            // Times tell nothing of another directory.
+            let (mtime, ctime) = if directory.is_absolute() { settled_times(directory) } else { (0, 0) };
+            for (name, fact) in answers.into_iter().flatten() {
                 let (kind, value) = fact.record();
                 writer.push(kind, name.as_bytes(), value);
             }
             let (answers_offset, answers_size, answers_sum) = writer.end_directory();
             let path = tables.text(directory.as_os_str().as_bytes());
-            let inputs_count = inputs.len() as u32;
             let row = Directory {
                 path,
                 mtime,
                 ctime,
-                inputs: inputs_count,
+                inputs: files.len() as u32,
                 reserved: 0,
                 answers_offset,
                 answers_size,
                 answers_sum,
             };
             tables.push(Section::Directories, &row);
-            for (path, identity) in inputs {
-                let digest = digest(path)?;
-                let path = tables.text(path.as_os_str().as_bytes());
+            for (name, place, identity) in files {
+                let digest = digest(place)?;
+                let path = tables.text(name.as_os_str().as_bytes());
                 let Identity { size, mtime, ctime } = *identity;
                 tables.push(Section::Inputs, &Input { path, size, mtime, ctime, digest });
+                for (kind, text, answer) in self.questions.get(name).into_iter().flatten() {
+                    let text = tables.text(text);
+                    tables.push(Section::Questions, &Question { input: count, kind: *kind, text, answer: *answer });
+                }
+                count += 1;
             }
         }
         Ok(writer.finish())
     }
+}
+
+/// What lies in a directory: files by name and place, and answers.
+#[derive(Default)]
+struct Row<'a> {
+    files: Vec<(&'a Path, &'a Path, &'a Identity)>,
+    answers: Option<&'a collapse::Answers>,
 }
 
 /// Takes out files that the boot wrote to under another name: through a link, or the other way round.
@@ -216,7 +253,7 @@ mod tests {
     use super::*;
 
     fn booted<'a>(loaded: &'a [PathBuf], notes: &'a Notes, ignored: &'a Ignored, begun: i64) -> Booted<'a> {
-        Booted { notes, loaded, importers: &[], ignored, begun }
+        Booted { notes, loaded, importers: &[], ignored, begun, script: None, start: Path::new("/") }
     }
 
     fn nothing() -> Ignored {

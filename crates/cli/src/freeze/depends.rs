@@ -1,0 +1,91 @@
+//! What an image depends on that its user may not expect: said under the summary of a freeze, and by `snapboot inspect`.
+
+use image::fact_kind;
+use inputs::facts::Value;
+
+use super::environment::{shown, Environment};
+use super::reads::{Reads, Whole};
+use super::report::Report;
+use crate::facts::Now;
+
+/// How many names one line holds, and how many lines there are besides.
+const MOST: usize = 5;
+
+/// All of it in words: names such as `NO_COLOR`, and phrases such as `the current directory (/x), asked for by lib.py:3`.
+pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
+    let reads = &report.reads;
+    let whole = |place: &str| format!("every variable of the environment, which is read by {}", shown(place));
+    let wholes = reads.wholes.iter().map(|read| match read {
+        Whole::Read(place) => whole(place),
+        Whole::Passed(program) => format!("every variable of the environment, in which {program} was started"),
+    });
+    let compared = report.compared.iter().cloned();
+    environment.asked_for(reads).into_iter().chain(wholes).chain(compared).chain(facts(reads)).collect()
+}
+
+/// Per-start facts that the boot asked for. Those of the machine and the user (CPUs, limits, groups) differ between machines, as
+/// files do; these between two starts of one user.
+fn facts(reads: &Reads) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for &(kind, of) in &reads.facts {
+        if !PER_START.contains(&kind) {
+            continue;
+        }
+        let value = Value::ask(&Now { is_for_boot: true }, kind, of);
+        let value = value.as_ref().map_or(&b"?"[..], Value::bytes);
+        let who = reads.places.get(&(kind, of)).map(|place| shown(place));
+        let value = String::from_utf8_lossy(value);
+        let what = match kind {
+            fact_kind::TERMINAL => format!("{} being {value}", STREAMS[of.min(2) as usize]),
+            _ => format!("the {} ({value})", inputs::facts::name(kind, of)),
+        };
+        words.push(format!("{what}, asked for by {}", who.as_deref().unwrap_or("C code of the program")));
+    }
+    words
+}
+
+const PER_START: [u32; 4] = [fact_kind::CWD, fact_kind::WINDOW, fact_kind::TERMINAL, fact_kind::UMASK];
+const STREAMS: [&str; 3] = ["standard input", "standard output", "standard error"];
+
+/// The lines under the summary: names share one, a phrase has one of its own.
+pub fn lines(depends: &[String]) -> Vec<String> {
+    let (phrases, names): (Vec<&String>, Vec<&String>) = depends.iter().partition(|text| text.contains(' '));
+    let mut lines = Vec::new();
+    if !names.is_empty() {
+        let shown: Vec<&str> = names.iter().take(MOST).map(|name| name.as_str()).collect();
+        lines.push(format!("depends on {}{}", shown.join(", "), more(names.len())));
+    }
+    lines.extend(phrases.iter().take(MOST).map(|phrase| format!("depends on {phrase}")));
+    if let (Some(last), true) = (lines.last_mut(), phrases.len() > MOST) {
+        last.push_str(&more(phrases.len()));
+    }
+    lines
+}
+
+fn more(count: usize) -> String {
+    match count.saturating_sub(MOST) {
+        0 => String::new(),
+        rest => format!(", and {rest} more (snapboot inspect lists them)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_share_a_line_and_nothing_floods() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert!(lines(&[]).is_empty());
+        let some = texts(&["NO_COLOR", "the current directory (/x), asked for by a.py:1", "SHELL"]);
+        assert_eq!(
+            lines(&some),
+            ["depends on NO_COLOR, SHELL", "depends on the current directory (/x), asked for by a.py:1"]
+        );
+        let names = lines(&texts(&["A", "B", "C", "D", "E", "F", "G"]));
+        assert_eq!(names, ["depends on A, B, C, D, E, and 2 more (snapboot inspect lists them)"]);
+        let phrases = lines(&texts(&["the a", "the b", "the c", "the d", "the e", "the f"]));
+        assert_eq!(phrases.len(), 5);
+        assert_eq!(phrases[4], "depends on the e, and 1 more (snapboot inspect lists them)");
+    }
+}

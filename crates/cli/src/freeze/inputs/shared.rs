@@ -1,0 +1,41 @@
+//! Files that the whole machine shares: what the boot has asked them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use image::question_kind;
+use inputs::questions::{self, LoaderCache};
+use recorder::{Notes, LOADER_CACHE};
+
+/// What was asked of one file: kind, text, and digest of the answer.
+pub type Question = (u32, Vec<u8>, [u8; 16]);
+
+/// What the boot has asked a file; nothing where it read all of it, or nobody knows.
+pub fn asked(path: &Path, notes: &Notes) -> Vec<Question> {
+    let is_cache = path == Path::new(LOADER_CACHE);
+    if !is_cache || notes.places.get(path).is_none_or(|note| note.read_whole) {
+        return Vec::new();
+    }
+    let content = fs::read(path).unwrap_or_default();
+    let names = libraries(&content, notes).unwrap_or_default();
+    let kind = question_kind::LIBRARY;
+    names.into_iter().filter_map(|name| Some((kind, name.clone(), questions::answer(kind, &name, &content)?))).collect()
+}
+
+/// The names of all libraries that the loader may have looked up in its cache. One that the cache knew was opened there; one that it did
+/// not know was looked for in the loader's own directories, which the cache knows for other libraries.
+fn libraries(content: &[u8], notes: &Notes) -> Option<BTreeSet<Vec<u8>>> {
+    let cache = LoaderCache::parse(content)?;
+    let entries = cache.entries().collect::<Option<Vec<_>>>()?;
+    let path = |bytes| Path::new(OsStr::from_bytes(bytes));
+    let directories: BTreeSet<&Path> = entries.iter().filter_map(|entry| path(entry.path).parent()).collect();
+    let own = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"].map(Path::new);
+    let is_one = |directory: &Path| directories.contains(directory) || own.contains(&directory);
+    let found = entries.iter().filter(|entry| notes.places.contains_key(path(entry.path))).map(|entry| entry.name);
+    let sought = notes.places.keys().filter(|place| place.parent().is_some_and(is_one));
+    let sought = sought.filter_map(|place| place.file_name()).map(OsStr::as_bytes);
+    Some(found.chain(sought).map(<[u8]>::to_vec).collect())
+}

@@ -1,0 +1,102 @@
+//! `snapboot refreeze`: makes images again, each as it was made. What that takes is in their info.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use inputs::environment::{differences, Difference};
+
+use crate::arguments::Refreeze;
+use crate::failure::{Failure, Result, FAILED};
+use crate::human;
+use crate::info::{Info, Origin};
+use crate::opened::Opened;
+use crate::page;
+
+/// The option that says where the image goes; the last one counts.
+const OUTPUT: &str = "-o";
+
+/// Runs the subcommand; returns the exit status.
+pub fn main(arguments: &Refreeze) -> Result<u8> {
+    let mut status = 0;
+    for image in &arguments.images {
+        match again(image) {
+            Ok(0) => {}
+            Ok(other) => status = other,
+            Err(failure) => {
+                page::tell(&format!("snapboot: {failure}"));
+                status = failure.status;
+            }
+        }
+    }
+    Ok(status)
+}
+
+/// Makes one image again; returns the exit status of its freeze.
+fn again(image: &Path) -> Result<u8> {
+    // Through a link the image itself is replaced, and not the link.
+    let place = image.canonicalize().map_err(|error| Failure::io("read", image, &error))?;
+    let opened = Opened::open(&place)?;
+    let info = Info::of(&opened.tables());
+    let Some(origin) = info.origin.filter(|_| !info.typed.is_empty()) else {
+        return Err(Failure::refusal(format!(
+            "{} does not say how it was made: by an older version, or with words that are no text. Freeze it once more, with \
+             `snapboot freeze -o {0}` and its options and command.",
+            image.display()
+        )));
+    };
+    same_environment(image, &opened, &origin, &info.typed)?;
+    if !Path::new(&origin.directory).is_dir() {
+        return Err(Failure::refusal(format!(
+            "{} was made in {}, where its command and preloads are looked for, and that directory is gone. Freeze it anew from where \
+             they are now.",
+            image.display(),
+            origin.directory
+        )));
+    }
+    let program = std::env::current_exe().map_err(|error| Failure::io("start", Path::new("/proc/self/exe"), &error))?;
+    let mut command = Command::new(&program);
+    command.arg("freeze").args(without_output(&origin.options)).arg(OUTPUT).arg(&place).arg("--").args(&info.typed);
+    command.current_dir(&origin.directory).env("PWD", &origin.directory).env("PATH", &origin.search_path);
+    let status = command.stdin(Stdio::null()).status().map_err(|error| Failure::io("start", &program, &error))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED))
+}
+
+/// The options without the place that an earlier `refreeze` has put behind them.
+fn without_output(options: &[String]) -> &[String] {
+    match options {
+        [rest @ .., option, _] if option == OUTPUT => rest,
+        _ => options,
+    }
+}
+
+/// Fails when a variable that the image depends on is not what it was. PATH will be.
+fn same_environment(image: &Path, opened: &Opened, origin: &Origin, typed: &[String]) -> Result<()> {
+    let entry = |name: &[u8], value: &[u8]| [name, b"=", value].concat();
+    let entries: Vec<Vec<u8>> = std::env::vars_os()
+        .filter(|(name, _)| name != "PATH")
+        .map(|(name, value)| entry(name.as_bytes(), value.as_bytes()))
+        .chain([entry(b"PATH", origin.search_path.as_bytes())])
+        .collect();
+    let tables = opened.tables();
+    let mut names = Vec::new();
+    for difference in differences(&tables, entries.iter().map(Vec::as_slice))? {
+        let (name, what) = match difference? {
+            Difference::Changed(name) => (name, "has another value now"),
+            Difference::Appeared(name) => (name, "was not set"),
+            Difference::Gone(name) => (name, "was set"),
+        };
+        names.push(format!("{} {what}", String::from_utf8_lossy(name)));
+    }
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::refusal(format!(
+        "{} cannot be made as it was made, because the environment differs: {}. Set it as it was then (values are not kept), or \
+         freeze anew with `snapboot freeze -o {0}{} -- {}`.",
+        image.display(),
+        names.join(", "),
+        without_output(&origin.options).iter().map(|word| format!(" {word}")).collect::<String>(),
+        human::command(typed.iter().map(String::as_str))
+    )))
+}

@@ -1,0 +1,152 @@
+//! Variables that the boot sees only when it asks for them: the file `environment` of the control directory.
+//!
+//! Each of them is hidden until somebody asks for its name, and is then set, as if it had been from the start; or until the program
+//! sets or removes it itself. So the values of all others are nowhere in the process when it is frozen. Programs that the boot
+//! starts with its environment get all of them but the volatile ones.
+
+use core::ffi::{c_char, CStr};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+
+/// Keys of the entries.
+const VARIABLE: &[u8] = b"variable=";
+const VOLATILE: &[u8] = b"volatile=";
+
+/// Room for lists of variables, behind the file (bytes); only what is used takes memory.
+const ROOM: usize = 1 << 20;
+
+/// Where the file lies in memory, and how large it is.
+static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+static SIZE: AtomicUsize = AtomicUsize::new(0);
+/// How much of the room was given away.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// Reads the file at this path, which ends with a NUL.
+pub fn start(path: &[u8]) {
+    // SAFETY: plain calls; what is mapped is as large as what is read into it.
+    unsafe {
+        let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return;
+        }
+        let size = usize::try_from(libc::lseek(file, 0, libc::SEEK_END)).unwrap_or(0);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let place = libc::mmap(ptr::null_mut(), total(size), libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        if place != libc::MAP_FAILED && size > 0 && libc::pread(file, place, size, 0) == size as isize {
+            START.store(place.cast(), Relaxed);
+            SIZE.store(size, Relaxed);
+        }
+        libc::close(file);
+    }
+}
+
+/// Forgets all of it. Nothing that was handed out may be used any more.
+pub fn stop() {
+    let size = SIZE.swap(0, Relaxed);
+    USED.store(0, Relaxed);
+    let start = START.swap(ptr::null_mut(), Relaxed);
+    if size > 0 {
+        // SAFETY: `start` has mapped this.
+        unsafe { libc::munmap(start.cast(), total(size)) };
+    }
+}
+
+fn total(size: usize) -> usize {
+    size.next_multiple_of(align_of::<usize>()) + ROOM
+}
+
+/// A hidden variable: where its entry begins, and where its `NAME=VALUE`, which ends with a NUL.
+struct Hidden {
+    key: *mut u8,
+    entry: &'static CStr,
+    is_volatile: bool,
+}
+
+/// All that are still hidden.
+fn hidden() -> impl Iterator<Item = Hidden> {
+    let start = START.load(Relaxed);
+    let mut next = start;
+    let end = start.wrapping_add(SIZE.load(Relaxed));
+    core::iter::from_fn(move || {
+        while next < end {
+            let key = next;
+            // SAFETY: each entry ends with a NUL, and the last one is followed by zeros.
+            let all = unsafe { CStr::from_ptr(key.add(1).cast()) };
+            next = next.wrapping_add(all.count_bytes() + 2);
+            // SAFETY: the key's first byte.
+            let first = unsafe { *key };
+            let is_volatile = all.to_bytes().starts_with(&VOLATILE[1..]);
+            if first == VARIABLE[0] && (is_volatile || all.to_bytes().starts_with(&VARIABLE[1..])) {
+                // SAFETY: the key is followed by the rest of the entry.
+                let entry = unsafe { CStr::from_ptr(key.add(VARIABLE.len()).cast()) };
+                return Some(Hidden { key, entry, is_volatile });
+            }
+        }
+        None
+    })
+}
+
+impl Hidden {
+    fn name(&self) -> &'static [u8] {
+        super::questions::name_of(self.entry.to_bytes())
+    }
+
+    /// From now on it is no longer hidden.
+    fn take(&self) {
+        // SAFETY: the first byte of an entry, to which there are no references.
+        unsafe { *self.key = 0xff };
+    }
+}
+
+/// The value of a hidden variable that is asked for, which the caller has to set.
+pub fn take(name: &CStr) -> Option<&'static CStr> {
+    let found = hidden().find(|hidden| hidden.name() == name.to_bytes())?;
+    found.take();
+    CStr::from_bytes_with_nul(&found.entry.to_bytes_with_nul()[name.count_bytes() + 1..]).ok()
+}
+
+/// The program sets or removes this variable itself; None means all.
+pub fn forget(name: Option<&[u8]>) {
+    hidden().filter(|hidden| name.is_none_or(|name| hidden.name() == name)).for_each(|hidden| hidden.take());
+}
+
+/// Has `set` set each that is not volatile.
+pub fn take_all(set: impl Fn(*const c_char, *const c_char)) {
+    for hidden in hidden().filter(|hidden| !hidden.is_volatile) {
+        hidden.take();
+        let length = hidden.name().len();
+        // SAFETY: the sign after the name is its end for a moment; nobody else looks at an entry that was taken.
+        unsafe {
+            let name = hidden.entry.as_ptr().cast_mut();
+            *name.add(length) = 0;
+            set(name, name.add(length + 1));
+            *name.add(length) = b'=' as c_char;
+        }
+    }
+}
+
+/// The list of variables, and after it those that are hidden and not volatile; without room for it, the list.
+///
+/// # Safety
+/// `list` is a null-terminated list of strings that live on.
+pub unsafe fn with_hidden(list: *const *const c_char) -> *const *const c_char {
+    let added = hidden().filter(|hidden| !hidden.is_volatile).count();
+    if added == 0 || list.is_null() {
+        return list;
+    }
+    // SAFETY: the caller answers for the list; the room is this call's own.
+    unsafe {
+        let own = (0..).take_while(|&at| !(*list.add(at)).is_null()).count();
+        let size = (own + added + 1) * size_of::<usize>();
+        let offset = USED.fetch_add(size, Relaxed);
+        if offset + size > ROOM {
+            return list;
+        }
+        let room = START.load(Relaxed).add(total(SIZE.load(Relaxed)) - ROOM + offset).cast::<*const c_char>();
+        ptr::copy_nonoverlapping(list, room, own);
+        let entries = hidden().filter(|hidden| !hidden.is_volatile).take(added);
+        let end = entries.zip(own..).map(|(hidden, at)| room.add(at).write(hidden.entry.as_ptr())).count() + own;
+        room.add(end).write(ptr::null());
+        room
+    }
+}

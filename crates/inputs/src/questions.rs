@@ -1,0 +1,239 @@
+//! Files that the whole machine shares: what a program has asked them, and the digest of the answer. A package that is installed or a
+//! user who is added changes such a file, and hardly ever an answer.
+//!
+//! The files may be damaged, or of a form that is not known here: then there is no answer, and the whole content counts.
+
+use image::{question_kind, ContentDigest};
+
+/// The digest of what a file with this content answers. None where the content is not understood.
+pub fn answer(kind: u32, question: &[u8], content: &[u8]) -> Option<[u8; 16]> {
+    match kind {
+        question_kind::LIBRARY => LoaderCache::parse(content)?.answer(question),
+        question_kind::NAME => Some(line(content, 0, question)),
+        question_kind::NUMBER => Some(line(content, 2, question)),
+        _ => None,
+    }
+}
+
+/// What has changed when an answer is another one, for people: to be followed by what was asked for.
+pub fn difference(kind: u32) -> &'static str {
+    match kind {
+        question_kind::LIBRARY => {
+            "stale: the dynamic loader finds this library elsewhere now, or no longer, or did not before"
+        }
+        _ => "stale: a table of users or groups says something else of this now",
+    }
+}
+
+/// The lines of a table like /etc/passwd in which a field says so. Their order counts: the first one is found.
+fn line(content: &[u8], field: usize, wanted: &[u8]) -> [u8; 16] {
+    let mut digest = ContentDigest::default();
+    for line in content.split(|&byte| byte == b'\n') {
+        let found = line.split(|&byte| byte == b':').nth(field);
+        // Lines that start with + or - stand for those of other sources.
+        if found == Some(wanted) || matches!(line.first(), Some(b'+' | b'-')) {
+            digest.update(line);
+            digest.update(b"\n");
+        }
+    }
+    digest.finish()
+}
+
+/// The cache in which the dynamic loader looks libraries up, as glibc's ldconfig writes it (dl-cache.h): by itself, or behind one of an
+/// older form.
+pub struct LoaderCache<'a> {
+    /// From the head on, by which all places are counted.
+    bytes: &'a [u8],
+    /// How many entries there are.
+    count: usize,
+}
+
+const OLD_MAGIC: &[u8] = b"ld.so-1.7.0\0";
+/// Sizes of the old head and of its entries (bytes).
+const OLD_HEAD: usize = 16;
+const OLD_ENTRY: usize = 12;
+const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
+/// Sizes of the head and of an entry (bytes).
+const HEAD: usize = 48;
+const ENTRY: usize = 24;
+/// A bit of an entry's hwcap: the rest is the number of a name that is part of the path, too.
+const EXTENSION: u64 = 1 << 62;
+
+/// What the cache knows of one library: there may be several entries, for several kinds of machines.
+pub struct Entry<'a> {
+    /// The name by which the library is asked for.
+    pub name: &'a [u8],
+    /// Where it is.
+    pub path: &'a [u8],
+    flags: [u8; 4],
+    version: [u8; 4],
+    hwcap: u64,
+}
+
+impl<'a> LoaderCache<'a> {
+    /// None for what is no such cache, or of another byte order.
+    pub fn parse(bytes: &'a [u8]) -> Option<LoaderCache<'a>> {
+        let bytes = match bytes.starts_with(OLD_MAGIC) {
+            true => {
+                let end = number(bytes, 12)?.checked_mul(OLD_ENTRY)?.checked_add(OLD_HEAD)?;
+                bytes.get(end.checked_next_multiple_of(8)?..)?
+            }
+            false => bytes,
+        };
+        // 0: written before there was such a mark; 2: little endian.
+        let is_known = bytes.starts_with(MAGIC) && matches!(bytes.get(28)? & 3, 0 | 2);
+        let count = number(bytes, 20)?;
+        let end = count.checked_mul(ENTRY)?.checked_add(HEAD)?;
+        (is_known && end <= bytes.len()).then_some(LoaderCache { bytes, count })
+    }
+
+    /// All entries, in the order in which the loader goes through them; None for one that is damaged.
+    pub fn entries(&self) -> impl Iterator<Item = Option<Entry<'a>>> + '_ {
+        (0..self.count).map(|index| {
+            let entry = &self.bytes[HEAD + index * ENTRY..][..ENTRY];
+            Some(Entry {
+                name: self.string(number(entry, 4)?)?,
+                path: self.string(number(entry, 8)?)?,
+                flags: entry[..4].try_into().ok()?,
+                version: entry[12..16].try_into().ok()?,
+                hwcap: u64::from_le_bytes(entry[16..].try_into().ok()?),
+            })
+        })
+    }
+
+    fn answer(&self, name: &[u8]) -> Option<[u8; 16]> {
+        let mut digest = ContentDigest::default();
+        for entry in self.entries() {
+            let entry = entry?;
+            if entry.name == name {
+                let hwcap = if entry.hwcap & EXTENSION == 0 { entry.hwcap } else { EXTENSION };
+                for part in [&entry.flags[..], &entry.version, &hwcap.to_le_bytes(), entry.path, b"\0"] {
+                    digest.update(part);
+                }
+            }
+        }
+        Some(digest.finish())
+    }
+
+    fn string(&self, start: usize) -> Option<&'a [u8]> {
+        let rest = self.bytes.get(start..)?;
+        Some(&rest[..rest.iter().position(|&byte| byte == 0)?])
+    }
+}
+
+fn number(bytes: &[u8], place: usize) -> Option<usize> {
+    let bytes = bytes.get(place..place.checked_add(4)?)?;
+    usize::try_from(u32::from_le_bytes(bytes.try_into().ok()?)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// A cache with these entries: name, path and hwcap.
+    fn cache(entries: &[(&str, &str, u64)]) -> Vec<u8> {
+        let mut strings: Vec<u8> = Vec::new();
+        let mut rows: Vec<u8> = Vec::new();
+        let start = HEAD + entries.len() * ENTRY;
+        for (name, path, hwcap) in entries {
+            let place = start + strings.len();
+            rows.extend(0x303u32.to_le_bytes());
+            rows.extend((place as u32).to_le_bytes());
+            rows.extend(((place + name.len() + 1) as u32).to_le_bytes());
+            rows.extend(0u32.to_le_bytes());
+            rows.extend(hwcap.to_le_bytes());
+            for text in [name, path] {
+                strings.extend(text.as_bytes());
+                strings.push(0);
+            }
+        }
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend((entries.len() as u32).to_le_bytes());
+        bytes.extend((strings.len() as u32).to_le_bytes());
+        bytes.resize(HEAD, 0);
+        bytes.extend(rows);
+        bytes.extend(strings);
+        bytes
+    }
+
+    const SSL: (&str, &str, u64) = ("libssl.so.3", "/lib/libssl.so.3", 0);
+    const ZLIB: (&str, &str, u64) = ("libz.so.1", "/lib/libz.so.1", 0);
+    const FAST: (&str, &str, u64) = ("libz.so.1", "/lib/glibc-hwcaps/x86-64-v3/libz.so.1", EXTENSION | 1);
+
+    fn asked(cache: &[u8], name: &str) -> Option<[u8; 16]> {
+        answer(question_kind::LIBRARY, name.as_bytes(), cache)
+    }
+
+    #[test]
+    fn other_libraries_do_not_change_the_answer_for_one() {
+        let alone = asked(&cache(&[ZLIB]), "libz.so.1").unwrap();
+        assert_eq!(asked(&cache(&[SSL, ZLIB, ("liba.so", "/liba.so", 7)]), "libz.so.1"), Some(alone));
+        assert_ne!(asked(&cache(&[("libz.so.1", "/opt/libz.so.1", 0)]), "libz.so.1"), Some(alone));
+        assert_ne!(asked(&cache(&[("libz.so.1", "/lib/libz.so.1", 1)]), "libz.so.1"), Some(alone));
+        assert_ne!(asked(&cache(&[FAST, ZLIB]), "libz.so.1"), Some(alone));
+        let none = asked(&cache(&[SSL]), "libz.so.1").unwrap();
+        assert_ne!(none, alone);
+        assert_eq!(asked(&cache(&[]), "libz.so.1"), Some(none));
+        let renumbered = ("libz.so.1", FAST.1, EXTENSION | 2);
+        assert_eq!(asked(&cache(&[FAST]), "libz.so.1"), asked(&cache(&[renumbered]), "libz.so.1"));
+    }
+
+    #[test]
+    fn the_new_form_is_found_behind_the_old_one() {
+        let new = cache(&[SSL]);
+        let mut both = OLD_MAGIC.to_vec();
+        both.extend(3u32.to_le_bytes());
+        both.resize((OLD_HEAD + 3 * OLD_ENTRY).next_multiple_of(8), 1);
+        both.extend(&new);
+        assert_eq!(asked(&both, "libssl.so.3"), asked(&new, "libssl.so.3"));
+    }
+
+    #[test]
+    fn what_is_damaged_has_no_answer() {
+        let whole = cache(&[SSL, ZLIB, FAST]);
+        assert!((0..whole.len()).all(|size| asked(&whole[..size], "libz.so.1").is_none()));
+        // Any bytes at all: an answer or none.
+        let mut random = fastrand(7);
+        for _ in 0..20_000 {
+            let mut spoilt = whole.clone();
+            for _ in 0..3 {
+                let place = random() as usize % spoilt.len();
+                spoilt[place] = random() as u8;
+            }
+            asked(&spoilt, "libz.so.1");
+        }
+        let mut of_another_order = whole.clone();
+        of_another_order[28] = 3;
+        assert_eq!(asked(&of_another_order, "libz.so.1"), None);
+        assert_eq!(asked(&[0; 100], "x"), None);
+        assert_eq!(answer(99, b"", &whole), None);
+    }
+
+    /// Numbers that look random.
+    fn fastrand(mut seed: u64) -> impl FnMut() -> u64 {
+        move || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed >> 33
+        }
+    }
+
+    #[test]
+    fn of_a_table_the_lines_count_that_were_asked_for() {
+        let of = |kind, question: &str, table: &str| answer(kind, question.as_bytes(), table.as_bytes()).unwrap();
+        let (name, number) = (question_kind::NAME, question_kind::NUMBER);
+        let old = "root:x:0:0::/root:/bin/sh\nann:x:7:7::/home/ann:/bin/sh\n";
+        let more = "root:x:0:0::/root:/bin/sh\nbob:x:8:8::/home/bob:/bin/sh\nann:x:7:7::/home/ann:/bin/sh\n";
+        for (kind, question) in [(name, "ann"), (number, "7"), (name, "nobody")] {
+            assert_eq!(of(kind, question, old), of(kind, question, more), "{question}");
+        }
+        for (kind, question) in [(name, "bob"), (number, "8")] {
+            assert_ne!(of(kind, question, old), of(kind, question, more), "{question}");
+        }
+        assert_ne!(of(name, "ann", old), of(name, "ann", &old.replace("/home/ann", "/srv/ann")));
+        assert_ne!(of(name, "ann", old), of(name, "ann", &["+::::::\n", old].concat()));
+    }
+}

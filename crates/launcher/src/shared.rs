@@ -1,0 +1,92 @@
+//! Files that the whole machine shares, such as the dynamic loader's cache: where one has changed, only the answers count that it gave.
+#![allow(unsafe_code)]
+
+use core::slice;
+
+use image::{reserved, Question, Section};
+use inputs::questions;
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY, PROT_READ, PROT_WRITE};
+
+use crate::check::Frozen;
+use crate::fallback::Reason;
+use crate::start::without_nul;
+use crate::sys::{self, Fd, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+
+/// What comes later in a file (bytes) is not looked at.
+const MOST: u64 = 64 << 20;
+
+/// What the boot has asked one file.
+pub struct Questions<'a> {
+    frozen: &'a Frozen,
+    rows: image::Rows<'static, Question>,
+    input: u32,
+}
+
+impl<'a> Questions<'a> {
+    /// Those of an input, by its row.
+    pub fn to(frozen: &'a Frozen, input: usize) -> Result<Self, Reason> {
+        Ok(Questions { frozen, rows: frozen.rows(Section::Questions)?, input: input as u32 })
+    }
+
+    fn own(&self) -> impl Iterator<Item = Question> {
+        let input = self.input;
+        self.rows.clone().skip_while(move |row| row.input < input).take_while(move |row| row.input == input)
+    }
+
+    /// Whether there are none: then the whole content counts.
+    pub fn are_none(&self) -> bool {
+        self.own().next().is_none()
+    }
+
+    /// Asks the file again; the first answer that is another one is the reason for the fallback.
+    pub fn ask(&self, path: &'static [u8]) -> Result<(), Reason> {
+        let unreadable = |errno| Reason::new("stale: this file cannot be read").subject(without_nul(path)).errno(errno);
+        let file = sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC).map_err(unreadable)?;
+        let content = Content::of(file);
+        sys::close(file);
+        let content = content.map_err(unreadable)?;
+        for question in self.own() {
+            let text = self.frozen.tables.text(question.text).map_err(Reason::image)?;
+            if questions::answer(question.kind, text, content.bytes()) != Some(question.answer) {
+                // The table stays, the content does not.
+                return Err(Reason::new(questions::difference(question.kind)).subject(text));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is in a file, in memory of its own: whoever changes the file meanwhile does no harm.
+struct Content {
+    size: usize,
+}
+
+impl Content {
+    fn of(file: Fd) -> sys::Result<Content> {
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+        // SAFETY: the place is reserved for this, and nothing else is there until the value is dropped.
+        let room = unsafe {
+            sys::map(reserved::SHARED, MOST, PROT_READ | PROT_WRITE, flags, None, 0)?;
+            slice::from_raw_parts_mut(reserved::SHARED as *mut u8, MOST as usize)
+        };
+        let mut content = Content { size: 0 };
+        loop {
+            match sys::read_at(file, &mut room[content.size..], content.size as u64)? {
+                0 => return Ok(content),
+                count => content.size += count,
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the place was mapped for this value, was filled that far, and is not written to any more.
+        unsafe { slice::from_raw_parts(reserved::SHARED as *const u8, self.size) }
+    }
+}
+
+impl Drop for Content {
+    fn drop(&mut self) {
+        // SAFETY: the place was mapped for this value, and nobody has a slice of it any more.
+        let _ = unsafe { sys::unmap(reserved::SHARED, MOST) };
+    }
+}

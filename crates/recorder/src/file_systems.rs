@@ -1,0 +1,146 @@
+//! Which places are the kernel's own: decided by the file system that they lie on, not by their names. Below /dev there may be
+//! ordinary files (/dev/shm), and the kernel's may be mounted anywhere.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::statfs::statfs;
+
+/// Magic numbers (linux/magic.h) of file systems whose files the kernel makes up when they are read.
+const OF_THE_KERNEL: [i64; 22] = [
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x7363_6673, // securityfs
+    0xcafe_4a11, // bpf
+    0x6165_676c, // pstore
+    0xde5e_81e4, // efivarfs
+    0x6265_6570, // configfs
+    0x6573_5543, // fusectl
+    0x4249_4e4d, // binfmt_misc
+    0x1cd1,      // devpts
+    0x1980_0202, // mqueue
+    0x6e73_6673, // nsfs
+    0x0765_5821, // resctrl
+    0xf97c_ff8c, // selinuxfs
+    0x4341_5d53, // smackfs
+    0x5a3c_69f0, // apparmorfs
+    0x6759_6969, // rpc_pipefs
+    0x6e66_7364, // nfsd
+];
+
+/// Tells the kernel's places from others, and remembers what it has asked.
+#[derive(Debug, Default)]
+pub(crate) struct FileSystems {
+    /// By device number.
+    devices: HashMap<u64, bool>,
+    /// By directory: for names that are not there.
+    directories: HashMap<PathBuf, bool>,
+}
+
+/// Whose a place is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// An ordinary one.
+    Nobody,
+    /// The kernel's: a file that it makes up, or a device below /dev.
+    Kernel,
+    /// A link on an ordinary file system to this file of the kernel's.
+    LinkTo(PathBuf),
+}
+
+impl FileSystems {
+    /// Whose a place is. It may be there or not.
+    pub(crate) fn owner(&mut self, path: &Path) -> Owner {
+        let Ok(metadata) = path.symlink_metadata() else {
+            return if self.is_above(path) { Owner::Kernel } else { Owner::Nobody };
+        };
+        if self.is_kernels(path, &metadata) {
+            return Owner::Kernel;
+        }
+        let is_device = |metadata: &Metadata| !metadata.is_dir() && !metadata.is_file() && !metadata.is_symlink();
+        let is_below_dev = path.starts_with("/dev");
+        if is_below_dev && is_device(&metadata) && !metadata.file_type().is_fifo() {
+            return Owner::Kernel;
+        }
+        let Some(behind) = metadata.is_symlink().then(|| path.metadata().ok()).flatten() else { return Owner::Nobody };
+        // Of a link below /dev (/dev/fd, /dev/stdin) nobody wants to know more than of what it leads to.
+        match self.is_kernels(path, &behind) {
+            true if is_below_dev => Owner::Kernel,
+            true => target(path).map_or(Owner::Kernel, Owner::LinkTo),
+            false if is_below_dev && is_device(&behind) => Owner::Kernel,
+            false => Owner::Nobody,
+        }
+    }
+
+    /// Whether a place that is there lies on a file system of the kernel's.
+    fn is_kernels(&mut self, path: &Path, metadata: &Metadata) -> bool {
+        let device = metadata.dev();
+        if let Some(known) = self.devices.get(&device) {
+            return *known;
+        }
+        // Of a link it is asked where the link lies, or where it leads: that may be two file systems.
+        let of = |path: &Path| statfs(path).is_ok_and(|it| OF_THE_KERNEL.contains(&it.filesystem_type().0));
+        let is = match path.symlink_metadata() {
+            Ok(own) if own.is_symlink() && own.dev() == device => path.parent().is_some_and(of),
+            _ => of(path),
+        };
+        self.devices.insert(device, is);
+        is
+    }
+
+    /// Whether the directory in which something is not there is the kernel's.
+    fn is_above(&mut self, path: &Path) -> bool {
+        let Some(directory) = path.parent() else { return false };
+        if let Some(known) = self.directories.get(directory) {
+            return *known;
+        }
+        let is = match directory.metadata() {
+            Ok(metadata) => self.is_kernels(directory, &metadata),
+            Err(_) => self.is_above(directory),
+        };
+        self.directories.insert(directory.to_owned(), is);
+        is
+    }
+}
+
+/// Where a link leads in one step.
+fn target(link: &Path) -> Option<PathBuf> {
+    Some(link.parent()?.join(std::fs::read_link(link).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_system_tells_and_not_the_name() {
+        let mut all = FileSystems::default();
+        let mut owner = |path: &str| all.owner(Path::new(path));
+        for path in
+            ["/proc", "/proc/cpuinfo", "/proc/no/such/file", "/sys/kernel", "/dev/null", "/dev/fd", "/dev/stdin"]
+        {
+            assert_eq!(owner(path), Owner::Kernel, "{path}");
+        }
+        for path in ["/", "/etc/hostname", "/no/such/place", "/dev", "/dev/no-such-device", "/process"] {
+            assert_eq!(owner(path), Owner::Nobody, "{path}");
+        }
+        let top = tempfile::tempdir_in("/dev/shm").unwrap();
+        let file = top.path().join("app.toml");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(owner(file.to_str().unwrap()), Owner::Nobody);
+        let link = top.path().join("mtab");
+        std::os::unix::fs::symlink("/proc/self/mounts", &link).unwrap();
+        // Below /dev, where this one is, links to the kernel's files are its own.
+        assert_eq!(owner(link.to_str().unwrap()), Owner::Kernel);
+        let elsewhere = tempfile::tempdir().unwrap();
+        let link = elsewhere.path().join("mtab");
+        std::os::unix::fs::symlink("/proc/self/mounts", &link).unwrap();
+        assert_eq!(owner(link.to_str().unwrap()), Owner::LinkTo("/proc/self/mounts".into()));
+    }
+}

@@ -1,0 +1,186 @@
+"""Per-start facts that the program asks for while it boots: arguments, the main module, terminals, the umask, the parent.
+
+Each stays what it was for whoever only keeps it (`ARGV = sys.argv`: a thaw changes the list in place), and notes when its content
+is read. All of this is undone before the freeze.
+"""
+
+import posix
+import sys
+
+from . import _modules
+
+ModuleType = type(sys)
+
+
+class Early:
+    """Notes from its making on, until `stop`.
+
+    reads: the _reads.Reads that it tells. plan: the _plan.Plan.
+    """
+
+    def __init__(self, reads, plan):
+        self.reads = reads
+        # Of these a thaw has the same first argument and the same main module, or falls back.
+        self.is_fixed = plan.main in ("script", "code")
+        # Whether the program knows by which name the main part was called.
+        self.knows_name = False
+        # Whether it has looked into the main module, so that no other may take its place.
+        self.knows_main = False
+        self.umask = umask()
+        self._lists = {name: self._watch_list(name) for name in ("argv", "orig_argv") if hasattr(sys, name)}
+        self._streams = [(stream, self._watch_stream(stream, of)) for of, stream in _streams()]
+        names = sys.modules["os"].__dict__ if "os" in sys.modules else {}
+        for name, ask in (
+            ("isatty", self._asks_terminal),
+            ("get_terminal_size", self._asks_size),
+            ("umask", self._asks_umask),
+            ("getppid", self._asks_parent),
+        ):
+            if name in names:
+                reads.watch(names, name, ask)
+
+    def watch_main(self):
+        """From here on the `__main__` of the moment is watched."""
+        main = sys.modules["__main__"]
+        main.__class__ = type("module", (ModuleType,), {"__getattribute__": self._watched_attribute()})
+
+    def stop(self):
+        """Leaves no trace, but for a list that somebody holds where it cannot be exchanged: that stays in use."""
+        main = sys.modules.get("__main__")
+        if isinstance(main, ModuleType):
+            main.__class__ = ModuleType
+        for stream, function in self._streams:
+            if stream.__dict__.get("isatty") is function:
+                del stream.isatty
+        for name in list(self._lists):
+            self._put_back(name)
+
+    def asked_umask(self):
+        """Whether the umask may have been kept: it was asked for by setting it, and is as it was."""
+        return umask() == self.umask
+
+    def read(self, what, frame):
+        """Something is read that no image can be bound to."""
+        self.reads.early(what, frame)
+
+    def _watch_list(self, name):
+        plain = getattr(sys, name)
+        watched = Arguments(plain)
+        watched.name, watched.early = "sys." + name, self
+        setattr(sys, name, watched)
+        return [plain, watched]
+
+    def _put_back(self, name):
+        plain, watched = self._lists.pop(name)
+        watched.early = None
+        if sys.__dict__.get(name) is not watched:
+            self.reads.early("sys.%s, and replaces it," % name, None)
+            return
+        holders = [
+            (names, key)
+            for names in _modules.all_names()
+            for key, value in names.items()
+            if value is watched
+        ]
+        if sys.getrefcount(watched) <= len(holders) + REFERENCES:
+            for names, key in holders:
+                names[key] = plain
+
+    def _watch_stream(self, stream, of):
+        ordinary = stream.isatty
+
+        def isatty():
+            self.reads.fact("terminal", sys._getframe(1), of)
+            return ordinary()
+
+        stream.isatty = isatty
+        return isatty
+
+    def _asks_terminal(self, frame, arguments):
+        if arguments and arguments[0] in (0, 1, 2):
+            self.reads.fact("terminal", frame, arguments[0])
+
+    def _asks_size(self, frame, arguments):
+        of = arguments[0] if arguments else 1
+        if of in (0, 1, 2):
+            self.reads.fact("window", frame, of)
+
+    def _asks_umask(self, frame, _):
+        self.reads.fact("umask", frame)
+
+    def _asks_parent(self, frame, _):
+        self.read("the number of its parent process", frame)
+
+    def _watched_attribute(self):
+        is_fixed = self.is_fixed
+        ordinary = ModuleType.__getattribute__
+
+        def attribute(module, name):
+            if name == "__file__":
+                if not is_fixed:
+                    self.read("__main__.__file__", sys._getframe(1))
+                self.knows_name = True
+            elif name == "__dict__":
+                self.knows_main = True
+            elif name == "__requires__" or name[:2] != "__":
+                self.read("__main__." + name, sys._getframe(1))
+            return ordinary(module, name)
+
+        return attribute
+
+
+class Arguments(list):
+    """A list that notes when its content is read."""
+
+    __slots__ = ("name", "early")
+
+    def __getitem__(self, index):
+        early = self.early
+        if early is not None:
+            if index == 0 and early.is_fixed and self.name == "sys.argv":
+                early.knows_name = True
+            else:
+                early.read(self.name, sys._getframe(1))
+        return list.__getitem__(self, index)
+
+    def __radd__(self, other):
+        if self.early is not None:
+            self.early.read(self.name, sys._getframe(1))
+        return other + list.copy(self)
+
+    def __reduce_ex__(self, _):
+        return list, (list.copy(self),)  # copies are ordinary
+
+
+def _noting(name):
+    ordinary = getattr(list, name)
+
+    def method(self, *arguments, **keywords):
+        if self.early is not None:
+            self.early.read(self.name, sys._getframe(1))
+        return ordinary(self, *arguments, **keywords)
+
+    method.__name__ = name
+    return method
+
+
+def _streams():
+    """The standard streams with their numbers, each with all that is below the text."""
+    for of, name in enumerate(("__stdin__", "__stdout__", "__stderr__")):
+        stream = getattr(sys, name)
+        while stream is not None and hasattr(stream, "__dict__"):
+            yield of, stream
+            stream = getattr(stream, "buffer", None) or getattr(stream, "raw", None)
+
+
+def umask():
+    mask = posix.umask(0o77)
+    posix.umask(mask)
+    return mask
+
+
+METHODS = "iter len contains reversed eq ne lt le gt ge add mul rmul iadd imul repr setitem delitem".split()
+for method in ["__%s__" % name for name in METHODS] + [name for name in dir(list) if name[0] != "_"]:
+    setattr(Arguments, method, _noting(method))
+# The variable of _put_back, and what getrefcount is given.
+REFERENCES = 2

@@ -1,0 +1,33 @@
+"""What an image depends on that its user may not expect is said at the freeze, and by `snapboot inspect`."""
+
+import json
+
+from . import support
+from .languages import PYTHON, both
+
+
+def inspected(image):
+    """What `snapboot inspect` says, and the entries that `--json` has."""
+    shown, entries = (support.run([support.SNAPBOOT, "inspect", *more, image], log=False).out for more in ([], ["--json"]))
+    return " ".join(shown.split()), json.loads(entries)["depends"]
+
+
+@both
+def test_the_current_directory_is_named_with_its_reader(language, tmp_path):
+    source = "import os\nVALUE = os.getcwd()" if language is PYTHON else "\nVALUE = Dir.pwd"
+    env, path = language.write(tmp_path, source)
+    image = tmp_path / "x.img"
+    result = support.freeze(image, [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
+    words = f"the current directory ({tmp_path}), asked for by {path.name}:2"
+    assert result.status == 0 and f"\ndepends on {words}\n" in result.out, result
+    shown, depends = inspected(image)
+    assert depends == [words] and words in shown
+
+
+@both
+def test_nothing_is_said_where_there_is_nothing(language, tmp_path):
+    env, _ = language.write(tmp_path, "VALUE = 1")
+    image = tmp_path / "x.img"
+    result = support.freeze(image, [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
+    assert result.status == 0 and "depends on" not in result.out, result
+    assert inspected(image)[1] == []

@@ -1,0 +1,159 @@
+"""What belongs to each start is not decided at the freeze: renewed, refused by name, or compared."""
+
+import os
+import pty
+
+import pytest
+
+from . import support
+from .languages import PYTHON, RUBY, both
+
+# What a preload may keep of it: for each language an expression, and the words of the refusal.
+REFUSED = {
+    "arguments": (PYTHON, "list(__import__('sys').argv)", "sys.argv"),
+    "rest of the arguments": (PYTHON, "__import__('sys').argv[1:]", "sys.argv"),
+    "spread arguments": (PYTHON, "(*__import__('sys').argv,)", "sys.argv"),
+    "number of arguments": (PYTHON, "len(__import__('sys').argv)", "sys.argv"),
+    "added arguments": (PYTHON, "['x'] + __import__('sys').argv", "sys.argv"),
+    "original arguments": (PYTHON, "__import__('sys').orig_argv[0]", "sys.orig_argv"),
+    "name in a parser": (PYTHON, "__import__('argparse').ArgumentParser().prog", "sys.argv"),
+    "main module": (PYTHON, "getattr(__import__('__main__'), '__file__', None)", "__main__.__file__"),
+    "name of the main module": (PYTHON, "getattr(__import__('__main__'), 'app', None)", "__main__.app"),
+    "parent": (PYTHON, "os.getppid()", "the number of its parent process"),
+    "Ruby's arguments": (RUBY, "ARGV.dup", "ARGV"),
+    "Ruby's first argument": (RUBY, "ARGV[0]", "ARGV"),
+    "whether Ruby has arguments": (RUBY, "ARGV.any?", "ARGV"),
+    "Ruby's arguments one by one": (RUBY, "ARGV.each_with_index.to_a", "ARGV"),
+    "Ruby's name": (RUBY, "'%s' % $0", "$0"),
+    "last part of Ruby's name": (RUBY, "File.basename($PROGRAM_NAME, '.rb')", "$0"),
+    "file of Ruby's caller": (RUBY, "caller.find { |frame| !frame.include?('boot') }", "who calls it (caller)"),
+    "Ruby's last caller": (RUBY, "caller_locations.last", "who calls it (caller)"),
+    "Ruby's parent": (RUBY, "Process.ppid", "the number of its parent process"),
+}
+
+
+def write(language, folder, expression):
+    """A preload that keeps the value of an expression. Returns its environment."""
+    before = "import os\n" if language is PYTHON else "\n"
+    return language.write(folder, f"{before}VALUE = {expression}")[0]
+
+
+def names(table):
+    """The names of a table, with what those in Ruby need."""
+    return [pytest.param(name, marks=support.needs_ruby) if table[name][0] is RUBY else name for name in table]
+
+
+@pytest.mark.parametrize("name", names(REFUSED))
+def test_what_no_image_can_be_bound_to_is_refused(name, tmp_path):
+    language, expression, what = REFUSED[name]
+    env = write(language, tmp_path, expression)
+    image = tmp_path / "x.img"
+    result = support.freeze(image, [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
+    place = f"boot{language.ending}:2"
+    assert result.status == 2 and f"cannot freeze: {place} reads {what} while it boots" in result.err, result
+    assert not image.exists()
+
+
+def test_a_list_that_is_only_kept_is_renewed(tmp_path):
+    source = "import sys\nfrom sys import argv\nclass Kept:\n    argv = sys.argv"
+    env, _ = PYTHON.write(tmp_path, source)
+    script = tmp_path / "app.py"
+    script.write_text("import boot, sys\nprint(boot.argv, boot.Kept.argv, sys.argv, boot.argv is sys.argv)\n")
+    image = support.frozen(tmp_path / "x.img", [PYTHON.program, script], "--preload", "boot", env=env)
+    shown = [os.fspath(script), "a", "b"]
+    assert support.thawed([image, "a", "b"], env=env).out == f"{shown} {shown} {shown} True\n"
+
+
+@support.needs_ruby
+def test_whoever_asks_for_the_nearest_caller_may(tmp_path):
+    env, _ = RUBY.write(tmp_path, "require 'timeout'\nVALUE = caller[0].nil?, caller_locations(1, 1).size, caller(0).first")
+    image = support.frozen(tmp_path / "x.img", [RUBY.program], "--preload", "./boot", env=env, cwd=tmp_path)
+    ordinary = support.run([RUBY.program, "-e", "require './boot'; p VALUE"], env=env, cwd=tmp_path)
+    assert support.thawed([image, "-e", "p VALUE"], env=env, cwd=tmp_path).out == ordinary.out
+
+
+@support.needs_ruby
+def test_a_name_that_is_only_kept_is_renewed(tmp_path):
+    env, _ = RUBY.write(tmp_path, "VALUE = $0, ARGV")
+    image = support.frozen(tmp_path / "x.img", [RUBY.program], "--preload", "./boot", env=env, cwd=tmp_path)
+    assert support.thawed([image, "-e", "p VALUE, ARGV.singleton_methods", "a"], env=env).out == '["-e", ["a"]]\n[]\n'
+
+
+def test_an_import_that_reads_arguments_is_left_to_the_main_part(tmp_path):
+    env, _ = PYTHON.write(tmp_path, "import sys\nVALUE = list(sys.argv)")
+    script = tmp_path / "app.py"
+    script.write_text("import json\nimport boot\nprint(boot.VALUE[1:])\n")
+    image = support.frozen(tmp_path / "x.img", [PYTHON.program, script], env=env)
+    assert support.thawed([image, "a", "b"], env=env).out == "['a', 'b']\n"
+
+
+def test_an_image_of_a_script_may_know_its_name(tmp_path):
+    source = "import argparse, __main__\nVALUE = argparse.ArgumentParser().prog, __main__.__file__"
+    env, _ = PYTHON.write(tmp_path, source)
+    script = tmp_path / "app.py"
+    script.write_text("import boot\nprint(*boot.VALUE)\n")
+    image = support.frozen(tmp_path / "x.img", [PYTHON.program, "app.py"], "--preload", "boot", env=env, cwd=tmp_path)
+    shown = f"app.py {script}\n"
+    assert support.thawed([image], env=env, cwd=tmp_path).out == shown
+    elsewhere = support.run([image], env=env, cwd="/")
+    assert elsewhere.fell_back and elsewhere.out == shown, elsewhere
+
+
+COMPARED = {
+    "terminal": (PYTHON, "__import__('sys').stderr.isatty()", "standard error being no terminal"),
+    "terminal by number": (PYTHON, "os.isatty(2)", "standard error being no terminal"),
+    "umask": (PYTHON, "[mask := os.umask(0), os.umask(mask)][0]", "the umask (0022)"),
+    "Ruby's terminal": (RUBY, "$stderr.tty?", "standard error being no terminal"),
+    "Ruby's umask": (RUBY, "File.umask", "the umask (0022)"),
+}
+
+
+@pytest.mark.parametrize("name", names(COMPARED))
+def test_what_can_be_compared_is(name, tmp_path):
+    language, expression, words = COMPARED[name]
+    env = write(language, tmp_path, expression)
+    image = tmp_path / "x.img"
+    with_umask = ["sh", "-c", 'umask 022; exec "$@"', "sh"]
+    argv = [*with_umask, support.SNAPBOOT, "freeze", "-o", image, "--preload", language.preload(), "--", language.program]
+    result = support.run(argv, env=env, log=False, cwd=tmp_path)
+    assert result.status == 0, result
+    assert f"depends on {words}, asked for by boot{language.ending}:2" in result.out, result
+    same = support.thawed([*with_umask, *language.argv(image)], env=env, cwd=tmp_path)
+    if "umask" in name:
+        other = support.run(["sh", "-c", 'umask 077; exec "$@"', "sh", *language.argv(image)], env=env, cwd=tmp_path)
+        assert other.fell_back and other.out != same.out, other
+    else:
+        assert same.out.strip() in ("False", "false")
+        assert on_a_terminal(language.argv(image), env, tmp_path).split()[-1] in ("True", "true")
+
+
+def on_a_terminal(argv, env, folder):
+    """What a program shows whose standard streams are a terminal."""
+    parent, child = pty.fork()
+    if not parent:
+        try:
+            os.chdir(folder)
+            os.execve(argv[0], [os.fspath(word) for word in argv], env)
+        finally:
+            os._exit(127)
+    shown = b""
+    while True:
+        try:
+            part = os.read(child, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    os.close(child)
+    os.waitpid(parent, 0)
+    return shown.decode()
+
+
+@both
+def test_a_umask_that_the_boot_sets_is_set_after_the_thaw(language, tmp_path):
+    env = write(language, tmp_path, "os.umask(0o027)" if language is PYTHON else "File.umask(0o027)")
+    image = support.frozen(tmp_path / "x.img", [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
+    show = "print('%o' % os.umask(0))" if language is PYTHON else "puts File.umask.to_s(8)"
+    argv = [*language.argv(image)[:2], f"import os\n{show}" if language is PYTHON else show]
+    assert support.thawed(argv, env=env, cwd=tmp_path).out == "27\n"

@@ -1,0 +1,197 @@
+"""What happens to every machine: an event that has nothing to do with a program leaves its image fresh, one that changes an answer
+which the boot got makes it stale."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from . import support
+from .languages import PYTHON, both
+from .test_facts import in_namespace
+
+
+def frozen(language, tmp_path, python, ruby):
+    """An image whose preload has asked something: how it is started, and its environment."""
+    env, _ = language.write(tmp_path, python if language is PYTHON else ruby)
+    image = support.frozen(tmp_path / "app.img", [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
+    return language.argv(image), env
+
+
+STATISTICS = [
+    "/proc/self/stat",
+    "/proc/meminfo",
+    "/proc/uptime",
+    "/sys/devices/system/node/node0/meminfo",
+    "/sys/devices/system/node/node0/vmstat",
+    "/sys/class/net/lo/statistics/rx_bytes",
+    "/sys/fs/cgroup/cpu.stat",
+    "/sys/fs/cgroup/memory.current",
+    "/sys/fs/cgroup/memory.pressure",
+    "/sys/fs/cgroup/memory/memory.stat",
+    "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+    "/sys/fs/cgroup/cpuacct/cpuacct.usage",
+]
+
+
+@both
+def test_what_the_kernel_measures_retires_no_image(language, tmp_path):
+    there = [path for path in STATISTICS if os.path.exists(path)]
+    python = f"VALUE = len([open(path).read() for path in {there!r}])"
+    argv, env = frozen(language, tmp_path, python, f"VALUE = {there!r}.map {{ |path| File.read(path) }}.size")
+    for _ in range(2):
+        assert support.thawed(argv, env=env, cwd=tmp_path).out == f"{len(there)}\n"
+
+
+@pytest.fixture
+def in_memory():
+    """A folder on a file system below /dev."""
+    if not os.access("/dev/shm", os.W_OK):
+        pytest.skip("there is no /dev/shm to write to")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield pathlib.Path(folder)
+
+
+@both
+def test_files_below_dev_are_compared_like_others(language, tmp_path, in_memory):
+    (in_memory / "app.txt").write_text("one")
+    names = [str(in_memory / name) for name in ("app.txt", "none.txt")]
+    python = f"import os\nVALUE = open({names[0]!r}).read(), os.path.exists({names[1]!r}), open('/dev/null').read()"
+    ruby = f"VALUE = [File.read({names[0]!r}), File.exist?({names[1]!r}), File.read('/dev/null')].inspect"
+    argv, env = frozen(language, tmp_path, python, ruby)
+    assert "one" in support.thawed(argv, env=env, cwd=tmp_path).out
+    (in_memory / "none.txt").write_text("")
+    result = support.run(argv, env=env, cwd=tmp_path)
+    assert result.fell_back and names[1] in result.err and "rue" in result.out, result
+    (in_memory / "none.txt").unlink()
+    (in_memory / "app.txt").write_text("two")
+    result = support.run(argv, env=env, cwd=tmp_path)
+    assert result.fell_back and names[0] in result.err and "two" in result.out, result
+
+
+def elsewhere(tmp_path, name="elsewhere", **files):
+    """Another folder, with these files."""
+    folder = tmp_path / name
+    folder.mkdir()
+    for stem, content in files.items():
+        (folder / f"{stem}.txt").write_text(content)
+    return folder
+
+
+LOOK_UPS = {
+    "content": ("open('here.txt').read()", "File.read('here.txt')"),
+    "presence": ("__import__('os').path.exists('here.txt')", "File.exist?('here.txt')"),
+    "absence": ("__import__('os').path.exists('none.txt')", "File.exist?('none.txt')"),
+    "absence below": ("__import__('os').path.exists('sub/none.txt')", "File.exist?('sub/none.txt')"),
+    "link": ("__import__('os').path.islink('here.txt')", "File.symlink?('here.txt')"),
+    "list": ("sorted(__import__('os').listdir('sub'))", "Dir.children('sub').sort.inspect"),
+    "chdir": (
+        "__import__('os').chdir('sub'), open('../here.txt').read(), __import__('os').chdir('..')",
+        "Dir.chdir('sub') { File.read('../here.txt') }",
+    ),
+}
+
+
+@both
+@pytest.mark.parametrize("what", LOOK_UPS)
+def test_relative_names_mean_the_place_of_the_start(language, what, tmp_path):
+    """The same answers there: a thaw. Others: the ordinary start."""
+    python, ruby = LOOK_UPS[what]
+    env, _ = language.write(tmp_path, f"VALUE = {python if language is PYTHON else ruby}")
+    home = elsewhere(tmp_path, "home", here="one")
+    (home / "sub").mkdir()
+    preload = language.preload() if language is PYTHON else str(tmp_path / "boot")
+    image = support.frozen(tmp_path / "app.img", [language.program], "--preload", preload, env=env, cwd=home)
+    argv = language.argv(image)
+    argv[-1] = argv[-1].replace("./boot", preload)
+    before = support.thawed(argv, env=env, cwd=home).out
+    same = elsewhere(tmp_path, "same", here="one")
+    (same / "sub").mkdir()
+    assert support.thawed(argv, env=env, cwd=same).out == before
+    # Files of one moment and one size, so that nothing but the content differs.
+    for folder in (home, same):
+        os.utime(folder / "here.txt", (1, 1))
+    other = elsewhere(tmp_path, "other", here="two", none="")
+    (other / "sub").mkdir()
+    (other / "sub" / "none.txt").write_text("")
+    if what in ("presence", "link"):
+        (other / "here.txt").unlink()
+        (other / "here.txt").symlink_to("nowhere.txt" if what == "presence" else "none.txt")
+    result = support.run(argv, env=env, cwd=other)
+    assert result.fell_back and result.out != before, result
+    assert support.thawed(argv, env=env, cwd=home).out == before
+
+
+@both
+def test_a_name_after_a_change_to_a_whole_path_means_that_place(language, tmp_path):
+    home = elsewhere(tmp_path, "home", here="one")
+    python = f"import os\nos.chdir({str(home)!r})\nVALUE = open('here.txt').read()\nos.chdir('/')"
+    argv, env = frozen(language, tmp_path, python, f"VALUE = Dir.chdir({str(home)!r}) {{ File.read('here.txt') }}")
+    if language is PYTHON:
+        assert support.thawed(argv, env=env, cwd=elsewhere(tmp_path, here="two")).out == "one\n"
+    (home / "here.txt").write_text("two")
+    assert support.run(argv, env=env, cwd=tmp_path).out == "two\n"
+
+
+def with_library_cache(tmp_path, *folders):
+    """The argv prefix that gives a start a loader's cache with the libraries of these folders in front of the machine's."""
+    cache, config = tmp_path / "cache", tmp_path / "config"
+    config.write_text("".join(f"{folder}\n" for folder in folders) + pathlib.Path("/etc/ld.so.conf").read_text())
+    made = subprocess.run(["/sbin/ldconfig", "-X", "-C", cache, "-f", config], capture_output=True, text=True)
+    assert made.returncode == 0, made
+    script = 'mount --bind "$1" /etc/ld.so.cache; shift; exec "$@"'
+    return [*in_namespace("-m", "--propagation", "private"), "sh", "-ec", script, "sh", cache]
+
+
+def a_library(folder, soname):
+    """A shared library of this name. Skips where none can be made."""
+    if not shutil.which("cc") or not os.access("/sbin/ldconfig", os.X_OK):
+        pytest.skip("needs a C compiler and ldconfig")
+    folder.mkdir(exist_ok=True)
+    command = ["cc", "-shared", "-x", "c", "-", "-o", folder / soname, f"-Wl,-soname,{soname}"]
+    subprocess.run(command, input="int snapboot_test;", text=True, check=True)
+    return folder
+
+
+LIBRARIES = {
+    "ssl": ("import ssl; VALUE = ssl.OPENSSL_VERSION[:0]", "require 'openssl'; VALUE = OpenSSL::VERSION[0, 0]"),
+    "none": (
+        "import ctypes\ntry: VALUE = ctypes.CDLL('libsnapboot-none.so.1')\nexcept OSError: VALUE = 'none'",
+        "require 'fiddle'; VALUE = (Fiddle.dlopen('libsnapboot-none.so.1') rescue 'none')",
+    ),
+}
+
+
+@both
+@pytest.mark.parametrize("what", LIBRARIES)
+def test_a_package_with_a_library(language, what, tmp_path):
+    """The loader's cache counts for the libraries that were asked for."""
+    python, ruby = LIBRARIES[what]
+    foreign = with_library_cache(tmp_path, a_library(tmp_path / "foreign", "libsnapboot-test.so.1"))
+    argv, env = frozen(language, tmp_path, python, ruby)
+    before = support.thawed(argv, env=env, cwd=tmp_path).out
+    for _ in range(2):
+        assert support.thawed([*foreign, *argv], env=env, cwd=tmp_path).out == before
+    why = [support.SNAPBOOT, "inspect", "--why", argv[0]]
+    assert support.run([*foreign, *why], env=env, log=False).out == f"{argv[0]}: fresh\n"
+    name = {"ssl": "libc.so.6", "none": "libsnapboot-none.so.1"}[what]
+    own = with_library_cache(tmp_path, a_library(tmp_path / "own", name))
+    # A library that would be found elsewhere: the image says so, and nothing is started with it.
+    result = support.run([*own, *argv], env={**env, "SNAPBOOT_ON_STALE": "error"}, cwd=tmp_path)
+    reason = f"finds this library elsewhere now, or no longer, or did not before: {name}"
+    assert result.status == 125 and reason in result.err, result
+    if what == "none":
+        assert f"/etc/ld.so.cache: says something else of {name}" in support.run([*own, *why], env=env, log=False).out
+
+
+@both
+def test_a_program_that_reads_the_cache_itself_depends_on_all_of_it(language, tmp_path):
+    foreign = with_library_cache(tmp_path, a_library(tmp_path / "foreign", "libsnapboot-test.so.1"))
+    python = "VALUE = len(open('/etc/ld.so.cache', 'rb').read())"
+    argv, env = frozen(language, tmp_path, python, "VALUE = File.binread('/etc/ld.so.cache').size")
+    before = support.thawed(argv, env=env, cwd=tmp_path).out
+    result = support.run([*foreign, *argv], env=env, cwd=tmp_path)
+    assert result.fell_back and "/etc/ld.so.cache" in result.err and result.out != before, result

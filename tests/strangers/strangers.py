@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Freezes programs that nobody here wrote, as a user would, and starts each of them again and again: the ordinary way twice, thawed twice.
+What they print, how they end and the files that they leave must be the same, in another folder than that of the freeze.
+
+    tests/strangers/strangers.py                  all of programs.toml
+    tests/strangers/strangers.py httpie 'ruby-*'  those of that name, or that a pattern matches
+    tests/strangers/strangers.py --list
+
+A program may be refused when it is frozen, where programs.toml says so and by what name: that is an answer, too. What differs between the
+two ordinary starts cannot be compared and counts as unstable, unless programs.toml has a pattern that makes it equal.
+"""
+
+import argparse
+import dataclasses
+import fnmatch
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
+
+import workloads  # noqa: E402
+from behaviour import process  # noqa: E402
+from behaviour.normalise import normalised  # noqa: E402
+from workloads import Unavailable, Workload  # noqa: E402
+
+SNAPBOOT = pathlib.Path(os.environ.get("SNAPBOOT", ROOT / "target/release/snapboot"))
+FREEZE_SECONDS = 600
+# What a login shell of a developer has set, and a program may look at.
+SHELL = {
+    "SHELL": "/bin/bash",
+    "TERM": "xterm-256color",
+    "EDITOR": "vi",
+    "PAGER": "cat",
+    "LOGNAME": "nobody",
+    "LS_COLORS": "di=01;34:ln=01;36:*.tar=01;31",
+    "LESSOPEN": "| /usr/bin/lesspipe %s",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "SSH_CONNECTION": "192.0.2.1 50000 192.0.2.2 22",
+    "XDG_SESSION_ID": "7",
+    "HISTSIZE": "1000",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A row of programs.toml; the file says what the keys mean."""
+
+    name: str
+    command: tuple
+    starts: tuple
+    python: tuple | None = None
+    debian: tuple = ()
+    workload: str | None = None
+    interpreter: str | None = None
+    options: tuple = ()
+    files: dict = dataclasses.field(default_factory=dict)
+    env: dict = dataclasses.field(default_factory=dict)
+    refused: str | None = None
+    equal: tuple = ()
+    ignored: tuple = ()
+
+    def prepare(self):
+        """Installs it. Returns what its command line, options and environment may name in braces. Raises Unavailable."""
+        name = self.workload or f"stranger-{self.name}"
+        row = Workload(f"{self.name}, of programs.toml", python=self.python, debian=self.debian)
+        workloads.WORKLOADS.setdefault(name, row)
+        return {**workloads.prepare(name, self.interpreter or sys.executable), "root": str(ROOT)}
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What came of a program: `kind` is same, refused, different, useless, unstable or missing."""
+
+    name: str
+    kind: str
+    text: str = ""
+    ordinary: float = 0.0  # seconds, median over the starts
+    thawed: float = 0.0
+
+    @property
+    def is_good(self):
+        return self.kind in ("same", "refused")
+
+
+def programs():
+    """All rows of programs.toml."""
+    tables = tomllib.loads((HERE / "programs.toml").read_text())
+    return [
+        Program(name=name, **{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+        for name, row in tables.items()
+    ]
+
+
+class Stranger:
+    """One program, installed, with folders of its own: HOME, the folder of the freeze, and one for each start."""
+
+    def __init__(self, program, folder):
+        self.program = program
+        self.folder = folder
+        self.values = program.prepare()
+        self.image = folder / "frozen" / "program.img"
+        self.started = folder / "started"
+        self.argv = [self.filled(word) for word in program.command]
+        if found := shutil.which(self.argv[0], path=self.path):
+            self.argv[0] = found
+
+    @property
+    def path(self):
+        return os.pathsep.join([*([self.values["bin"]] if "bin" in self.values else []), os.environ["PATH"]])
+
+    def filled(self, text):
+        return text.format(**self.values) if "{" in text else text
+
+    def environment(self):
+        kept = workloads.clean_environment(**SHELL)
+        extra = {name: self.filled(value) for name, value in self.program.env.items()}
+        return {**kept, "PATH": self.path, "HOME": str(self.started / "home"), "USER": "nobody", **extra}
+
+    def fill(self, folder):
+        """Makes a folder with the program's files."""
+        folder.mkdir(parents=True)
+        for name, text in self.program.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def freeze(self):
+        """Freezes it as a user would. Returns status and what was said."""
+        self.fill(self.image.parent)
+        (self.started / "home").mkdir(parents=True)
+        options = [self.filled(option) for option in self.program.options]
+        done = subprocess.run(
+            [SNAPBOOT, "freeze", "-o", self.image, *options, "--", *self.argv],
+            cwd=self.image.parent,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=FREEZE_SECONDS,
+        )
+        return done.returncode, done.stdout.decode(errors="replace")
+
+    def start(self, argv, start, **env):
+        """One start in a folder of always the same path, with the same HOME. Returns what was seen, and how long it took (seconds)."""
+        shutil.rmtree(self.started)
+        (self.started / "home").mkdir(parents=True)
+        self.fill(self.started / "place")
+        words = [*argv, *(self.filled(word) for word in start["args"])]
+        began = time.monotonic()
+        seen = process.run(
+            words,
+            start.get("streams", "pipe"),
+            self.started,
+            cwd="place",
+            env={**self.environment(), **env},
+            stdin=start.get("stdin", "").encode(),
+            signals=start.get("signals", ()),
+        )
+        return seen, time.monotonic() - began
+
+
+def outcome(program, folder):
+    """Installs, freezes, starts and compares. `folder` is for everything that comes into being."""
+    try:
+        stranger = Stranger(program, folder)
+    except Unavailable as reason:
+        return Outcome(program.name, "missing", str(reason))
+    status, said = stranger.freeze()
+    if status != 0:
+        is_expected = program.refused is not None and re.search(program.refused, said)
+        return Outcome(program.name, "refused" if is_expected else "useless", said)
+    if program.refused is not None:
+        return Outcome(program.name, "different", f"it was to be refused ({program.refused}), and was not")
+    times = {"ordinary": [], "thawed": []}
+    for start in program.starts:
+        try:
+            kind, text = compare(stranger, start, times)
+        except process.Stuck as stuck:
+            kind, text = "different", f"{start}: {stuck}"
+        if kind != "same":
+            return Outcome(program.name, kind, text)
+    return Outcome(program.name, "same", said, *(statistics.median(times[kind]) for kind in ("ordinary", "thawed")))
+
+
+def compare(stranger, start, times):
+    """Starts it twice the ordinary way and twice from the image. Returns kind and text of an outcome."""
+    texts = {}
+    for number in (1, 2):
+        for kind, argv in (("ordinary", stranger.argv), ("thawed", [stranger.image])):
+            shown, took = stranger.start(argv, start)
+            times[kind].append(took)
+            texts[kind, number] = tidy(shown, stranger.program)
+    if not start.get("falls_back", False):
+        shown, _ = stranger.start([stranger.image], start, SNAPBOOT_ON_STALE="error")
+        if shown.status == 125:
+            return "useless", f"{start} does not thaw: {shown.stderr.decode(errors='replace')[-600:]}"
+    if texts["ordinary", 1] != texts["ordinary", 2]:
+        return "unstable", f"{start}: {difference(texts['ordinary', 1], texts['ordinary', 2])}"
+    for number in (1, 2):
+        if texts["thawed", number] != texts["ordinary", 1]:
+            return "different", f"{start}, thaw {number}: {difference(texts['ordinary', 1], texts['thawed', number])}"
+    return "same", ""
+
+
+def tidy(seen, program):
+    """What was seen, without what may differ between any two starts."""
+    def clean(data):
+        data = normalised(data)
+        for pattern in program.equal:
+            data = re.sub(pattern.encode(), b"EQUAL", data)
+        return data
+
+    files = {
+        name: (mode, clean(content) if isinstance(content, bytes) else content)
+        for name, (mode, content) in seen.files.items()
+        if not any(fnmatch.fnmatch(name, pattern) for pattern in program.ignored)
+    }
+    return {"stdout": clean(seen.stdout), "stderr": clean(seen.stderr), "status": seen.status, "files": files}
+
+
+def difference(one, other):
+    """The first thing that differs, in words."""
+    for key in one:
+        if one[key] != other[key]:
+            return f"{key}: {shown_difference(one[key], other[key])}"
+    return "nothing"
+
+
+def shown_difference(one, other):
+    if isinstance(one, dict):
+        names = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+        return ", ".join(f"{name}: {shown_difference(one.get(name), other.get(name))}" for name in names[:3])
+    if isinstance(one, bytes) and isinstance(other, bytes):
+        same = len(os.path.commonprefix([one, other]))
+        begin = max(0, same - 60)
+        return f"{one[begin:same + 200]!r} and {other[begin:same + 200]!r}"
+    return f"{one!r} and {other!r}"[:600]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="programs, or patterns")
+    parser.add_argument("--list", action="store_true", help="name all programs")
+    options = parser.parse_args()
+    chosen = [it for it in programs() if not options.names or any(fnmatch.fnmatch(it.name, name) for name in options.names)]
+    if options.list or not chosen:
+        print("\n".join(program.name for program in chosen) or "no such program")
+        return 0 if chosen else 2
+    bad = 0
+    print(f"{'program':24} {'':10} {'ordinary':>10} {'thawed':>10} {'ratio':>7}")
+    for program in chosen:
+        with tempfile.TemporaryDirectory(prefix="stranger-") as folder:
+            result = outcome(program, pathlib.Path(folder))
+        bad += not result.is_good
+        line = f"{program.name:24} {result.kind:10}"
+        if result.kind == "same":
+            line += f" {result.ordinary * 1000:7.0f} ms {result.thawed * 1000:7.0f} ms {result.thawed / result.ordinary:7.3f}"
+        print(line, flush=True)
+        if not result.is_good:
+            print("    " + result.text.strip()[-1500:].replace("\n", "\n    "), flush=True)
+    print(f"{len(chosen) - bad} of {len(chosen)} are right")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
