@@ -29,6 +29,10 @@ module Snapboot
     SWITCH = { nil => true, "" => true, "on" => true, "1" => true, "off" => false, "0" => false }.freeze
     private_constant :SWITCH
 
+    # For Thread.handle_interrupt.
+    LATER = { Object => :never }.freeze
+    private_constant :LATER
+
     @back = nil
     @listeners = []
     @waiting = {}
@@ -156,6 +160,18 @@ module Snapboot
       # Numbers of look-ups so far by what became of them: a Hash from :hit, :miss, :stale and :revalidated.
       def counters
         EVENTS.zip(@back ? @back.counters : [0] * EVENTS.size).to_h
+      end
+
+      # Calls the block and returns what it gives, or `otherwise` if it fails: what goes wrong here must not reach a program
+      # that can do without the archive. What another thread sends to this one (Thread#raise, Thread#kill, a timeout) is no
+      # failure of the block, and comes when it is done. `what`: the file or feature in question, for the log.
+      def attempt(what, otherwise = nil)
+        Thread.handle_interrupt(LATER) do
+          yield
+        rescue StandardError, ScriptError, SystemStackError => e
+          log("#{what}: not from the archive: #{e.message} (#{e.class})")
+          otherwise
+        end
       end
 
       # Writes a line to standard error, if SNAPBOOT_LOG=1. Returns nil.

@@ -37,10 +37,10 @@ module Snapboot
           # with the absolute path: it returns what Writer wants to know of the document, or nil if that depends on more
           # than the file.
           def answer(name, description, traits, &parse)
-            path = attempt(name) { path(name) }
+            path = Archive.attempt(name) { path(name) }
             return yield unless path
 
-            document = attempt(path, MISSING) { fetch(path, description) }
+            document = Archive.attempt(path, MISSING) { fetch(path, description) }
             MISSING.equal?(document) ? parse(path, description, traits, &parse) : document
           end
 
@@ -86,16 +86,16 @@ module Snapboot
           end
 
           def parse(path, description, traits)
-            identity = attempt(path) { Archive.identity(path) }
+            identity = Archive.attempt(path) { Archive.identity(path) }
             document = yield
             is_new = identity && new?(path, identity, description)
-            attempt(path) { remember(path, identity, document, description, traits) } if is_new
+            Archive.attempt(path) { remember(path, identity, document, description, traits) } if is_new
             document
           end
 
           # Whether this process has not tried to remember just that before.
           def new?(path, identity, description)
-            attempt(path) do
+            Archive.attempt(path) do
               @lock.synchronize do
                 tried = @tried[[path, description]]
                 @tried[[path, description]] = identity
@@ -115,14 +115,6 @@ module Snapboot
           # A binding without variables, and a new one for each literal.
           def nowhere
             TOPLEVEL_BINDING.receiver.instance_eval { binding }
-          end
-
-          # What goes wrong here must not reach a program that only wants its file parsed.
-          def attempt(path, otherwise = nil)
-            yield
-          rescue StandardError, ScriptError, SystemStackError => e
-            Archive.log("#{path}: not from the archive: #{e.message} (#{e.class})")
-            otherwise
           end
         end
       end

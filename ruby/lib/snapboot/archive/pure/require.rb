@@ -65,10 +65,9 @@ module Snapboot
           def find(name, unless_rubygems: false)
             return unless @load_path && String === name # rubocop:disable Style/CaseEquality -- it may be a BasicObject
 
-            @load_path.find(name) unless unless_rubygems && !rubygems_is_silent?(name)
-          rescue StandardError => e
-            Archive.log("the runtime looks for #{name} itself: #{e.message} (#{e.class})")
-            nil
+            Archive.attempt(name) do
+              @load_path.find(name) unless unless_rubygems && !rubygems_is_silent?(name)
+            end
           end
 
           # Whether it would do nothing for that name but to call the runtime's require.

@@ -70,11 +70,8 @@ module Snapboot
           Archive.store(:memo, @name, @sources, @payload, context: @context)
         end
 
-        def attempt
-          yield
-        rescue StandardError, SystemStackError => e
-          Archive.log("#{@name}: not from the archive: #{e.message} (#{e.class})")
-          nil
+        def attempt(&work)
+          Archive.attempt(@name, &work)
         end
       end
     end
