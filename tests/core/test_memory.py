@@ -330,3 +330,20 @@ def test_callocs_of_jemalloc(tmp_path):
     calls = "library.dirty_callocs(), library.huge_calloc(50_000_000), library.kept(), library.drop(), library.grow()"
     code = f"from holder import *; print({calls})"
     assert support.thawed([image, "-c", code], env=env).out == "0 0 0 0 0\n"
+
+
+def test_small_blocks_of_a_start_lie_side_by_side(tmp_path):
+    """A boot leaves free blocks all over the heap; a start that took these would have to bring in a page for each."""
+    (tmp_path / "scattered.py").write_text("""if True:
+        import ctypes, random
+        libc = ctypes.CDLL(None)
+        libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+        for block in random.Random(1).sample([libc.malloc(200) for _ in range(20_000)], 2000):
+            libc.free(block)
+    """)
+    env = support.environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
+    code = "from scattered import libc; blocks = [libc.malloc(200) for _ in range(4)]; print(max(blocks) - min(blocks))"
+    image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--preload", "scattered", env=env)
+    scattered = int(support.run([support.PYTHON, "-c", code], env=env).out)
+    together = int(support.thawed([image, "-c", code], env=env).out)
+    assert together < 64 * 1024 < 256 * 1024 < scattered

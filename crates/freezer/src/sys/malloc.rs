@@ -47,11 +47,58 @@ pub fn settle() {
     extern "C" {
         fn malloc_trim(keep: usize) -> core::ffi::c_int;
     }
+    gather_small_blocks();
     // SAFETY: plain calls; the program is between two of its own, or it could not fork. The black box keeps the pair from being
     // optimised away.
     unsafe {
         malloc_trim(0);
         libc::free(core::hint::black_box(libc::malloc(LARGE)));
+    }
+}
+
+/// Makes the small blocks that malloc gives out next lie side by side.
+///
+/// What a boot has freed is scattered over the heap, so that each small block of a start would cost it a page. Each thread's cache of
+/// free blocks (glibc's tcache) is filled with new ones instead: blocks of all sizes are taken in turn until they come in one piece, and
+/// are given back in the opposite order. The latest fill the cache, and the first of each size are neighbours.
+fn gather_small_blocks() {
+    /// Requests that fill chunks of glibc's sizes (chunks are multiples of 16 bytes, 8 of them a header); larger blocks are rare.
+    const SIZES: core::ops::RangeInclusive<usize> = 24..=520;
+    const STEP: usize = 16;
+    /// Blocks of a size in the cache (malloc.c, TCACHE_FILL_COUNT).
+    const CACHED: usize = 7;
+    /// Rounds after which a heap that is still in pieces is left as it is: 4 MB.
+    const MOST_ROUNDS: usize = 512;
+    /// How far the next block may be from the one before.
+    const NEAR: usize = 4096;
+    let mut latest: *mut *mut libc::c_void = core::ptr::null_mut();
+    let mut in_one_piece = 0;
+    for _ in 0..MOST_ROUNDS {
+        let mut is_in_one_piece = true;
+        for size in SIZES.step_by(STEP) {
+            // SAFETY: a plain call; a block has room for the pointer to the one before.
+            unsafe {
+                let block: *mut *mut libc::c_void = libc::malloc(size).cast();
+                if block.is_null() {
+                    break;
+                }
+                is_in_one_piece &= (block.addr().wrapping_sub(latest.addr())) < NEAR;
+                block.write(latest.cast());
+                latest = block;
+            }
+        }
+        in_one_piece = if is_in_one_piece { in_one_piece + 1 } else { 0 };
+        if in_one_piece == CACHED {
+            break;
+        }
+    }
+    while !latest.is_null() {
+        // SAFETY: the block was allocated above and holds the pointer to the one before it.
+        unsafe {
+            let before = latest.read().cast();
+            libc::free(latest.cast());
+            latest = before;
+        }
     }
 }
 
