@@ -150,6 +150,19 @@ def on_a_terminal(argv, env, folder):
     return shown.decode()
 
 
+@support.needs_ruby
+def test_bundler_may_know_whether_there_is_a_terminal(tmp_path):
+    """It asks in order to tell of missing gems, and there are none in a boot that succeeds."""
+    (tmp_path / "Gemfile").write_text("")
+    (tmp_path / "boot.rb").write_text("require 'bundler/setup'\n")
+    env = support.environment(BUNDLE_GEMFILE=str(tmp_path / "Gemfile"))
+    image = support.frozen(tmp_path / "x.img", [RUBY.program], "--preload", "./boot", env=env, cwd=tmp_path)
+    argv = [image, "-e", "p $stdout.tty?"]
+    assert support.thawed(argv, env=env, cwd=tmp_path).out == "false\n"
+    shown = on_a_terminal(argv, env | {"SNAPBOOT_LOG": "1"}, tmp_path)
+    assert "true" in shown and "ordinary way" not in shown, shown
+
+
 @both
 def test_a_umask_that_the_boot_sets_is_set_after_the_thaw(language, tmp_path):
     env = write(language, tmp_path, "os.umask(0o027)" if language is PYTHON else "File.umask(0o027)")

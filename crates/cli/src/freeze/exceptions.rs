@@ -115,6 +115,8 @@ pub const FACTS: &[Fact] = &[
         kind: fact_kind::CWD,
         unless_unset: Some("BUNDLE_GEMFILE"),
     },
+    // Wants to know how to tell of gems that are missing, and then the boot has failed.
+    Fact { language: Language::Ruby, reader: "/bundler/setup.rb", kind: fact_kind::TERMINAL, unless_unset: None },
     // Takes it for the root of an application whose file is nowhere below a config.ru.
     Fact { language: Language::Ruby, reader: "/rails/application.rb", kind: fact_kind::CWD, unless_unset: None },
 ];
