@@ -8,7 +8,7 @@ methods, which is taken off again before the freeze.
 import posix
 import sys
 
-from . import _plan
+from . import _distributions, _plan
 
 
 class Importers:
@@ -21,12 +21,14 @@ class Importers:
         self._lists = lists = {}
         self._endings = {}
         self._note_past()
+        self._distributions = distributions = _distributions.Distributions(lists)
         self._originals = find_spec, fill_cache = type_.find_spec, type_._fill_cache
 
         def noting_find_spec(self, fullname, target=None):
             found = find_spec(self, fullname, target)
             # Without a loader it is one of several folders of that name.
             asked.setdefault(self.path, {})[fullname] = found is not None and found.loader is not None
+            distributions.expect(fullname, found)
             return found
 
         def noting_fill_cache(self):
@@ -38,6 +40,7 @@ class Importers:
     def stop(self):
         """Takes the wrappers off."""
         self._class.find_spec, self._class._fill_cache = self._originals
+        self._distributions.stop()
 
     def forget_lists(self):
         """Leaves to another process to report what was listed until now."""
@@ -61,10 +64,12 @@ class Importers:
         """
         anywhere = self._found()
         found = [("suffix", suffix) for suffix in suffixes()]
-        for folder in sorted(set(self._asked) | set(self._lists) | set(self._endings)):
+        distributions = self._distributions.asked
+        for folder in sorted(set(self._asked) | set(self._lists) | set(self._endings) | set(distributions)):
             found.append(("importer", folder if folder.startswith("/") else posix.getcwd() + "/" + folder))
             found.append(("lists", str(self._lists.get(folder, 0))))
             found += [("ending", ending) for ending in self._endings.get(folder, ())]
+            found += [("distribution", name) for name in sorted(distributions.get(folder, ()))]
             for name, here in self._asked.get(folder, {}).items():
                 if folder != without or here:
                     found.append(("found" if name in anywhere else "sought", name.rpartition(".")[2]))

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use image::{answer_kind, is_unlisted, Answer, Answers, Directory, Listing};
+use image::{answer_kind, is_selected, is_unlisted, Answer, Answers, Directory, Listing};
 use recorder::State;
 
 use crate::failure::Result;
@@ -21,8 +21,8 @@ pub enum Fact {
     Plain,
     Link(PathBuf),
     Special,
-    /// The digest of a list.
-    Listing(Vec<u8>),
+    /// The digest of a list, and its kind.
+    Listing(u32, Vec<u8>),
 }
 
 impl Fact {
@@ -35,7 +35,7 @@ impl Fact {
             Fact::Plain => (answer_kind::PLAIN, b""),
             Fact::Link(target) => (answer_kind::LINK, target.as_os_str().as_bytes()),
             Fact::Special => (answer_kind::SPECIAL, b""),
-            Fact::Listing(digest) => (answer_kind::LISTING, digest),
+            Fact::Listing(kind, digest) => (*kind, digest),
         }
     }
 
@@ -48,7 +48,7 @@ impl Fact {
             answer_kind::LINK => Fact::Link(OsString::from_vec(answer.value.to_vec()).into()),
             answer_kind::SPECIAL => Fact::Special,
             // The reader lets no other kind through.
-            _ => Fact::Listing(answer.value.to_vec()),
+            kind => Fact::Listing(kind, answer.value.to_vec()),
         }
     }
 
@@ -61,7 +61,7 @@ impl Fact {
             Fact::Plain => !matches!(State::of(&path), State::Absent | State::Link(_)),
             Fact::Link(target) => matches!(State::of(&path), State::Link(now) if now == *target),
             Fact::Special => State::behind(&path) == State::Special,
-            Fact::Listing(digest) => listing(directory, name, image).is_ok_and(|now| now == *digest),
+            Fact::Listing(kind, digest) => listing(directory, *kind, name, image).is_ok_and(|now| now == *digest),
         }
     }
 
@@ -76,13 +76,23 @@ impl Fact {
             Fact::Plain => format!("{shown}: no symbolic link -> {}", words(&now)),
             Fact::Link(target) => format!("{shown}: symbolic link to {} -> {}", target.display(), words(&now)),
             Fact::Special => format!("{shown}: special file -> {}", words(&State::behind(&path))),
-            Fact::Listing(_) if name.is_empty() => {
-                format!("{}: lists other names than when the program booted", directory.display())
-            }
-            Fact::Listing(_) => {
-                format!("{}: lists other *{} files than when the program booted", directory.display(), name.display())
+            Fact::Listing(kind, _) => {
+                let names = selected_names(*kind, name);
+                format!("{}: lists other {names} than when the program booted", directory.display())
             }
         }
+    }
+}
+
+/// The names that count for a list.
+fn selected_names(kind: u32, selection: &OsStr) -> String {
+    let several = || selection.to_string_lossy().replace('/', ", ");
+    match kind {
+        answer_kind::DISTRIBUTIONS if selection.is_empty() => "Python packages".to_owned(),
+        answer_kind::DISTRIBUTIONS => format!("Python packages (of {})", several()),
+        answer_kind::MATCHING => format!("files (of {})", several()),
+        _ if selection.is_empty() => "names".to_owned(),
+        _ => format!("*{} files", selection.display()),
     }
 }
 
@@ -97,13 +107,14 @@ fn words(state: &State) -> String {
     }
 }
 
-/// The digest of the names in a directory that end in `ending`.
-pub fn listing(directory: &Path, ending: &OsStr, image: &OsStr) -> io::Result<Vec<u8>> {
+/// The digest of the names in a directory that count for a list of this kind.
+pub fn listing(directory: &Path, kind: u32, selection: &OsStr, image: &OsStr) -> io::Result<Vec<u8>> {
     let mut listing = Listing::default();
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
-        if name.as_bytes().ends_with(ending.as_bytes()) && !is_unlisted(name.as_bytes(), image.as_bytes()) {
-            listing.add(name.as_bytes());
+        let name = name.as_bytes();
+        if is_selected(kind, selection.as_bytes(), name) && !is_unlisted(name, image.as_bytes()) {
+            listing.add(name);
         }
     }
     Ok(listing.finish().to_vec())
@@ -153,7 +164,9 @@ mod tests {
     #[test]
     fn a_list_leaves_out_what_snapboot_and_python_write() {
         let top = tempfile::tempdir().unwrap();
-        let digest = |ending: &str| listing(top.path(), OsStr::new(ending), OsStr::new("app.img")).unwrap();
+        let digest = |ending: &str| {
+            listing(top.path(), answer_kind::LISTING, OsStr::new(ending), OsStr::new("app.img")).unwrap()
+        };
         fs::write(top.path().join("a.pth"), "").unwrap();
         let (all, some) = (digest(""), digest(".pth"));
         for own in ["app.img", "app.img.seen", "app.img.seen~", ".app.img.freezing-12", "__pycache__"] {

@@ -309,7 +309,7 @@ fn answer_name(fact: &Fact) -> &'static str {
         Fact::Plain => "no symbolic link",
         Fact::Link(_) => "symbolic link",
         Fact::Special => "special file",
-        Fact::Listing(_) => "list of names",
+        Fact::Listing(..) => "list of names",
     }
 }
 

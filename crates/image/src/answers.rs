@@ -90,7 +90,7 @@ impl<'a> Answers<'a> {
         self.length = shared + own.len();
         *self.name.get_mut(self.length).ok_or(damaged(self.length))? = 0;
         let (value, rest) = match kind {
-            answer_kind::LINK | answer_kind::LISTING => string(rest)?,
+            kind if has_value(kind) => string(rest)?,
             answer_kind::ABSENT
             | answer_kind::DIRECTORY
             | answer_kind::PLAIN
@@ -101,6 +101,15 @@ impl<'a> Answers<'a> {
         self.rest = rest;
         Ok(Some(Answer { kind, name: &self.name[..=self.length], value }))
     }
+}
+
+/// Whether an answer of this kind is a list.
+pub fn is_list(kind: u32) -> bool {
+    matches!(kind, answer_kind::LISTING | answer_kind::DISTRIBUTIONS | answer_kind::MATCHING)
+}
+
+fn has_value(kind: u32) -> bool {
+    kind == answer_kind::LINK || is_list(kind)
 }
 
 /// Splits off a string and its NUL.
@@ -172,7 +181,7 @@ impl AnswersWriter {
         self.own.extend_from_slice(&[kind as u8, shared as u8]);
         self.own.extend_from_slice(&name[shared..]);
         self.own.push(0);
-        if matches!(kind, answer_kind::LINK | answer_kind::LISTING) {
+        if has_value(kind) {
             self.own.extend_from_slice(value);
             self.own.push(0);
         }

@@ -20,6 +20,7 @@ mod answers;
 mod error;
 mod head;
 mod records;
+mod selection;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -28,13 +29,14 @@ pub mod x86_64;
 
 #[cfg(any(feature = "write", test))]
 pub use answers::AnswersWriter;
-pub use answers::{is_unlisted, Answer, Answers, Listing, MOST_NAME};
+pub use answers::{is_list, is_unlisted, Answer, Answers, Listing, MOST_NAME};
 pub use error::Error;
 pub use head::{
     Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, VARIANTS_OFFSET,
 };
 pub use record::{Field, Record, Text};
 pub use records::*;
+pub use selection::is_selected;
 #[cfg(any(feature = "write", test))]
 pub use tables::TablesWriter;
 pub use tables::{Entry, Rows, Section, Tables, Trailer};

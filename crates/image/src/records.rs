@@ -311,6 +311,11 @@ pub mod answer_kind {
     pub const LISTING: u32 = 6;
     /// There is nothing of that name, because what its first part names is there and no directory.
     pub const BELOW: u32 = 7;
+    /// A list, as [`LISTING`], of what tells of Python's distributions (`*.dist-info` and the like): of those named in `name`, with `/`
+    /// between, or of all where it is empty.
+    pub const DISTRIBUTIONS: u32 = 8;
+    /// A list, as [`LISTING`], of what matches one of the patterns in `name`, with `/` between: each has one `*`.
+    pub const MATCHING: u32 = 9;
 }
 
 record! {

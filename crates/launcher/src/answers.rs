@@ -3,7 +3,7 @@
 
 use core::slice;
 
-use image::{answer_kind, is_unlisted, reserved, Answer, Answers, Directory, Listing, PAGE};
+use image::{answer_kind, is_list, is_selected, is_unlisted, reserved, Answer, Answers, Directory, Listing, PAGE};
 use linux_raw_sys::errno::{ENAMETOOLONG, ENOENT, ENOTDIR};
 use linux_raw_sys::general::{
     O_CLOEXEC, O_DIRECTORY, O_PATH, O_RDONLY, PROT_READ, PROT_WRITE, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG,
@@ -111,14 +111,14 @@ fn has_one_of(directory: Fd, answers: &Answers<'_>) -> bool {
     found || listed.is_err()
 }
 
-/// Whether a directory lists the same names, of those that end as the answer's does.
+/// Whether a directory lists the same names, of those that the answer is about.
 fn lists(directory: Fd, answer: &Answer<'_>, image: Fd) -> sys::Result<bool> {
     let beside = Name::beside(image, "");
     let own = beside.as_ref().map_or(&b""[..], |name| without_nul(name.bytes()));
     let own = own.rsplit(|&byte| byte == b'/').next().unwrap_or(b"");
     let mut listing = Listing::default();
     list(directory, |name| {
-        if name.ends_with(answer.bare_name()) && !is_unlisted(name, own) {
+        if is_selected(answer.kind, answer.bare_name(), name) && !is_unlisted(name, own) {
             listing.add(name);
         }
     })?;
@@ -159,9 +159,13 @@ fn changed(answer: &Answer<'_>, path: &'static [u8]) -> Reason {
         answer_kind::PLAIN => "stale: this is a symbolic link now, or gone",
         answer_kind::LINK => "stale: this symbolic link leads elsewhere now, or is gone",
         answer_kind::SPECIAL => "stale: this is another kind of file now, or gone",
+        answer_kind::DISTRIBUTIONS => {
+            "stale: of the Python packages that were asked for, this directory lists others (or other versions) now"
+        }
+        answer_kind::MATCHING => "stale: this directory lists other names of those that were asked for now",
         _ => "stale: this directory lists other names now",
     };
-    let name = if answer.kind == answer_kind::LISTING { b"" } else { answer.bare_name() };
+    let name = if is_list(answer.kind) { b"" } else { answer.bare_name() };
     Reason::new(what).subject(joined(without_nul(path), name))
 }
 

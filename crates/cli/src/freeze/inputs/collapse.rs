@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use image::{answer_kind, is_selected};
 use recorder::{Identity, Note, Notes, State};
 
 use super::ignored::Ignored;
@@ -19,6 +21,37 @@ const MOST_LINKS: usize = 40;
 /// Answers of a directory, sorted by name.
 pub type Answers = BTreeSet<(OsString, Fact)>;
 
+/// A list, and which names of it count: see [`image::is_selected`].
+#[derive(Debug)]
+pub struct List {
+    pub directory: PathBuf,
+    /// The names in it when it was first listed.
+    pub before: BTreeSet<OsString>,
+    pub kind: u32,
+    pub selection: OsString,
+}
+
+impl List {
+    /// A list of which all names count.
+    pub fn whole(directory: &Path, before: &BTreeSet<OsString>) -> List {
+        List::of(directory, before, answer_kind::LISTING, OsString::new())
+    }
+
+    fn of(directory: &Path, before: &BTreeSet<OsString>, kind: u32, selection: OsString) -> List {
+        List { directory: directory.to_owned(), before: before.clone(), kind, selection }
+    }
+
+    /// What came to it or went since, but for what the boot itself put there.
+    pub fn changed<'a>(&'a self, now: &'a BTreeSet<OsString>, ignored: &Ignored, notes: &Notes) -> Option<&'a OsStr> {
+        let counts = |name: &&OsString| {
+            let is_own = notes.places.get(&self.directory.join(name)).is_some_and(|note| note.made);
+            let (bytes, image) = (name.as_bytes(), ignored.image_name().as_bytes());
+            !is_own && is_selected(self.kind, self.selection.as_bytes(), bytes) && !image::is_unlisted(bytes, image)
+        };
+        self.before.symmetric_difference(now).find(counts).map(OsString::as_os_str)
+    }
+}
+
 /// What an image keeps.
 #[derive(Debug, Default)]
 pub struct Collapsed {
@@ -26,8 +59,8 @@ pub struct Collapsed {
     pub files: BTreeMap<PathBuf, Identity>,
     /// Answers by directory.
     pub directories: BTreeMap<PathBuf, Answers>,
-    /// Directories of which the list counts: the names in it at that time, and the ending of those that count.
-    pub lists: Vec<(PathBuf, BTreeSet<OsString>, OsString)>,
+    /// Directories of which the list counts.
+    pub lists: Vec<List>,
     /// Places that were there as directories, by name: what has a row of its own is known to be one.
     known: BTreeSet<PathBuf>,
     /// What places were found to be while collapsing.
@@ -96,10 +129,10 @@ impl Collapsed {
         let Some(names) = &note.listed else { return };
         let importer = importers.iter().find(|importer| importer.directory == path);
         if note.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len()) {
-            self.lists.push((path.to_owned(), names.clone(), OsString::new()));
+            self.lists.push(List::whole(path, names));
         }
-        for ending in importer.iter().flat_map(|importer| &importer.endings) {
-            self.lists.push((path.to_owned(), names.clone(), ending.clone()));
+        for (kind, selection) in importer.iter().flat_map(|importer| importer.selections()) {
+            self.lists.push(List::of(path, names, kind, selection));
         }
     }
 
@@ -181,22 +214,4 @@ impl Collapsed {
     fn state_of(&mut self, path: PathBuf) -> &State {
         self.states.entry(path).or_insert_with_key(|path| State::of(path))
     }
-}
-
-/// What came and went in a list, but for what the boot itself put there.
-pub fn changed_names<'a>(
-    directory: &Path,
-    before: &'a BTreeSet<OsString>,
-    now: &'a BTreeSet<OsString>,
-    ending: &OsStr,
-    ignored: &Ignored,
-    notes: &Notes,
-) -> Option<&'a OsStr> {
-    let counts = |name: &&OsString| {
-        let path = directory.join(name);
-        let is_own = notes.places.get(&path).is_some_and(|note| note.made);
-        let (bytes, image) = (name.as_encoded_bytes(), ignored.image_name().as_encoded_bytes());
-        !is_own && bytes.ends_with(ending.as_encoded_bytes()) && !image::is_unlisted(bytes, image)
-    };
-    before.symmetric_difference(now).find(counts).map(OsString::as_os_str)
 }

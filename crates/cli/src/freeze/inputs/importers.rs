@@ -1,23 +1,30 @@
-//! What Python's importers were asked for. They list a directory and remember the names, so that the kernel sees one list and none
-//! of the names; but of the list only these names count, or a new file beside others would make every image stale.
+//! What Python's importers were asked for, and others who look for certain names in a list of their own (`importlib.metadata`, RubyGems).
+//! The kernel sees one list and none of the names; but of the list only these names count, or a new file beside others would make every
+//! image stale.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use image::answer_kind;
 use recorder::{Paths, State};
 
 use crate::entries::Entries;
 
 /// One directory that modules were looked for in.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Importer {
     /// Absolute path.
     pub directory: PathBuf,
-    /// How often the importer listed it.
+    /// How often it was listed by those who tell what they looked for.
     pub lists: usize,
     /// Endings of names that something else looked for in a list of its own (`.pth`).
     pub endings: Vec<OsString>,
+    /// Distributions that `importlib.metadata` was asked for; an empty name stands for all.
+    pub distributions: BTreeSet<OsString>,
+    /// Patterns of names, each with one `*`.
+    pub patterns: BTreeSet<OsString>,
     /// The last parts of the names of modules, and whether each was found somewhere.
     pub names: Vec<(OsString, bool)>,
     /// Endings of module files, in the order in which they are tried.
@@ -25,8 +32,8 @@ pub struct Importer {
 }
 
 impl Importer {
-    /// All importers of a report: `suffix=` as often as there are some, then, for each, `importer=`, `lists=`, `ending=`, and
-    /// `found=` or `sought=` (in vain).
+    /// All importers of a report: `suffix=` as often as there are some, then, for each, `importer=`, `lists=`, `ending=`,
+    /// `distribution=`, `pattern=`, and `found=` or `sought=` (in vain).
     pub fn all(report: &Entries) -> Vec<Importer> {
         let suffixes: Vec<OsString> = report.all("suffix").map(OsStr::to_owned).collect();
         let mut all: Vec<Importer> = Vec::new();
@@ -39,6 +46,8 @@ impl Importer {
                 }
                 ("lists", Some(last)) => last.lists = value.to_str().and_then(|it| it.parse().ok()).unwrap_or(0),
                 ("ending", Some(last)) => last.endings.push(value.to_owned()),
+                ("distribution", Some(last)) => drop(last.distributions.insert(value.to_owned())),
+                ("pattern", Some(last)) => drop(last.patterns.insert(value.to_owned())),
                 ("found" | "sought", Some(last)) => last.names.push((value.to_owned(), key == "found")),
                 _ => {}
             }
@@ -56,6 +65,8 @@ impl Importer {
                 Some(known) => {
                     known.lists += one.lists;
                     known.names.extend(one.names);
+                    known.distributions.extend(one.distributions);
+                    known.patterns.extend(one.patterns);
                     if known.endings.is_empty() {
                         known.endings = one.endings;
                     }
@@ -63,6 +74,21 @@ impl Importer {
             }
         }
         merged.into_values().collect()
+    }
+
+    /// Which names of its lists count: kinds of answers, and what they say of the names.
+    pub fn selections(&self) -> Vec<(u32, OsString)> {
+        let mut all: Vec<_> = self.endings.iter().map(|ending| (answer_kind::LISTING, ending.clone())).collect();
+        if !self.distributions.is_empty() {
+            let is_all = self.distributions.contains(OsStr::new(""));
+            let some = (!is_all).then(|| one_selection(&self.distributions)).flatten();
+            all.push((answer_kind::DISTRIBUTIONS, some.unwrap_or_default()));
+        }
+        if !self.patterns.is_empty() {
+            let everything = (answer_kind::LISTING, OsString::new());
+            all.push(one_selection(&self.patterns).map_or(everything, |some| (answer_kind::MATCHING, some)));
+        }
+        all
     }
 
     /// The names that would have been found earlier, or at all, had they been there: relative to the directory.
@@ -90,6 +116,13 @@ impl Importer {
         }
         absent
     }
+}
+
+/// All parts of a selection as one text; None for what is longer than an answer's name may be.
+fn one_selection(parts: &BTreeSet<OsString>) -> Option<OsString> {
+    let parts: Vec<&OsStr> = parts.iter().map(OsString::as_os_str).collect();
+    let all = parts.join(OsStr::new("/"));
+    (all.as_bytes().len() <= image::MOST_NAME).then_some(all)
 }
 
 fn joined(name: &OsStr, suffix: &OsStr) -> OsString {
@@ -132,5 +165,31 @@ mod tests {
         let none = no_package("none") + " none.abi3.so none.py none.pyc";
         assert_eq!(absent("found", "none"), none, "elsewhere");
         assert_eq!(absent("sought", "none"), none + " none");
+    }
+
+    #[test]
+    fn what_was_looked_for_in_lists_is_put_together_by_directory() {
+        let mut report = Entries::default();
+        let all =
+            [("importer", "/lib"), ("lists", "2"), ("ending", ".pth"), ("distribution", "b"), ("pattern", "a-*.x")];
+        all.iter().for_each(|(key, value)| report.push(key, value));
+        let selections = |more: &[(&str, &str)]| {
+            let mut child = Entries::default();
+            child.push("importer", "/lib");
+            more.iter().for_each(|(key, value)| child.push(key, value));
+            let all = Importer::merged([Importer::all(&report), Importer::all(&child)].concat());
+            assert_eq!((all.len(), all[0].lists), (1, 2));
+            all[0].selections().into_iter().map(|(kind, text)| (kind, text.into_string().unwrap())).collect::<Vec<_>>()
+        };
+        let (ending, distributions, matching) =
+            (answer_kind::LISTING, answer_kind::DISTRIBUTIONS, answer_kind::MATCHING);
+        let is = |kind: u32, text: &str| (kind, text.to_owned());
+        assert_eq!(selections(&[]), [is(ending, ".pth"), is(distributions, "b"), is(matching, "a-*.x")]);
+        let more = [("distribution", "a"), ("pattern", "b-*.x")];
+        assert_eq!(selections(&more)[1..], [is(distributions, "a/b"), is(matching, "a-*.x/b-*.x")]);
+        assert_eq!(selections(&[("distribution", "")])[1], is(distributions, ""));
+        let long = "n".repeat(image::MOST_NAME);
+        let more = [("distribution", long.as_str()), ("pattern", long.as_str())];
+        assert_eq!(selections(&more)[1..], [is(distributions, ""), is(ending, "")]);
     }
 }

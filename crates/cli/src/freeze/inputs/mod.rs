@@ -23,7 +23,7 @@ use recorder::{names_in, Identity, Notes};
 
 use crate::answers::{listing, Fact};
 use crate::failure::{Failure, Result};
-use collapse::{changed_names, Collapsed};
+use collapse::{Collapsed, List};
 pub use ignored::Ignored;
 pub use importers::Importer;
 pub use relative::asked_below;
@@ -105,20 +105,22 @@ impl Inputs {
         files.extend(unseen.into_iter().filter(|(path, _)| !is_mapped(path)));
         let image = booted.ignored.image_name();
         let mut relative = Relative::of(booted.notes, booted.ignored, booted.script, booted.start);
-        let digest = |path: &Path, before: &BTreeSet<OsString>, ending: &OsString| {
+        let fact = |list: &List| {
+            let path = &list.directory;
             let now = names_in(path).map_err(|_| changed(path))?;
-            if let Some(name) = changed_names(path, before, &now, ending, booted.ignored, booted.notes) {
+            if let Some(name) = list.changed(&now, booted.ignored, booted.notes) {
                 return Err(changed(&path.join(name)));
             }
-            listing(path, ending, image).map(Fact::Listing).map_err(|_| changed(path))
+            let digest = listing(path, list.kind, &list.selection, image).map_err(|_| changed(path))?;
+            Ok(Fact::Listing(list.kind, digest))
         };
-        for (path, before, ending) in lists {
-            let fact = digest(&path, &before, &ending)?;
-            directories.entry(path).or_default().insert((ending, fact));
+        for list in lists {
+            let answer = fact(&list)?;
+            directories.entry(list.directory).or_default().insert((list.selection, answer));
         }
         for (name, path, before) in std::mem::take(&mut relative.lists) {
-            let (all, fact) = (OsString::new(), digest(&path, &before, &OsString::new())?);
-            relative.directories.entry(name).or_default().insert((all, fact));
+            let answer = fact(&List::whole(&path, &before))?;
+            relative.directories.entry(name).or_default().insert((OsString::new(), answer));
         }
         let questions = files.keys().map(|path| (path.clone(), shared::asked(path, booted.notes)));
         let questions = questions.filter(|(_, asked)| !asked.is_empty()).collect();
@@ -140,8 +142,9 @@ impl Inputs {
         let relative = self.relative.directories.iter().map(|(name, answers)| (self.relative.place(name), answers));
         let all = self.directories.iter().map(|(directory, answers)| (directory.clone(), answers)).chain(relative);
         for (directory, answers) in all.filter(|(directory, _)| !is_old(directory)) {
-            if let Some((name, _)) = answers.iter().find(|(name, fact)| !fact.holds(&directory, name, &self.image)) {
-                return Err(if *name == *"" { changed(&directory) } else { changed(&directory.join(name)) });
+            if let Some((name, fact)) = answers.iter().find(|(name, fact)| !fact.holds(&directory, name, &self.image)) {
+                let is_list = matches!(fact, Fact::Listing(..));
+                return Err(if is_list { changed(&directory) } else { changed(&directory.join(name)) });
             }
         }
         Ok(())
