@@ -23,8 +23,9 @@ needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root may do this")
 
 
 def environment(**extra):
-    """What every program under test gets, and `extra`; a value of None leaves a variable out."""
-    all = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8", **extra}
+    """What every program under test gets, and `extra`; a value of None leaves a variable out. Starts are counted nowhere."""
+    home = os.environ.get("HOME", "/")
+    all = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", "SNAPBOOT_STATE": "", **extra}
     return {name: value for name, value in all.items() if value is not None}
 
 

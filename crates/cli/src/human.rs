@@ -37,6 +37,16 @@ pub fn milliseconds(milliseconds: f64) -> String {
     format!("{milliseconds:.decimals$} ms")
 }
 
+/// Text that somebody else has chosen, such as the name of a file, without what a terminal would obey.
+pub fn harmless(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
+/// As [`count`], for numbers that come out of a file.
+pub fn count_of(number: u64, singular: &str) -> String {
+    count(usize::try_from(number).unwrap_or(usize::MAX), singular)
+}
+
 /// `1 file`, `2 files`, `2 entries`.
 pub fn count(number: usize, singular: &str) -> String {
     match singular.strip_suffix('y') {

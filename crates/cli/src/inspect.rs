@@ -16,6 +16,7 @@ use crate::info::Info;
 use crate::opened::Opened;
 use crate::page;
 use crate::rotation;
+use crate::starts::Starts;
 use crate::strings;
 use crate::why;
 
@@ -46,6 +47,8 @@ struct Contents {
     guards: Vec<String>,
     /// Until when it may be used.
     limits: Vec<String>,
+    /// How its starts have gone; none where that is not known.
+    starts: Option<Starts>,
     patterns: Vec<String>,
     compared: Vec<String>,
     not_set: Vec<String>,
@@ -194,6 +197,7 @@ impl Contents {
             signals: tables.rows::<SignalAction>(Section::Signals)?.map(|action| action.number).collect(),
             guards: texts(Section::Guards)?,
             limits: rotation::limits(&image.settings()?, &image.path, image.head().tables_sum),
+            starts: Starts::of(image),
             patterns: texts(Section::Patterns)?,
             compared: names(presence::SET)?,
             not_set: names(presence::UNSET)?,
@@ -231,6 +235,7 @@ impl Contents {
             ("depends on", if info.depends.is_empty() { "nothing else".to_owned() } else { info.depends.join("; ") }),
             ("guards", list(&self.guards)),
             ("limits", list(&self.limits)),
+            ("starts", self.starts.as_ref().map_or("not counted here".to_owned(), Starts::line)),
             ("descriptors", list(&self.descriptors.iter().map(DescriptorShown::line).collect::<Vec<_>>())),
             ("notes", list(&info.notes)),
             ("warnings", list(&info.warnings)),

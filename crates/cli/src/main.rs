@@ -22,6 +22,7 @@ mod refreeze;
 mod rotation;
 mod run;
 mod runtime;
+mod starts;
 mod strings;
 mod time;
 mod verify;

@@ -136,7 +136,7 @@ pub fn now() -> i64 {
 }
 
 /// A time in ns since 1970, as RFC 3339 has it, in seconds.
-fn time(ns: i64) -> String {
+pub fn time(ns: i64) -> String {
     Timestamp::from_second(ns.div_euclid(1_000_000_000)).map_or_else(|_| ns.to_string(), |time| time.to_string())
 }
 

@@ -17,6 +17,7 @@ extern crate alloc;
 #[macro_use]
 pub mod record;
 mod answers;
+mod beside;
 mod error;
 mod head;
 mod records;
@@ -30,6 +31,7 @@ pub mod x86_64;
 #[cfg(any(feature = "write", test))]
 pub use answers::AnswersWriter;
 pub use answers::{is_list, is_unlisted, Answer, Answers, Listing, MOST_NAME};
+pub use beside::*;
 pub use error::Error;
 pub use head::{
     Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, VARIANTS_OFFSET,

@@ -351,52 +351,6 @@ pub mod policy {
 }
 
 record! {
-    /// The head of the file IMAGE.seen, in which a thaw remembers what had other times and was the same.
-    pub struct SeenHead {
-        /// [`SeenHead::MAGIC`].
-        pub magic: [u8; 8],
-        /// The `tables_sum` of the image's first variant.
-        pub image: u64,
-        /// Number of [`SeenFile`] rows that follow.
-        pub count: u64,
-        /// Checksum of these rows.
-        pub sum: u64,
-    }
-}
-
-impl SeenHead {
-    /// The first bytes of such a file.
-    pub const MAGIC: [u8; 8] = *b"SNAPSEEN";
-}
-
-record! {
-    /// A file whose content was compared, or a directory whose answers were.
-    pub struct SeenFile {
-        /// Checksum of its path.
-        pub path: u64,
-        /// Time of the last change of its content (ns since 1970) when it was compared.
-        pub mtime: i64,
-        /// Time of the last change of its inode (ns since 1970) when it was compared.
-        pub ctime: i64,
-    }
-}
-
-record! {
-    /// The head of the file IMAGE.thaws, which has one more byte for each thaw of an image with [`Settings::most_thaws`].
-    pub struct ThawsHead {
-        /// [`ThawsHead::MAGIC`].
-        pub magic: [u8; 8],
-        /// The `tables_sum` of the image's first variant.
-        pub image: u64,
-    }
-}
-
-impl ThawsHead {
-    /// The first bytes of such a file.
-    pub const MAGIC: [u8; 8] = *b"SNAPTHAW";
-}
-
-record! {
     /// Pages that every start writes to, as a rehearsal of the finished image has shown.
     pub struct HotRange {
         /// First address, a multiple of the page size.

@@ -7,6 +7,9 @@ use core::fmt::{self, Write};
 
 use image::{fact_kind, Error, Fact, Section, Tables};
 
+/// What is said of a stream that is no terminal.
+const NO_TERMINAL: &[u8] = b"no terminal";
+
 /// The longest answer that is compared (bytes): enough for 700 groups.
 const MOST: usize = 8192;
 
@@ -126,10 +129,10 @@ impl Value {
             }
             fact_kind::WINDOW => match kernel.window(of) {
                 Some((columns, rows)) => self.push_text(format_args!("{columns}x{rows}")),
-                None => self.push(b"no terminal"),
+                None => self.push(NO_TERMINAL),
             },
             fact_kind::TERMINAL if kernel.window(of).is_some() => self.push(b"a terminal"),
-            fact_kind::TERMINAL => self.push(b"no terminal"),
+            fact_kind::TERMINAL => self.push(NO_TERMINAL),
             fact_kind::UMASK => self.push_text(format_args!("{:04o}", kernel.umask())),
             fact_kind::CWD => {
                 let mut buffer = [0; 4096];
@@ -242,6 +245,19 @@ pub fn kind(word: &[u8]) -> Option<u32> {
 pub fn path<'a>(fact: &Fact, recorded: &'a [u8]) -> Option<&'a [u8]> {
     let end = recorded.windows(2).rposition(|pair| pair == b": ")?;
     (fact.kind == fact_kind::KERNEL_FILE).then_some(&recorded[..end])
+}
+
+/// What has changed where a standard stream was asked whether it is a terminal, in words. None for other facts.
+pub fn change_of_terminal(fact: &Fact, recorded: &[u8]) -> Option<&'static str> {
+    let was_none = recorded == NO_TERMINAL;
+    (fact.kind == fact_kind::TERMINAL).then_some(match (fact.of, was_none) {
+        (0, true) => "stale: standard input is a terminal; it was none when the image was made",
+        (0, false) => "stale: standard input is no terminal; it was one when the image was made",
+        (1, true) => "stale: standard output is a terminal; it was none (a pipe, a file) when the image was made",
+        (1, false) => "stale: standard output is no terminal; it was one when the image was made",
+        (_, true) => "stale: standard error is a terminal; it was none (a pipe, a file) when the image was made",
+        (_, false) => "stale: standard error is no terminal; it was one when the image was made",
+    })
 }
 
 /// What a fact is about, for people.

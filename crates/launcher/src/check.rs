@@ -19,6 +19,7 @@ use crate::opened::Opened;
 use crate::pages;
 use crate::rotation;
 use crate::start::Start;
+use crate::starts;
 use crate::sys::{self, Errno, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
 /// A frozen process whose image was found good.
@@ -87,6 +88,7 @@ pub fn last(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
     }
     if block.rehearsal().is_none() {
         rotation::count_thaw(&frozen.settings, frozen.file, frozen.image_sum)?;
+        starts::count_thaw(frozen.image_sum, block);
     }
     Ok(())
 }

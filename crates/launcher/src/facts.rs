@@ -17,8 +17,14 @@ pub fn unchanged(frozen: &Frozen) -> Result<(), Reason> {
         None => Ok(()),
         Some(fact) => {
             let recorded = frozen.tables.text(fact.value).map_err(Reason::image)?;
-            let subject = facts::path(&fact, recorded).unwrap_or(facts::name(fact.kind, fact.of).as_bytes());
-            Err(Reason::new("stale: this is not what it was when the boot asked for it").subject(subject))
+            if let Some(text) = facts::change_of_terminal(&fact, recorded) {
+                return Err(Reason::new(text));
+            }
+            let reason = Reason::new("stale: this is not what it was when the boot asked for it");
+            Err(match facts::path(&fact, recorded) {
+                Some(path) => reason.subject(path),
+                None => reason.subject(facts::name(fact.kind, fact.of).as_bytes()).was(recorded),
+            })
         }
     }
 }

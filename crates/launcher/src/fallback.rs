@@ -6,6 +6,7 @@
 
 use core::fmt::{self, Write};
 
+use image::{Head, Record};
 use inputs::environment;
 use inputs::on_stale::{self, OnStale};
 use linux_raw_sys::errno::ENOENT;
@@ -13,7 +14,9 @@ use linux_raw_sys::errno::ENOENT;
 use crate::block::{Block, Rehearsal};
 use crate::opened::Opened;
 use crate::start::without_nul;
+use crate::starts;
 use crate::sys::{self, Errno};
+use crate::text::Text;
 
 /// Exit status when the launcher itself fails.
 pub const OWN_FAILURE: u32 = 125;
@@ -23,6 +26,7 @@ pub const OWN_FAILURE: u32 = 125;
 pub struct Reason {
     text: &'static str,
     subject: &'static [u8],
+    was: &'static [u8],
     errno: Option<Errno>,
     image: Option<image::Error>,
     is_wanted: bool,
@@ -31,7 +35,7 @@ pub struct Reason {
 impl Reason {
     /// A reason in words.
     pub const fn new(text: &'static str) -> Reason {
-        Reason { text, subject: b"", errno: None, image: None, is_wanted: false }
+        Reason { text, subject: b"", was: b"", errno: None, image: None, is_wanted: false }
     }
 
     /// The image itself is not as it should be.
@@ -51,6 +55,12 @@ impl Reason {
         self
     }
 
+    /// Says what it was when the image was made.
+    pub fn was(mut self, was: &'static [u8]) -> Reason {
+        self.was = was;
+        self
+    }
+
     /// Adds the kernel's error number.
     pub fn errno(mut self, errno: Errno) -> Reason {
         self.errno = Some(errno);
@@ -66,9 +76,11 @@ impl fmt::Display for Reason {
         }
         if !self.subject.is_empty() {
             f.write_str(": ")?;
-            for chunk in self.subject.utf8_chunks() {
-                f.write_str(chunk.valid())?;
-            }
+            write_text(f, self.subject)?;
+        }
+        if !self.was.is_empty() {
+            f.write_str("; it was ")?;
+            write_text(f, self.was)?;
         }
         match self.errno {
             Some(Errno(number)) => write!(f, " (errno {number})"),
@@ -77,12 +89,20 @@ impl fmt::Display for Reason {
     }
 }
 
+/// Without what is no text.
+fn write_text(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    bytes.utf8_chunks().try_for_each(|chunk| f.write_str(chunk.valid()))
+}
+
 /// Executes the original command with the arguments and the environment that the image was given.
 pub fn run(opened: &Opened, block: &Block, reason: &Reason) -> ! {
     match block.rehearsal() {
         Some(Rehearsal::Check) => fail(format_args!("{reason}")),
         Some(Rehearsal::Thaw) => fail(format_args!("the rehearsal of a new image failed: {reason}")),
         None => {}
+    }
+    if !reason.is_wanted {
+        starts::count_fallback(Head::decode(opened.room).tables_sum, block, reason);
     }
     let on_stale = OnStale::of(environment::value_of(on_stale::NAME.as_bytes(), block.environment()));
     if on_stale == OnStale::Error && !reason.is_wanted {
@@ -110,23 +130,7 @@ pub fn fail(message: fmt::Arguments<'_>) -> ! {
 }
 
 fn log(message: fmt::Arguments<'_>) {
-    let mut line = Line { bytes: [0; 1024], length: 0 };
-    // A message that does not fit is cut.
+    let mut line = Text::<1024>::new();
     let _ = writeln!(line, "snapboot: {message}");
-    sys::write_stderr(&line.bytes[..line.length]);
-}
-
-struct Line {
-    bytes: [u8; 1024],
-    length: usize,
-}
-
-impl Write for Line {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.bytes.len() - self.length;
-        let taken = text.len().min(room);
-        self.bytes[self.length..self.length + taken].copy_from_slice(&text.as_bytes()[..taken]);
-        self.length += taken;
-        Ok(())
-    }
+    sys::write_stderr(line.bytes());
 }

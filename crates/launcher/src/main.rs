@@ -35,7 +35,9 @@ mod restore;
 mod rotation;
 mod shared;
 mod start;
+mod starts;
 mod sys;
+mod text;
 
 use aside::Aside;
 use block::Block;

@@ -91,6 +91,13 @@ pub fn write_all(fd: Fd, mut bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Writes to a place in a file, as much as goes in one call.
+pub fn write_at(fd: Fd, bytes: &[u8], offset: u64) -> Result<()> {
+    let arguments = [fd.0 as usize, bytes.as_ptr() as usize, bytes.len(), offset as usize];
+    // SAFETY: the kernel only reads `bytes`.
+    unsafe { call(raw::__NR_pwrite64, &arguments) }.map(drop)
+}
+
 /// Closes a descriptor of the launcher's own.
 pub fn close(fd: Fd) {
     // SAFETY: no memory is involved.

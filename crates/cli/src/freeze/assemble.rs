@@ -82,6 +82,8 @@ pub struct Finished {
     pub size: u64,
     /// How long its first start took, from its execution to the end of an empty main part.
     pub thaws_in: Duration,
+    /// By which files outside of it know it.
+    pub image_sum: u64,
 }
 
 /// An image in the making: the launcher, and one variant after the other.
@@ -233,7 +235,7 @@ impl<'a> Assembly<'a> {
             rotation::remove_counter(output);
         }
         Point::AfterRename.reached();
-        Ok(Finished { size: self.heads[0].file_size, thaws_in })
+        Ok(Finished { size: self.heads[0].file_size, thaws_in, image_sum: self.heads[0].tables_sum })
     }
 }
 

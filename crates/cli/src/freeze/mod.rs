@@ -45,6 +45,7 @@ use crate::page;
 use crate::progress::Progress;
 use crate::rotation;
 use crate::runtime::{probe, resolve, Main, Runtime, Shim};
+use crate::starts::{self, Starts};
 use assemble::{Assembly, Finished, Parts};
 use boot::{early_reads, fallback_command, Boot, Ended, Watch};
 use control_dir::ControlDir;
@@ -113,7 +114,8 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
     }
     // Once is enough: who freezes the same again has read it.
     let notes: Vec<String> = resolved.shim.iter().map(shim_note).collect();
-    let known = Opened::open(&output).map(|old| Info::of(&old.tables()).notes).unwrap_or_default();
+    let replaced = Opened::open(&output).ok();
+    let known = replaced.as_ref().map(|old| Info::of(&old.tables()).notes).unwrap_or_default();
     for note in notes.iter().filter(|note| !known.contains(note)) {
         progress.line(&format!("snapboot: note: {note}"));
     }
@@ -126,7 +128,9 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
         runtime: &runtime,
         main: &main,
         progress: &progress,
+        replaced: replaced.as_ref().map(|old| (old.head().tables_sum, Starts::of(old))),
     };
+    starts::prepare();
     freeze.run(&output)
 }
 
@@ -159,6 +163,8 @@ struct Session<'a> {
     runtime: &'a Runtime,
     main: &'a Main,
     progress: &'a Progress,
+    /// The image that is to be replaced, if any: by which files outside of it know it, and how its starts have gone.
+    replaced: Option<(u64, Option<Starts>)>,
 }
 
 /// What a freeze has to say when the image is there.
@@ -255,10 +261,11 @@ impl Session<'_> {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
         let finished = assembly.finish(output, &command, self.arguments.max_thaws, interrupt)?;
+        starts::begin(finished.image_sum, self.replaced.as_ref().map(|(sum, _)| *sum));
         let report = first.unwrap_or_default();
         let summary = summary(output, &finished, self.begun.elapsed(), &report, count);
         let depends = depends::lines(&depends::all(environment, &report));
-        let summary = [summary].iter().chain(&depends).map(|line| format!("{line}\n")).collect();
+        let summary = [summary].iter().chain(&depends).chain(&self.epitaph()).map(|line| format!("{line}\n")).collect();
         Ok(Made { warnings, summary })
     }
 
@@ -331,6 +338,11 @@ impl Session<'_> {
         }
     }
 
+    /// What has retired the image that was replaced.
+    fn epitaph(&self) -> Option<String> {
+        self.replaced.as_ref()?.1.as_ref()?.epitaph()
+    }
+
     fn info(&self, environment: &Environment, report: &Report, notes: &Notes) -> Info {
         let text = |string: &OsStr| string.to_string_lossy().into_owned();
         let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -381,7 +393,7 @@ mod tests {
             preloaded: vec!["./config/environment".into()],
             ..Report::default()
         };
-        let finished = Finished { size: 113_000_000, thaws_in: Duration::from_micros(14_700) };
+        let finished = Finished { size: 113_000_000, thaws_in: Duration::from_micros(14_700), image_sum: 0 };
         let line = summary(Path::new("/x/rails.img"), &finished, Duration::from_millis(2300), &report, 1);
         assert_eq!(line, "/x/rails.img  113 MB  2.3 s  preloaded config/environment (2 files)  thaws in 15 ms");
     }

@@ -12,11 +12,12 @@ use crate::*;
 const DOCUMENT: &str = include_str!("../../../../docs/image-format.md");
 
 /// The sources in which records are declared.
-const SOURCES: [&str; 4] = [
+const SOURCES: [&str; 5] = [
     include_str!("../head.rs"),
     include_str!("../records.rs"),
     include_str!("../tables.rs"),
     include_str!("../x86_64.rs"),
+    include_str!("../beside.rs"),
 ];
 
 /// Name, size and fields of every record of the format.
@@ -44,6 +45,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<SeenHead>(),
         row::<SeenFile>(),
         row::<ThawsHead>(),
+        row::<StartsHead>(),
         row::<Variable>(),
         row::<Fact>(),
         row::<Item>(),
