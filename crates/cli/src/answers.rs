@@ -1,8 +1,8 @@
 //! What a directory answers when it is asked for a name, for the commands that write, show and compare it. The launcher has its own
 //! half, below any library, in crates/launcher/src/answers.rs.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -107,11 +107,23 @@ fn words(state: &State) -> String {
     }
 }
 
+/// Whether a list of this kind is of certain names, and as good as empty where its directory is not there.
+pub fn is_of_some(kind: u32) -> bool {
+    matches!(kind, answer_kind::DISTRIBUTIONS | answer_kind::MATCHING)
+}
+
+/// The names in a directory, for a list of this kind.
+pub fn names(directory: &Path, kind: u32) -> io::Result<BTreeSet<OsString>> {
+    match recorder::names_in(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && is_of_some(kind) => Ok(BTreeSet::new()),
+        names => names,
+    }
+}
+
 /// The digest of the names in a directory that count for a list of this kind.
 pub fn listing(directory: &Path, kind: u32, selection: &OsStr, image: &OsStr) -> io::Result<Vec<u8>> {
     let mut listing = Listing::default();
-    for entry in fs::read_dir(directory)? {
-        let name = entry?.file_name();
+    for name in names(directory, kind)? {
         let name = name.as_bytes();
         if is_selected(kind, selection.as_bytes(), name) && !is_unlisted(name, image.as_bytes()) {
             listing.add(name);
@@ -137,6 +149,7 @@ pub fn recorded(all: &[u8], row: &Directory) -> Result<Vec<(OsString, Fact)>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -15,7 +15,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use image::{policy, Directory, Input, MappedFile, Platform, Question, Section, Settings, Tables, Text};
+use image::{
+    directory_flag, policy, Directory, Input, MappedFile, Platform, Question, Section, Settings, Tables, Text,
+};
 use inputs::cpu;
 use inputs::environment::Difference;
 use inputs::facts::Value;
@@ -152,7 +154,8 @@ fn directories(image: &Opened, variant: &Variant) -> Result<Vec<String>> {
     let name = image.path.file_name().unwrap_or_default();
     for row in tables.rows::<Directory>(Section::Directories)?.filter(|_| policy != policy::TRUST) {
         let directory = Path::new(OsStr::from_bytes(tables.text(row.path)?));
-        if !directory.is_dir() {
+        let may_be_absent = row.flags & directory_flag::MAY_BE_ABSENT != 0;
+        if !directory.is_dir() && !may_be_absent {
             found.push(format!("{}: directory -> gone", directory.display()));
             continue;
         }

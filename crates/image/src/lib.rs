@@ -20,6 +20,7 @@ mod answers;
 mod beside;
 mod error;
 mod head;
+mod input_records;
 mod records;
 mod selection;
 mod tables;
@@ -36,6 +37,7 @@ pub use error::Error;
 pub use head::{
     Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, VARIANTS_OFFSET,
 };
+pub use input_records::*;
 pub use record::{Field, Record, Text};
 pub use records::*;
 pub use selection::is_selected;

@@ -2,9 +2,9 @@
 
 use crate::x86_64::Registers;
 use crate::{
-    mapping_kind, policy, reserved, settings_flag, CpuLeaf, Descriptor, Directory, Error, Head, HotRange, Input,
-    Mapping, Process, Question, Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE, RESERVED_END,
-    RESERVED_START,
+    directory_flag, mapping_kind, policy, reserved, settings_flag, CpuLeaf, Descriptor, Directory, Error, Head,
+    HotRange, Input, Mapping, Process, Question, Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE,
+    RESERVED_END, RESERVED_START,
 };
 
 /// End of the addresses that a process has on x86-64 with four-level page tables.
@@ -63,6 +63,13 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
         left = left
             .checked_sub(directory.inputs as usize)
             .ok_or(Error::OutOfRange { what: "the number of inputs of a directory", value: directory.inputs.into() })?;
+        at_most("the flags of a directory", directory.flags.into(), directory_flag::MAY_BE_ABSENT.into())?;
+        if directory.flags != 0 && directory.inputs != 0 {
+            return Err(Error::OutOfRange {
+                what: "the number of inputs of a directory that may be absent",
+                value: directory.inputs.into(),
+            });
+        }
         let end = directory.answers_offset.saturating_add(directory.answers_size);
         at_most("the end of a directory's answers", end, head.answers_size)?;
     }

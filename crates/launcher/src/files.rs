@@ -1,6 +1,7 @@
 //! Whether the files and directories that the boot depended on are what they were.
 
-use image::{Directory, Input, Section};
+use image::{directory_flag, Directory, Input, Section};
+use linux_raw_sys::errno::{ENOENT, ENOTDIR};
 use linux_raw_sys::general::{O_CLOEXEC, O_DIRECTORY, O_NONBLOCK, O_PATH, O_RDONLY};
 
 use crate::answers::Known;
@@ -10,7 +11,7 @@ use crate::fallback::Reason;
 use crate::freshness::{self, Freshness, Recorded};
 use crate::shared::Questions;
 use crate::start::without_nul;
-use crate::sys::{self, Fd, Status};
+use crate::sys::{self, Errno, Fd, Status};
 
 /// With fewer files than this to look at, opening their directory first would take longer.
 const WORTH_OPENING: u32 = 2;
@@ -60,7 +61,11 @@ fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
     let mut known = Known::of(frozen);
     let mut inputs = frozen.rows::<Input>(Section::Inputs)?.enumerate();
     for row in frozen.rows::<Directory>(Section::Directories)? {
-        let place = Place::find(frozen.text(row.path)?, &row)?;
+        let path = frozen.text(row.path)?;
+        if row.flags & directory_flag::MAY_BE_ABSENT != 0 && is_absent(path) {
+            continue;
+        }
+        let place = Place::find(path, &row)?;
         if row.answers_size > 0 {
             let mut ask = || known.ask(&row, place.path, place.open);
             if place.is_relative() {
@@ -95,6 +100,10 @@ fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
     }
     known.close();
     Ok(())
+}
+
+fn is_absent(path: &[u8]) -> bool {
+    matches!(sys::stat(None, path), Err(Errno(ENOENT | ENOTDIR)))
 }
 
 /// A directory of inputs. A look-up from an open one saves the walk down a deep path: with hundreds of inputs that is most of the

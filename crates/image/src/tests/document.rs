@@ -15,6 +15,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/image-format.md");
 const SOURCES: [&str; 5] = [
     include_str!("../head.rs"),
     include_str!("../records.rs"),
+    include_str!("../input_records.rs"),
     include_str!("../tables.rs"),
     include_str!("../x86_64.rs"),
     include_str!("../beside.rs"),
@@ -112,11 +113,11 @@ fn every_constant_has_its_value() {
     assert_eq!(documented, coded);
 }
 
-/// Kinds and flags are modules of constants in `records.rs`; each module is a table of the same name.
+/// Kinds and flags are modules of constants in `records.rs` and `input_records.rs`; each module is a table of the same name.
 #[test]
 fn every_kind_and_flag_has_its_row() {
-    let modules = modules(SOURCES[1]);
-    assert_eq!(modules.len(), 10);
+    let modules = [modules(SOURCES[1]), modules(SOURCES[2])].concat();
+    assert_eq!(modules.len(), 11);
     for (name, coded) in modules {
         assert_eq!(rows_named(DOCUMENT, name), coded, "{name}: left: docs/image-format.md, right: crates/image");
     }

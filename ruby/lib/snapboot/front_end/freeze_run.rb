@@ -91,6 +91,8 @@ class FreezeRun
     check_syntax
     inputs = Inputs.new(@directory)
     inputs.watch
+    gem_lists = GemLists.new
+    gem_lists.watch
     @report.reads = @reads = Reads.new(@directory, @environment)
     @reads.watch(@plan.main == :script ? nil : $0)
     origins = Origins.new(@directory, @plan.list("origins_in")) if @plan.value("origins") == "1"
@@ -98,6 +100,7 @@ class FreezeRun
     Preload.new(@plan.list("preload"), @report, @directory).run
     Recipes.applicable.each { |recipe| recipe.load_main(@plan.value("script").to_s) }
     @inputs = inputs
+    @gem_lists = gem_lists
     @origins = origins
     @waiting = @plan.main == :script && main_source.include?("freeze_point")
     @report.add("warning", DEAD_HOOK) if !@waiting && main_source.include?("before_freeze")
@@ -165,8 +168,9 @@ class FreezeRun
     @folder = @reads.folder
     @report.reads = nil
     @inputs.report_to(@report, @plan.value("script"))
+    @gem_lists.report_to(@report)
     @origins&.report_to(@report)
-    @inputs = @reads = @origins = nil
+    @inputs = @gem_lists = @reads = @origins = nil
     # A feature that is always there: makes Ruby index the changed list of features now.
     require "thread" # rubocop:disable Lint/RedundantRequireStatement
     COLLECTIONS.times { GC.start }

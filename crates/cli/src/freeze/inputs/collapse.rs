@@ -13,7 +13,7 @@ use super::ignored::Ignored;
 use super::importers::Importer;
 use super::relative::is_absolute;
 use super::Booted;
-use crate::answers::Fact;
+use crate::answers::{is_of_some, Fact};
 
 /// Links that lead to links that lead nowhere: more than the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -77,8 +77,11 @@ impl Collapsed {
         let mut collapsed = Collapsed::default();
         for (path, note) in notes.places.iter().filter(|(path, note)| is_absolute(path, note, script)) {
             if ignored.reason(path, note, &notes.places).is_none() {
-                collapsed.add(path, note);
-                collapsed.add_list(path, note, importers);
+                let importer = importers.iter().find(|importer| importer.directory == *path);
+                if !importer.is_some_and(|importer| collapsed.add_missed(path, note, importer)) {
+                    collapsed.add(path, note);
+                    collapsed.add_list(path, note, importer);
+                }
             }
         }
         for importer in importers.iter().filter(|importer| !ignored.is_own(&importer.directory)) {
@@ -125,15 +128,27 @@ impl Collapsed {
     }
 
     /// A list counts when somebody else than an importer asked for it: these look for names in it, which count by themselves.
-    fn add_list(&mut self, path: &Path, note: &Note, importers: &[Importer]) {
+    fn add_list(&mut self, path: &Path, note: &Note, importer: Option<&Importer>) {
         let Some(names) = &note.listed else { return };
-        let importer = importers.iter().find(|importer| importer.directory == path);
         if note.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len()) {
             self.lists.push(List::whole(path, names));
         }
         for (kind, selection) in importer.iter().flat_map(|importer| importer.selections()) {
             self.lists.push(List::of(path, names, kind, selection));
         }
+    }
+
+    /// Notes that certain names were looked for in a directory that was not there, and nothing else: it may come to be without them.
+    /// Returns false where that is not all.
+    fn add_missed(&mut self, path: &Path, note: &Note, importer: &Importer) -> bool {
+        let selections = importer.selections();
+        let is_all = note.state == State::Absent && !note.asked && note.opened <= importer.lists;
+        if !is_all || selections.is_empty() || selections.iter().any(|(kind, _)| !is_of_some(*kind)) {
+            return false;
+        }
+        let list = |(kind, selection)| List::of(path, &BTreeSet::new(), kind, selection);
+        self.lists.extend(selections.into_iter().map(list));
+        true
     }
 
     /// Notes an answer in the directory that a place is in.

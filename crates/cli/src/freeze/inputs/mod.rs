@@ -18,10 +18,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use image::{AnswersWriter, ContentDigest, Directory, Input, MappedFile, Question, Section, Tables, TablesWriter};
-use recorder::{names_in, Identity, Notes};
+use image::{
+    directory_flag, AnswersWriter, ContentDigest, Directory, Input, MappedFile, Question, Section, Tables, TablesWriter,
+};
+use recorder::{Identity, Notes, State};
 
-use crate::answers::{listing, Fact};
+use crate::answers::{self, is_of_some, listing, Fact};
 use crate::failure::{Failure, Result};
 use collapse::{Collapsed, List};
 pub use ignored::Ignored;
@@ -107,7 +109,7 @@ impl Inputs {
         let mut relative = Relative::of(booted.notes, booted.ignored, booted.script, booted.start);
         let fact = |list: &List| {
             let path = &list.directory;
-            let now = names_in(path).map_err(|_| changed(path))?;
+            let now = answers::names(path, list.kind).map_err(|_| changed(path))?;
             if let Some(name) = list.changed(&now, booted.ignored, booted.notes) {
                 return Err(changed(&path.join(name)));
             }
@@ -173,6 +175,11 @@ impl Inputs {
         let mut count = 0;
         for (directory, Row { files, answers }) in rows {
             // Times tell nothing of another directory.
+            let is_of_some = |(_, fact): &(OsString, Fact)| matches!(fact, Fact::Listing(kind, _) if is_of_some(*kind));
+            let is_missed = files.is_empty()
+                && answers.is_some_and(|answers| answers.iter().all(is_of_some))
+                && directory.is_absolute()
+                && State::of(directory) == State::Absent;
             let (mtime, ctime) = if directory.is_absolute() { settled_times(directory) } else { (0, 0) };
             for (name, fact) in answers.into_iter().flatten() {
                 let (kind, value) = fact.record();
@@ -185,7 +192,7 @@ impl Inputs {
                 mtime,
                 ctime,
                 inputs: files.len() as u32,
-                reserved: 0,
+                flags: if is_missed { directory_flag::MAY_BE_ABSENT } else { 0 },
                 answers_offset,
                 answers_size,
                 answers_sum,
