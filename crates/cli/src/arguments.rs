@@ -356,6 +356,6 @@ pub struct Confined {
 #[derive(Debug, Args)]
 #[command(hide = true)]
 pub struct Watched {
-    /// The control directory of the freeze.
-    pub dir: PathBuf,
+    /// The control directory of the freeze; none where `snapboot check` tries whether anything can be watched.
+    pub dir: Option<PathBuf>,
 }

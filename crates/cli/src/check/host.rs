@@ -9,12 +9,14 @@ use rustix::process::virtual_memory_map_config_struct_size;
 
 use super::{Line, State};
 
-/// The oldest kernel whose system calls are all there (pidfd_open).
-const OLDEST_KERNEL: (u32, u32) = (5, 3);
+/// The oldest kernel that can freeze: a watched system call can be let go on (SECCOMP_USER_NOTIF_FLAG_CONTINUE).
+const OLDEST_TO_FREEZE: (u32, u32) = (5, 5);
+/// The oldest that can thaw: memory can be mapped where nothing is (MAP_FIXED_NOREPLACE). But see [`vdso`]: mostly it is the kernel that froze.
+const OLDEST_TO_THAW: (u32, u32) = (4, 17);
 /// Kernels on which the tests ran.
 const KERNELS_TRIED: &[(u32, u32)] = &[(6, 18)];
 /// glibc versions with which the tests ran.
-const GLIBCS_TRIED: &[&str] = &["2.36"];
+const GLIBCS_TRIED: &[&str] = &["2.36", "2.39", "2.41", "2.43"];
 
 /// All of them, in the order in which they are shown.
 pub fn lines() -> Vec<Line> {
@@ -65,13 +67,30 @@ fn cpu_digest() -> String {
 
 fn kernel() -> Line {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    let tried = KERNELS_TRIED.iter().map(|(major, minor)| format!("{major}.{minor}")).collect::<Vec<_>>().join(", ");
-    match kernel_version(&release) {
-        Some(version) if version < OLDEST_KERNEL => {
-            Line::new("kernel", State::No, format!("{release}: needs {}.{} or newer", OLDEST_KERNEL.0, OLDEST_KERNEL.1))
+    let (state, said) = judged(kernel_version(&release));
+    Line::new("kernel", state, format!("{release}{said}"))
+}
+
+/// What is said of a kernel of this version.
+fn judged(version: Option<(u32, u32)>) -> (State, String) {
+    let shown = |(major, minor): (u32, u32)| format!("{major}.{minor}");
+    let tried = KERNELS_TRIED.iter().copied().map(shown).collect::<Vec<_>>().join(", ");
+    match version {
+        Some(version) if version < OLDEST_TO_THAW => {
+            (State::No, format!(": thawing needs {}, freezing {}", shown(OLDEST_TO_THAW), shown(OLDEST_TO_FREEZE)))
         }
-        Some(version) if KERNELS_TRIED.contains(&version) => Line::new("kernel", State::Yes, release),
-        _ => Line::new("kernel", State::Note, format!("{release}; tried with {tried}")),
+        Some(version) if version < OLDEST_TO_FREEZE => {
+            (State::No, format!(": images may thaw, but freezing needs {}", shown(OLDEST_TO_FREEZE)))
+        }
+        Some(version) if KERNELS_TRIED.contains(&version) => (State::Yes, String::new()),
+        _ => (
+            State::Note,
+            format!(
+                "; tried with {tried}; freezing needs {}, thawing {}",
+                shown(OLDEST_TO_FREEZE),
+                shown(OLDEST_TO_THAW)
+            ),
+        ),
     }
 }
 
@@ -162,35 +181,53 @@ fn glibc_version(file: &[u8]) -> Option<String> {
 fn temporary_directory() -> Line {
     let directory = std::env::temp_dir();
     let shown = directory.display();
-    if is_noexec(&directory) {
+    if !directory.is_dir() {
+        let said =
+            format!("{shown} (TMPDIR) is not there, and programs that boot may want it: make it, or unset TMPDIR");
+        return Line::new("temporary", State::Note, said);
+    }
+    if access(&directory, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         return Line::new(
-            "noexec",
+            "temporary",
             State::Note,
-            format!("{shown} is mounted noexec: use snapboot run for images there"),
+            format!("{shown} cannot be written, and programs that boot may want to"),
         );
     }
-    Line::new("noexec", State::Yes, format!("images in {shown} can be executed"))
+    if is_noexec(&directory) {
+        let said = format!("{shown} is mounted noexec: use snapboot run for images there");
+        return Line::new("temporary", State::Note, said);
+    }
+    Line::new("temporary", State::Yes, format!("images in {shown} can be executed"))
 }
 
+/// Where archives lie that have no place of their own. Images lie where `-o` says.
 fn store() -> Line {
-    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|value| !value.is_empty()).map(PathBuf::from);
-    let Some(cache) = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache"))) else {
-        return Line::new("store", State::Note, "neither XDG_CACHE_HOME nor HOME is set: name every image with -o");
+    let variable = |name| std::env::var_os(name).filter(|value| Path::new(value).is_absolute()).map(PathBuf::from);
+    let Some(cache) = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache"))) else {
+        let said = "neither XDG_CACHE_HOME nor HOME is set: archives need a directory tmp in the program's, or SNAPBOOT_ARCHIVE";
+        return Line::new("store", State::Note, said);
     };
     let store = cache.join("snapboot");
-    let existing = store.ancestors().find(|above| above.is_dir()).unwrap_or(Path::new("/"));
-    let shown = store.display();
-    if access(existing, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        return Line::new("store", State::Note, format!("{shown} cannot be written: name every image with -o"));
+    let existing = store.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
+    let (shown, above) = (store.display(), existing.display());
+    let is_there = existing == store;
+    if !existing.is_dir() {
+        return Line::new("store", State::Note, format!("{shown} cannot be made, since {above} is no directory: archives of programs without a directory tmp are not kept"));
     }
-    if is_noexec(existing) {
+    if access(existing, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        let why = if is_there {
+            "cannot be written".to_owned()
+        } else {
+            format!("is not there, and {above} cannot be written")
+        };
         return Line::new(
             "store",
             State::Note,
-            format!("{shown} is on a file system mounted noexec: images there need snapboot run"),
+            format!("{shown} {why}: archives of programs without a directory tmp are not kept"),
         );
     }
-    Line::new("store", State::Yes, shown.to_string())
+    let when = if is_there { "" } else { ", made when it is first needed" };
+    Line::new("store", State::Yes, format!("{shown}, for archives of programs without a directory tmp{when}"))
 }
 
 fn is_noexec(directory: &Path) -> bool {
@@ -206,6 +243,10 @@ mod tests {
         assert_eq!(kernel_version("6.18.44-fc-v595"), Some((6, 18)));
         assert_eq!(kernel_version("5.15.0-1051-azure"), Some((5, 15)));
         assert_eq!(kernel_version("unknown"), None);
+        assert_eq!(judged(Some((6, 18))), (State::Yes, String::new()));
+        assert!(judged(Some((5, 4))).1.contains("freezing needs 5.5") && judged(Some((5, 4))).0 == State::No);
+        assert!(judged(Some((4, 4))).1.contains("thawing needs 4.17"));
+        assert_eq!(judged(Some((5, 15))).0, State::Note);
         let file = b"\0x\0GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.\nCopyright\0";
         assert_eq!(glibc_version(file), Some("2.36".to_owned()));
         assert_eq!(glibc_version(b"musl libc"), None);

@@ -2,6 +2,7 @@
 
 mod host;
 mod interpreters;
+mod watching;
 
 use inputs::on_stale;
 use serde::Serialize;
@@ -50,6 +51,7 @@ impl Line {
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Check) -> Result<u8> {
     let mut lines = host::lines();
+    lines.extend(watching::lines());
     lines.push(installation());
     lines.extend(unknown_on_stale().map(|reason| Line::new(on_stale::NAME, State::Note, reason)));
     lines.extend(interpreters::lines());

@@ -59,7 +59,7 @@ use report::{outcome, Outcome, Report};
 
 pub use confined::main as confined;
 pub use inputs::content_digest;
-pub use watched::main as watched;
+pub use watched::{main as watched, trial as watch_trial};
 
 pub use environment::Environment as BootEnvironment;
 pub use variables::help as environment_help;

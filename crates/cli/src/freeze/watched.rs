@@ -4,8 +4,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use command_fds::{CommandFdExt, FdMapping};
+use recorder::Recorder;
 
 use super::control_dir::ControlDir;
 use crate::arguments::Watched;
@@ -31,9 +35,7 @@ impl Start {
     pub fn command(&self, dir: &ControlDir) -> Result<Command> {
         let file = dir.file(FILE);
         std::fs::write(&file, self.entries().to_bytes()).map_err(|error| Failure::io("write", &file, &error))?;
-        let own = std::env::current_exe()
-            .map_err(|error| Failure::failed(format!("cannot find the snapboot command itself: {error}.")))?;
-        let mut command = Command::new(own);
+        let mut command = Command::new(own_path()?);
         command.arg("watched").arg(dir.path()).env_clear();
         Ok(command)
     }
@@ -66,9 +68,42 @@ impl Start {
     }
 }
 
-/// Runs the hidden subcommand: becomes the runtime; returns only when that fails.
+/// Tries whether a boot could be watched here: has this command print its version while it is watched.
+pub fn trial() -> Result<()> {
+    let own = own_path()?;
+    let cannot = |error: io::Error| Failure::io("start", &own, &error);
+    let (socket, other_end) = UnixStream::pair().map_err(cannot)?;
+    let mut command = Command::new(&own);
+    command.arg("watched").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let passed = FdMapping { parent_fd: other_end.into(), child_fd: SOCKET };
+    command.fd_mappings(vec![passed]).map_err(|error| cannot(io::Error::other(error.to_string())))?;
+    let child = command.spawn();
+    // It holds the other end of the socket.
+    drop(command);
+    let child = child.map_err(cannot)?;
+    let recorder = Recorder::start(&socket, |_| None).map_err(|error| not_watched(&error, &own))?;
+    let ended = child.wait_with_output().map_err(cannot)?;
+    let said = String::from_utf8_lossy(&ended.stderr).trim().trim_start_matches("snapboot: ").to_owned();
+    match recorder {
+        Some(recorder) => recorder.finish().map(drop).map_err(|error| not_watched(&error, &own)),
+        None => Err(Failure::refusal(said)),
+    }
+}
+
+fn own_path() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| Failure::failed(format!("cannot find the snapboot command itself: {error}.")))
+}
+
+/// Runs the hidden subcommand: becomes the runtime; returns only when that fails. Without a directory it becomes this command, as [`trial`]
+/// wants it.
 pub fn main(arguments: &Watched) -> Result<u8> {
-    let file = arguments.dir.join(FILE);
+    let Some(dir) = &arguments.dir else {
+        let own = own_path()?;
+        let argv = ["snapboot".into(), "--version".into()];
+        return Err(not_watched(&recorder::execute(SOCKET, &own, &argv, &[]), &own));
+    };
+    let file = dir.join(FILE);
     let start = Start::read(&file).map_err(|error| Failure::io("read", &file, &error))?;
     let error = recorder::execute(SOCKET, &start.program, &start.argv, &start.environment);
     let failure = match error.raw_os_error() {
@@ -78,7 +113,7 @@ pub fn main(arguments: &Watched) -> Result<u8> {
     // The command shows what is in the report.
     let mut report = Entries::default();
     report.push("error", failure.message);
-    let file = arguments.dir.join("report");
+    let file = dir.join("report");
     std::fs::write(&file, report.to_bytes()).map_err(|error| Failure::io("write", &file, &error))?;
     Ok(failure.status)
 }
@@ -87,9 +122,9 @@ pub fn main(arguments: &Watched) -> Result<u8> {
 pub fn not_watched(error: &io::Error, program: &Path) -> Failure {
     Failure::refusal(format!(
         "cannot watch which files {} reads while it boots: {}. Expected that a process may have its children ask before system calls \
-         (seccomp user notifications, Linux 5.5) and read their memory; a container's profile, another supervisor of system calls or \
-         kernel.yama.ptrace_scope above 1 forbids it. Freeze outside of that, or allow it (docker run --cap-add SYS_PTRACE \
-         --security-opt seccomp=unconfined, sysctl kernel.yama.ptrace_scope=1). Images run without it.",
+         (seccomp user notifications, Linux 5.5) and read their memory. The default profiles of podman and Docker permit both; a profile of \
+         one's own, a sandbox, another supervisor of system calls or kernel.yama.ptrace_scope above 1 may not. `snapboot check` says what is \
+         in the way; freeze where it is not, or permit the calls seccomp, ioctl on what that returns, and process_vm_readv. Images run without them.",
         program.display(),
         reason(error)
     ))
