@@ -195,3 +195,82 @@ def test_a_program_that_reads_the_cache_itself_depends_on_all_of_it(language, tm
     before = support.thawed(argv, env=env, cwd=tmp_path).out
     result = support.run([*foreign, *argv], env=env, cwd=tmp_path)
     assert result.fell_back and "/etc/ld.so.cache" in result.err and result.out != before, result
+
+
+def with_table(tmp_path, path, edit):
+    """The argv prefix that gives a start another /etc/passwd or the like: the machine's, edited."""
+    own = tmp_path / f"table{len(list(tmp_path.glob('table*')))}"
+    own.write_text(edit(pathlib.Path(path).read_text()))
+    script = f'mount --bind "$1" {path}; shift; exec "$@"'
+    return [*in_namespace("-m", "--propagation", "private"), "sh", "-ec", script, "sh", own]
+
+
+USER, GROUP = "/etc/passwd", "/etc/group"
+SOMEBODY = {USER: "somebody:x:54321:54321::/nowhere:/bin/sh\n", GROUP: "somebody:x:54321:\n"}
+TABLES = {
+    "user by number": (USER, "pwd.getpwuid(0).pw_dir", "Etc.getpwuid(0).dir"),
+    "user by name": (USER, "pwd.getpwnam('root').pw_dir", "Etc.getpwnam('root').dir"),
+    "home": (USER, "os.path.expanduser('~root')", "File.expand_path('~root')"),
+    "group by number": (GROUP, "grp.getgrgid(0).gr_mem", "Etc.getgrgid(0).mem.inspect"),
+    "group by name": (GROUP, "grp.getgrnam('root').gr_mem", "Etc.getgrnam('root').mem.inspect"),
+}
+
+
+def edited_root(table):
+    """A table in which root has another home, or the group another member."""
+    first, *rest = [line.split(":") for line in table.splitlines()]
+    first[-2 if len(first) > 4 else -1] = "/elsewhere"
+    return "".join(":".join(line) + "\n" for line in [first, *rest])
+
+
+@both
+@pytest.mark.parametrize("what", TABLES)
+def test_a_user_or_group_that_is_added(language, what, tmp_path):
+    """The tables count for the users and groups that were asked for."""
+    path, python, ruby = TABLES[what]
+    added = with_table(tmp_path, path, lambda table: table + SOMEBODY[path])
+    python = f"import grp, os, pwd\nVALUE = {python}"
+    argv, env = frozen(language, tmp_path, python, f"require 'etc'\nVALUE = {ruby}")
+    before = support.thawed(argv, env=env, cwd=tmp_path).out
+    for _ in range(2):
+        assert support.thawed([*added, *argv], env=env, cwd=tmp_path).out == before
+    changed = with_table(tmp_path, path, edited_root)
+    result = support.run([*changed, *argv], env=env, cwd=tmp_path)
+    assert result.fell_back and "/elsewhere" in result.out and result.out != before, result
+    assert "a table of users or groups says something else of this now" in result.err
+
+
+NOBODY = {
+    "by name": (
+        "try: VALUE = pwd.getpwnam('somebody').pw_dir\nexcept KeyError: VALUE = 'none'",
+        "VALUE = begin\n  Etc.getpwnam('somebody').dir\nrescue ArgumentError\n  'none'\nend",
+    ),
+    "in turn": (
+        "VALUE = ''.join(user.pw_dir for user in pwd.getpwall() if user.pw_name == 'somebody') or 'none'",
+        "VALUE = Etc.enum_for(:passwd).find { |user| user.name == 'somebody' }&.dir || 'none'",
+    ),
+    "in the file": (
+        "VALUE = '/nowhere' if 'somebody' in open('/etc/passwd').read() else 'none'",
+        "VALUE = File.read('/etc/passwd').include?('somebody') ? '/nowhere' : 'none'",
+    ),
+    "in the file, and another by name": (
+        "root = pwd.getpwnam('root')\nVALUE = '/nowhere' if 'somebody' in open('/etc/passwd').read() else 'none'",
+        "Etc.getpwnam('root')\nVALUE = File.read('/etc/passwd').include?('somebody') ? '/nowhere' : 'none'",
+    ),
+    "by another program": (
+        "import os\nVALUE = '/nowhere' if os.system('id somebody > /dev/null 2>&1') == 0 else 'none'",
+        "VALUE = system('id somebody > /dev/null 2>&1') ? '/nowhere' : 'none'",
+    ),
+}
+
+
+@both
+@pytest.mark.parametrize("how", NOBODY)
+def test_a_user_that_was_looked_for_in_vain(language, how, tmp_path):
+    """Who looks through all users depends on all of them."""
+    added = with_table(tmp_path, USER, lambda table: table + SOMEBODY[USER])
+    python, ruby = NOBODY[how]
+    argv, env = frozen(language, tmp_path, "import pwd\n" + python, "require 'etc'\n" + ruby)
+    assert support.thawed(argv, env=env, cwd=tmp_path).out == "none\n"
+    result = support.run([*added, *argv], env=env, cwd=tmp_path)
+    assert result.fell_back and result.out == "/nowhere\n", result

@@ -5,12 +5,19 @@
 
 use image::{question_kind, ContentDigest};
 
+/// Tables that the C library looks lines up in, opening them anew each time.
+pub const TABLES: [&str; 2] = ["/etc/passwd", "/etc/group"];
+
+/// How a process that is being frozen announces to who watches it what the C library will look up: it asks for a file of this name, with
+/// the kind of the question as a digit, a slash and its text behind. With nothing behind, the look-up has ended. There is no such file.
+pub const ANNOUNCED: &[u8] = b"/dev/null/snapboot/";
+
 /// The digest of what a file with this content answers. None where the content is not understood.
 pub fn answer(kind: u32, question: &[u8], content: &[u8]) -> Option<[u8; 16]> {
     match kind {
         question_kind::LIBRARY => LoaderCache::parse(content)?.answer(question),
-        question_kind::NAME => Some(line(content, 0, question)),
-        question_kind::NUMBER => Some(line(content, 2, question)),
+        question_kind::NAME => Some(lines(content, |fields| fields.next() == Some(question))),
+        question_kind::NUMBER => Some(lines(content, |fields| is_number(fields.nth(2), question))),
         _ => None,
     }
 }
@@ -25,18 +32,27 @@ pub fn difference(kind: u32) -> &'static str {
     }
 }
 
-/// The lines of a table like /etc/passwd in which a field says so. Their order counts: the first one is found.
-fn line(content: &[u8], field: usize, wanted: &[u8]) -> [u8; 16] {
+/// The lines of a table like /etc/passwd that count. Their order counts: the first one is found.
+fn lines<'a>(content: &'a [u8], counts: impl Fn(&mut dyn Iterator<Item = &'a [u8]>) -> bool) -> [u8; 16] {
     let mut digest = ContentDigest::default();
-    for line in content.split(|&byte| byte == b'\n') {
-        let found = line.split(|&byte| byte == b':').nth(field);
+    for line in content.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_start) {
         // Lines that start with + or - stand for those of other sources.
-        if found == Some(wanted) || matches!(line.first(), Some(b'+' | b'-')) {
+        if counts(&mut line.split(|&byte| byte == b':')) || matches!(line.first(), Some(b'+' | b'-')) {
             digest.update(line);
             digest.update(b"\n");
         }
     }
     digest.finish()
+}
+
+/// Whether a field holds a number, or what may be taken for any.
+fn is_number(field: Option<&[u8]>, wanted: &[u8]) -> bool {
+    let Some(field) = field else { return false };
+    if field.is_empty() || !field.iter().all(u8::is_ascii_digit) {
+        return true;
+    }
+    let zeros = field.iter().take_while(|&&byte| byte == b'0').count().min(field.len() - 1);
+    &field[zeros..] == wanted
 }
 
 /// The cache in which the dynamic loader looks libraries up, as glibc's ldconfig writes it (dl-cache.h): by itself, or behind one of an
@@ -235,5 +251,14 @@ mod tests {
         }
         assert_ne!(of(name, "ann", old), of(name, "ann", &old.replace("/home/ann", "/srv/ann")));
         assert_ne!(of(name, "ann", old), of(name, "ann", &["+::::::\n", old].concat()));
+        // As the C library reads them.
+        for odd in [" ann:x:8:8::/:", "ann:x:8:8::/:"] {
+            assert_ne!(of(name, "ann", old), of(name, "ann", &[odd, "\n", old].concat()), "{odd}");
+        }
+        for odd in ["bob:x:007:7::/:", "bob:x: 7:7::/:", "bob:x::7::/:", " bob:x:7:7::/:"] {
+            assert_ne!(of(number, "7", old), of(number, "7", &[odd, "\n", old].concat()), "{odd}");
+        }
+        assert_eq!(of(number, "0", old), of(number, "0", &["bob:x:8:8::/:\nbob\n#\n", old].concat()));
+        assert_ne!(of(number, "0", old), of(number, "0", &["bob:x:000:8::/:\n", old].concat()));
     }
 }

@@ -112,8 +112,10 @@ pub struct Note {
     pub named: Named,
     /// It was opened by a name from the directory in which the program was started.
     pub opened_from_start: bool,
-    /// Its content was read by others than the dynamic loader, which looks one name up.
+    /// Its content was read by others than those who look a certain thing up in it.
     pub read_whole: bool,
+    /// What was looked up in it by those who announced that: kinds of questions, and texts.
+    pub questions: BTreeSet<(u32, Vec<u8>)>,
 }
 
 /// In which ways a place was named.
@@ -192,7 +194,16 @@ impl Writer {
 
     /// Notes that all of a file is read.
     pub(crate) fn read_whole(&mut self, path: &Path) {
-        self.notes.places.entry(path.to_owned()).or_insert_with_key(|path| Note::first(path)).read_whole = true;
+        self.note(path).read_whole = true;
+    }
+
+    /// Notes that something is looked up in a file.
+    pub(crate) fn look_up(&mut self, path: &Path, question: (u32, Vec<u8>)) {
+        self.note(path).questions.insert(question);
+    }
+
+    fn note(&mut self, path: &Path) -> &mut Note {
+        self.notes.places.entry(path.to_owned()).or_insert_with_key(|path| Note::first(path))
     }
 
     /// How a directory was named that is open; by its whole path where nobody knows.

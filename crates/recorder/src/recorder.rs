@@ -1,6 +1,6 @@
 //! The thread that is asked before a call that takes a file name goes on, and notes the name.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, IoSliceMut, PipeReader, PipeWriter};
@@ -17,6 +17,8 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags};
 use nix::sys::uio::{process_vm_readv, RemoteIoVec};
 use nix::unistd::Pid;
+
+use inputs::questions::{ANNOUNCED, TABLES};
 
 use crate::calls::{self, Asked, Base, Use};
 use crate::notes::{Named, Notes, ReadKernelFile, Writer, LOADER_CACHE};
@@ -42,7 +44,8 @@ impl Recorder {
         let Some(listener) = receive(socket)? else { return Ok(None) };
         let (ended, at_end) = io::pipe()?;
         let starts = Starts::at(std::env::current_dir().ok());
-        let state = State { writer: Writer::new(read), paths: Paths::default(), starts, failed: None };
+        let (paths, announced) = (Paths::default(), HashMap::new());
+        let state = State { writer: Writer::new(read), paths, starts, announced, failed: None };
         let thread = thread::Builder::new().name("recorder".to_owned()).spawn(move || state.run(&listener, &ended))?;
         Ok(Some(Recorder { at_end, thread }))
     }
@@ -79,6 +82,8 @@ struct State {
     writer: Writer,
     paths: Paths,
     starts: Starts,
+    /// What threads look up at the moment in a table that others share: kind and text.
+    announced: HashMap<i32, (u32, Vec<u8>)>,
     /// Why not even the first name could be read.
     failed: Option<io::Error>,
 }
@@ -130,6 +135,10 @@ impl State {
                     let name = string(process, address, &mut room)?;
                     let (directory, named) = match base {
                         _ if name.is_empty() => continue,
+                        _ if name.starts_with(ANNOUNCED) => {
+                            self.announce(process, &name[ANNOUNCED.len()..]);
+                            continue;
+                        }
                         _ if name[0] == b'/' => (PathBuf::new(), Named::ABSOLUTELY),
                         Base::Cwd => {
                             let directory = fs::read_link(format!("/proc/{process}/cwd"))?;
@@ -146,14 +155,36 @@ impl State {
                     if c_long::from(call.nr) == libc::SYS_chdir {
                         self.starts.change(&path, named);
                     }
-                    if used == Use::Read && path == Path::new(LOADER_CACHE) && !is_loader(process, call) {
-                        self.writer.read_whole(&path);
-                    }
+                    self.note_reader(&path, used, process, call);
                     self.writer.add(&path, used, named);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Notes who reads a file that many share: somebody who looks a certain thing up, or anybody else.
+    fn note_reader(&mut self, path: &Path, used: Use, process: Pid, call: &libc::seccomp_data) {
+        if path == Path::new(LOADER_CACHE) {
+            if used == Use::Read && !is_loader(process, call) {
+                self.writer.read_whole(path);
+            }
+        } else if TABLES.iter().any(|table| path == Path::new(table)) {
+            match self.announced.get(&process.as_raw()).filter(|_| used == Use::Read) {
+                Some(question) => self.writer.look_up(path, question.clone()),
+                None => self.writer.read_whole(path),
+            }
+        }
+    }
+
+    /// Takes down what a thread will look up, as [`ANNOUNCED`] describes.
+    fn announce(&mut self, thread: Pid, told: &[u8]) {
+        match told {
+            [kind @ b'0'..=b'9', b'/', text @ ..] => {
+                self.announced.insert(thread.as_raw(), ((kind - b'0').into(), text.to_vec()));
+            }
+            _ => drop(self.announced.remove(&thread.as_raw())),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub mod noted;
 mod on_demand;
 mod questions;
 mod room;
+mod tables;
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -44,7 +44,7 @@ impl Next {
     ///
     /// # Safety
     /// `F` is the type of a pointer to that function.
-    unsafe fn get<F>(&self) -> F {
+    pub unsafe fn get<F>(&self) -> F {
         // SAFETY: the caller answers for the type, which is that of a pointer.
         unsafe { transmute_copy(&self.address()) }
     }

@@ -15,14 +15,24 @@ pub type Question = (u32, Vec<u8>, [u8; 16]);
 
 /// What the boot has asked a file; nothing where it read all of it, or nobody knows.
 pub fn asked(path: &Path, notes: &Notes) -> Vec<Question> {
+    let Some(note) = notes.places.get(path).filter(|note| !note.read_whole) else { return Vec::new() };
     let is_cache = path == Path::new(LOADER_CACHE);
-    if !is_cache || notes.places.get(path).is_none_or(|note| note.read_whole) {
+    if !is_cache && note.questions.is_empty() {
         return Vec::new();
     }
     let content = fs::read(path).unwrap_or_default();
-    let names = libraries(&content, notes).unwrap_or_default();
-    let kind = question_kind::LIBRARY;
-    names.into_iter().filter_map(|name| Some((kind, name.clone(), questions::answer(kind, &name, &content)?))).collect()
+    let asked = if is_cache {
+        let names = libraries(&content, notes).unwrap_or_default();
+        names.into_iter().map(|name| (question_kind::LIBRARY, name)).collect()
+    } else {
+        note.questions.clone()
+    };
+    let answered = |(kind, text): (u32, Vec<u8>)| {
+        let answer = questions::answer(kind, &text, &content)?;
+        Some((kind, text, answer))
+    };
+    // One without an answer leaves nothing but the whole content.
+    asked.into_iter().map(answered).collect::<Option<_>>().unwrap_or_default()
 }
 
 /// The names of all libraries that the loader may have looked up in its cache. One that the cache knew was opened there; one that it did

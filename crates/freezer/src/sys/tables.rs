@@ -1,0 +1,109 @@
+//! The C library's functions that look users and groups up. While the program boots, whoever watches it learns what is looked up in
+//! /etc/passwd and /etc/group, so that an image depends on these lines and not on all users of the machine. See [`super::questions`] for
+//! why they are here, and `inputs::questions` for how it is announced.
+//!
+//! What is looked up in any other way (all users in turn, by the C library for itself, by other programs) is not announced: then all
+//! of a table counts.
+
+use core::ffi::{c_char, c_int, c_uint, c_void, CStr};
+
+use image::question_kind;
+use inputs::questions::ANNOUNCED;
+
+use super::noted::is_on;
+use super::questions::Next;
+
+/// Defines functions that announce a question, pass the call on, and announce the end.
+macro_rules! look_up {
+    ($(fn $name:ident($key:ident: $kind:ty $(, $argument:ident: $type:ty)*) -> $result:ty { $announce:expr })*) => {
+        /// The functions that they stand in front of.
+        #[allow(non_upper_case_globals)]
+        mod next {
+            use super::Next;
+            $(pub static $name: Next = Next::of(concat!(stringify!($name), "\0"));)*
+        }
+
+        /// Looks all of them up, so that nothing of that is left to a thawed process.
+        pub fn bind() {
+            $(next::$name.address();)*
+        }
+
+        $(
+            /// The C library's function of this name, see the module's description.
+            ///
+            /// # Safety
+            /// As for the function of the C library.
+            #[no_mangle]
+            pub unsafe extern "C" fn $name($key: $kind $(, $argument: $type)*) -> $result {
+                let is_announced = is_on();
+                if is_announced {
+                    $announce;
+                }
+                // SAFETY: the type is that of the C library's function; the arguments are the caller's.
+                let result = unsafe {
+                    next::$name.get::<unsafe extern "C" fn($kind $(, $type)*) -> $result>()($key $(, $argument)*)
+                };
+                if is_announced {
+                    announce(b"", b"");
+                }
+                result
+            }
+        )*
+    };
+}
+
+look_up! {
+    fn getpwnam(name: *const c_char) -> *mut c_void { by_name(name) }
+    fn getpwnam_r(name: *const c_char, entry: *mut c_void, room: *mut c_char, size: usize, found: *mut c_void) -> c_int {
+        by_name(name)
+    }
+    fn getpwuid(number: c_uint) -> *mut c_void { by_number(number) }
+    fn getpwuid_r(number: c_uint, entry: *mut c_void, room: *mut c_char, size: usize, found: *mut c_void) -> c_int {
+        by_number(number)
+    }
+    fn getgrnam(name: *const c_char) -> *mut c_void { by_name(name) }
+    fn getgrnam_r(name: *const c_char, entry: *mut c_void, room: *mut c_char, size: usize, found: *mut c_void) -> c_int {
+        by_name(name)
+    }
+    fn getgrgid(number: c_uint) -> *mut c_void { by_number(number) }
+    fn getgrgid_r(number: c_uint, entry: *mut c_void, room: *mut c_char, size: usize, found: *mut c_void) -> c_int {
+        by_number(number)
+    }
+}
+
+fn by_name(name: *const c_char) {
+    if !name.is_null() {
+        // SAFETY: users and groups are named by strings.
+        announce(&[b'0' + question_kind::NAME as u8, b'/'], unsafe { CStr::from_ptr(name) }.to_bytes());
+    }
+}
+
+fn by_number(number: c_uint) {
+    let mut digits = [0; 10];
+    let (mut start, mut rest) = (digits.len(), number);
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    announce(&[b'0' + question_kind::NUMBER as u8, b'/'], &digits[start..]);
+}
+
+/// Asks for a file that is not there. A name that is too long is not announced.
+fn announce(kind: &[u8], text: &[u8]) {
+    let mut path = [0; 512];
+    let size = ANNOUNCED.len() + kind.len() + text.len();
+    if size < path.len() {
+        let parts = ANNOUNCED.iter().chain(kind).chain(text);
+        path.iter_mut().zip(parts).for_each(|(place, &byte)| *place = byte);
+        // SAFETY: plain calls; the path ends with a NUL. Whoever looks something up finds its errno as it was.
+        unsafe {
+            let errno = *libc::__errno_location();
+            libc::syscall(libc::SYS_access, path.as_ptr(), libc::F_OK);
+            *libc::__errno_location() = errno;
+        }
+    }
+}
