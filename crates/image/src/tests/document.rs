@@ -12,7 +12,7 @@ use crate::*;
 const DOCUMENT: &str = include_str!("../../../../docs/image-format.md");
 
 /// The sources in which records are declared.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     include_str!("../head.rs"),
     include_str!("../records.rs"),
     include_str!("../input_records.rs"),
