@@ -65,6 +65,8 @@ struct Note {
     digest: Option<String>,
     /// The number that a fact is of.
     of: u32,
+    /// Whether the front end renews after a thaw what came of it.
+    renewed: bool,
 }
 
 /// Who asked, as the freezer was told it.
@@ -82,7 +84,7 @@ impl Reads {
         let told: Vec<&Note> = told.iter().map(|(_, note)| note).collect();
         let by_c = notes(noted);
         let mut reads = Reads::default();
-        for note in &told {
+        for note in told.iter().filter(|note| !note.renewed) {
             reads.add(note, language, environment, &told);
         }
         for (phase, note) in &by_c {
@@ -236,6 +238,7 @@ fn notes(entries: &Entries) -> Vec<(Phase, Note)> {
             }
             ("reader", Some((_, note))) => note.reader = text(),
             ("place", Some((_, note))) => note.place = text(),
+            ("renewed", Some((_, note))) => note.renewed = true,
             ("digest", Some((_, note))) => note.digest = text(),
             ("of", Some((_, note))) => note.of = value.to_string_lossy().parse().unwrap_or(0),
             _ => {}

@@ -98,7 +98,7 @@ class FreezeRun
     origins = Origins.new(@directory, @plan.list("origins_in")) if @plan.value("origins") == "1"
     origins&.watch
     Preload.new(@plan.list("preload"), @report, @directory).run
-    Recipes.applicable.each { |recipe| recipe.load_main(@plan.value("script").to_s) }
+    Recipes.load_main(@plan.value("script").to_s)
     @inputs = inputs
     @gem_lists = gem_lists
     @origins = origins
@@ -159,7 +159,8 @@ class FreezeRun
 
   def prepare_program
     run_hooks(:before_freeze)
-    Recipes.applicable.each do |recipe|
+    @recipes = Recipes.applicable
+    @recipes.each do |recipe|
       recipe.before_freeze
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
@@ -262,6 +263,7 @@ class FreezeRun
 
   def after_thaw
     @context.refresh
+    @recipes.each(&:after_thaw)
     run_hooks(:after_thaw)
     nil
   end

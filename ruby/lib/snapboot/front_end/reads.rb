@@ -199,6 +199,7 @@ class Reads
     report.add(key, value)
     report.add("reader", reader)
     report.add("place", place)
+    report.add("renewed", "1") if Recipes.renews?(value, reader)
   end
 
   public

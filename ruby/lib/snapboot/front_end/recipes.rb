@@ -1,13 +1,44 @@
 # frozen_string_literal: true
 
-# What the front end knows about frameworks. A recipe answers applies?, load_main(script), guards and before_freeze.
+# What the front end knows about frameworks. A recipe answers applies?, and what else it has to say of Defaults.
 module Recipes
   @all = []
+
+  # What a recipe says that has nothing to say.
+  module Defaults
+    # Loads what the main part +script+ surely needs; to be called for all recipes.
+    def load_main(_script); end
+
+    # Patterns of arguments that would have decided otherwise what the boot has decided.
+    def guards
+      []
+    end
+
+    def before_freeze; end
+
+    # Whether #after_thaw renews whatever came of reading +what+, a fact or a variable, in the file +reader+.
+    def renews?(_what, _reader)
+      false
+    end
+
+    # Raises where only an ordinary start can do it.
+    def after_thaw; end
+  end
 
   class << self
     # Adds a recipe.
     def register(recipe)
       @all << recipe
+    end
+
+    # Has the recipes load what the main part +script+ surely needs.
+    def load_main(script)
+      @all.each { |recipe| recipe.load_main(script) }
+    end
+
+    # Whether a recipe renews what came of reading +what+ in the file +reader+.
+    def renews?(what, reader)
+      applicable.any? { |recipe| recipe.renews?(what, reader) }
     end
 
     # The recipes for what is loaded now.

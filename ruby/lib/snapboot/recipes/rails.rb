@@ -9,6 +9,8 @@ module RailsRecipe
                 test:jobs test:channels test:functionals test:units test:integration test:generators].freeze
 
   class << self
+    include Recipes::Defaults
+
     # True when an application has been initialized.
     def applies?
       Object.const_defined?(:Rails) && Rails.respond_to?(:application) && !Rails.application.nil?
@@ -16,7 +18,7 @@ module RailsRecipe
 
     # Loads what the main part surely needs.
     def load_main(script)
-      MAIN_FEATURES.each { |feature| require feature } if File.basename(script) == "rails"
+      MAIN_FEATURES.each { |feature| require feature } if applies? && File.basename(script) == "rails"
     rescue LoadError
       nil # another version of Rails: it loads them after the thaw
     end
