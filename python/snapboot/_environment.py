@@ -3,10 +3,11 @@
 import posix
 import sys
 
-from . import _copies
+from . import _copies, _process
 
 OWN_PREFIX = b"SNAPBOOT_"
 IGNORED = b"SNAPBOOT_IGNORED"
+LOCALE = b"LC_CTYPE"
 
 
 class Environment:
@@ -21,6 +22,10 @@ class Environment:
             if "os" in sys.modules:
                 sys.modules["os"].environ._data.pop(name, None)
         self._booted_with = dict(posix.environ)
+        # The interpreter sets this one itself where it has replaced the locale C (PEP 538). A start that thaws would have done the same, since an
+        # image depends on the locale.
+        text = posix.environ.get(LOCALE)
+        self._coerced = text if text and LOCALE + b"=" + text not in _process.started_with()[1] else None
         # Whether the program has asked for all of it while it booted.
         self.was_read = False
 
@@ -51,6 +56,9 @@ class Environment:
             name, equals, value = entry.partition(b"=")
             if equals and name not in names:
                 names[name] = value
+        if self._coerced is not None:
+            names[LOCALE] = self._coerced
+            posix.putenv(LOCALE, self._coerced)
         ignored = names.pop(IGNORED, None)
         if self._copies is not None:
             self._copies.renew(names)

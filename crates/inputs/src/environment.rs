@@ -69,11 +69,11 @@ pub fn is_own(name: &[u8]) -> bool {
 /// What differs from the environment in which the image was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference<'a> {
-    /// This variable (or group of names with `:` between) has another value.
+    /// This variable (or [`LOCALE`]) has another value.
     Changed(&'a [u8]),
-    /// This variable (or group) counts, and was not set when the image was made.
+    /// This variable (or the locale) counts, and was not set when the image was made.
     Appeared(&'a [u8]),
-    /// This variable (or group) was set when the image was made, and is not now.
+    /// This variable (or the locale) was set when the image was made, and is not now.
     Gone(&'a [u8]),
 }
 
@@ -105,7 +105,26 @@ where
     Ok(known.chain(others))
 }
 
-/// What differs in a variable that was set, or in a group. For the many that were not set see [`has_appeared`]: to look for
+/// The variables that the locale of text follows: the first of them that is not empty. The name of the row in which an image keeps [`locale`].
+pub const LOCALE: &[u8] = b"LC_ALL:LC_CTYPE:LANG";
+
+/// What decides how a runtime reads and writes text. None for the locale C, by whatever name, which Python replaces by C.UTF-8 (PEP 538).
+///
+/// It does not where LC_ALL says something, so that counts as another locale, with its name; but for the one locale that is always there:
+/// where one is missing, the runtime has C, and it matters again who has named it.
+pub fn locale<'a>(environment: impl Iterator<Item = &'a [u8]> + Clone) -> Option<&'a [u8]> {
+    const ALL: &[u8] = b"LC_ALL=";
+    let set = |name| value_of(name, environment.clone()).filter(|value| !value.is_empty());
+    let is_c = |value: &[u8]| matches!(value, b"C" | b"POSIX");
+    match set(b"LC_ALL") {
+        Some(b"C.UTF-8") => Some(b"C.UTF-8"),
+        Some(value) if is_c(value) => Some(ALL),
+        Some(_) => environment.clone().find(|entry| entry.starts_with(ALL)),
+        None => set(b"LC_CTYPE").or_else(|| set(b"LANG")).filter(|value| !is_c(value)),
+    }
+}
+
+/// What differs in a variable that was set, or in the locale. For the many that were not set see [`has_appeared`]: to look for
 /// each of them in the environment would take too long.
 fn difference<'a>(
     tables: &Tables<'a>,
@@ -113,13 +132,11 @@ fn difference<'a>(
     environment: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> Result<Option<Difference<'a>>, Error> {
     let names = tables.text(variable.name)?;
-    let is_group = names.contains(&b':');
-    if variable.present == presence::ANY || (variable.present == presence::UNSET && !is_group) {
+    let is_locale = names == LOCALE;
+    if variable.present == presence::ANY || (variable.present == presence::UNSET && !is_locale) {
         return Ok(None);
     }
-    let value = names
-        .split(|&byte| byte == b':')
-        .find_map(|name| value_of(name, environment.clone()).filter(|value| !is_group || !value.is_empty()));
+    let value = if is_locale { locale(environment) } else { value_of(names, environment) };
     Ok(match (value, variable.present == presence::SET) {
         (Some(value), true) if image::digest(value) != variable.value => Some(Difference::Changed(names)),
         (Some(_), false) => Some(Difference::Appeared(names)),
@@ -254,16 +271,32 @@ mod tests {
     }
 
     #[test]
-    fn the_first_name_of_a_group_that_is_not_empty_counts() {
+    fn the_first_name_of_the_locale_that_is_not_empty_counts() {
         let tables = recorded(&[("LC_ALL:LC_CTYPE:LANG", Some("C.UTF-8"))], &[]);
         assert_eq!(difference(&tables, &["LANG=C.UTF-8"]), None);
         assert_eq!(difference(&tables, &["LANG=de", "LC_ALL=C.UTF-8"]), None);
         assert_eq!(difference(&tables, &["LANG=C.UTF-8", "LC_ALL="]), None);
         assert!(difference(&tables, &["LANG=C.UTF-8", "LC_CTYPE=de"]).is_some());
         assert!(difference(&tables, &["LANG="]).is_some());
+    }
+
+    #[test]
+    fn the_locale_c_is_one_by_all_its_names_unless_lc_all_says_it() {
         let unset = recorded(&[("LC_ALL:LC_CTYPE:LANG", None)], &[]);
-        assert_eq!(difference(&unset, &["LANG=", "LC_ALL="]), None);
-        assert!(difference(&unset, &["LANG=C"]).is_some());
+        for same in [&["LANG=", "LC_ALL="][..], &["LANG=C"], &["LANG=POSIX"], &["LC_CTYPE=C", "LANG=de"]] {
+            assert_eq!(difference(&unset, same), None, "{same:?}");
+        }
+        for other in ["LC_ALL=C", "LC_ALL=POSIX", "LANG=C.UTF-8", "LANG=de"] {
+            assert_eq!(difference(&unset, &[other]).as_deref(), Some("appeared LC_ALL:LC_CTYPE:LANG"), "{other}");
+        }
+        let of_all = recorded(&[("LC_ALL:LC_CTYPE:LANG", Some("LC_ALL="))], &[]);
+        assert_eq!(difference(&of_all, &["LC_ALL=C"]), None);
+        assert_eq!(difference(&of_all, &["LC_ALL=POSIX", "LANG=de"]), None);
+        assert!(difference(&of_all, &["LANG=C"]).is_some());
+        // One that may be missing.
+        let missing = recorded(&[("LC_ALL:LC_CTYPE:LANG", Some("xy"))], &[]);
+        assert_eq!(difference(&missing, &["LANG=xy"]), None);
+        assert!(difference(&missing, &["LC_ALL=xy"]).is_some());
     }
 
     #[test]

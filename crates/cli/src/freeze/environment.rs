@@ -11,11 +11,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use image::{presence, Item, Section, TablesWriter, Variable};
-use inputs::environment::{is_own, is_volatile, matches, ALL};
+use inputs::environment::{is_own, is_volatile, locale, matches, ALL, LOCALE};
 
 use super::reads::{Reads, Whole};
 use super::report::Finding;
-use super::variables::{always_compared, is_secret, rule, Rule, LC_CTYPE};
+use super::variables::{always_compared, is_secret, rule, Rule};
 use crate::entries::Entries;
 use crate::runtime::Language;
 
@@ -219,9 +219,11 @@ impl Environment {
         for (name, value) in self.shown().filter(|(name, _)| self.compares(language, reads, name)) {
             rows.insert(name.as_bytes(), (presence::SET, image::digest(value.as_bytes())));
         }
-        let locale = LC_CTYPE.split(':').find_map(|name| self.value(name).filter(|value| !value.is_empty()));
+        let entries: Vec<Vec<u8>> =
+            self.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
+        let locale = locale(entries.iter().map(Vec::as_slice));
         let present = if locale.is_some() { presence::SET } else { presence::UNSET };
-        rows.insert(LC_CTYPE.as_bytes(), (present, locale.map_or([0; 16], |value| image::digest(value.as_bytes()))));
+        rows.insert(LOCALE, (present, locale.map_or([0; 16], image::digest)));
         for (name, (present, value)) in rows {
             let name = tables.text(name);
             tables.push(Section::Variables, &Variable { name, value, present, reserved: 0 });

@@ -36,8 +36,8 @@ const TABLE: &[(&str, Rule)] = {
         ("TMPDIR", WhenRead),
         ("TEMP", WhenRead),
         ("TMP", WhenRead),
-        // Locale and time zone, which the front ends renew after a thaw. LC_CTYPE, which they cannot renew, is always an input: as the
-        // first of LC_ALL, LC_CTYPE and LANG that is not empty.
+        // Locale and time zone, which the front ends renew after a thaw. LC_CTYPE, which they cannot renew, is always an input, see
+        // inputs::environment::locale.
         ("LANG", WhenRead),
         ("LC_*", WhenRead),
         ("LANGUAGE", WhenRead),
@@ -60,7 +60,7 @@ const TABLE: &[(&str, Rule)] = {
         ("TCMALLOC_*", Always),
         // OpenSSL.
         ("OPENSSL_*", Always),
-        ("SSL_CERT_*", Always),
+        ("SSL_CERT_*", WhenRead),
         // Python. Which virtual environment it is follows from the interpreter, not from what was activated.
         ("PYTHON*", Python),
         ("VIRTUAL_ENV", WhenRead),
@@ -116,9 +116,6 @@ fn has_password(value: &[u8]) -> bool {
     let user = authority.iter().rposition(|&byte| byte == b'@').map(|end| &authority[..end]);
     user.is_some_and(|user| user.iter().position(|&byte| byte == b':').is_some_and(|colon| colon + 1 < user.len()))
 }
-
-/// The locale that text is read and written in: the first of these that is not empty.
-pub const LC_CTYPE: &str = "LC_ALL:LC_CTYPE:LANG";
 
 /// Name patterns of what counts in every image of this language.
 pub fn always_compared(language: Language) -> impl Iterator<Item = &'static str> {
