@@ -395,5 +395,7 @@ def test_documents_of_the_format_and_files_agree(image, content):
     assert whole.head("magic") == b"\x89SNAPBT\n"
     assert whole.head("file_size") == len(content)
     assert bytes(ImageFile(content).seal()) == bytes(content), "sealing an unchanged image changes nothing"
-    inputs = [whole.text("Input", "path", row).decode() for row in whole.rows("inputs")]
+    # One that was not there has no times.
+    there = [row for row in whole.rows("inputs") if whole.get("Input", "mtime", row)]
+    inputs = [whole.text("Input", "path", row).decode() for row in there]
     assert all(pathlib.Path(name).exists() for name in inputs) and inputs

@@ -274,3 +274,104 @@ def test_a_user_that_was_looked_for_in_vain(language, how, tmp_path):
     assert support.thawed(argv, env=env, cwd=tmp_path).out == "none\n"
     result = support.run([*added, *argv], env=env, cwd=tmp_path)
     assert result.fell_back and result.out == "/nowhere\n", result
+
+
+def with_locale(tmp_path, name):
+    """The argv prefix that gives a start one more locale of that name, in the archive of locales. Skips where none can be made."""
+    source = "/usr/share/i18n/locales/de_DE"
+    if not shutil.which("localedef") or not os.path.exists(source) or not os.path.exists("/usr/lib/locale/C.utf8"):
+        pytest.skip("needs localedef, sources of locales, and the locale C.UTF-8 in a folder")
+    root = tmp_path / f"with-{name}"
+    shutil.copytree("/usr/lib/locale", root / "usr/lib/locale", symlinks=True)
+    command = ["localedef", f"--prefix={root}", "-i", source, "-f", "UTF-8", name]
+    made = subprocess.run(command, capture_output=True, text=True)
+    assert (root / "usr/lib/locale/locale-archive").exists(), made
+    script = 'mount --bind "$1" /usr/lib/locale; shift; exec "$@"'
+    folder = root / "usr/lib/locale"
+    return [*in_namespace("-m", "--propagation", "private"), "sh", "-ec", script, "sh", folder]
+
+
+@both
+def test_a_locale_that_is_added(language, tmp_path):
+    """The archive counts for the locales that were asked for, whether it was there or not."""
+    added = with_locale(tmp_path, "de_DE.UTF-8")
+    argv, env = frozen(language, tmp_path, "import locale\nVALUE = locale.setlocale(locale.LC_ALL, '')", "VALUE = 1")
+    before = support.thawed(argv, env=env, cwd=tmp_path).out
+    for _ in range(2):
+        assert support.thawed([*added, *argv], env=env, cwd=tmp_path).out == before
+    why = [support.SNAPBOOT, "inspect", "--why", argv[0]]
+    assert support.run([*added, *why], env=env, log=False).out == f"{argv[0]}: fresh\n"
+    own = with_locale(tmp_path, "C.UTF-8")
+    result = support.run([*own, *argv], env=env, cwd=tmp_path)
+    assert result.fell_back and "is in the archive of locales now: C.UTF-8" in result.err, result
+    assert "locale-archive: says something else of C.UTF-8" in support.run([*own, *why], env=env, log=False).out
+    # An image that was made where there is an archive.
+    image = tmp_path / "other.img"
+    command = [support.SNAPBOOT, "freeze", "-o", image, "--", language.program]
+    assert support.run([*added, *command], env=env, log=False).status == 0
+    code = [image, "-c" if language is PYTHON else "-e", "print(1)"]
+    assert support.thawed([*added, *code], env=env).out.strip() == "1"
+    assert support.thawed(code, env=env).out.strip() == "1"
+
+
+def test_the_main_part_has_a_locale_that_was_added(tmp_path):
+    added = with_locale(tmp_path, "de_DE.UTF-8")
+    argv, env = frozen(PYTHON, tmp_path, "import locale\nVALUE = locale.setlocale(locale.LC_ALL, '')", "")
+    code = "import locale; locale.setlocale(locale.LC_ALL, 'de_DE.UTF-8'); print(locale.localeconv()['decimal_point'])"
+    assert support.thawed([*added, argv[0], "-c", code], env=env).out == ",\n"
+
+
+def test_a_locale_that_was_looked_for_in_vain(tmp_path):
+    python = "import locale\ntry: VALUE = locale.setlocale(locale.LC_ALL, 'xy_XY.UTF-8')\nexcept locale.Error: VALUE = 'none'"
+    added = with_locale(tmp_path, "xy_XY.UTF-8")
+    argv, env = frozen(PYTHON, tmp_path, python, "")
+    assert support.thawed(argv, env=env, cwd=tmp_path).out == "none\n"
+    result = support.run([*added, *argv], env=env, cwd=tmp_path)
+    assert result.fell_back and "locale-archive" in result.err and result.out == "xy_XY.UTF-8\n", result
+
+
+def test_a_locale_of_the_archive(tmp_path):
+    """What an image has of the archive must be there as it was."""
+    added = with_locale(tmp_path, "de_DE.UTF-8")
+    env, _ = PYTHON.write(tmp_path, "import locale\nVALUE = locale.setlocale(locale.LC_ALL, 'de_DE.UTF-8')")
+    image = tmp_path / "app.img"
+    command = [support.SNAPBOOT, "freeze", "-o", image, "--preload", "boot", "--", support.PYTHON]
+    assert support.run([*added, *command], env=env, log=False).status == 0
+    argv = PYTHON.argv(image)
+    assert support.thawed([*added, *argv], env=env).out == "de_DE.UTF-8\n"
+    result = support.run(argv, env=env)
+    assert result.fell_back and "locale-archive" in result.err, result
+
+
+ZONE = ("/etc/localtime", "Europe/Berlin", "Asia/Tokyo")
+
+
+def with_zone(tmp_path, name):
+    """The argv prefix that gives a start a copy of this zone's data as the machine's own."""
+    source = pathlib.Path("/usr/share/zoneinfo") / name
+    if not source.exists() or not os.path.exists(ZONE[0]):
+        pytest.skip("needs data of time zones, and /etc/localtime")
+    copy = tmp_path / name.replace("/", "-")
+    if not copy.exists():
+        copy.write_bytes(source.read_bytes())
+    script = f'mount --bind "$1" {os.path.realpath(ZONE[0])}; shift; exec "$@"'
+    return [*in_namespace("-m", "--propagation", "private"), "sh", "-ec", script, "sh", copy]
+
+
+@both
+def test_data_of_time_zones_that_are_written_anew(language, tmp_path):
+    """The zone counts by its content: an update that leaves it as it is does not matter, another zone does."""
+    python, ruby = "import time\nVALUE = time.localtime(0).tm_hour", "VALUE = Time.at(0).hour"
+    first = with_zone(tmp_path, ZONE[1])
+    env, _ = language.write(tmp_path, python if language is PYTHON else ruby)
+    image = tmp_path / "app.img"
+    command = [support.SNAPBOOT, "freeze", "-o", image, "--preload", language.preload(), "--", language.program]
+    made = support.run([*first, *command], env=env, cwd=tmp_path, log=False)
+    assert made.status == 0, made
+    argv = language.argv(image)
+    assert support.thawed([*first, *argv], env=env, cwd=tmp_path).out == "1\n"
+    os.utime(tmp_path / "Europe-Berlin")
+    for _ in range(2):
+        assert support.thawed([*first, *argv], env=env, cwd=tmp_path).out == "1\n"
+    result = support.run([*with_zone(tmp_path, ZONE[2]), *argv], env=env, cwd=tmp_path)
+    assert result.fell_back and result.out == "9\n" and ZONE[0] in result.err, result

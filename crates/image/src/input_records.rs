@@ -3,7 +3,7 @@
 use crate::record::Text;
 
 record! {
-    /// A file whose content the boot depended on.
+    /// A file whose content the boot depended on. One that was not there has zeros, and questions, to be asked when it is there.
     pub struct Input {
         /// Absolute path.
         pub path: Text,
@@ -68,6 +68,8 @@ pub mod question_kind {
     pub const NAME: u32 = 2;
     /// The line of this number in a table like /etc/passwd.
     pub const NUMBER: u32 = 3;
+    /// Whether the C library's archive of locales has one of this name.
+    pub const LOCALE: u32 = 4;
 }
 
 /// What a directory answered when the boot asked for a name: see [`crate::Answers`].

@@ -8,6 +8,9 @@ use image::{question_kind, ContentDigest};
 /// Tables that the C library looks lines up in, opening them anew each time.
 pub const TABLES: [&str; 2] = ["/etc/passwd", "/etc/group"];
 
+/// Where the C library looks for locales before it looks for folders of their names beside it.
+pub const LOCALE_ARCHIVE: &str = "/usr/lib/locale/locale-archive";
+
 /// How a process that is being frozen announces to who watches it what the C library will look up: it asks for a file of this name, with
 /// the kind of the question as a digit, a slash and its text behind. With nothing behind, the look-up has ended. There is no such file.
 pub const ANNOUNCED: &[u8] = b"/dev/null/snapboot/";
@@ -17,6 +20,7 @@ pub fn answer(kind: u32, question: &[u8], content: &[u8]) -> Option<[u8; 16]> {
     match kind {
         question_kind::LIBRARY => LoaderCache::parse(content)?.answer(question),
         question_kind::NAME => Some(lines(content, |fields| fields.next() == Some(question))),
+        question_kind::LOCALE => locale(content, question),
         question_kind::NUMBER => Some(lines(content, |fields| is_number(fields.nth(2), question))),
         _ => None,
     }
@@ -28,6 +32,7 @@ pub fn difference(kind: u32) -> &'static str {
         question_kind::LIBRARY => {
             "stale: the dynamic loader finds this library elsewhere now, or no longer, or did not before"
         }
+        question_kind::LOCALE => "stale: this locale was found in a folder, and is in the archive of locales now",
         _ => "stale: a table of users or groups says something else of this now",
     }
 }
@@ -53,6 +58,42 @@ fn is_number(field: Option<&[u8]>, wanted: &[u8]) -> bool {
     }
     let zeros = field.iter().take_while(|&&byte| byte == b'0').count().min(field.len() - 1);
     &field[zeros..] == wanted
+}
+
+/// The names under which an archive of locales has one (glibc's locarchive.h). An empty content is that of an archive that is not there.
+fn locale(content: &[u8], wanted: &[u8]) -> Option<[u8; 16]> {
+    const MAGIC: usize = 0xde02_0109;
+    /// Size of an entry (bytes), and where in it the place of a name is; 0 for an entry that is free.
+    const ENTRY: usize = 12;
+    const NAME: usize = 4;
+    let mut digest = ContentDigest::default();
+    if content.is_empty() {
+        return Some(digest.finish());
+    }
+    let (start, count) = (number(content, 8)?, number(content, 16)?);
+    let end = count.checked_mul(ENTRY)?.checked_add(start)?;
+    let entries = content.get(start..end).filter(|_| number(content, 0) == Some(MAGIC))?;
+    for entry in entries.chunks_exact(ENTRY) {
+        let place = number(entry, NAME)?;
+        if place != 0 {
+            let rest = content.get(place..)?;
+            let name = &rest[..rest.iter().position(|&byte| byte == 0)?];
+            if is_locale(name, wanted) {
+                digest.update(name);
+                digest.update(b"\0");
+            }
+        }
+    }
+    Some(digest.finish())
+}
+
+/// Whether two names may stand for one locale: `C.UTF-8` and `C.utf8`. Case and what is no letter or digit do not count, so there are more
+/// such names than the C library tries.
+fn is_locale(one: &[u8], other: &[u8]) -> bool {
+    let letters = |name: &[u8], place: usize| {
+        name.iter().filter(|byte| byte.is_ascii_alphanumeric()).nth(place).map(u8::to_ascii_lowercase)
+    };
+    (0..=one.len().max(other.len())).all(|place| letters(one, place) == letters(other, place))
 }
 
 /// The cache in which the dynamic loader looks libraries up, as glibc's ldconfig writes it (dl-cache.h): by itself, or behind one of an
@@ -227,6 +268,38 @@ mod tests {
         assert_eq!(asked(&of_another_order, "libz.so.1"), None);
         assert_eq!(asked(&[0; 100], "x"), None);
         assert_eq!(answer(99, b"", &whole), None);
+    }
+
+    /// An archive of locales with these names.
+    fn archive(names: &[&str]) -> Vec<u8> {
+        let start = 56;
+        let mut bytes: Vec<u8> = Vec::new();
+        for number in [0xde02_0109, 0, start, names.len() as u32 + 1, names.len() as u32 + 1] {
+            bytes.extend(u32::to_le_bytes(number));
+        }
+        bytes.resize(start as usize + 12, 0);
+        let mut place = start as usize + 12 * (names.len() + 1);
+        for name in names {
+            bytes.extend([7, place as u32, 99].map(u32::to_le_bytes).concat());
+            place += name.len() + 1;
+        }
+        names.iter().for_each(|name| bytes.extend([name.as_bytes(), b"\0"].concat()));
+        bytes
+    }
+
+    #[test]
+    fn of_an_archive_of_locales_the_names_count_that_were_asked_for() {
+        let asked = |name: &str, archive: &[u8]| answer(question_kind::LOCALE, name.as_bytes(), archive);
+        let none = asked("C.UTF-8", b"").unwrap();
+        for others in [&["de_DE.utf8", "german"][..], &[], &["C", "CUTF88", "C.utf"]] {
+            assert_eq!(asked("C.UTF-8", &archive(others)), Some(none), "{others:?}");
+        }
+        for own in ["C.utf8", "C.UTF-8"] {
+            assert_ne!(asked("C.UTF-8", &archive(&["de_DE.utf8", own])), Some(none), "{own}");
+        }
+        let whole = archive(&["de_DE.utf8", "german"]);
+        assert!((1..whole.len() - 1).all(|size| asked("C.UTF-8", &whole[..size]).is_none()));
+        assert_eq!(asked("C.UTF-8", b"anything else, and long enough to hold a head"), None);
     }
 
     /// Numbers that look random.

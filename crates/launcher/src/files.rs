@@ -93,7 +93,13 @@ fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
                     }
                     freshness.shared_holds(without_nul(path), &now, || questions.ask(path))?;
                 }
-                Err(errno) => return Err(gone("stale: this file cannot be found any more", path, errno)),
+                Err(errno) => {
+                    let questions = Questions::to(frozen, number)?;
+                    if errno != Errno(ENOENT) || questions.are_none() {
+                        return Err(gone("stale: this file cannot be found any more", path, errno));
+                    }
+                    questions.ask_of(b"")?;
+                }
             }
         }
         place.close();

@@ -44,10 +44,14 @@ impl<'a> Questions<'a> {
         let file = sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC).map_err(unreadable)?;
         let content = Content::of(file);
         sys::close(file);
-        let content = content.map_err(unreadable)?;
+        self.ask_of(content.map_err(unreadable)?.bytes())
+    }
+
+    /// The same of a content; of one that is empty where there is no file any more.
+    pub fn ask_of(&self, content: &[u8]) -> Result<(), Reason> {
         for question in self.own() {
             let text = self.frozen.tables.text(question.text).map_err(Reason::image)?;
-            if questions::answer(question.kind, text, content.bytes()) != Some(question.answer) {
+            if questions::answer(question.kind, text, content) != Some(question.answer) {
                 // The table stays, the content does not.
                 return Err(Reason::new(questions::difference(question.kind)).subject(text));
             }

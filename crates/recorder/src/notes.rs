@@ -22,6 +22,9 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Of what is not there.
+    pub const ABSENT: Identity = Identity { size: 0, mtime: 0, ctime: 0 };
+
     /// Looks at a file, links followed.
     pub fn of(path: &Path) -> io::Result<Self> {
         path.metadata().map(|metadata| Identity::from(&metadata))

@@ -18,7 +18,8 @@ use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags};
 use nix::sys::uio::{process_vm_readv, RemoteIoVec};
 use nix::unistd::Pid;
 
-use inputs::questions::{ANNOUNCED, TABLES};
+use image::question_kind;
+use inputs::questions::{ANNOUNCED, LOCALE_ARCHIVE, TABLES};
 
 use crate::calls::{self, Asked, Base, Use};
 use crate::notes::{Named, Notes, ReadKernelFile, Writer, LOADER_CACHE};
@@ -155,7 +156,9 @@ impl State {
                     if c_long::from(call.nr) == libc::SYS_chdir {
                         self.starts.change(&path, named);
                     }
-                    self.note_reader(&path, used, process, call);
+                    if self.note_reader(&path, used, process, call) {
+                        continue;
+                    }
                     self.writer.add(&path, used, named);
                 }
             }
@@ -163,25 +166,37 @@ impl State {
         Ok(())
     }
 
-    /// Notes who reads a file that many share: somebody who looks a certain thing up, or anybody else.
-    fn note_reader(&mut self, path: &Path, used: Use, process: Pid, call: &libc::seccomp_data) {
+    /// Notes who reads a file that many share: somebody who looks a certain thing up, or anybody else. Returns whether that is all there
+    /// is to it.
+    fn note_reader(&mut self, path: &Path, used: Use, process: Pid, call: &libc::seccomp_data) -> bool {
         if path == Path::new(LOADER_CACHE) {
             if used == Use::Read && !is_loader(process, call) {
                 self.writer.read_whole(path);
             }
+        } else if path == Path::new(LOCALE_ARCHIVE) {
+            // The freezer looks into it by itself. It may not be there, and that is no answer to anybody.
+            if self.announced.get(&process.as_raw()).is_some_and(|(kind, _)| *kind == question_kind::LOCALE) {
+                return true;
+            }
+            self.writer.read_whole(path);
         } else if TABLES.iter().any(|table| path == Path::new(table)) {
             match self.announced.get(&process.as_raw()).filter(|_| used == Use::Read) {
                 Some(question) => self.writer.look_up(path, question.clone()),
                 None => self.writer.read_whole(path),
             }
         }
+        false
     }
 
     /// Takes down what a thread will look up, as [`ANNOUNCED`] describes.
     fn announce(&mut self, thread: Pid, told: &[u8]) {
         match told {
             [kind @ b'0'..=b'9', b'/', text @ ..] => {
-                self.announced.insert(thread.as_raw(), ((kind - b'0').into(), text.to_vec()));
+                let question = (u32::from(kind - b'0'), text.to_vec());
+                if question.0 == question_kind::LOCALE {
+                    self.writer.look_up(Path::new(LOCALE_ARCHIVE), question.clone());
+                }
+                self.announced.insert(thread.as_raw(), question);
             }
             _ => drop(self.announced.remove(&thread.as_raw())),
         }

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, CStr};
 
-use super::{malloc, noted, questions, tables};
+use super::{locales, malloc, noted, questions, tables};
 
 /// The loader calls this before the program starts.
 #[used]
@@ -15,6 +15,7 @@ extern "C" fn constructor() {
     malloc::keep_off_mmap();
     questions::bind();
     tables::bind();
+    locales::bind();
     noted::start();
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };

@@ -11,6 +11,7 @@ mod entry;
 mod exec;
 mod exit;
 pub mod interpose;
+mod locales;
 pub mod malloc;
 pub mod noted;
 mod on_demand;

@@ -143,11 +143,10 @@ pass_on! {
         if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
     }
     fn isatty(number: c_int) -> c_int { if (0..=2).contains(&number) { fact_of(b"terminal", number as u32) } }
-    // Local time and the locale follow variables that the C library reads itself.
+    // Local time follows a variable that the C library reads itself.
     fn localtime(_time: *const c_void) -> *mut c_void { variables(&[c"TZ"]) }
     fn localtime_r(_time: *const c_void, _answer: *mut c_void) -> *mut c_void { variables(&[c"TZ"]) }
     fn mktime(_time: *mut c_void) -> c_long { variables(&[c"TZ"]) }
-    fn setlocale(category: c_int, name: *const c_char) -> *mut c_char { locale(category, name) }
     // Programs that this one executes, with all its variables.
     fn execve(program: *const c_char, _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
         if inherits(variables) { variables = executed_with(program, variables) }
@@ -247,7 +246,7 @@ fn variables(names: &[&CStr]) {
 }
 
 /// Which variables a locale by the name of "" follows. That of text is an input in any case.
-fn locale(category: c_int, name: *const c_char) {
+pub fn locale(category: c_int, name: *const c_char) {
     // SAFETY: a name is a string, or null to ask which locale is in effect.
     if category != libc::LC_CTYPE && !name.is_null() && unsafe { *name } == 0 {
         variables(&[c"LC_ALL", c"LC_COLLATE", c"LC_MESSAGES", c"LC_MONETARY", c"LC_NUMERIC", c"LC_TIME", c"LANG"]);

@@ -44,7 +44,7 @@ macro_rules! look_up {
                     next::$name.get::<unsafe extern "C" fn($kind $(, $type)*) -> $result>()($key $(, $argument)*)
                 };
                 if is_announced {
-                    announce(b"", b"");
+                    announced();
                 }
                 result
             }
@@ -92,8 +92,13 @@ fn by_number(number: c_uint) {
     announce(&[b'0' + question_kind::NUMBER as u8, b'/'], &digits[start..]);
 }
 
-/// Asks for a file that is not there. A name that is too long is not announced.
-fn announce(kind: &[u8], text: &[u8]) {
+/// Announces that what was looked up is found, or is not.
+pub fn announced() {
+    announce(b"", b"");
+}
+
+/// Announces a question to whoever watches. Asks for a file that is not there. A name that is too long is not announced.
+pub fn announce(kind: &[u8], text: &[u8]) {
     let mut path = [0; 512];
     let size = ANNOUNCED.len() + kind.len() + text.len();
     if size < path.len() {

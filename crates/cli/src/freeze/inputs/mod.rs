@@ -124,6 +124,7 @@ impl Inputs {
             let answer = fact(&List::whole(&path, &before))?;
             relative.directories.entry(name).or_default().insert((OsString::new(), answer));
         }
+        files.extend(shared::beside(booted.notes));
         let questions = files.keys().map(|path| (path.clone(), shared::asked(path, booted.notes)));
         let questions = questions.filter(|(_, asked)| !asked.is_empty()).collect();
         Ok(Inputs { image: image.to_owned(), begun: booted.begun, files, mapped, directories, relative, questions })
@@ -131,7 +132,8 @@ impl Inputs {
 
     /// Fails when something is not what it was when it was recorded.
     pub fn still_unchanged(&self) -> Result<()> {
-        let differs = |(path, identity): &(&PathBuf, &Identity)| Identity::of(path).ok() != Some(**identity);
+        let differs =
+            |(path, identity): &(&PathBuf, &Identity)| Identity::of(path).unwrap_or(Identity::ABSENT) != **identity;
         let mapped = self.mapped.iter().map(|(path, identity)| (path, identity));
         let relative = self.relative.files.values().map(|(path, identity)| (path, identity));
         if let Some((path, _)) = self.files.iter().chain(mapped).chain(relative).find(differs) {
@@ -199,7 +201,7 @@ impl Inputs {
             };
             tables.push(Section::Directories, &row);
             for (name, place, identity) in files {
-                let digest = digest(place)?;
+                let digest = if *identity == Identity::ABSENT { [0; 16] } else { digest(place)? };
                 let path = tables.text(name.as_os_str().as_bytes());
                 let Identity { size, mtime, ctime } = *identity;
                 tables.push(Section::Inputs, &Input { path, size, mtime, ctime, digest });

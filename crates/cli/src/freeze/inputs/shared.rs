@@ -4,14 +4,24 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use image::question_kind;
 use inputs::questions::{self, LoaderCache};
-use recorder::{Notes, LOADER_CACHE};
+use recorder::{Identity, Notes, State, LOADER_CACHE};
 
 /// What was asked of one file: kind, text, and digest of the answer.
 pub type Question = (u32, Vec<u8>, [u8; 16]);
+
+/// Files that were asked something, and that were not opened by the boot itself: they may not be there.
+pub fn beside(notes: &Notes) -> Option<(PathBuf, Identity)> {
+    let path = Path::new(questions::LOCALE_ARCHIVE);
+    let note = notes.places.get(path).filter(|note| !note.read_whole && !note.questions.is_empty())?;
+    match note.found() {
+        State::File(identity) => Some((path.to_owned(), *identity)),
+        _ => Some((path.to_owned(), Identity::ABSENT)),
+    }
+}
 
 /// What the boot has asked a file; nothing where it read all of it, or nobody knows.
 pub fn asked(path: &Path, notes: &Notes) -> Vec<Question> {

@@ -1,0 +1,145 @@
+//! The C library's function that chooses a locale. See [`super::questions`] for why it is here.
+//!
+//! Before anything else the C library looks into its archive of locales, once for good: it is mapped, or was not there and is never looked
+//! for again. An image with that would miss every locale that is added later, so it would have to be stale. While the program boots, a
+//! locale is therefore looked for in the folders first, for which the C library has a variable, and in the archive only if it is found
+//! nowhere else.
+
+use core::ffi::{c_char, c_int, c_void, CStr};
+use core::slice;
+
+use image::question_kind;
+use inputs::questions::{self, LOCALE_ARCHIVE};
+
+use super::noted::is_on;
+use super::questions::{locale, name_of, Next};
+use super::tables::{announce, announced};
+
+extern "C" {
+    static mut environ: *const *const c_char;
+}
+
+static SETLOCALE: Next = Next::of("setlocale\0");
+const VARIABLE: &[u8] = b"LOCPATH=/usr/lib/locale\0";
+/// With more variables than this the archive is not avoided.
+const MOST_VARIABLES: usize = 1000;
+
+type SetLocale = unsafe extern "C" fn(c_int, *const c_char) -> *mut c_char;
+
+/// Looks it up, so that nothing of that is left to a thawed process.
+pub fn bind() {
+    SETLOCALE.address();
+}
+
+/// The C library's function of this name, see the module's description.
+///
+/// # Safety
+/// As for the function of the C library.
+#[no_mangle]
+pub unsafe extern "C" fn setlocale(category: c_int, name: *const c_char) -> *mut c_char {
+    // SAFETY: the type is that of the C library's function.
+    let next: SetLocale = unsafe { SETLOCALE.get() };
+    if is_on() && !name.is_null() {
+        locale(category, name);
+        // SAFETY: as the caller says.
+        let found = unsafe { with_folders(|| next(category, name)) };
+        // SAFETY: a locale that was found has a name.
+        if !found.is_null() && is_in_folders_only(unsafe { CStr::from_ptr(found) }.to_bytes()) {
+            return found;
+        }
+    }
+    // SAFETY: as the caller says.
+    unsafe { next(category, name) }
+}
+
+/// Calls a function with the variable that keeps the C library from its archive. Null where that cannot be.
+///
+/// # Safety
+/// The function leaves the environment alone.
+unsafe fn with_folders(call: impl FnOnce() -> *mut c_char) -> *mut c_char {
+    let mut list = [core::ptr::null(); MOST_VARIABLES + 2];
+    list[0] = VARIABLE.as_ptr().cast();
+    // SAFETY: `environ` is a list of strings that ends with null, or null; nobody keeps the other list.
+    unsafe {
+        let own = environ;
+        let mut count = 0;
+        while !own.is_null() && !(*own.add(count)).is_null() {
+            let entry = *own.add(count);
+            if count == MOST_VARIABLES || name_of(CStr::from_ptr(entry).to_bytes()) == b"LOCPATH" {
+                return core::ptr::null_mut();
+            }
+            list[count + 1] = entry;
+            count += 1;
+        }
+        if !knows_folders() {
+            return core::ptr::null_mut();
+        }
+        environ = list.as_ptr();
+        let result = call();
+        if core::ptr::eq(environ, list.as_ptr()) {
+            environ = own;
+        } else {
+            // Another thread has set something meanwhile: the C library has made a list of its own, of all that was in this one.
+            libc::unsetenv(c"LOCPATH".as_ptr());
+        }
+        result
+    }
+}
+
+/// Whether this C library is one that has its locales in the usual place.
+fn knows_folders() -> bool {
+    // SAFETY: a plain call; what glibc has by that name is a string.
+    unsafe {
+        let texts: *mut c_void = libc::dlsym(libc::RTLD_DEFAULT, c"_nl_default_dirname".as_ptr());
+        !texts.is_null() && CStr::from_ptr(texts.cast()).to_bytes() == b"/usr/share/locale"
+    }
+}
+
+/// Whether none of the locales of such a name (`C.UTF-8`, `LC_CTYPE=C.UTF-8;LC_TIME=C`) is in the archive. The image depends on that.
+fn is_in_folders_only(all: &[u8]) -> bool {
+    let names = || all.split(|&byte| byte == b';').map(|part| part.rsplit(|&byte| byte == b'=').next().unwrap_or(part));
+    let asked = || names().filter(|name| !matches!(*name, b"C" | b"POSIX"));
+    let is_plain = |name: &[u8]| {
+        let mut parts = name.split(|&byte| byte == b'.');
+        // The C library has names of its own for codes that are named by a number.
+        !name.contains(&b'/') && parts.nth(1).is_none_or(|code| code.iter().any(u8::is_ascii_alphabetic))
+    };
+    asked().all(|name| {
+        announce(&[b'0' + question_kind::LOCALE as u8, b'/'], name);
+        let is_missing = is_plain(name) && with_archive(|archive| is_missing(name, archive));
+        announced();
+        is_missing
+    })
+}
+
+fn is_missing(name: &[u8], archive: &[u8]) -> bool {
+    let answer = questions::answer(question_kind::LOCALE, name, archive);
+    answer == questions::answer(question_kind::LOCALE, name, b"")
+}
+
+/// Looks into the archive, which is empty where there is none. False where it cannot be read.
+fn with_archive(look: impl FnOnce(&[u8]) -> bool) -> bool {
+    let mut path = [0; LOCALE_ARCHIVE.len() + 1];
+    path[..LOCALE_ARCHIVE.len()].copy_from_slice(LOCALE_ARCHIVE.as_bytes());
+    // SAFETY: plain calls; the path ends with a NUL, and what is mapped lives until it is unmapped. A file that is cut meanwhile would be
+    // the end of every other process that has it mapped, too.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let file = libc::syscall(libc::SYS_open, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) as c_int;
+        let is_there = file >= 0 || *libc::__errno_location() != libc::ENOENT;
+        *libc::__errno_location() = errno;
+        if file < 0 {
+            return !is_there && look(b"");
+        }
+        let size = libc::lseek(file, 0, libc::SEEK_END).max(0) as usize;
+        let start = libc::mmap(core::ptr::null_mut(), size, libc::PROT_READ, libc::MAP_PRIVATE, file, 0);
+        libc::close(file);
+        if start == libc::MAP_FAILED {
+            *libc::__errno_location() = errno;
+            return false;
+        }
+        let result = look(slice::from_raw_parts(start.cast(), size));
+        libc::munmap(start, size);
+        result
+    }
+}
