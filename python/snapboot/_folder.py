@@ -1,15 +1,17 @@
 """The current directory, for programs that ask for it while they boot and keep the answer: a thaw puts the new one in its place.
 
 Who asks may also decide something by the answer, and nobody can see that. So an answer is taken for one that is only kept where it is
-found in a module that was running when it was asked for (in one of its classes or their instances, too), and nowhere else in memory: not
-as a part of another text, in a tuple or set, or as a key. Files that were looked for below the directory the command knows of.
+found in a module that was running when it was asked for (in one of its classes or their instances, too), by itself or as the beginning of
+a path, and nowhere else in memory: not as another part of a text, in a set, or as a key. The command then boots the program once more in
+an empty folder whose names are unlike all others: so whatever is made of them is found, and what is kept for another reason (where
+something lies, what a variable says) is not. It compares what is kept, and what was looked for there.
 """
 
 import gc
 import posix
 import sys
 
-from . import _modules, _plan
+from . import _plan
 
 ModuleType = type(sys)
 
@@ -17,9 +19,12 @@ ModuleType = type(sys)
 class Folder:
     """What was asked, and where the answers are kept."""
 
-    def __init__(self):
+    def __init__(self, is_elsewhere):
+        # Whether this is the boot in a folder with names of its own.
+        self.is_elsewhere = is_elsewhere
         self.asking = []  # for each time that somebody asked: the names of the modules that were running
         self.places = []  # that hold the answer: callables that take another one
+        self.kept = []  # what they hold, as far as it goes on behind the answer
 
     def ask(self, frame):
         """The directory is asked for. frame: by whom."""
@@ -30,16 +35,17 @@ class Folder:
         if not self.asking:
             return False
         try:
-            found = Search(posix.getcwd()).run()
+            found = Search(posix.getcwd(), self.is_elsewhere).run()
         except Exception:
             found = None  # the directory is gone, or there is an object that nobody may look into
         if found is None:
             return False
-        places, modules = found
-        if all(names & modules for names in self.asking) and modules <= set().union(*self.asking):
-            self.places = places
-            return True
-        return False
+        self.kept, places, modules = found
+        packages = packages_of(modules)
+        if not all(packages_of(names) & packages for names in self.asking):
+            return False
+        self.places = places
+        return True
 
     def renew(self):
         """Puts the directory of this process in its place. Raises OSError where there is none."""
@@ -63,6 +69,10 @@ def running(frame):
     return {name for name in names if isinstance(name, str) and name.partition(".")[0] != "snapboot"} - LIBRARY
 
 
+def packages_of(modules):
+    return {name.partition(".")[0] for name in modules}
+
+
 def holds_temporary_files():
     """Whether the module `tempfile` has chosen the current directory, for want of any other that can be written."""
     chosen = getattr(sys.modules.get("tempfile"), "tempdir", None)
@@ -72,9 +82,14 @@ def holds_temporary_files():
 class Search:
     """A search through all that the garbage collector knows."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, is_elsewhere):
         self.folder = folder
+        self.below = folder.rstrip("/") + "/"
+        # Texts with one of these are made of the answer.
+        self.marks = folder.rsplit("/", 2)[1:] if is_elsewhere else [folder]
+        self.kept = []
         self.places = []
+        self.tuples = {}  # id: [tuple, how many places were found that hold it]
         self.modules = set()
         self.is_fixed = False
         self.seen = set()
@@ -82,23 +97,18 @@ class Search:
         self.path_kind = getattr(pathlib, "PurePath", ())
 
     def run(self):
-        """Returns where the answer is kept and the names of these modules; None where it cannot be exchanged everywhere."""
-        # Who keeps such a path might mean where something lies, or what a variable says, and not where it was started.
-        if any(map(self.is_inside, known_paths())) or any(map(self.is_in_variable, posix.environ.items())):
-            return None
+        """Returns what is kept of the answer, where, and the names of these modules; None where it cannot be exchanged everywhere."""
         self.leave_out()
+        self.look_at_all()
+        if self.is_fixed or not all(map(is_held_there_only, self.tuples.values())):
+            return None
+        return sorted(self.kept), self.places, self.modules
+
+    def look_at_all(self):
         for holder in gc.get_objects():
             self.look(holder)
             if self.is_fixed:
-                return None
-        return self.places, self.modules
-
-    def is_inside(self, path):
-        return (path + "/").startswith(self.folder.rstrip("/") + "/")
-
-    def is_in_variable(self, variable):
-        name, value = variable
-        return name not in (b"PWD", b"OLDPWD") and _plan.encode(self.folder) in value
+                break
 
     def leave_out(self):
         """What is renewed anyway, what is ours, and what is part of something that is looked at as a whole."""
@@ -143,23 +153,25 @@ class Search:
             return
         self.seen.add(id(holder))
         if kind is dict:
-            if any(self.is_it(key) or self.is_part(key) for key in holder):
+            if any(map(self.is_held, holder)):
                 self.is_fixed = True
             self.look_into_names(holder, None, lambda name: putter_into_names(holder, name))
         elif kind is list:
             self.look_into_names(dict(enumerate(holder)), None, lambda index: putter_into_names(holder, index))
-        elif kind is FRAME:
-            return
+        elif kind is tuple or kind is FRAME:
+            return  # whoever holds a tuple gets another one
         else:
             self.look_into_other(holder, kind)
 
     def look_into_names(self, names, module, putter):
         for name, value in list(names.items()):
-            if self.is_it(value):
-                if value is not self.folder:
-                    self.places.append(converted(putter(name), value))
-                    if module is not None:
-                        self.modules.add(module)
+            if value is self.folder:
+                continue
+            if self.is_it(value) or self.is_tuple_of_it(value):
+                self.places.append(self.renewed(putter(name), value))
+                self.kept.append("%s %s" % (module, self.rests_of(value)))
+                if module is not None:
+                    self.modules.add(module)
             elif self.is_part(value):
                 self.is_fixed = True
             elif not gc.is_tracked(value):
@@ -169,7 +181,7 @@ class Search:
         """An instance or anything else."""
         hit = False
         for value in gc.get_referents(holder):
-            if self.is_it(value) or self.is_part(value):
+            if self.is_held(value):
                 hit = True
             elif type(value) is dict and value is getattr(holder, "__dict__", None):
                 # The attributes of an instance: found by name.
@@ -178,9 +190,10 @@ class Search:
             elif not gc.is_tracked(value):
                 self.look_deeper(value)
         if hit:
-            names = attributes(holder)
+            names = {"__defaults__": holder.__defaults__} if kind is FUNCTION else attributes(holder)
             before = len(self.places)
-            self.look_into_names(names, kind.__module__, lambda name: lambda value: object.__setattr__(holder, name, value))
+            module = holder.__module__ if kind is FUNCTION else kind.__module__
+            self.look_into_names(names, module, lambda name: lambda value: object.__setattr__(holder, name, value))
             if len(self.places) == before:
                 self.is_fixed = True
 
@@ -189,28 +202,68 @@ class Search:
         kind = type(value)
         if kind in (dict, list):
             self.look(value)
-        elif kind in (tuple, set, frozenset) and any(self.is_it(item) or self.is_part(item) for item in value):
+        elif kind in (tuple, set, frozenset) and any(map(self.is_held, value)):
             self.is_fixed = True
 
+    def is_held(self, value):
+        """Whether it is the answer in any form; a tuple of it is noted."""
+        return self.is_it(value) or self.is_part(value) or self.is_tuple_of_it(value, 0)
+
     def is_it(self, value):
-        """Whether that is the answer: a text, bytes or a path."""
-        kind = type(value)
-        if kind is str:
-            return value == self.folder
-        if kind is bytes:
-            return value == _plan.encode(self.folder)
-        return isinstance(value, self.path_kind) and str(value) == self.folder
+        """Whether that is the answer, or a path below it: a text, bytes or a path."""
+        text = self.text_of(value)
+        return text is not None and (text == self.folder or text.startswith(self.below))
 
     def is_part(self, value):
-        """Whether the answer is a part of that text."""
+        """Whether the answer is a part of that text in another way, or of one in a tuple that cannot be made anew."""
+        if type(value) is tuple:
+            return any(self.is_part(item) or self.is_tuple_of_it(item, 0) for item in value)
+        text = self.text_of(value)
+        return text is not None and any(mark in text for mark in self.marks) and not self.is_it(value)
+
+    def is_tuple_of_it(self, value, places=1):
+        """Whether that is a tuple with the answer in it, which is found in so many more places."""
+        if type(value) is not tuple or not any(map(self.is_it, value)):
+            return False
+        self.tuples.setdefault(id(value), [value, 0])[1] += places
+        return True
+
+    def rests_of(self, value):
+        """What comes after the answer in that value, which is it, is below it, or is a tuple of such values and others."""
+        if type(value) is tuple:
+            return [self.rests_of(item) for item in value if self.is_it(item)]
+        return self.text_of(value)[len(self.folder) :]
+
+    def text_of(self, value):
         kind = type(value)
+        if kind is str:
+            return value
         if kind is bytes:
-            value = _plan.decode(value)
-        elif kind is not str:
-            if not isinstance(value, self.path_kind):
-                return False
-            value = str(value)
-        return self.folder in value and value != self.folder
+            return _plan.decode(value)
+        return str(value) if isinstance(value, self.path_kind) else None
+
+    def renewed(self, put, old):
+        """A function that takes another directory, and puts there what stands there now, with that in the place of this one."""
+        kind = type(old)
+        if kind is tuple:
+            items = []
+            puts = [self.renewed(items.append, item) if self.is_it(item) else lambda _, item=item: items.append(item) for item in old]
+
+            def put_tuple(folder):
+                items.clear()
+                for put_item in puts:
+                    put_item(folder)
+                put(tuple(items))
+
+            return put_tuple
+        rest = self.rests_of(old)
+        make = kind if isinstance(old, self.path_kind) else _plan.encode if kind is bytes else str
+        return lambda folder: put(make((folder.rstrip("/") or ("" if rest else "/")) + rest))
+
+
+def is_held_there_only(found):
+    """Whether nobody holds a tuple but the places that were found: its list [tuple, number of places]."""
+    return sys.getrefcount(found[0]) - 2 == found[1]
 
 
 def attributes(holder):
@@ -233,25 +286,7 @@ def putter_into_names(names, name):
     return put
 
 
-def converted(put, old):
-    """A function that puts the directory there as what stands there now is: text, bytes or path."""
-    kind = type(old)
-    if kind is str:
-        return put
-    make = _plan.encode if kind is bytes else kind
-    return lambda folder: put(make(folder))
-
-
-def known_paths():
-    """Where modules are looked for and were loaded from, and where the interpreter is."""
-    yield from (entry for entry in sys.path if isinstance(entry, str))
-    yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, sys.executable or "")
-    for names in _modules.all_names():
-        file = names.get("__file__")
-        if isinstance(file, str):
-            yield file.rpartition("/")[0]
-
-
 FRAME = type(sys._getframe())
+FUNCTION = type(running)
 # Through these everybody asks.
 LIBRARY = {"os", "posixpath", "pathlib", "genericpath", "__main__", "importlib._bootstrap", "importlib._bootstrap_external"}

@@ -13,7 +13,7 @@ class Plan:
     folder: the control directory (bytes). main: "bare", "script", "module" or "code". argv: the command as the kernel starts
     it. main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of
     modules. boot_only: names of variables that are set for the boot alone. origins: whether to record where descriptors are
-    opened.
+    opened. elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
     """
 
     def __init__(self, folder, entries):
@@ -29,6 +29,7 @@ class Plan:
         self.preload = fields.get("preload", [])
         self.boot_only = fields.get("boot_only", [])
         self.origins = fields.get("origins") == ["1"]
+        self.elsewhere = fields.get("elsewhere") == ["1"]
 
 
 class Report:

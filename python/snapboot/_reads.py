@@ -14,10 +14,10 @@ from . import _folder, _modules, _plan
 class Reads:
     """Notes from its making on, until `stop`.
 
-    folder: the control directory. show: called with name and value of each variable that is shown on demand.
+    folder: the control directory. show: called with name and value of each variable that is shown on demand. is_elsewhere: see Folder.
     """
 
-    def __init__(self, folder, show):
+    def __init__(self, folder, show, is_elsewhere=False):
         self._hidden, self._volatile = _on_demand(folder)
         self._folder = folder
         self._show = show
@@ -25,7 +25,7 @@ class Reads:
         self._wholes = {}  # reader: place
         self._facts = {}  # (fact, number that it is of, reader): place
         self._early = {}  # (what, reader): place
-        self.folder = _folder.Folder()
+        self.folder = _folder.Folder(is_elsewhere)
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
         self._kept = []
@@ -59,11 +59,12 @@ class Reads:
         if _folder.holds_temporary_files():
             _add(report, "fact", "cwd", sys.modules["tempfile"].__file__, "tempfile")
         is_kept = self.folder.find()
-        if is_kept:
-            # Answers below it have been asked for by its name.
-            report.add("folder", "kept")
+        for text in self.folder.kept if is_kept else ():
+            report.add("kept", text)
         for (fact, of, reader), place in self._facts.items():
             if fact == "cwd" and is_kept:
+                # The command looks whether that is all: answers below it have been asked for by its name.
+                report.add("folder", place)
                 continue
             if asked_umask or fact != "umask":
                 _add(report, "fact", fact, reader, place)
@@ -140,7 +141,7 @@ class Reads:
     def _asks_folder(self, frame, _):
         if frame.f_globals.get("__name__") == "tempfile":
             return  # as the last of its candidates: see _folder.holds_temporary_files
-        if _reader_from(frame) is not None:
+        if _reader_from(frame) not in (None, MODULE_FINDER):
             self.folder.ask(frame)
             self.fact("cwd", frame)
 
@@ -318,4 +319,6 @@ LIBRARY = sys.modules["encodings"].__file__.rpartition("/encodings/")[0] + "/"  
 # Through these everybody reads.
 PASSING_ON = (FOLDER + "_reads.py", "<frozen os>", "<frozen posixpath>", "<frozen _collections_abc>")
 PASSING_ON += tuple(LIBRARY + name for name in ("os.py", "posixpath.py", "pathlib.py", "_collections_abc.py"))
+# It makes paths of what code says of its file, "<frozen os>" for example, only to look for a module with that path.
+MODULE_FINDER = LIBRARY + "inspect.py"
 OTHER_NAMES = (b".sysname", b".release", b".version", b".machine", b"[0]", b"[2]", b"[3]", b"[4]", b"[-1]")

@@ -50,7 +50,7 @@ class Freeze:
         self.front_end = _hooks.FrontEnd(self._freeze_point)
         self.running = False
         self.early = None
-        self.reads = _reads.Reads(self.folder, self.context.environment.show)
+        self.reads = _reads.Reads(self.folder, self.context.environment.show, self.plan.elsewhere)
         self.reading = True
 
     def run(self):
@@ -112,6 +112,8 @@ class Freeze:
     def _freeze(self):
         """Returns in the thawed process only."""
         self._settle()
+        if self.plan.elsewhere:
+            self._end(_fork.WRITTEN)
         self.front_end.state = "thawed"
         status = _fork.freeze(self.folder)
         if status is not None:

@@ -15,21 +15,37 @@ KEPT = {
     "in an instance": (PYTHON, "class A:\n    def __init__(self): self.folder = os.getcwd()\nVALUE = A()", True),
     "in slots": (PYTHON, "class A:\n    __slots__ = 'folder'\n    def __init__(self): self.folder = os.getcwd()\nVALUE = A()", True),
     "in a list and a table": (PYTHON, "KEPT = os.getcwd()\nVALUE = [KEPT, {'a': KEPT}]", True),
-    "in a tuple": (PYTHON, "KEPT = os.getcwd()\nVALUE = (KEPT, 1)", False),
-    "a part of a text": (PYTHON, "KEPT = os.getcwd()\nVALUE = KEPT + '/x'", False),
+    "in a tuple": (PYTHON, "KEPT = os.getcwd()\nVALUE = (KEPT, 1)", True),
+    "in a tuple that others hold": (PYTHON, "VALUE = (os.getcwd(), 1)\nOTHERS = {VALUE}", False),
+    "in a tuple in a tuple": (PYTHON, "KEPT = os.getcwd()\nVALUE = ((KEPT, 1), 2)", False),
+    "a default": (PYTHON, "def VALUE(folder=os.getcwd()): return folder", True),
+    "a path below it": (PYTHON, "KEPT = os.getcwd()\nVALUE = KEPT + '/x'", True),
+    "a resolved path below it": (PYTHON, "import pathlib\nVALUE = pathlib.Path('src').resolve() / 'x'", True),
+    "a part of a text": (PYTHON, "KEPT = os.getcwd()\nVALUE = 'in ' + KEPT", False),
+    "what is above it": (PYTHON, "KEPT = os.getcwd()\nVALUE = os.path.dirname(KEPT)", False),
+    "its last name": (PYTHON, "KEPT = os.getcwd()\nVALUE = os.path.basename(KEPT)", False),
+    "its names": (PYTHON, "KEPT = os.getcwd()\nVALUE = os.listdir(KEPT)", False),
+    "looked for above it": (PYTHON, "KEPT = os.getcwd()\nVALUE = os.path.exists(os.path.dirname(KEPT) + '/setting')", False),
+    "asked by inspect": (PYTHON, "import inspect\nVALUE = len(inspect.stack()) > 1", True),
     "a key": (PYTHON, "KEPT = os.getcwd()\nVALUE = {KEPT: 1}", False),
     "a pattern": (PYTHON, "import re\nKEPT = os.getcwd()\nVALUE = re.compile(KEPT)", False),
     "decided by it": (PYTHON, "VALUE = len(os.getcwd())", False),
     "Ruby: the answer": (RUBY, "VALUE = Dir.pwd", True),
     "Ruby: in an instance": (RUBY, "class A; def initialize; @folder = Dir.getwd; end; end; VALUE = [A.new, Dir.pwd]", True),
     "Ruby: in a hash": (RUBY, "VALUE = { folder: Dir.pwd }", True),
-    "Ruby: a part of a text": (RUBY, "KEPT = Dir.pwd; VALUE = \"#{KEPT}/x\"", False),
+    "Ruby: a path below it": (RUBY, "KEPT = Dir.pwd; VALUE = \"#{KEPT}/x\"", True),
+    "Ruby: a part of a text": (RUBY, "KEPT = Dir.pwd; VALUE = \"in #{KEPT}\"", False),
+    "Ruby: what is above it": (RUBY, "KEPT = Dir.pwd; VALUE = File.dirname(KEPT)", False),
+    "Ruby: its last name": (RUBY, "KEPT = Dir.pwd; VALUE = File.basename(KEPT)", False),
+    "Ruby: its last name as a symbol": (RUBY, "KEPT = Dir.pwd; VALUE = File.basename(KEPT).to_sym", False),
+    "Ruby: its names": (RUBY, "KEPT = Dir.pwd; VALUE = Dir.children(KEPT)", False),
+    "Ruby: looked for above it": (RUBY, "KEPT = Dir.pwd; VALUE = File.exist?(File.dirname(KEPT) + '/setting')", False),
     "Ruby: frozen": (RUBY, "VALUE = Dir.pwd.freeze", False),
     "Ruby: a pattern": (RUBY, "KEPT = Dir.pwd; VALUE = Regexp.new(KEPT)", False),
     "Ruby: decided by it": (RUBY, "VALUE = Dir.pwd.size", False),
 }
 SHOW = {
-    PYTHON: "print(getattr(VALUE, 'folder', VALUE))",
+    PYTHON: "print(getattr(VALUE, '__defaults__', getattr(VALUE, 'folder', VALUE)))",
     RUBY: "puts VALUE.inspect.gsub(/0x\\h+/, '')",
 }
 
@@ -83,15 +99,17 @@ def test_who_keeps_where_something_lies_does_not_mean_the_current_directory(lang
 
 
 @both
-def test_what_is_looked_for_below_it_binds_the_image(language, tmp_path):
+def test_what_is_looked_for_below_it_is_compared_where_the_image_starts(language, tmp_path):
     source = {
         PYTHON: "VALUE = os.getcwd()\nFOUND = os.path.exists(os.path.join(VALUE, 'setting'))",
         RUBY: "VALUE = Dir.pwd\nFOUND = File.exist?(File.join(VALUE, 'setting'))",
     }
     case = Case(language, tmp_path, source[language])
-    assert "depends on the current directory" in case.result.out, case.result
+    assert "depends on" not in case.result.out, case.result
+    case.check(case.other, thaws=True)
     (case.other / "setting").touch()
-    case.check(case.other, thaws=False)
+    result = support.run([case.image, *case.arguments], env=case.env, cwd=case.other)
+    assert "setting" in result.err and "ordinary way" in result.err, result
 
 
 @both

@@ -112,3 +112,18 @@ snapboot.before_freeze(lambda: shutil.rmtree(early))
     image = support.frozen(tmp_path / "x.img", [PYTHON.program], "--preload", "boot", env=env, cwd=tmp_path)
     made = {support.thawed(PYTHON.argv(image), env=env, cwd=tmp_path).out.strip() for _ in range(2)}
     assert len(made) == 2 and all(pathlib.Path(folder).is_dir() for folder in made)
+
+
+@both
+@pytest.mark.parametrize("way", ["..", "link"])
+def test_the_freeze_s_own_files_are_none_of_the_boot(way, language, tmp_path):
+    """However its folder is named."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    (here / "link").symlink_to(there)
+    env, path = language.write(tmp_path, "VALUE = 1")
+    preload = "boot" if language is PYTHON else str(path.with_suffix(""))
+    image = support.frozen(f"{way}/x.img", [language.program], "--preload", preload, env=env, cwd=here)
+    option = "-c" if language is PYTHON else "-e"
+    assert support.thawed([f"./{image}", option, ""], env=env, cwd=here).status == 0

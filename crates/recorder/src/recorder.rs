@@ -40,11 +40,12 @@ pub struct Recorder {
 
 impl Recorder {
     /// Waits for a child to call [`crate::execute`] with the other end of `socket`, and watches it from then on. Nobody but that child
-    /// may have the other end. None when the child has ended before: then it says why. `read` looks at files of the kernel.
-    pub fn start(socket: &UnixStream, read: ReadKernelFile) -> io::Result<Option<Recorder>> {
+    /// may have the other end. None when the child has ended before: then it says why. `start`: the directory in which the child
+    /// starts. `read` looks at files of the kernel.
+    pub fn start(socket: &UnixStream, start: Option<PathBuf>, read: ReadKernelFile) -> io::Result<Option<Recorder>> {
         let Some(listener) = receive(socket)? else { return Ok(None) };
         let (ended, at_end) = io::pipe()?;
-        let starts = Starts::at(std::env::current_dir().ok());
+        let starts = Starts::at(start);
         let (paths, announced) = (Paths::default(), HashMap::new());
         let state = State { writer: Writer::new(read), paths, starts, announced, failed: None };
         let thread = thread::Builder::new().name("recorder".to_owned()).spawn(move || state.run(&listener, &ended))?;

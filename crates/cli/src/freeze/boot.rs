@@ -72,12 +72,15 @@ pub enum Watch {
     InputsAgain,
     /// To learn where in the program descriptors are opened, and names are made in these folders.
     Origins(BTreeSet<PathBuf>),
+    /// To learn what the program makes of the current directory, which is this one. The image that was written before stays.
+    Elsewhere(PathBuf),
 }
 
 impl Boot<'_> {
     /// Boots the program once, with DIR/plan and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
-        for old in ["report", "findings", "asked", "noted", "image"] {
+        let writes_image = !matches!(watch, Watch::Elsewhere(_));
+        for old in ["report", "findings", "asked", "noted"].iter().chain(writes_image.then_some(&"image")) {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
         }
@@ -87,22 +90,29 @@ impl Boot<'_> {
             let file = dir.file("fault");
             fs::write(&file, name.as_encoded_bytes()).map_err(|error| Failure::io("write", &file, &error))?;
         }
-        let launcher_size = self.place_launcher(&dir.file("image"))?;
+        let launcher_size = if writes_image { self.place_launcher(&dir.file("image"))? } else { u64::MAX };
         Point::AfterPlan.reached();
         self.progress.phase(format!("booting {}{}", self.runtime.label, self.number));
         // In a second boot the program says what it has said before, or complains about what the first one left behind.
         let output = match watch {
             Watch::Inputs => self.progress.output(),
-            Watch::InputsAgain | Watch::Origins(_) => Ok((Stdio::null(), Stdio::null(), Output::default())),
+            Watch::InputsAgain | Watch::Origins(_) | Watch::Elsewhere(_) => {
+                Ok((Stdio::null(), Stdio::null(), Output::default()))
+            }
         };
         let (stdout, stderr, output) = output.map_err(|error| self.not_started(&error))?;
         let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
         let mut command = self.command(dir, other_end)?;
+        let mut start = std::env::current_dir().ok();
+        if let Watch::Elsewhere(folder) = watch {
+            command.current_dir(folder);
+            start = Some(folder.clone());
+        }
         let child = command.stdout(stdout).stderr(stderr).spawn();
         // The command holds the writing end of the program's output, and the other end of the socket.
         drop(command);
         let mut child = child.map_err(|error| self.not_started(&error))?;
-        let ended = self.watch(&mut child, &socket, &dir.file("image"), launcher_size);
+        let ended = self.watch(&mut child, &socket, start, &dir.file("image"), launcher_size);
         if !matches!(ended, Ok(Ended::Exited(..))) {
             kill_group(&mut child);
         }
@@ -111,9 +121,16 @@ impl Boot<'_> {
     }
 
     /// Watches the boot to its end, or until a signal comes.
-    fn watch(&self, child: &mut Child, socket: &UnixStream, image: &Path, launcher_size: u64) -> Result<Ended> {
+    fn watch(
+        &self,
+        child: &mut Child,
+        socket: &UnixStream,
+        start: Option<PathBuf>,
+        image: &Path,
+        launcher_size: u64,
+    ) -> Result<Ended> {
         let not_watched = |error: io::Error| not_watched(&error, &self.runtime.program);
-        let recorder = Recorder::start(socket, kernel_files::content).map_err(not_watched)?;
+        let recorder = Recorder::start(socket, start, kernel_files::content).map_err(not_watched)?;
         let ended = self.wait(child, image, launcher_size);
         if !matches!(ended, Ok(Some(_))) {
             kill_group(child);
@@ -141,6 +158,9 @@ impl Boot<'_> {
         if let Watch::Origins(folders) = watch {
             plan.push("origins", "1");
             folders.iter().for_each(|folder| plan.push("origins_in", folder));
+        }
+        if let Watch::Elsewhere(_) = watch {
+            plan.push("elsewhere", "1");
         }
         plan
     }

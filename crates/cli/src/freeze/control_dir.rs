@@ -30,8 +30,10 @@ impl ControlDir {
     /// Removes what killed freezes of the same output left, and makes a new directory for this one.
     pub fn create(output: &Path) -> Result<Self> {
         let directory = output.parent().unwrap_or(Path::new("/"));
+        // The recorder tells of it without links and `..`.
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let prefix = prefix(output);
-        remove_abandoned(directory, &prefix);
+        remove_abandoned(&directory, &prefix);
         let mut name = prefix;
         name.push(std::process::id().to_string());
         let path = directory.join(name);

@@ -11,6 +11,7 @@ mod confined;
 mod control_dir;
 mod cpu;
 mod depends;
+mod elsewhere;
 mod environment;
 mod exceptions;
 mod first_start;
@@ -28,7 +29,9 @@ mod report;
 mod variables;
 mod watched;
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -49,6 +52,7 @@ use crate::starts::{self, Starts};
 use assemble::{Assembly, Finished, Parts};
 use boot::{early_reads, fallback_command, Boot, Ended, Watch};
 use control_dir::ControlDir;
+use elsewhere::Elsewhere;
 use environment::Environment;
 use inputs::{Booted, Ignored};
 use interrupt::{die_of, interrupted, Interrupt};
@@ -204,6 +208,7 @@ impl Session<'_> {
         let mut assembly = Assembly::new(&dir);
         let mut warnings: Vec<String> = Vec::new();
         let mut first = None;
+        let mut asked = None;
         let count = self.arguments.variants;
         for number in 1..=count {
             let boot = Boot {
@@ -216,16 +221,21 @@ impl Session<'_> {
                 progress: self.progress,
                 number: if count == 1 { String::new() } else { format!(" ({number} of {count})") },
             };
-            let (mut report, notes, begun) = self.boot(&boot, &dir)?;
+            let (mut report, mut notes, begun) = self.boot(&boot, &dir)?;
             Point::AfterDump.reached();
             interrupt.check()?;
             self.progress.phase("checking the inputs, writing the tables");
             let guards: Vec<OsString> = self.arguments.guards.iter().chain(&report.guards).cloned().collect();
             let bytecode = environment.value("PYTHONPYCACHEPREFIX");
             let ignored = Ignored::new(output, installation.own_files(), bytecode);
-            if report.keeps_folder && inputs::asked_below(&start, &notes, &ignored) {
-                // What the answers were belongs to that folder.
-                report.reads.facts.push((fact_kind::CWD, 0));
+            if let Some(place) = report.keeps_folder.first().cloned() {
+                if number == 1 {
+                    asked = self.boot_elsewhere(&boot, &dir, &report.kept)?;
+                }
+                if !asked.as_ref().is_some_and(|asked| elsewhere::follow(asked, &start, &mut notes, &ignored)) {
+                    report.reads.facts.push((fact_kind::CWD, 0));
+                    report.reads.places.entry((fact_kind::CWD, 0)).or_insert(place);
+                }
             }
             let booted = Booted {
                 notes: &notes,
@@ -320,6 +330,30 @@ impl Session<'_> {
         }
         self.progress.stop();
         Err(report::refusal(&findings, &origins))
+    }
+
+    /// Boots once more, in a folder that shows what is made of the current directory. Returns what was looked for below it; None when the
+    /// program does more with it than to keep it, as in the first boot, or does not boot there.
+    fn boot_elsewhere(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        kept: &[OsString],
+    ) -> Result<Option<BTreeSet<PathBuf>>> {
+        // A runtime that is named from here is not found from there.
+        if Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/') {
+            return Ok(None);
+        }
+        self.progress.phase("booting again in another folder to see what comes of it");
+        let elsewhere = Elsewhere::create(dir)?;
+        let ended = self.boot_once(boot, dir, &Watch::Elsewhere(elsewhere.folder().to_owned()));
+        boot.interrupt.check()?;
+        Ok(match ended {
+            Ok((Outcome::Written(report), notes)) if !report.keeps_folder.is_empty() && report.kept == kept => {
+                elsewhere.asked(&notes, &report.importers)
+            }
+            _ => None,
+        })
     }
 
     fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Notes)> {

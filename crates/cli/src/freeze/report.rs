@@ -34,8 +34,10 @@ pub struct Report {
     pub reads: Reads,
     /// What the front end compares by itself after a thaw, in words.
     pub compared: Vec<String>,
-    /// The program only keeps the current directory, and a thaw renews that.
-    pub keeps_folder: bool,
+    /// Where the program asked for the current directory, if it seems only to keep it, and a thaw can renew that.
+    pub keeps_folder: Vec<String>,
+    /// What it keeps of it: where, as far as that is known, and what comes after it.
+    pub kept: Vec<OsString>,
     /// Things to tell the user.
     pub warnings: Vec<String>,
     /// Arguments that force the fallback, named by a framework's recipe.
@@ -95,7 +97,8 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
     match status.code() {
         _ if !findings.is_empty() => Ok(Outcome::Refused(findings)),
         Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Box::new(Report {
-            keeps_folder: report.all("folder").next().is_some(),
+            keeps_folder: report.texts("folder").collect(),
+            kept: report.all("kept").map(OsString::from).collect(),
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),
             reads,

@@ -93,7 +93,8 @@ class FreezeRun
     inputs.watch
     gem_lists = GemLists.new
     gem_lists.watch
-    @report.reads = @reads = Reads.new(@directory, @environment)
+    folder = Folder.new(@plan.directory, elsewhere?)
+    @report.reads = @reads = Reads.new(@directory, @environment, folder)
     @reads.watch(@plan.main == :script ? nil : $0)
     origins = Origins.new(@directory, @plan.list("origins_in")) if @plan.value("origins") == "1"
     origins&.watch
@@ -125,6 +126,7 @@ class FreezeRun
   # Returns in the thawed process. The freezing one ends in here.
   def freeze
     prepare_program
+    @report.finish(Report::WRITTEN) if elsewhere?
     check_compiler
     @seeding.finish
     @context = Context.new(@plan, @environment, @seeding)
@@ -146,6 +148,11 @@ class FreezeRun
     @exit.remember_descriptors
     # `snapboot freeze` looks at which pages a thaw has written to up to here, and ends the process.
     Process.kill(:STOP, Process.pid) if ENV.key?("SNAPBOOT_REHEARSE")
+  end
+
+  # Whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
+  def elsewhere?
+    @plan.value("elsewhere") == "1"
   end
 
   # Since 3.3 a program can turn it on by itself, and Rails 7.2 does.

@@ -35,7 +35,8 @@ class Reads
   private_constant :SET, :DELETE
 
   # +own_directory+: what is below reads for the front end, not for the program. +environment+: learns what is shown.
-  def initialize(own_directory, environment)
+  # +folder+: see there.
+  def initialize(own_directory, environment, folder)
     @own = own_directory
     @environment = environment
     @library = Object.const_defined?(:RbConfig) ? RbConfig::CONFIG["rubylibdir"] : "<"
@@ -45,7 +46,7 @@ class Reads
     @early = {}
     @written = {}
     @watched = []
-    @folder = Folder.new
+    @folder = folder
   end
 
   # The Folder that knows whether answers are kept; nil when they are not only that.
@@ -75,7 +76,9 @@ class Reads
     @wholes.each { |reader, place| add(report, "variables", "*", reader, place) }
     find_kept_folder(report)
     @facts.each do |(fact, of, reader), place|
-      next if (fact == "umask" && umask) || (fact == "cwd" && @folder)
+      next if fact == "umask" && umask
+      # `snapboot freeze` looks whether that is all: answers below it have been asked for by its name.
+      next report.add("folder", place) if fact == "cwd" && @folder
 
       add(report, "fact", fact, reader, place)
       report.add("of", of)
@@ -111,8 +114,7 @@ class Reads
   def find_kept_folder(report)
     GC.start
     @folder = nil unless @folder.kept?
-    # Answers below it have been asked for by its name.
-    report.add("folder", "kept") if @folder
+    @folder&.rests&.each { |text| report.add("kept", text) }
   end
 
   def watch_variables(name)
