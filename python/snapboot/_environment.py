@@ -22,8 +22,8 @@ class Environment:
             if "os" in sys.modules:
                 sys.modules["os"].environ._data.pop(name, None)
         self._booted_with = dict(posix.environ)
-        # The interpreter sets this one itself where it has replaced the locale C (PEP 538). A start that thaws would have done the same, since an
-        # image depends on the locale.
+        # The interpreter sets this one itself where it has replaced the locale C (PEP 538). A start that thaws would have done the same,
+        # since an image depends on the locale.
         text = posix.environ.get(LOCALE)
         self._coerced = text if text and LOCALE + b"=" + text not in _process.started_with()[1] else None
         # Whether the program has asked for all of it while it booted.

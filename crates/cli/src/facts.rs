@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use inputs::facts::{Content, Kernel};
+use inputs::place::Sieve;
 use rustix::process::{getegid, geteuid, getgid, getgroups, getrlimit, getuid, Resource};
 use rustix::system::{sysinfo, uname};
 use rustix::termios::tcgetwinsize;
@@ -54,6 +55,7 @@ impl Kernel for Now {
     }
 
     fn content(&self, path: &[u8]) -> Content {
+        let mut sieve = Sieve::of(path);
         let path = Path::new(std::ffi::OsStr::from_bytes(path.strip_suffix(b"\0").unwrap_or(path)));
         // Some would wait for something to happen.
         let read = || {
@@ -62,7 +64,10 @@ impl Kernel for Now {
             Ok::<_, std::io::Error>(content)
         };
         match read() {
-            Ok(content) => Content::Digest(image::digest(&content)),
+            Ok(content) => {
+                sieve.update(&content);
+                Content::Digest(sieve.finish())
+            }
             Err(error) => match error.kind() {
                 ErrorKind::NotFound | ErrorKind::NotADirectory => Content::Absent,
                 ErrorKind::IsADirectory => Content::Directory,

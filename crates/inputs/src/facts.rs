@@ -7,8 +7,13 @@ use core::fmt::{self, Write};
 
 use image::{fact_kind, Error, Fact, Section, Tables};
 
+use crate::place;
+
 /// What is said of a stream that is no terminal.
 const NO_TERMINAL: &[u8] = b"no terminal";
+
+/// In the path of a file of a session's control group.
+const SCOPE: &[u8] = b".scope/";
 
 /// The longest answer that is compared (bytes): enough for 700 groups.
 const MOST: usize = 8192;
@@ -19,7 +24,7 @@ pub trait Kernel {
     fn uname(&self, write: &mut dyn FnMut([&[u8]; 4]));
     /// Reads a small file of /sys from its start; `path` ends with a NUL. Returns how much was read (bytes).
     fn read(&self, path: &[u8], buffer: &mut [u8]) -> Option<usize>;
-    /// What is at a path below /proc or /sys, which ends with a NUL.
+    /// What is at a path below /proc or /sys, which ends with a NUL. Digests come out of a [`place::Sieve`].
     fn content(&self, path: &[u8]) -> Content;
     /// The CPUs that this process may run on, a bit each. Returns how many bytes of `mask` were filled.
     fn affinity(&self, mask: &mut [u8]) -> Option<usize>;
@@ -72,7 +77,10 @@ impl Value {
         let mut value = Value { bytes: [0; MOST], length: 0, is_cut: false };
         value.push(path);
         value.push(b"\0");
-        let content = (!value.is_cut).then(|| kernel.content(value.bytes()))?;
+        let content = (!value.is_cut).then(|| match value.own_scope(kernel, path) {
+            Some(own) => kernel.content(own.bytes()),
+            None => kernel.content(value.bytes()),
+        })?;
         value.length = path.len();
         value.push(b": ");
         match content {
@@ -81,6 +89,18 @@ impl Value {
             Content::Unreadable => value.push(b"unreadable"),
             Content::Digest(digest) => digest.iter().for_each(|byte| value.push_text(format_args!("{byte:02x}"))),
         }
+        (!value.is_cut).then_some(value)
+    }
+
+    /// Where this session has the file, if it is one of a session's control group; its path ends with a NUL.
+    fn own_scope(&self, kernel: &impl Kernel, path: &[u8]) -> Option<Value> {
+        if !path.windows(SCOPE.len()).any(|part| part == SCOPE) {
+            return None;
+        }
+        let mut groups = [0; 4096];
+        let size = kernel.read(b"/proc/self/cgroup\0", &mut groups)?;
+        let mut value = Value { bytes: [0; MOST], length: 0, is_cut: false };
+        place::own_scope(path, &groups[..size])?.into_iter().chain([&b"\0"[..]]).for_each(|part| value.push(part));
         (!value.is_cut).then_some(value)
     }
 

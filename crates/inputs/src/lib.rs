@@ -12,4 +12,5 @@ pub mod cpu;
 pub mod environment;
 pub mod facts;
 pub mod on_stale;
+pub mod place;
 pub mod questions;

@@ -60,10 +60,10 @@ impl Kernel for Now {
             Err(sys::Errno(errno::ENOENT | errno::ENOTDIR)) => return Content::Absent,
             Err(_) => return Content::Unreadable,
         };
-        let digest = content::digest(file);
+        let digest = content::sieved(path, file);
         sys::close(file);
         match digest {
-            Ok((digest, _)) => Content::Digest(digest),
+            Ok(digest) => Content::Digest(digest),
             Err(sys::Errno(errno::EISDIR)) => Content::Directory,
             Err(_) => Content::Unreadable,
         }
