@@ -2,7 +2,7 @@
 
 What comes before the first prompt is done here, as CPython's `pymain_run_python` does it. The loop is the interpreter's
 own: it begins one by itself after a program that has set PYTHONINSPECT, which it reads when the program has ended. The
-program is PYTHONSTARTUP.
+program is PYTHONSTARTUP. From 3.13 on that loop is a Python program, `_pyrepl`, unless it is told to be the old one.
 """
 
 import posix
@@ -30,7 +30,7 @@ def call_of(module):
     too early.
     """
     environment = _environment()
-    if sys.flags.ignore_environment or VARIABLE in environment or UNLIKE:
+    if sys.flags.ignore_environment or VARIABLE in environment:
         raise _main.Fallback("the program is an interactive session")
     if "readline" in sys.modules:
         raise _main.Fallback("the program is an interactive session, but readline was loaded without a terminal")
@@ -39,6 +39,11 @@ def call_of(module):
             __import__(name)
         except ImportError:
             break
+    if _uses_pyrepl():
+        from _pyrepl import main
+
+        if not _is_known(main):
+            raise _main.Fallback("the program is an interactive session of a Python that is not known yet")
     if not sys.flags.quiet:
         text = "Python %s on %s\n" % (sys.version, sys.platform)
         if not sys.flags.no_site:
@@ -57,12 +62,13 @@ def _startup(path, module):
     except OSError as error:
         posix.write(2, b"Could not open PYTHONSTARTUP\n")
         return _main.raising(type(error)(error.errno, error.strerror, name))
+    module.__dict__["__file__"] = name
+    module.__dict__["__cached__"] = None
+    module.__dict__["__loader__"] = _main.SourceFileLoader("__main__", name)
     try:
         code = compile(source, name, "exec", 0, True)
     except (SyntaxError, ValueError) as error:
         return _main.raising(error.with_traceback(None))
-    module.__dict__["__file__"] = name
-    module.__dict__["__cached__"] = None
     return _main.function(code, module.__dict__)
 
 
@@ -82,9 +88,11 @@ class Hook:
             self.module.__dict__.pop(name, None)
         if self.original is None:
             del sys.__interactivehook__
-            return
-        sys.__interactivehook__ = self.original
-        self.original()
+        else:
+            sys.__interactivehook__ = self.original
+            self.original()
+        if _uses_pyrepl():
+            _ready_pyrepl(self.module.__dict__)
 
 
 def _environment():
@@ -92,5 +100,44 @@ def _environment():
     return posix.environ if loaded is None else loaded.environ._data
 
 
-# The session of 3.13 and later is a Python program of its own.
-UNLIKE = sys.version_info >= (3, 13)
+def _uses_pyrepl():
+    return sys.version_info >= (3, 13) and not _environment().get(b"PYTHON_BASIC_REPL")
+
+
+def _is_known(main):
+    """Whether this is the `_pyrepl.main` that is run as `__main__` by a start without a program."""
+    return RUN_AS_MAIN in main.interactive_console.__code__.co_consts
+
+
+def _ready_pyrepl(names):
+    """Makes `_pyrepl` begin as in a start without a program, where it is run as `__main__` and leaves the names of that. After one it
+    would run PYTHONSTARTUP by itself."""
+    from _pyrepl import main
+
+    spec = sys.modules["_frozen_importlib"]._find_spec("_pyrepl.__main__", sys.modules["_pyrepl"].__path__)
+    names.update(__spec__=spec, __loader__=spec.loader, __package__=spec.parent)
+    names.update(__file__=spec.origin, __cached__=spec.cached)
+    if not main.CAN_USE_PYREPL:
+        names[RUN_AS_MAIN] = main.interactive_console
+    elif "PYTHONSTARTUP" in main.os.environ:
+        main.os = WithoutStartup(main)
+
+
+class WithoutStartup:
+    """Takes the place of `os` in `_pyrepl.main` until that has asked for PYTHONSTARTUP, which was run already."""
+
+    def __init__(self, module):
+        self.module = module
+        self.os = module.os
+
+    def __getattr__(self, name):
+        return getattr(self.os, name)
+
+    def getenv(self, name):
+        if name != "PYTHONSTARTUP":
+            return self.os.getenv(name)
+        self.module.os = self.os
+        return None
+
+
+RUN_AS_MAIN = "__pyrepl_interactive_console"
