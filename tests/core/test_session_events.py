@@ -14,7 +14,7 @@ import pytest
 from . import support
 from .languages import PYTHON, RUBY, both
 
-LOCALE = "LC_ALL:LC_CTYPE:LANG"
+LOCALE = "the locale of text is another one"
 
 TEXT = {
     PYTHON: "import locale, os, posix, sys\n"
@@ -57,6 +57,14 @@ def test_the_locale_counts_by_what_the_program_gets(tmp_path, language):
         for number, variables in enumerate(locales):
             thaws = number in alike
             same(image, [language.program], [script], bare(**variables), thaws, None if thaws else LOCALE)
+
+
+def test_another_locale_is_told_in_words(tmp_path):
+    image = support.frozen(tmp_path / "app.img", [support.PYTHON], env=bare(LANG="C.UTF-8"))
+    why = support.run([support.SNAPBOOT, "inspect", "--why", image], env=bare(), log=False)
+    assert why.status == 1 and "locale of text (the first of LC_ALL, LC_CTYPE, LANG that is set): another" in why.out, why
+    again = support.run([support.SNAPBOOT, "refreeze", image], env=bare(), log=False)
+    assert again.status == 2 and "differs: the locale of text (LC_ALL, LC_CTYPE, LANG) was set" in again.err, again
 
 
 def test_a_program_that_changes_what_python_has_set(tmp_path):

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use inputs::environment::{differences, Difference};
+use inputs::environment::{differences, Difference, LOCALE};
 
 use crate::arguments::Refreeze;
 use crate::failure::{Failure, Result, FAILED};
@@ -86,6 +86,7 @@ fn same_environment(image: &Path, opened: &Opened, origin: &Origin, typed: &[Str
             Difference::Appeared(name) => (name, "was not set"),
             Difference::Gone(name) => (name, "was set"),
         };
+        let name = if name == LOCALE { b"the locale of text (LC_ALL, LC_CTYPE, LANG)" } else { name };
         names.push(format!("{} {what}", String::from_utf8_lossy(name)));
     }
     if names.is_empty() {

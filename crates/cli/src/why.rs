@@ -19,7 +19,7 @@ use image::{
     directory_flag, policy, Directory, Input, MappedFile, Platform, Question, Section, Settings, Tables, Text,
 };
 use inputs::cpu;
-use inputs::environment::Difference;
+use inputs::environment::{Difference, LOCALE};
 use inputs::facts::Value;
 use inputs::on_stale::{self, OnStale};
 use inputs::questions;
@@ -228,6 +228,10 @@ fn vdso() -> io::Result<Vec<u8>> {
 
 /// A difference in the environment. Values are kept as digests, so they cannot be shown.
 fn variable(difference: Difference<'_>) -> String {
+    if difference.name() == LOCALE {
+        return "locale of text (the first of LC_ALL, LC_CTYPE, LANG that is set): another one (only digests are kept)"
+            .to_owned();
+    }
     let (name, what) = match difference {
         Difference::Changed(name) => (name, "another value (only digests are kept)"),
         Difference::Appeared(name) => (name, "unset -> set"),

@@ -77,6 +77,15 @@ pub enum Difference<'a> {
     Gone(&'a [u8]),
 }
 
+impl<'a> Difference<'a> {
+    /// Of which variable it is, or [`LOCALE`].
+    pub fn name(self) -> &'a [u8] {
+        match self {
+            Difference::Changed(name) | Difference::Appeared(name) | Difference::Gone(name) => name,
+        }
+    }
+}
+
 /// The first of [`differences`], or None when nothing that counts differs.
 pub fn compare<'a, E>(tables: &Tables<'a>, environment: E) -> Result<Option<Difference<'a>>, Error>
 where

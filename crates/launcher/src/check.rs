@@ -171,6 +171,11 @@ fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
 fn environment(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
     let (text, name) = match environment::compare(&frozen.tables, block.environment()).map_err(Reason::image)? {
         None => return Ok(()),
+        Some(difference) if difference.name() == environment::LOCALE => {
+            return Err(Reason::new(
+                "stale: the locale of text is another one than when the image was made: the first of LC_ALL, LC_CTYPE, LANG that is set",
+            ));
+        }
         Some(Difference::Changed(name)) => {
             ("stale: this environment variable has another value than when the image was made", name)
         }
