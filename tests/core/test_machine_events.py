@@ -276,6 +276,20 @@ def test_a_user_that_was_looked_for_in_vain(language, how, tmp_path):
     assert result.fell_back and result.out == "/nowhere\n", result
 
 
+def test_a_package_with_kinds_of_files(tmp_path):
+    """`mimetypes` reads all of the table, so its content counts."""
+    path = "/etc/mime.types"
+    if not os.path.exists(path):
+        pytest.skip(f"there is no {path}")
+    same = with_table(tmp_path, path, lambda table: table)
+    more = with_table(tmp_path, path, lambda table: table + "text/snapboot-test snapboot-test\n")
+    argv, env = frozen(PYTHON, tmp_path, "import mimetypes\nVALUE = mimetypes.guess_type('x.snapboot-test')[0]", "")
+    for _ in range(2):
+        assert support.thawed([*same, *argv], env=env).out == "None\n"
+    result = support.run([*more, *argv], env=env)
+    assert result.fell_back and path in result.err and result.out == "text/snapboot-test\n", result
+
+
 def with_locale(tmp_path, name):
     """The argv prefix that gives a start one more locale of that name, in the archive of locales. Skips where none can be made."""
     source = "/usr/share/i18n/locales/de_DE"
