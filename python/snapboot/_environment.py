@@ -21,6 +21,8 @@ class Environment:
             posix.unsetenv(name)
             if "os" in sys.modules:
                 sys.modules["os"].environ._data.pop(name, None)
+        if sys.flags.interactive:
+            self._forget_editor()
         self._booted_with = dict(posix.environ)
         # The interpreter sets this one itself where it has replaced the locale C (PEP 538). A start that thaws would have done the same,
         # since an image depends on the locale.
@@ -28,6 +30,19 @@ class Environment:
         self._coerced = text if text and LOCALE + b"=" + text not in _process.started_with()[1] else None
         # Whether the program has asked for all of it while it booted.
         self.was_read = False
+
+    def _forget_editor(self):
+        """Takes out what kept an interactive interpreter from loading its line editor (see boot.rs of the command)."""
+        value = self.own.get(b"SNAPBOOT_PYTHONPATH")
+        for names in (posix.environ, sys.modules["os"].environ._data if "os" in sys.modules else {}):
+            names.pop(b"PYTHONPATH", None)
+            if value is not None:
+                names[b"PYTHONPATH"] = value
+        posix.unsetenv(b"PYTHONPATH") if value is None else posix.putenv(b"PYTHONPATH", value)
+        folder = self.own[b"SNAPBOOT_FREEZE_DIR"].decode(errors="surrogateescape") + "/editor"
+        sys.path[:] = [entry for entry in sys.path if entry != folder]
+        sys.path_importer_cache.pop(folder, None)
+        sys.modules.pop("rlcompleter", None)
 
     def show(self, name, value):
         """The program is shown a variable that it has asked for: as if it had been booted with it."""

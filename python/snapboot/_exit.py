@@ -46,6 +46,8 @@ class Exit:
         self.rehearses = False
         self.is_confined = False
         self.session = False  # whether the interpreter goes on to one
+        self.inspected = False  # whether one comes after the program, however it ends
+        self.script_names = None  # those of `__main__`, if the interpreter has given it the name of a script
         # What the interpreter brings back at its end: the builtins from before `io` and `site` added theirs.
         self._builtins = {name: thing for name, thing in builtins.__dict__.items() if name not in ADDED_BUILTINS}
 
@@ -118,7 +120,9 @@ class Exit:
         if error is not None:
             self._interrupted = type(error) is KeyboardInterrupt
             self._status = self._report(error)
-        if (self.session or _wants_session()) and not isinstance(error, SystemExit):
+        if self.inspected or (self.session or _wants_session()) and not isinstance(error, SystemExit):
+            for name in ("__file__", "__cached__") if self.script_names else ():
+                self.script_names.pop(name, None)
             return True
         del error
         threading = sys.modules.get("threading")
@@ -148,7 +152,7 @@ class Exit:
 
     def _report(self, error):
         """Shows an exception as PyErr_Print does; returns the exit status."""
-        if isinstance(error, SystemExit):
+        if isinstance(error, SystemExit) and not (sys.flags.inspect and not self.session):
             return _status_of(error, self._leave_behind)
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename.startswith(FOLDER):

@@ -15,12 +15,25 @@ VARIABLE = b"PYTHONINSPECT"
 
 def is_wanted(main):
     """Whether the program is to come from a terminal. main: an _arguments.Main."""
-    if main.kind != "stdin":
-        return False
+    return main.kind == "stdin" and _is_at_terminal()
+
+
+def _is_at_terminal():
+    if sys.flags.interactive:
+        return True  # by its word
     try:
         return posix.isatty(0)
     except OSError:
         return False
+
+
+def follows():
+    """Whether a session follows the program, by -i or PYTHONINSPECT. Loads what that loads before the program. Raises
+    _main.Fallback."""
+    if not sys.flags.inspect or not _is_at_terminal():
+        return False
+    _load_editor()
+    return True
 
 
 def call_of(module):
@@ -30,15 +43,9 @@ def call_of(module):
     too early.
     """
     environment = _environment()
-    if sys.flags.ignore_environment or VARIABLE in environment:
+    if sys.flags.ignore_environment:
         raise _main.Fallback("the program is an interactive session")
-    if "readline" in sys.modules:
-        raise _main.Fallback("the program is an interactive session, but readline was loaded without a terminal")
-    for name in ("readline", "rlcompleter"):
-        try:
-            __import__(name)
-        except ImportError:
-            break
+    _load_editor()
     if _uses_pyrepl():
         from _pyrepl import main
 
@@ -51,6 +58,16 @@ def call_of(module):
         posix.write(2, text.encode())
     Hook(module)
     return _startup(environment.get(b"PYTHONSTARTUP"), module)
+
+
+def _load_editor():
+    if "readline" in sys.modules:
+        raise _main.Fallback("the program is an interactive session, but readline was loaded without a terminal")
+    for name in ("readline", "rlcompleter"):
+        try:
+            __import__(name)
+        except ImportError:
+            break
 
 
 def _startup(path, module):
@@ -80,10 +97,12 @@ class Hook:
         self.module = module
         self.original = sys.__dict__.get("__interactivehook__")
         sys.__interactivehook__ = self
-        posix.putenv(VARIABLE, b"1")
+        if not sys.flags.inspect:
+            posix.putenv(VARIABLE, b"1")
 
     def __call__(self):
-        posix.unsetenv(VARIABLE)
+        if not sys.flags.inspect:
+            posix.unsetenv(VARIABLE)
         for name in ("__file__", "__cached__"):
             self.module.__dict__.pop(name, None)
         if self.original is None:

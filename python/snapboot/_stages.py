@@ -193,7 +193,10 @@ class Freeze:
             if self.exit.session:
                 call = _session.call_of(module)
             else:
+                self.exit.inspected = not self.exit.rehearses and _session.follows()
                 call = _main.call_of(main, module, self.context.prepared)
+                if main.kind == "script" and call.__globals__ is module.__dict__:
+                    self.exit.script_names = module.__dict__
         except _main.Fallback as reason:
             if self.running:
                 self._end(_fork.USER_MISTAKE, "the script cannot be compiled; run it the ordinary way to see why")

@@ -29,7 +29,7 @@ use crate::fault::{self, Point};
 use crate::human;
 use crate::installation::Installation;
 use crate::progress::{Output, Progress};
-use crate::runtime::{Language, Main, MainKind, Runtime};
+use crate::runtime::{python, Language, Main, MainKind, Runtime};
 
 /// How often the size of the growing image is shown.
 const TICK: Duration = Duration::from_millis(100);
@@ -187,6 +187,11 @@ impl Boot<'_> {
                 argv.push(self.installation.python_front_end()?.into());
                 // The front end drops the variable.
                 environment.push(("SNAPBOOT_PAD".into(), "x".repeat(PAD).into()));
+                if python::is_interactive(self.main.options()) {
+                    let editor = dir.file("editor");
+                    hide_line_editor(&mut environment, &editor)
+                        .map_err(|error| Failure::io("write", &editor, &error))?;
+                }
             }
             Language::Ruby => {
                 // The front end takes the second one for the sign that Ruby goes on to the main script.
@@ -258,6 +263,21 @@ pub fn early_reads(
     let environment = environment.with_seen_early(&Entries::read(&dir.file("site")).unwrap_or_default());
     leave(&environment)?;
     Ok(environment)
+}
+
+/// Interactive, Python would load its line editor before anything else, which looks for the terminal of this boot. It finds none: the
+/// first entry of its path, the folder `editor`, has a module of that name that cannot be loaded. The front end takes the entry out.
+fn hide_line_editor(environment: &mut Vec<(OsString, OsString)>, editor: &Path) -> io::Result<()> {
+    let mut path = editor.as_os_str().to_owned();
+    if let Some(at) = environment.iter().position(|(name, _)| name == "PYTHONPATH") {
+        let (_, own) = environment.swap_remove(at);
+        path.push(":");
+        path.push(&own);
+        environment.push(("SNAPBOOT_PYTHONPATH".into(), own));
+    }
+    environment.push(("PYTHONPATH".into(), path));
+    fs::create_dir_all(editor)?;
+    fs::write(editor.join("readline.py"), "raise ImportError\n")
 }
 
 /// Puts /dev/null at the descriptors that callers of an image may pass, and `socket` behind them; keeps all others of this process to

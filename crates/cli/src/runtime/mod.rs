@@ -4,7 +4,7 @@ mod elf;
 mod locate;
 mod options;
 mod probe;
-mod python;
+pub mod python;
 mod resolve;
 mod ruby;
 mod shebang;

@@ -23,6 +23,4 @@ pub mod refused {
     pub const READS: &str = "it changes how the script is read; leave it to the ordinary start";
     /// It changes the directory.
     pub const DIRECTORY: &str = "an image runs in the directory that it is started in; cd there instead";
-    /// It makes the interpreter interactive.
-    pub const INTERACTIVE: &str = "an interactive interpreter cannot be frozen yet";
 }

@@ -9,13 +9,22 @@ use crate::failure::{Failure, Result};
 
 fn letter(letter: u8) -> Option<Letter> {
     Some(match letter {
-        b'b' | b'B' | b'd' | b'E' | b'I' | b'O' | b'P' | b'q' | b'R' | b's' | b'S' | b't' | b'u' | b'v' => Letter::Flag,
+        b'b' | b'B' | b'd' | b'E' | b'i' | b'I' | b'O' | b'P' | b'q' | b'R' | b's' | b'S' | b't' | b'u' | b'v' => {
+            Letter::Flag
+        }
         b'W' | b'X' => Letter::Value,
         b'c' | b'm' => Letter::Main,
         b'h' | b'?' | b'V' => Letter::Refused(refused::PRINTS),
-        b'i' => Letter::Refused(refused::INTERACTIVE),
         b'x' => Letter::Refused(refused::READS),
         _ => return None,
+    })
+}
+
+/// Whether the interpreter's options ask for an interactive session (`-i`).
+pub fn is_interactive(options: &[OsString]) -> bool {
+    options.iter().filter_map(|option| option.as_bytes().strip_prefix(b"-")).any(|letters| {
+        let mut flags = letters.iter().take_while(|letter| !b"-WX".contains(letter));
+        flags.any(|letter| *letter == b'i')
     })
 }
 
@@ -146,11 +155,17 @@ mod tests {
     }
 
     #[test]
+    fn a_session_is_asked_for_by_a_letter_among_others() {
+        let asks = |words: &str| is_interactive(split_words(words).unwrap().options());
+        assert!(asks("python -i") && asks("python -Bi -c 1") && asks("python -u -im json"));
+        assert!(!asks("python") && !asks("python -Wignore -X importtime -c 1") && !asks("python -c -i"));
+    }
+
+    #[test]
     fn what_an_image_cannot_honour_is_refused() {
         for words in [
             "python -V",
             "python -h",
-            "python -i a.py",
             "python -Ix a.py",
             "python --version",
             "python -Z",
