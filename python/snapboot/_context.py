@@ -21,6 +21,7 @@ class Context:
     def begin(self, plan):
         """Makes the interpreter look as it would in `plan`'s command, with its fixed arguments and nothing more."""
         self.plan = plan
+        self.parts = []  # of sys.argv: see Early
         self.executable = plan.argv[0] if plan.argv[0].startswith("/") else sys.executable
         main = _arguments.parse(plan.argv[plan.main_index :])
         folder = __file__.rpartition("/")[0]
@@ -75,6 +76,7 @@ class Context:
         self.known_name = sys.argv[0] if early.knows_name and sys.argv else None
         self.known_main = sys.modules["__main__"] if early.knows_main else None
         self.umask = None if early.asked_umask() else _early.umask()
+        self.parts = early.parts
 
     def warm_up(self):
         """See _stages.Freeze. Does to this process what `renew` does that leaves it as it is."""
@@ -165,6 +167,11 @@ class Context:
         sys.argv[:] = main.argv
         if KEEPS_ORIGINAL:
             sys.orig_argv[:] = arguments
+        for part, name, way in self.parts:
+            whole = getattr(sys, name)
+            for index in way:
+                whole = whole[index]
+            part[:] = whole
 
     def _renew_path(self, main):
         """Puts the entry for the new main part in the place of the one that was there while freezing."""

@@ -1,7 +1,7 @@
 """Per-start facts that the program asks for while it boots: arguments, the main module, terminals, the umask, the parent.
 
-Each stays what it was for whoever only keeps it (`ARGV = sys.argv`: a thaw changes the list in place), and notes when its content
-is read. All of this is undone before the freeze.
+Each stays what it was for whoever only keeps it, or a part of it (`ARGV = sys.argv`, `def main(args=sys.argv[1:])`: a thaw changes the
+lists in place), and notes when its content is read. All of this is undone before the freeze.
 """
 
 import posix
@@ -27,6 +27,8 @@ class Early:
         # Whether it has looked into the main module, so that no other may take its place.
         self.knows_main = False
         self.umask = umask()
+        # Parts of the lists that the program has made: each with the name of the list and the slices that lead there.
+        self.parts = []
         self._lists = {name: self._watch_list(name) for name in ("argv", "orig_argv") if hasattr(sys, name)}
         self._streams = [(stream, self._watch_stream(stream, of)) for of, stream in _streams()]
         names = sys.modules["os"].__dict__ if "os" in sys.modules else {}
@@ -54,6 +56,7 @@ class Early:
                 del stream.isatty
         for name in list(self._lists):
             self._put_back(name)
+        self.parts = [(self._finished(part), part.name, part.way) for part in self.parts if sys.getrefcount(part) > PASSING]
 
     def asked_umask(self):
         """Whether the umask may have been kept: it was asked for by setting it, and is as it was."""
@@ -65,8 +68,7 @@ class Early:
 
     def _watch_list(self, name):
         plain = getattr(sys, name)
-        watched = Arguments(plain)
-        watched.name, watched.early = "sys." + name, self
+        watched = Arguments(plain).watched_by(self, name)
         setattr(sys, name, watched)
         return [plain, watched]
 
@@ -76,15 +78,11 @@ class Early:
         if sys.__dict__.get(name) is not watched:
             self.reads.early("sys.%s, and replaces it," % name, None)
             return
-        holders = [
-            (names, key)
-            for names in _modules.all_names()
-            for key, value in names.items()
-            if value is watched
-        ]
-        if sys.getrefcount(watched) <= len(holders) + REFERENCES:
-            for names, key in holders:
-                names[key] = plain
+        _exchange(watched, plain, REFERENCES)
+
+    def _finished(self, part):
+        part.early = None
+        return _exchange(part, list(part), REFERENCES_TO_A_PART)
 
     def _watch_stream(self, stream, of):
         ordinary = stream.isatty
@@ -129,23 +127,55 @@ class Early:
         return attribute
 
 
-class Arguments(list):
-    """A list that notes when its content is read."""
+def _exchange(watched, plain, references):
+    """Puts a list in the place of another, if only modules hold that. references: what else there is. Returns the one in use then."""
+    holders = [(names, key) for names in _modules.all_names() for key, value in names.items() if value is watched]
+    if sys.getrefcount(watched) > len(holders) + references:
+        return watched
+    for names, key in holders:
+        names[key] = plain
+    return plain
 
-    __slots__ = ("name", "early")
+
+class Arguments(list):
+    """A list, or a part of one, that notes when its content is read."""
+
+    __slots__ = ("name", "early", "way")
+
+    def watched_by(self, early, name, way=()):
+        """Has it told to `early`. name: of the list in `sys`. way: the slices of it that lead here. Returns itself."""
+        self.early, self.name, self.way = early, name, way
+        return self
 
     def __getitem__(self, index):
         early = self.early
         if early is not None:
-            if index == 0 and early.is_fixed and self.name == "sys.argv":
+            if type(index) is slice:
+                part = Arguments(list.__getitem__(self, index)).watched_by(early, self.name, (*self.way, index))
+                early.parts.append(part)
+                return part
+            if index == 0 and early.is_fixed and self.name == "argv" and not self.way:
                 early.knows_name = True
             else:
-                early.read(self.name, sys._getframe(1))
+                self._is_read(sys._getframe(1))
         return list.__getitem__(self, index)
+
+    def __bool__(self):
+        """The whole lists are never empty."""
+        if self.early is not None and self.way:
+            self._is_read(sys._getframe(1))
+        return list.__len__(self) > 0
+
+    def copy(self):
+        """A part that is all."""
+        return list.copy(self) if self.early is None else self[:]
+
+    def _is_read(self, frame):
+        self.early.read("sys." + self.name, frame)
 
     def __radd__(self, other):
         if self.early is not None:
-            self.early.read(self.name, sys._getframe(1))
+            self._is_read(sys._getframe(1))
         return other + list.copy(self)
 
     def __reduce_ex__(self, _):
@@ -157,7 +187,7 @@ def _noting(name):
 
     def method(self, *arguments, **keywords):
         if self.early is not None:
-            self.early.read(self.name, sys._getframe(1))
+            self._is_read(sys._getframe(1))
         return ordinary(self, *arguments, **keywords)
 
     method.__name__ = name
@@ -180,7 +210,11 @@ def umask():
 
 
 METHODS = "iter len contains reversed eq ne lt le gt ge add mul rmul iadd imul repr setitem delitem".split()
-for method in ["__%s__" % name for name in METHODS] + [name for name in dir(list) if name[0] != "_"]:
+for method in ["__%s__" % name for name in METHODS] + [name for name in dir(list) if name[0] != "_" and name != "copy"]:
     setattr(Arguments, method, _noting(method))
-# The variable of _put_back, and what getrefcount is given.
-REFERENCES = 2
+# What getrefcount counts of a list that is exchanged: the variables of _exchange and of its caller, and what it is given itself.
+REFERENCES = 3
+# The list of parts and the variable that goes through it hold one, too.
+REFERENCES_TO_A_PART = 5
+# Of a part that nobody has kept: the list of parts, the variable, what getrefcount is given.
+PASSING = 3

@@ -11,7 +11,9 @@ from .languages import PYTHON, RUBY, both
 # What a preload may keep of it: for each language an expression, and the words of the refusal.
 REFUSED = {
     "arguments": (PYTHON, "list(__import__('sys').argv)", "sys.argv"),
-    "rest of the arguments": (PYTHON, "__import__('sys').argv[1:]", "sys.argv"),
+    "rest of the arguments": (PYTHON, "[*__import__('sys').argv[1:]]", "sys.argv"),
+    "an argument of the rest": (PYTHON, "'x' in __import__('sys').argv.copy()[1:]", "sys.argv"),
+    "whether there is a rest": (PYTHON, "bool(__import__('sys').argv[1:])", "sys.argv"),
     "spread arguments": (PYTHON, "(*__import__('sys').argv,)", "sys.argv"),
     "number of arguments": (PYTHON, "len(__import__('sys').argv)", "sys.argv"),
     "added arguments": (PYTHON, "['x'] + __import__('sys').argv", "sys.argv"),
@@ -62,6 +64,23 @@ def test_a_list_that_is_only_kept_is_renewed(tmp_path):
     image = support.frozen(tmp_path / "x.img", [PYTHON.program, script], "--preload", "boot", env=env)
     shown = [os.fspath(script), "a", "b"]
     assert support.thawed([image, "a", "b"], env=env).out == f"{shown} {shown} {shown} True\n"
+
+
+def test_a_part_that_is_only_kept_is_renewed(tmp_path):
+    source = """
+import sys
+if sys.argv:
+    REST = sys.argv[1:]
+COPIES = [sys.argv.copy(), sys.argv[:][1:]]
+def main(last=sys.argv[2:], name=sys.argv[0]): return last, name
+"""
+    env, _ = PYTHON.write(tmp_path, source)
+    script = tmp_path / "app.py"
+    script.write_text("import boot\nprint(boot.REST, type(boot.REST), boot.COPIES, boot.main())\n")
+    image = support.frozen(tmp_path / "x.img", [PYTHON.program, script], "--preload", "boot", env=env)
+    for words in (["a", "b", "c"], []):
+        ordinary = support.run([PYTHON.program, script, *words], env=env)
+        assert support.thawed([image, *words], env=env).out == ordinary.out
 
 
 @support.needs_ruby

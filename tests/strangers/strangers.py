@@ -110,6 +110,7 @@ class Stranger:
         self.values = program.prepare()
         self.image = folder / "frozen" / "program.img"
         self.started = folder / "started"
+        self.home = folder / "home"  # as the freeze has left it
         self.argv = [self.filled(word) for word in program.command]
         if found := shutil.which(self.argv[0], path=self.path):
             self.argv[0] = found
@@ -148,12 +149,14 @@ class Stranger:
             stderr=subprocess.STDOUT,
             timeout=FREEZE_SECONDS,
         )
+        shutil.copytree(self.started / "home", self.home, symlinks=True)
         return done.returncode, done.stdout.decode(errors="replace")
 
     def start(self, argv, start, **env):
-        """One start in a folder of always the same path, with the same HOME. Returns what was seen, and how long it took (seconds)."""
+        """One start in a folder of always the same path, with the same HOME: what the freeze has left there, such as a cache. Returns
+        what was seen, and how long it took (seconds)."""
         shutil.rmtree(self.started)
-        (self.started / "home").mkdir(parents=True)
+        shutil.copytree(self.home, self.started / "home", symlinks=True)
         self.fill(self.started / "place")
         words = [*argv, *(self.filled(word) for word in start["args"])]
         began = time.monotonic()
@@ -212,6 +215,10 @@ def compare(stranger, start, times):
     return "same", ""
 
 
+# Where images count their starts.
+OWN = ("home/.local", "home/.local/state", "home/.local/state/snapboot*")
+
+
 def tidy(seen, program):
     """What was seen, without what may differ between any two starts."""
     def clean(data):
@@ -223,7 +230,7 @@ def tidy(seen, program):
     files = {
         name: (mode, clean(content) if isinstance(content, bytes) else content)
         for name, (mode, content) in seen.files.items()
-        if not any(fnmatch.fnmatch(name, pattern) for pattern in program.ignored)
+        if not any(fnmatch.fnmatch(name, pattern) for pattern in (*OWN, *program.ignored))
     }
     return {"stdout": clean(seen.stdout), "stderr": clean(seen.stderr), "status": seen.status, "files": files}
 

@@ -126,16 +126,34 @@ pub struct Early {
     pub language: Language,
     pub reader: &'static str,
     pub what: &'static str,
+    /// Patterns of arguments with which it would have kept something: starts with one of these are ordinary.
+    pub guards: &'static [&'static str],
 }
 
 /// Readers that keep nothing of it.
 pub const EARLY: &[Early] = &[
     // Asks every module for its file, to find the one that some code is in.
-    Early { language: Language::Python, reader: "/inspect.py", what: "__main__.__file__" },
+    Early { language: Language::Python, reader: "/inspect.py", what: "__main__.__file__", guards: &[] },
     // A list of versions that scripts of old installers set before they import it; without one it takes what is installed.
-    Early { language: Language::Python, reader: "/pkg_resources/__init__.py", what: "__main__.__requires__" },
+    Early {
+        language: Language::Python,
+        reader: "/pkg_resources/__init__.py",
+        what: "__main__.__requires__",
+        guards: &[],
+    },
+    // Counts them to tell whether ssh has called it, which a variable says, too.
+    Early { language: Language::Python, reader: "/ansible/cli/__init__.py", what: "sys.argv", guards: &[] },
+    // Looks for options of its own tests.
+    Early {
+        language: Language::Python,
+        reader: "/tensorflow/python/distribute/multi_process_lib.py",
+        what: "sys.argv",
+        guards: &["--tpu*"],
+    },
+    // Loads plugins that they name.
+    Early { language: Language::Ruby, reader: "/yard/config.rb", what: "ARGV", guards: &["--plugin", "--safe"] },
     // Takes $0 where nobody but itself is found, and the front end renews that.
-    Early { language: Language::Ruby, reader: "/sinatra/base.rb", what: "who calls it (caller)" },
+    Early { language: Language::Ruby, reader: "/sinatra/base.rb", what: "who calls it (caller)", guards: &[] },
 ];
 
 /// Whether a read of a reader falls under a row.

@@ -225,7 +225,9 @@ impl Session<'_> {
             Point::AfterDump.reached();
             interrupt.check()?;
             self.progress.phase("checking the inputs, writing the tables");
-            let guards: Vec<OsString> = self.arguments.guards.iter().chain(&report.guards).cloned().collect();
+            let known = report.reads.guards.iter().map(OsString::from);
+            let guards: Vec<OsString> =
+                self.arguments.guards.iter().chain(&report.guards).cloned().chain(known).collect();
             let bytecode = environment.value("PYTHONPYCACHEPREFIX");
             let ignored = Ignored::new(output, installation.own_files(), bytecode);
             if let Some(place) = report.keeps_folder.first().cloned() {

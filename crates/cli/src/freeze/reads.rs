@@ -1,6 +1,6 @@
 //! What the boot read of its environment and asked about machine, user and process, as front end and freezer have noted it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -24,6 +24,8 @@ pub struct Reads {
     pub places: BTreeMap<(u32, u32), String>,
     /// What belongs to each start and cannot be compared, and where it was read.
     pub early: Vec<Early>,
+    /// Patterns of arguments with which the boot would have been another.
+    pub guards: BTreeSet<&'static str>,
 }
 
 /// Something that was read too early: `sys.argv`, and `FILE:LINE`.
@@ -139,10 +141,15 @@ impl Reads {
             }
             "early" => {
                 let what = note.value.to_string_lossy().into_owned();
-                let excepted =
-                    EARLY.iter().any(|row| row.language == language && row.what == what && is_by(reader, row.reader));
+                let is_it = |row: &&super::exceptions::Early| {
+                    row.language == language && row.what == what && is_by(reader, row.reader)
+                };
+                if let Some(row) = EARLY.iter().find(is_it) {
+                    self.guards.extend(row.guards);
+                    return;
+                }
                 let early = Early { what, place: note.place.clone().unwrap_or_default() };
-                if !excepted && !self.early.contains(&early) {
+                if !self.early.contains(&early) {
                     self.early.push(early);
                 }
             }
@@ -307,6 +314,15 @@ mod tests {
         assert_eq!(texts.len(), 2);
         assert!(texts[0].starts_with("/a.py:1 reads sys.argv while it boots"), "{}", texts[0]);
         assert!(texts[1].starts_with("the program reads $0 while it boots"), "{}", texts[1]);
+    }
+
+    #[test]
+    fn who_reads_arguments_for_some_of_them_gives_guards() {
+        let report = |reader| format!("early=ARGV\0reader={reader}\0place={reader}:1\0").into_bytes();
+        let known = gather(&report("/gems/yard-1/lib/yard/config.rb"), b"", Language::Ruby, &[]);
+        assert!(known.early.is_empty() && known.guards.contains("--plugin"));
+        let other = gather(&report("/app/config.rb"), b"", Language::Ruby, &[]);
+        assert!(!other.early.is_empty() && other.guards.is_empty());
     }
 
     #[test]
