@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -135,12 +136,17 @@ pub fn begin(image_sum: u64, replaced: Option<u64>) {
     forget_oldest(&folder);
 }
 
-/// Removes what was written longest ago: the files of images that nobody starts any more.
+/// Removes what was written longest ago: the files of images that nobody starts any more. What looks like something else stays.
 fn forget_oldest(folder: &Path) {
     let entries = folder.read_dir().into_iter().flatten().flatten();
-    let written =
-        |entry: &fs::DirEntry| entry.metadata().and_then(|found| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-    let mut all: Vec<_> = entries.map(|entry| (written(&entry), entry.path())).collect();
+    let written = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        let is_sum = name.len() == 16 && name.as_bytes().iter().all(u8::is_ascii_hexdigit);
+        let found =
+            entry.metadata().ok().filter(|it| is_sum && it.is_file() && it.len() == StartsHead::FILE_SIZE as u64)?;
+        Some((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), entry.path()))
+    };
+    let mut all: Vec<_> = entries.filter_map(written).collect();
     all.sort();
     let many = all.len().saturating_sub(MOST);
     for (_, path) in &all[..many] {
@@ -200,13 +206,17 @@ mod tests {
     #[test]
     fn those_that_were_written_last_are_kept() {
         let top = tempfile::tempdir().unwrap();
-        for number in 0..MOST as u64 + 3 {
+        let others = ["notes.txt", "00000000000000ff", "zzzzzzzzzzzzzzzz"].map(|name| top.path().join(name));
+        others.iter().for_each(|path| fs::write(path, "of somebody else").unwrap());
+        for number in 0x100..0x103 + MOST as u64 {
             let path = file(top.path(), number);
             let made = fs::File::create(path).unwrap();
-            made.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000 - number)).unwrap();
+            made.set_len(StartsHead::FILE_SIZE as u64).unwrap();
+            made.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(10_000 - number)).unwrap();
         }
         forget_oldest(top.path());
-        assert_eq!(top.path().read_dir().unwrap().count(), MOST);
-        assert!(file(top.path(), 0).exists() && !file(top.path(), MOST as u64).exists());
+        assert_eq!(top.path().read_dir().unwrap().count(), MOST + others.len());
+        assert!(file(top.path(), 0x100).exists() && !file(top.path(), 0x102 + MOST as u64).exists());
+        assert!(others.iter().all(|path| path.exists()));
     }
 }
