@@ -39,12 +39,15 @@ fn facts(reads: &Reads) -> Vec<String> {
             fact_kind::TERMINAL => format!("{} being {value}", STREAMS[of.min(2) as usize]),
             _ => format!("the {} ({value})", inputs::facts::name(kind, of)),
         };
-        words.push(format!("{what}, asked for by {}", who.as_deref().unwrap_or("C code of the program")));
+        let remedy = if kind == fact_kind::TERMINAL { REMEDY } else { "" };
+        words.push(format!("{what}, asked for by {}{remedy}", who.as_deref().unwrap_or("C code of the program")));
     }
     words
 }
 
 const PER_START: [u32; 4] = [fact_kind::CWD, fact_kind::WINDOW, fact_kind::TERMINAL, fact_kind::UMASK];
+/// A boot has no terminal.
+const REMEDY: &str = "; do not preload what asks, if it is to start at a terminal";
 const STREAMS: [&str; 3] = ["standard input", "standard output", "standard error"];
 
 /// The lines under the summary: names share one, a phrase has one of its own.
