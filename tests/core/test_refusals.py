@@ -163,6 +163,14 @@ PROGRAMS = {
         """,
         ["descriptor", "/gone", "has no name any more", "before_freeze"],
     ),
+    "a file of which the opened name was deleted": (
+        """
+        file = open(FOLDER + "/gone", "w")
+        os.link(FOLDER + "/gone", FOLDER + "/other")
+        os.unlink(FOLDER + "/gone")
+        """,
+        ["descriptor", "/gone", "has no name any more", "before_freeze"],
+    ),
     "a temporary file without a name": (
         "file = tempfile.TemporaryFile(dir=FOLDER)",
         ["descriptor", "has no name any more", "before_freeze"],

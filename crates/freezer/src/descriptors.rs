@@ -41,8 +41,10 @@ pub fn add(tables: &mut TablesWriter, findings: &mut Findings) {
             let path = tables.text(path);
             tables.push(Section::Descriptors, &Descriptor { number, kind, flags: info.flags, peer: 0, value, path });
         };
+        // A file with other names does not tell them.
+        let is_named = status.links > 0 && !name.ends_with(b" (deleted)");
         match status.kind() {
-            libc::S_IFREG if status.links > 0 && name.starts_with(b"/") => {
+            libc::S_IFREG if is_named && name.starts_with(b"/") => {
                 // What was done when the file was opened first must not be done again.
                 let once = (libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC) as u32;
                 let path = tables.text(&name);
@@ -50,7 +52,7 @@ pub fn add(tables: &mut TablesWriter, findings: &mut Findings) {
                 let (kind, value) = (descriptor_kind::FILE, info.position);
                 tables.push(Section::Descriptors, &Descriptor { number, kind, flags, peer: 0, value, path });
             }
-            libc::S_IFDIR if status.links > 0 => push(descriptor_kind::FILE, 0, &name),
+            libc::S_IFDIR if is_named => push(descriptor_kind::FILE, 0, &name),
             libc::S_IFCHR if PLAIN_DEVICES.contains(&name.as_slice()) => push(descriptor_kind::FILE, 0, &name),
             libc::S_IFIFO if name.starts_with(b"pipe:") => {
                 pipes.push(PipeEnd { inode: status.inode, number, flags: info.flags });

@@ -22,6 +22,7 @@ mod leftovers;
 mod mistakes;
 mod order;
 mod output;
+mod plugins;
 mod reads;
 mod rehearse;
 mod remedies;
@@ -263,6 +264,7 @@ impl Session<'_> {
                 guards: &guards,
                 info: &self.info(environment, &report, &notes),
             })?;
+            report.warnings.extend(plugins::warning(&report.loaded));
             warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());
             if notes.hidden && !warnings.iter().any(|warning| warning == HIDDEN) {
                 warnings.push(HIDDEN.to_owned());
