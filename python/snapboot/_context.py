@@ -4,7 +4,7 @@ import _signal
 import posix
 import sys
 
-from . import _arguments, _early, _entropy, _environment, _importers, _main, _plan, _process, _search_path, _streams
+from . import _arguments, _early, _entropy, _environment, _folder, _importers, _main, _plan, _process, _search_path, _streams
 
 
 class Context:
@@ -66,7 +66,7 @@ class Context:
         self.logging = sys.modules.get("logging")
         self.folders = [
             (sys.modules[module], name, gone)
-            for module, name, gone in KEPT_FOLDERS
+            for module, (name, gone) in _folder.KEPT.items()
             if hasattr(sys.modules.get(module), name)
         ]
 
@@ -252,7 +252,5 @@ def _user_site():
     return site, site.USER_SITE
 
 
-# Module, name, and what it keeps of a folder that is gone. multiprocessing tells those that it spawns, rich looks for sources.
-KEPT_FOLDERS = (("multiprocessing.process", "ORIGINAL_DIR", None), ("rich", "_IMPORT_CWD", ""))
 KEEPS_ORIGINAL = hasattr(sys, "orig_argv")
 LOGGING_COUNTS_NANOSECONDS = sys.version_info >= (3, 13)

@@ -142,7 +142,9 @@ class Reads:
         if frame.f_globals.get("__name__") == "tempfile":
             return  # as the last of its candidates: see _folder.holds_temporary_files
         if _reader_from(frame) not in (None, MODULE_FINDER):
-            self.folder.ask(frame)
+            # What these keep is renewed by name, and does not count for itself.
+            if frame.f_globals.get("__name__") not in _folder.KEPT:
+                self.folder.ask(frame)
             self.fact("cwd", frame)
 
     def _asks_names(self, frame, _):
