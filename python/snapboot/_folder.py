@@ -286,8 +286,8 @@ def putter_into_names(names, name):
     return put
 
 
-# By module: the name under which it keeps the folder, and what it keeps of one that is gone. These are renewed by name. multiprocessing tells
-# those that it spawns, rich looks for sources.
+# By module: the name under which it keeps the folder, and what it keeps of one that is gone. These are renewed by name.
+# multiprocessing tells those that it spawns, rich looks for sources.
 KEPT = {"multiprocessing.process": ("ORIGINAL_DIR", None), "rich": ("_IMPORT_CWD", "")}
 FRAME = type(sys._getframe())
 FUNCTION = type(running)
