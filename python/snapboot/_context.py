@@ -4,7 +4,19 @@ import _signal
 import posix
 import sys
 
-from . import _arguments, _early, _entropy, _environment, _folder, _importers, _main, _plan, _process, _search_path, _streams
+from . import (
+    _arguments,
+    _early,
+    _entropy,
+    _environment,
+    _folder,
+    _importers,
+    _main,
+    _plan,
+    _process,
+    _search_path,
+    _streams,
+)
 
 
 class Context:
