@@ -47,7 +47,7 @@ class Exit:
         self.is_confined = False
         self.session = False  # whether the interpreter goes on to one
         self.inspected = False  # whether one comes after the program, however it ends
-        self.script_names = None  # those of `__main__`, if the interpreter has given it the name of a script
+        self.script_names = None  # those of `__main__`, if the interpreter takes the name of a script from it then
         # What the interpreter brings back at its end: the builtins from before `io` and `site` added theirs.
         self._builtins = {name: thing for name, thing in builtins.__dict__.items() if name not in ADDED_BUILTINS}
 

@@ -23,6 +23,7 @@ from . import (
     _reads,
     _seeding,
     _session,
+    _times,
     _trampoline,
 )
 
@@ -135,6 +136,8 @@ class Freeze:
             self.report.add("preloaded", name)
         for warning in self.context.entropy.warnings():
             self.report.add("warning", warning)
+        for name in _times.kept(self.folder):
+            self.report.add("time", name)
         for path in _inputs.loaded_files(self.plan.script):
             self.report.add("loaded", path)
         for key, value in self.importers.entries(self.context.own_folder()):
@@ -195,7 +198,8 @@ class Freeze:
             else:
                 self.exit.inspected = not self.exit.rehearses and _session.follows()
                 call = _main.call_of(main, module, self.context.prepared)
-                if main.kind == "script" and call.__globals__ is module.__dict__:
+                # Not in other starts: who holds these names keeps what is in them alive to the end.
+                if self.exit.inspected and main.kind == "script" and call.__globals__ is module.__dict__:
                     self.exit.script_names = module.__dict__
         except _main.Fallback as reason:
             if self.running:

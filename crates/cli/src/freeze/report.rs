@@ -104,7 +104,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             reads,
             compared: report.texts("compared").collect(),
             preloaded: report.texts("preloaded").collect(),
-            warnings: report.texts("warning").chain(notes.into_iter().map(|note| note.text)).collect(),
+            warnings: report.texts("warning").chain(kept_times(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             guards: report.all("guard").map(OsString::from).collect(),
             runtime: report.texts("runtime").next(),
         }))),
@@ -165,6 +165,21 @@ fn findings(entries: &Entries) -> Vec<Finding> {
     }
     findings.retain(|finding| !finding.text.is_empty());
     findings
+}
+
+/// A warning of what keeps a time that was taken while booting.
+fn kept_times(report: &Entries) -> Option<String> {
+    /// As many names are told.
+    const MOST: usize = 3;
+    let names: Vec<String> = report.texts("time").collect();
+    let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
+    (!names.is_empty()).then(|| {
+        format!(
+            "the time of the freeze is kept in {}{more}; where each start should have its own, set it in snapboot.defer (Python) or \
+             Snapboot.defer (Ruby)",
+            names[..names.len().min(MOST)].join(", ")
+        )
+    })
 }
 
 /// Where descriptors were opened, from a boot with `origins`: number, then `FILE:LINE`.

@@ -178,6 +178,7 @@ class FreezeRun
     @inputs.report_to(@report, @plan.value("script"))
     @gem_lists.report_to(@report)
     @origins&.report_to(@report)
+    Times.new(@plan.directory).kept.each { |name| @report.add("time", name) }
     @inputs = @gem_lists = @reads = @origins = nil
     # A feature that is always there: makes Ruby index the changed list of features now.
     require "thread" # rubocop:disable Lint/RedundantRequireStatement
