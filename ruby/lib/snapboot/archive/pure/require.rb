@@ -63,9 +63,9 @@ module Snapboot
           end
 
           def find(name, unless_rubygems: false)
-            return unless @load_path && String === name # rubocop:disable Style/CaseEquality -- it may be a BasicObject
-
             Archive.attempt(name) do
+              next unless @load_path && String === name # rubocop:disable Style/CaseEquality -- it may be a BasicObject
+
               @load_path.find(name) unless unless_rubygems && !rubygems_is_silent?(name)
             end
           end
