@@ -248,7 +248,7 @@ def test_a_gemfile_and_its_lock(ruby):
 
 @pytest.fixture(params=["python", "ruby"])
 def reader(request, tmp_path):
-    """A program that reads data/file, lists data/list, asks for data/none, and follows data/link, when it is loaded."""
+    """A program that reads data/file, lists data/list, asks for data/none and data/way/none, and follows data/link, when it is loaded."""
     if request.param == "python":
         program = Program(tmp_path, support.PYTHON, "main.py")
         program.write("main.py", MAIN)
@@ -256,7 +256,7 @@ def reader(request, tmp_path):
             "helper.py",
             "import os\nHERE = os.path.dirname(os.path.abspath(__file__)) + '/data/'\n"
             "ANSWER = [open(HERE + 'file').read(), sorted(os.listdir(HERE + 'list')), os.path.exists(HERE + 'none'),\n"
-            "    os.path.isdir(HERE + 'folder'), os.readlink(HERE + 'link'), open(HERE + 'link').read()]\n"
+            "    os.path.exists(HERE + 'way/none'), os.path.isdir(HERE + 'folder'), os.readlink(HERE + 'link'), open(HERE + 'link').read()]\n"
             "with open(HERE + '../out/log', 'a') as log: log.write('x')\n",
         )
         program.options = ["--preload", "helper"]
@@ -269,11 +269,11 @@ def reader(request, tmp_path):
             "helper.rb",
             "HERE = __dir__ + '/data/'\n"
             "ANSWER = [File.read(HERE + 'file'), Dir.children(HERE + 'list').sort, File.exist?(HERE + 'none'),\n"
-            "    File.directory?(HERE + 'folder'), File.readlink(HERE + 'link'), File.read(HERE + 'link')]\n"
+            "    File.exist?(HERE + 'way/none'), File.directory?(HERE + 'folder'), File.readlink(HERE + 'link'), File.read(HERE + 'link')]\n"
             "File.write(HERE + '../out/log', 'x', mode: 'a')\n",
         )
         program.options = ["--preload", "./helper"]
-    for name, content in {"file": "first", "other": "first", "list/a": "", "folder/x": ""}.items():
+    for name, content in {"file": "first", "other": "first", "list/a": "", "folder/x": "", "way/x": ""}.items():
         program.write(f"data/{name}", content)
     (tmp_path / "data/link").symlink_to("file")
     return program.frozen(*program.options)
@@ -303,6 +303,12 @@ def test_an_absent_file_appears(reader):
     reader.write("data/unrelated", "")
     assert reader.is_fresh()
     assert reader.is_stale_for(reader.write("data/none", ""))
+
+
+def test_a_directory_that_was_only_on_the_way_goes_away(reader):
+    shutil.rmtree(reader.folder / "data/way")
+    assert reader.is_fresh()
+    assert reader.is_stale_for(reader.write("data/way/none", ""))
 
 
 def test_a_directory_goes_away_or_becomes_a_file(reader):

@@ -42,7 +42,7 @@ record! {
 
 /// What holds for a directory besides its answers.
 pub mod directory_flag {
-    /// Where it is not there, its answers hold: they are lists in which nothing was found.
+    /// Where it is not there, its answers hold: they are lists in which nothing was found, or names that were not there.
     pub const MAY_BE_ABSENT: u32 = 1;
 }
 

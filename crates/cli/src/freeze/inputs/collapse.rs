@@ -62,7 +62,7 @@ pub struct Collapsed {
     /// Directories of which the list counts.
     pub lists: Vec<List>,
     /// Places that were there as directories, by name: what has a row of its own is known to be one.
-    known: BTreeSet<PathBuf>,
+    pub known: BTreeSet<PathBuf>,
     /// What places were found to be while collapsing.
     states: HashMap<PathBuf, State>,
     /// Which places were found to lead to directories.

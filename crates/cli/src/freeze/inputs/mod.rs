@@ -78,6 +78,8 @@ pub struct Inputs {
     mapped: Vec<(PathBuf, Identity)>,
     /// Answers by directory.
     directories: BTreeMap<PathBuf, collapse::Answers>,
+    /// Directories that were looked at themselves.
+    known: BTreeSet<PathBuf>,
     /// Files and answers by names that start where the program is started.
     relative: Relative,
     /// What was asked of files that others share.
@@ -91,7 +93,7 @@ impl Inputs {
     /// its new form, so the freeze is void then: fails and names the file. So is a list that changed meanwhile.
     pub fn record(booted: &Booted<'_>, mapped: Vec<(PathBuf, Identity)>) -> Result<Self> {
         let names = mapped.iter().map(|it| it.0.as_path()).collect();
-        let Collapsed { mut files, mut directories, lists, .. } = Collapsed::of(booted, &names);
+        let Collapsed { mut files, mut directories, lists, known, .. } = Collapsed::of(booted, &names);
         drop_written(&mut files, booted.notes);
         let names: BTreeSet<&Path> = booted.loaded.iter().filter_map(|path| existing(path)).collect();
         let mut unseen = Vec::new();
@@ -127,7 +129,8 @@ impl Inputs {
         files.extend(shared::beside(booted.notes));
         let questions = files.keys().map(|path| (path.clone(), shared::asked(path, booted.notes)));
         let questions = questions.filter(|(_, asked)| !asked.is_empty()).collect();
-        Ok(Inputs { image: image.to_owned(), begun: booted.begun, files, mapped, directories, relative, questions })
+        let image = image.to_owned();
+        Ok(Inputs { image, begun: booted.begun, files, mapped, directories, known, relative, questions })
     }
 
     /// Fails when something is not what it was when it was recorded.
@@ -182,6 +185,12 @@ impl Inputs {
                 && answers.is_some_and(|answers| answers.iter().all(is_of_some))
                 && directory.is_absolute()
                 && State::of(directory) == State::Absent;
+            // Whatever was absent in it is so where it is gone altogether.
+            let is_absent = |(_, fact): &(OsString, Fact)| matches!(fact, Fact::Absent | Fact::Below);
+            let is_only_way = files.is_empty()
+                && answers.is_some_and(|answers| answers.iter().all(is_absent))
+                && directory.is_absolute()
+                && !self.known.contains(directory);
             let (mtime, ctime) = if directory.is_absolute() { settled_times(directory) } else { (0, 0) };
             for (name, fact) in answers.into_iter().flatten() {
                 let (kind, value) = fact.record();
@@ -194,7 +203,7 @@ impl Inputs {
                 mtime,
                 ctime,
                 inputs: files.len() as u32,
-                flags: if is_missed { directory_flag::MAY_BE_ABSENT } else { 0 },
+                flags: if is_missed || is_only_way { directory_flag::MAY_BE_ABSENT } else { 0 },
                 answers_offset,
                 answers_size,
                 answers_sum,
