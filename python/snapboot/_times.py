@@ -21,13 +21,23 @@ def kept(folder):
         module = names.get("__name__")
         if type(module) is not str or module.partition(".")[0] == "snapboot":
             continue
-        for name, value in list(names.items()):
+        for name, value in _named(names):
             if _is_in(windows, value):
                 found.add("%s.%s" % (module, name))
-            elif issubclass(type(value), type) and value.__module__ == module:
-                attributes = type.__getattribute__(value, "__dict__").items()
-                found.update("%s.%s.%s" % (module, name, key) for key, kept in attributes if _is_in(windows, kept))
+            elif issubclass(type(value), type):
+                # Past its metaclass, which may have other ideas.
+                attributes = type.__getattribute__(value, "__dict__")
+                if _is_same(attributes.get("__module__"), module):
+                    found.update("%s.%s.%s" % (module, name, key) for key, kept in _named(attributes) if _is_in(windows, kept))
     return sorted(found - RENEWED)
+
+
+def _named(names):
+    return [(name, value) for name, value in names.items() if type(name) is str]
+
+
+def _is_same(value, text):
+    return type(value) is str and value == text
 
 
 def _windows(clock, began):
@@ -41,7 +51,7 @@ def _is_in(windows, value):
     kind = type(value)
     if kind is int:
         value = value / 1e9
-    elif kind.__name__ == "datetime" and kind.__module__ == "datetime":
+    elif kind is getattr(sys.modules.get("datetime"), "datetime", None):
         try:
             return windows[0][0] <= value.timestamp() <= windows[0][1]
         except (ValueError, OverflowError, OSError):

@@ -37,13 +37,16 @@ class Times
     CONSTANTS.bind_call(owner, false).each do |name|
       yield "::#{name}", GET.bind_call(owner, name, false) unless AUTOLOAD.bind_call(owner, name, false)
     end
-    owner.instance_variables.each { |name| yield name, owner.instance_variable_get(name) }
-    owner.class_variables(false).each { |name| yield name, owner.class_variable_get(name) }
+    VARIABLES.bind_call(owner).each { |name| yield name, GET_VARIABLE.bind_call(owner, name) }
+    CLASS_VARIABLES.bind_call(owner, false).each { |name| yield name, GET_CLASS_VARIABLE.bind_call(owner, name) }
   rescue StandardError, ScriptError
     nil # there is one that nobody may look at
   end
+  # Whatever the program has put in their place.
   CONSTANTS, GET, AUTOLOAD = %i[constants const_get autoload?].map { |name| Module.instance_method(name) }
-  private_constant :CONSTANTS, :GET, :AUTOLOAD
+  CLASS_VARIABLES, GET_CLASS_VARIABLE = %i[class_variables class_variable_get].map { |name| Module.instance_method(name) }
+  VARIABLES, GET_VARIABLE = %i[instance_variables instance_variable_get].map { |name| Kernel.instance_method(name) }
+  private_constant :CONSTANTS, :GET, :AUTOLOAD, :CLASS_VARIABLES, :GET_CLASS_VARIABLE, :VARIABLES, :GET_VARIABLE
 
   def taken?(value)
     case value
