@@ -91,7 +91,7 @@ class Packages:
 
 
 def load_imports(imports, package, folder, importers, reads):
-    """Imports what the main part imports first, as far as that goes unnoticed. Returns whether all of it was run.
+    """Imports what the main part imports first, as far as that goes unnoticed. Returns the imports that were left.
 
     imports: a list of Import. package: what relative ones are relative to. folder: the control directory (bytes). importers and
     reads: the Importers and the Reads that watch.
@@ -104,7 +104,7 @@ def load_imports(imports, package, folder, importers, reads):
     for one, good in zip(imports, marks):
         if good:
             one.run(package)
-    return len(marks) == len(imports)
+    return imports[len(marks) :]
 
 
 def _rehearse(imports, package, folder, importers, reads):

@@ -84,7 +84,11 @@ class Freeze:
             self._start(self._thawed(), self.exit.leave)
 
     def _load(self, imports, package):
-        return _preload.load_imports(imports, package, self.folder, self.importers, self.reads)
+        """Imports as far as that goes. Returns whether it went to the end."""
+        left = _preload.load_imports(imports, package, self.folder, self.importers, self.reads)
+        if left and getattr(left[0], "name", ""):
+            self.report.add("left", left[0].name)
+        return not left
 
     def _source_of(self, main):
         """The source of the main part and the package that it is in, as far as they are known before the thaw."""

@@ -50,6 +50,8 @@ def _windows(clock, began):
 def _is_in(windows, value):
     kind = type(value)
     if kind is int:
+        if not 0 < value < 1 << 63:
+            return False
         value = value / 1e9
     elif kind is getattr(sys.modules.get("datetime"), "datetime", None):
         try:

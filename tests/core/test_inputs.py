@@ -256,7 +256,8 @@ def reader(request, tmp_path):
             "helper.py",
             "import os\nHERE = os.path.dirname(os.path.abspath(__file__)) + '/data/'\n"
             "ANSWER = [open(HERE + 'file').read(), sorted(os.listdir(HERE + 'list')), os.path.exists(HERE + 'none'),\n"
-            "    os.path.exists(HERE + 'way/none'), os.path.isdir(HERE + 'folder'), os.readlink(HERE + 'link'), open(HERE + 'link').read()]\n"
+            "    os.path.exists(HERE + 'way/none'),\n"
+            "    os.path.isdir(HERE + 'folder'), os.readlink(HERE + 'link'), open(HERE + 'link').read()]\n"
             "with open(HERE + '../out/log', 'a') as log: log.write('x')\n",
         )
         program.options = ["--preload", "helper"]
@@ -269,7 +270,8 @@ def reader(request, tmp_path):
             "helper.rb",
             "HERE = __dir__ + '/data/'\n"
             "ANSWER = [File.read(HERE + 'file'), Dir.children(HERE + 'list').sort, File.exist?(HERE + 'none'),\n"
-            "    File.exist?(HERE + 'way/none'), File.directory?(HERE + 'folder'), File.readlink(HERE + 'link'), File.read(HERE + 'link')]\n"
+            "    File.exist?(HERE + 'way/none'),\n"
+            "    File.directory?(HERE + 'folder'), File.readlink(HERE + 'link'), File.read(HERE + 'link')]\n"
             "File.write(HERE + '../out/log', 'x', mode: 'a')\n",
         )
         program.options = ["--preload", "./helper"]

@@ -18,6 +18,7 @@ KEPT = {
 }
 # What is no time of the freeze, however it looks.
 OTHER = {
+    "large numbers": (PYTHON, "A, B, C = 2**1100, -(2**70), 0"),
     "numbers": (PYTHON, "import datetime\nA, B, C, D = 30.0, 10**18, datetime.datetime.min, datetime.datetime.max"),
     "read and thrown away": (PYTHON, "import time\ntime.time()"),
     "the time of a log": (PYTHON, "import logging"),

@@ -81,6 +81,7 @@ fn run_ruby(named: &OsStr, arguments: &[OsString]) -> Result<u8> {
     Err(Failure::refusal(format!("cannot execute {}: {}.", program.display(), reason(&error))))
 }
 
-fn on_noexec_mount(path: &Path) -> bool {
+/// Whether nothing on the file system can be executed.
+pub fn on_noexec_mount(path: &Path) -> bool {
     statvfs(path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }

@@ -29,7 +29,7 @@ module Snapboot
     SWITCH = { nil => true, "" => true, "on" => true, "1" => true, "off" => false, "0" => false }.freeze
     private_constant :SWITCH
 
-    # For Thread.handle_interrupt. By identity, since Object would get a number of its own from being hashed, which programs see.
+    # For Thread.handle_interrupt. By identity, since Object would get a number from being hashed, which programs see.
     LATER = {}.compare_by_identity.tap { |mask| mask[Object] = :never }.freeze
     private_constant :LATER
 

@@ -4,7 +4,7 @@ use image::fact_kind;
 use inputs::facts::Value;
 
 use super::environment::{shown, Environment};
-use super::reads::{Reads, Whole};
+use super::reads::Whole;
 use super::report::Report;
 use crate::facts::Now;
 
@@ -20,12 +20,13 @@ pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
         Whole::Passed(program) => format!("every variable of the environment, in which {program} was started"),
     });
     let compared = report.compared.iter().cloned();
-    environment.asked_for(reads).into_iter().chain(wholes).chain(compared).chain(facts(reads)).collect()
+    environment.asked_for(reads).into_iter().chain(wholes).chain(compared).chain(facts(report)).collect()
 }
 
 /// Per-start facts that the boot asked for. Those of the machine and the user (CPUs, limits, groups) differ between machines, as
 /// files do; these between two starts of one user.
-fn facts(reads: &Reads) -> Vec<String> {
+fn facts(report: &Report) -> Vec<String> {
+    let reads = &report.reads;
     let mut words: Vec<String> = Vec::new();
     for &(kind, of) in &reads.facts {
         if !PER_START.contains(&kind) {
@@ -39,7 +40,11 @@ fn facts(reads: &Reads) -> Vec<String> {
             fact_kind::TERMINAL => format!("{} being {value}", STREAMS[of.min(2) as usize]),
             _ => format!("the {} ({value})", inputs::facts::name(kind, of)),
         };
-        let remedy = if kind == fact_kind::TERMINAL { REMEDY } else { "" };
+        let remedy = match kind {
+            fact_kind::TERMINAL | fact_kind::WINDOW if report.preloaded.is_empty() => STARTS_ORDINARY,
+            fact_kind::TERMINAL | fact_kind::WINDOW => REMEDY,
+            _ => "",
+        };
         words.push(format!("{what}, asked for by {}{remedy}", who.as_deref().unwrap_or("C code of the program")));
     }
     words
@@ -48,6 +53,7 @@ fn facts(reads: &Reads) -> Vec<String> {
 const PER_START: [u32; 4] = [fact_kind::CWD, fact_kind::WINDOW, fact_kind::TERMINAL, fact_kind::UMASK];
 /// A boot has no terminal.
 const REMEDY: &str = "; do not preload what asks, if it is to start at a terminal";
+const STARTS_ORDINARY: &str = "; at a terminal it starts the ordinary way";
 const STREAMS: [&str; 3] = ["standard input", "standard output", "standard error"];
 
 /// The lines under the summary: names share one, a phrase has one of its own.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::rehearse::ways;
 use crate::failure::{Failure, Result};
 use crate::opened::Opened;
+use crate::run::on_noexec_mount;
 use crate::why;
 
 /// How long the first start may take: it may have to compare the contents of all inputs.
@@ -25,6 +26,12 @@ pub fn first_start(image: &Path, said: &Path) -> Result<Duration> {
         if let Some(((), took)) = way.run(LIMIT, |_| ()) {
             return Ok(took);
         }
+    }
+    if on_noexec_mount(image) {
+        return Err(Failure::refusal(
+            "the image was made, but its folder is on a file system that is mounted noexec, where nothing can be started, so it was not \
+             kept. Choose another folder with -o.",
+        ));
     }
     let said = fs::read(said).unwrap_or_default();
     let mut reasons = why::stale(&Opened::open(image)?)?;

@@ -15,6 +15,7 @@ mod elsewhere;
 mod environment;
 mod exceptions;
 mod first_start;
+mod hints;
 mod inputs;
 mod interrupt;
 mod kernel_files;
@@ -279,7 +280,14 @@ impl Session<'_> {
         let report = first.unwrap_or_default();
         let summary = summary(output, &finished, self.begun.elapsed(), &report, count);
         let depends = depends::lines(&depends::all(environment, &report));
-        let summary = [summary].iter().chain(&depends).chain(&self.epitaph()).map(|line| format!("{line}\n")).collect();
+        let hint = hints::line(&report);
+        let summary = [summary]
+            .iter()
+            .chain(&depends)
+            .chain(&hint)
+            .chain(&self.epitaph())
+            .map(|line| format!("{line}\n"))
+            .collect();
         Ok(Made { warnings, summary })
     }
 

@@ -38,6 +38,8 @@ pub struct Report {
     pub keeps_folder: Vec<String>,
     /// What it keeps of it: where, as far as that is known, and what comes after it.
     pub kept: Vec<OsString>,
+    /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was loaded.
+    pub left: Option<String>,
     /// Things to tell the user.
     pub warnings: Vec<String>,
     /// Arguments that force the fallback, named by a framework's recipe.
@@ -105,6 +107,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             compared: report.texts("compared").collect(),
             preloaded: report.texts("preloaded").collect(),
             warnings: report.texts("warning").chain(kept_times(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
+            left: report.texts("left").next(),
             guards: report.all("guard").map(OsString::from).collect(),
             runtime: report.texts("runtime").next(),
         }))),

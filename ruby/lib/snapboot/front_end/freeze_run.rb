@@ -98,13 +98,20 @@ class FreezeRun
     @reads.watch(@plan.main == :script ? nil : $0)
     origins = Origins.new(@directory, @plan.list("origins_in")) if @plan.value("origins") == "1"
     origins&.watch
+    own = $LOADED_FEATURES.size
     Preload.new(@plan.list("preload"), @report, @directory).run
     Recipes.load_main(@plan.value("script").to_s)
     @inputs = inputs
     @gem_lists = gem_lists
     @origins = origins
     @waiting = @plan.main == :script && main_source.include?("freeze_point")
+    @report.add("left", "") if $LOADED_FEATURES.size == own && left_to_script?
     @report.add("warning", DEAD_HOOK) if !@waiting && main_source.include?("before_freeze")
+  end
+
+  # Whether the script loads something, and does so at each start.
+  def left_to_script?
+    @plan.main == :script && !@waiting && main_source.match?(/\b(require|load)/)
   end
 
   # The text of the main part as bytes; empty when the image is to be told.
