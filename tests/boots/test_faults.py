@@ -296,7 +296,7 @@ def test_an_archive_in_a_read_only_file_system(tiny):
 @pytest.mark.parametrize(
     "variables",
     [
-        {"SNAPBOOT_ARCHIVE": "/nonexistent/folder/boot.archive"},
+        {"SNAPBOOT_ARCHIVE": "/proc/nonexistent/folder/boot.archive"},
         {"SNAPBOOT_ARCHIVE": "/proc/boot.archive"},
         {"SNAPBOOT_ARCHIVE": "/dev/null"},
         {"SNAPBOOT_ARCHIVE": ""},
@@ -304,7 +304,7 @@ def test_an_archive_in_a_read_only_file_system(tiny):
         {"SNAPBOOT_ARCHIVE_POLICY": "nonsense"},
         {"SNAPBOOT_ARCHIVE_MAX": "nonsense"},
         {"SNAPBOOT_ARCHIVE_MAX": "0"},
-        {"HOME": "/nonexistent", "XDG_CACHE_HOME": "relative", "SNAPBOOT_ARCHIVE": ""},
+        {"HOME": "/proc/nonexistent", "XDG_CACHE_HOME": "relative", "SNAPBOOT_ARCHIVE": ""},
     ],
     ids=str,
 )
