@@ -41,3 +41,8 @@ RUBY = Language("ruby", support.RUBY or shutil.which("ruby") or "ruby", ".rb", "
 both = pytest.mark.parametrize(
     "language", [PYTHON, pytest.param(RUBY, marks=support.needs_ruby)], ids=lambda language: language.name
 )
+
+
+def names(table):
+    """The names of a table whose rows begin with a language, with what those in Ruby need."""
+    return [pytest.param(name, marks=support.needs_ruby) if table[name][0] is RUBY else name for name in table]

@@ -1,10 +1,12 @@
 """A person at a terminal, who types when the program has asked."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import termios
 import time
 
@@ -58,3 +60,28 @@ def talk(argv, env, steps):
         os.close(terminal)
         _, status = os.waitpid(child, 0)
     return CODES.sub(b"", all_shown + shown).decode(errors="replace"), os.waitstatus_to_exitcode(status)
+
+
+def shown_on(argv, env, cwd=None, size=None):
+    """What a program shows at a terminal of its own, as bytes, and its status as waitpid has it. size: rows and columns."""
+    child, terminal = pty.fork()
+    if child == 0:
+        try:
+            if size is not None:
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+            if cwd is not None:
+                os.chdir(cwd)
+            os.execve(argv[0], [os.fspath(word) for word in argv], env)
+        finally:
+            os._exit(126)
+    shown = b""
+    while True:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:
+            part = b""
+        if not part:
+            break
+        shown += part
+    os.close(terminal)
+    return shown, os.waitpid(child, 0)[1]

@@ -1,12 +1,12 @@
 """What belongs to each start is not decided at the freeze: renewed, refused by name, or compared."""
 
 import os
-import pty
 
 import pytest
 
 from . import support
-from .languages import PYTHON, RUBY, both
+from .languages import PYTHON, RUBY, both, names
+from .terminal import shown_on
 
 # What a preload may keep of it: for each language an expression, and the words of the refusal.
 REFUSED = {
@@ -38,11 +38,6 @@ def write(language, folder, expression):
     """A preload that keeps the value of an expression. Returns its environment."""
     before = "import os\n" if language is PYTHON else "\n"
     return language.write(folder, f"{before}VALUE = {expression}")[0]
-
-
-def names(table):
-    """The names of a table, with what those in Ruby need."""
-    return [pytest.param(name, marks=support.needs_ruby) if table[name][0] is RUBY else name for name in table]
 
 
 @pytest.mark.parametrize("name", names(REFUSED))
@@ -143,30 +138,7 @@ def test_what_can_be_compared_is(name, tmp_path):
         assert other.fell_back and other.out != same.out, other
     else:
         assert same.out.strip() in ("False", "false")
-        assert on_a_terminal(language.argv(image), env, tmp_path).split()[-1] in ("True", "true")
-
-
-def on_a_terminal(argv, env, folder):
-    """What a program shows whose standard streams are a terminal."""
-    parent, child = pty.fork()
-    if not parent:
-        try:
-            os.chdir(folder)
-            os.execve(argv[0], [os.fspath(word) for word in argv], env)
-        finally:
-            os._exit(127)
-    shown = b""
-    while True:
-        try:
-            part = os.read(child, 4096)
-        except OSError:
-            break
-        if not part:
-            break
-        shown += part
-    os.close(child)
-    os.waitpid(parent, 0)
-    return shown.decode()
+        assert shown_on(language.argv(image), env, tmp_path)[0].decode().split()[-1] in ("True", "true")
 
 
 @support.needs_ruby
@@ -178,7 +150,7 @@ def test_bundler_may_know_whether_there_is_a_terminal(tmp_path):
     image = support.frozen(tmp_path / "x.img", [RUBY.program], "--preload", "./boot", env=env, cwd=tmp_path)
     argv = [image, "-e", "p $stdout.tty?"]
     assert support.thawed(argv, env=env, cwd=tmp_path).out == "false\n"
-    shown = on_a_terminal(argv, env | {"SNAPBOOT_LOG": "1"}, tmp_path)
+    shown = shown_on(argv, env | {"SNAPBOOT_LOG": "1"}, tmp_path)[0].decode()
     assert "true" in shown and "ordinary way" not in shown, shown
 
 

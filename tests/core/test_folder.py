@@ -3,7 +3,7 @@
 import pytest
 
 from . import support
-from .languages import PYTHON, RUBY, both
+from .languages import PYTHON, RUBY, both, names
 
 # What a preload may do with the answer: for each language an expression, and whether a thaw in another folder can have it renewed.
 KEPT = {
@@ -77,7 +77,7 @@ class Case:
         assert ("current directory" not in image.err) == thaws, image
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=support.needs_ruby) if KEPT[name][0] is RUBY else name for name in KEPT])
+@pytest.mark.parametrize("name", names(KEPT))
 def test_what_is_only_kept_is_renewed(name, tmp_path):
     language, source, is_renewed = KEPT[name]
     case = Case(language, tmp_path, source)

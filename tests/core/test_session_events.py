@@ -1,18 +1,15 @@
 """Another session, terminal, environment or boot of the machine: the image thaws, with what an ordinary start shows, or says why not."""
 
-import fcntl
 import os
 import pathlib
-import pty
-import struct
 import subprocess
 import sys
-import termios
 
 import pytest
 
 from . import support
 from .languages import PYTHON, RUBY, both
+from .terminal import shown_on
 
 LOCALE = "the locale of text is another one"
 
@@ -211,35 +208,13 @@ def test_another_network_or_boot(program, event, tmp_path):
     assert not result.fell_back, result
 
 
-def on_a_terminal(argv, env, rows, columns):
-    """What a program shows at a terminal of this size, which is the one that it belongs to."""
-    child, master = pty.fork()
-    if child == 0:
-        try:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-            os.execve(argv[0], argv, env)
-        finally:
-            os._exit(126)
-    shown = b""
-    while True:
-        try:
-            part = os.read(master, 65536)
-        except OSError:
-            part = b""
-        if not part:
-            break
-        shown += part
-    os.close(master)
-    return shown, os.waitpid(child, 0)[1]
-
-
 def test_terminals(program):
     """Of other sizes and kinds, and none at all: the image was made in a pipe."""
     image, argv, arguments = program
     for rows, columns, term in ((24, 80, "xterm"), (50, 200, "vt100"), (0, 0, "dumb")):
         env = bare(**{**LOGIN, "TERM": term})
-        ordinary = on_a_terminal([*argv, *arguments], env, rows, columns)
-        assert on_a_terminal([os.fspath(image), *arguments], {**env, "SNAPBOOT_ON_STALE": "error"}, rows, columns) == ordinary
+        ordinary = shown_on([*argv, *arguments], env, size=(rows, columns))
+        assert shown_on([os.fspath(image), *arguments], {**env, "SNAPBOOT_ON_STALE": "error"}, size=(rows, columns)) == ordinary
     env = bare(**LOGIN)
     same(image, argv, arguments, env, start_new_session=True)
     same(image, argv, arguments, env, stdin=subprocess.DEVNULL)

@@ -3,7 +3,7 @@
 import pytest
 
 from . import support
-from .languages import PYTHON, RUBY
+from .languages import PYTHON, RUBY, names
 
 # For each language what a preload keeps, and by what name that is told.
 KEPT = {
@@ -32,11 +32,7 @@ def frozen(language, folder, source):
     return support.freeze(folder / "x.img", [language.program], "--preload", preload, env=env)
 
 
-def cases(table):
-    return [pytest.param(name, marks=support.needs_ruby) if table[name][0] is RUBY else name for name in table]
-
-
-@pytest.mark.parametrize("name", cases(KEPT))
+@pytest.mark.parametrize("name", names(KEPT))
 def test_a_time_that_is_kept_is_told(name, tmp_path):
     language, source, told = KEPT[name]
     result = frozen(language, tmp_path, source)
@@ -44,7 +40,7 @@ def test_a_time_that_is_kept_is_told(name, tmp_path):
     assert f"the time of the freeze is kept in {told};" in result.err, result
 
 
-@pytest.mark.parametrize("name", cases(OTHER))
+@pytest.mark.parametrize("name", names(OTHER))
 def test_nothing_else_is(name, tmp_path):
     result = frozen(*OTHER[name][:1], tmp_path, OTHER[name][1])
     assert result.status == 0 and "is kept in" not in result.err, result
