@@ -48,6 +48,16 @@ def counted(image, env):
     return line.removeprefix("starts").strip(), data["starts"]
 
 
+@pytest.mark.parametrize("variable", ["HOME", "XDG_STATE_HOME"])
+def test_a_home_that_does_not_exist_is_not_made(tmp_path, variable):
+    home = tmp_path / "nonexistent"
+    variables = {"SNAPBOOT_STATE": None, "HOME": str(home), variable: str(home)}
+    env = support.environment(PYTHONPATH=str(tmp_path), **variables)
+    image, _ = freeze(tmp_path, env)
+    start(image, env)
+    assert not home.exists()
+
+
 def test_a_stale_image_tells_of_itself(tmp_path, place):
     variables, folder = place
     env = support.environment(PYTHONPATH=str(tmp_path), **variables)

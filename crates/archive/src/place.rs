@@ -100,7 +100,8 @@ impl Application {
     }
 
     /// Where its archive lies unless SNAPBOOT_ARCHIVE says something else: in `tmp/cache` of an application with a directory
-    /// `tmp`, else in the store below XDG_CACHE_HOME (`cache_home`) or `.cache` in HOME (`home`). `None` when there is neither.
+    /// `tmp`, else in the store below XDG_CACHE_HOME (`cache_home`) or `.cache` in HOME (`home`). `None` when there is neither:
+    /// a home that does not exist is none, and is not made (users of services have one by name only).
     pub fn place(&self, cache_home: Option<&OsStr>, home: Option<&OsStr>) -> Option<PathBuf> {
         // The tmp of / is everybody's.
         let tmp = self.root.join("tmp");
@@ -110,7 +111,7 @@ impl Application {
         let absolute = |path: &&OsStr| path.as_bytes().starts_with(b"/");
         let cache = match cache_home.filter(absolute) {
             Some(cache) => PathBuf::from(cache),
-            None => Path::new(home.filter(absolute)?).join(".cache"),
+            None => home.filter(absolute).map(Path::new).filter(|home| home.is_dir())?.join(".cache"),
         };
         let digest = Sha256::digest(self.anchor.as_os_str().as_bytes());
         let digest: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();

@@ -109,11 +109,15 @@ fn file(folder: &Path, image_sum: u64) -> PathBuf {
 }
 
 /// Makes the folder, where the folder above all that would have to be made is the user's. To be called before a boot, which may look into the folders
-/// above it.
+/// above it. A home that does not exist is not made: users of services have one by name only.
 pub fn prepare() {
     let Some(folder) = folder() else { return };
-    let above = folder.ancestors().find_map(|above| above.metadata().ok());
-    if above.is_some_and(|above| above.uid() == geteuid().as_raw()) {
+    let above = folder.ancestors().find_map(|above| Some((above, above.metadata().ok()?)));
+    let is_in_home = |above: &Path| match std::env::var_os("HOME") {
+        Some(home) if folder.starts_with(&home) => above.starts_with(home),
+        _ => true,
+    };
+    if above.is_some_and(|(above, status)| status.uid() == geteuid().as_raw() && is_in_home(above)) {
         let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
     }
 }
