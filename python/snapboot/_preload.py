@@ -10,6 +10,10 @@ class UnknownPreload(Exception):
     """A name in --preload that there is no module for. Its text says what was looked for, where, and what to do."""
 
 
+class NoMainPart(Exception):
+    """There is no module for `python -m`, or no `__main__` in a folder or archive. Its text says so as UnknownPreload's does."""
+
+
 def load_preloads(names, report=None):
     """Imports the modules that the user asked for. Raises UnknownPreload, or whatever a module raises.
 
@@ -66,12 +70,15 @@ def _explain(name, missing):
     asked = "--preload %s: there is no module %r" % (name, missing)
     if not all(part.isidentifier() for part in name.split(".")):
         return asked + ". Expected the name of a module, as `import` takes it, such as flask or django.core.management."
-    places = ", ".join(entry or "the current directory" for entry in sys.path)
     return "%s in %s (searched by %s). Check its spelling, install it there, or leave it out of --preload." % (
         asked,
-        places,
+        _places(),
         sys.executable or "this interpreter",
     )
+
+
+def _places():
+    return ", ".join(entry or "the current directory" for entry in sys.path)
 
 
 class Packages:
@@ -83,10 +90,10 @@ class Packages:
         self.module = module
 
     def run(self, _):
-        """Does it. A syntax error is for whoever wants the source."""
+        """Does it. A syntax error, or that there is no such module, is for whoever wants the source."""
         try:
             module_source(self.module)
-        except SyntaxError:
+        except (SyntaxError, NoMainPart):
             pass
 
 
@@ -164,14 +171,30 @@ GUARDED = b"-"
 def module_source(name):
     """The source of what `python -m name` runs, and the package it is in; imports its parents, as that does.
 
-    Returns (None, None) when there is no such module or no source: the thawed program will say so. Raises SyntaxError.
+    Returns (None, None) when there is no source, or something else goes wrong: the thawed program will say so. Raises
+    SyntaxError and NoMainPart, with which every start would end.
     """
     import runpy
 
     try:
-        found, spec, _ = runpy._get_module_details(name) if name != "__main__" else runpy._get_main_module_details()
+        if name == "__main__":
+            found, spec, _ = runpy._get_main_module_details(NoMainPart)
+        else:
+            found, spec, _ = runpy._get_module_details(name, NoMainPart)
         return spec.loader.get_source(found), spec.parent
     except SyntaxError:
-        raise  # as every start would
+        raise
+    except NoMainPart as error:
+        said = str(error).rstrip(".")
+        if name == "__main__":
+            raise NoMainPart(said + NO_FOLDER) from None
+        raise NoMainPart("-m %s: %s" % (name, said) + NO_MODULE % (_places(), sys.executable or "this interpreter")) from None
     except Exception:
         return None, None
+
+
+NO_FOLDER = ". Each start would end with that. Expected a script, or a folder or archive that has a __main__.py in it."
+NO_MODULE = (
+    " (looked in %s). Each start would end with that. Check the spelling, install the module for %s, or freeze in the directory "
+    "where the command works."
+)

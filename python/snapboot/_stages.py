@@ -70,7 +70,7 @@ class Freeze:
             source, package = self._source_of(main)
             if source is not None:
                 self._load(_imports.leading_imports(source), package)
-        except _preload.UnknownPreload as error:
+        except (_preload.UnknownPreload, _preload.NoMainPart) as error:
             self._end(_fork.USER_MISTAKE, str(error))
         except BaseException as error:
             self._raised(error)
