@@ -85,8 +85,9 @@ impl Importer {
             all.push((answer_kind::DISTRIBUTIONS, some.unwrap_or_default()));
         }
         if !self.patterns.is_empty() {
-            let everything = (answer_kind::LISTING, OsString::new());
-            all.push(one_selection(&self.patterns).map_or(everything, |some| (answer_kind::MATCHING, some)));
+            let everything = || vec![(answer_kind::LISTING, OsString::new())];
+            let some = |some: Vec<_>| some.into_iter().map(|it| (answer_kind::MATCHING, it)).collect();
+            all.append(&mut several_selections(&self.patterns).map_or_else(everything, some));
         }
         all
     }
@@ -123,6 +124,22 @@ fn one_selection(parts: &BTreeSet<OsString>) -> Option<OsString> {
     let parts: Vec<&OsStr> = parts.iter().map(OsString::as_os_str).collect();
     let all = parts.join(OsStr::new("/"));
     (all.as_bytes().len() <= image::MOST_NAME).then_some(all)
+}
+
+/// All parts in as few selections as hold them; None where one of them is too long.
+fn several_selections(parts: &BTreeSet<OsString>) -> Option<Vec<OsString>> {
+    let mut all: Vec<OsString> = Vec::new();
+    for part in parts {
+        match all.last_mut() {
+            Some(last) if last.len() + 1 + part.len() <= image::MOST_NAME => {
+                last.push("/");
+                last.push(part);
+            }
+            _ if part.len() > image::MOST_NAME => return None,
+            _ => all.push(part.clone()),
+        }
+    }
+    Some(all)
 }
 
 fn joined(name: &OsStr, suffix: &OsStr) -> OsString {
@@ -190,6 +207,8 @@ mod tests {
         assert_eq!(selections(&[("distribution", "")])[1], is(distributions, ""));
         let long = "n".repeat(image::MOST_NAME);
         let more = [("distribution", long.as_str()), ("pattern", long.as_str())];
-        assert_eq!(selections(&more)[1..], [is(distributions, ""), is(ending, "")]);
+        assert_eq!(selections(&more)[1..], [is(distributions, ""), is(matching, "a-*.x"), is(matching, &long)]);
+        let longer = long + "n";
+        assert_eq!(selections(&[("pattern", &longer)])[2..], [is(ending, "")]);
     }
 }

@@ -1,0 +1,37 @@
+# frozen_string_literal: true
+
+# Methods that go through a block for the time of the boot.
+class Wrappers
+  def initialize
+    @all = []
+  end
+
+  # Has calls of the method +name+ of +owner+ go through the block: it is given the receiver, the method, bound to it, the
+  # arguments and the block of the call. Once is enough, until somebody else has replaced it.
+  def wrap(owner, name, &around)
+    original = owner.instance_method(name)
+    return if @all.any? { |*, wrapped| wrapped == original }
+
+    wrapper = proc { |*arguments, &block| around.call(self, original.bind(self), arguments, block) }
+    replace(owner, name, wrapper, original)
+    @all << [owner, name, original, owner.instance_method(name)]
+  end
+
+  # Puts back what was there, but where somebody else has replaced it since.
+  def take_off
+    @all.reverse_each do |owner, name, original, wrapped|
+      replace(owner, name, original, original) if owner.instance_method(name) == wrapped
+    end
+    @all.clear
+  end
+
+  private
+
+  def replace(owner, name, body, model)
+    hidden = %i[private protected].find { |kind| owner.__send__("#{kind}_method_defined?", name) }
+    owner.alias_method(name, name) # nothing is discarded then, of which Ruby would warn
+    owner.define_method(name, body)
+    owner.__send__(:ruby2_keywords, name) if body != model
+    owner.__send__(hidden, name) if hidden
+  end
+end
