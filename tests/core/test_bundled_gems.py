@@ -2,8 +2,6 @@
 
 import shutil
 
-import pytest
-
 from . import support
 from .test_gems import Frozen, gem
 from .test_packages import write
