@@ -2,7 +2,7 @@
 # to come from Debian's packages is installed where that is allowed, and named where it is not.
 #
 #   make            the release build                 make demo     four programs thawed, one with an archive
-#   make test       every test suite                  make bench    all scenarios, and the README's tables from them (PLANS=cold-boot: some)
+#   make test       every test suite                  make bench    all scenarios, the tables of docs/benchmarks.md (PLANS=cold-boot: some)
 #   make lint       the style checks                  make fuzz     damaged images, CASES=1000000
 #   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
 #   make uniqueness ten thousand thaws, no random value twice

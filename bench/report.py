@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the README's tables from the newest results, between markers, so that no figure is ever typed.
+"""Makes the tables of docs/benchmarks.md and the README from the newest results, between markers, so that no figure is ever typed.
 
     bench/report.py           print the tables
-    bench/report.py --write   put them into README.md
+    bench/report.py --write   put them into the documents, and draw the README's chart (chart.py)
 
 Targets stand in the plans (plans.py); each is marked as met, not met or not measured, whatever it may look like.
 """
@@ -10,16 +10,24 @@ Targets stand in the plans (plans.py); each is marked as met, not met or not mea
 import argparse
 import json
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path += [str(ROOT / "bench"), str(ROOT / "tools")]
+import chart  # noqa: E402
 import marked  # noqa: E402
 import plans  # noqa: E402
+import svg  # noqa: E402
 
 RESULTS = ROOT / "bench/results"
+BENCHMARKS = ROOT / "docs/benchmarks.md"
 README = ROOT / "README.md"
+CHARTS = ROOT / "docs/images"
 PAIR = ["ordinary", "thawed"]
+# The README's rows: starts of programs of some size, the slowest last.
+SUMMARY = ["black", "flask-response", "django-check", "pandas", "rails-runner"]
+IMAGE = re.compile(r"\{image\.([^}]*)\}")
 
 
 def newest_result(plan: str, directory: pathlib.Path = RESULTS) -> dict | None:
@@ -181,26 +189,57 @@ def report(name: str, result: dict | None, plan: dict) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def current_reports() -> dict[str, str]:
-    """What the README should say now, by plan."""
-    return {name: report(name, newest_result(name), plans.read(path)) for name, path in plans.PLANS.items()}
+def summary_table(scenarios: dict, result: dict) -> str:
+    """The README's rows, each with the size of its image and how long freezing it took."""
+    rows = []
+    for name in SUMMARY:
+        scenario, entry = scenarios[name], result["scenarios"].get(name, {})
+        image = result["images"].get(IMAGE.search(str(scenario["cases"]["thawed"])).group(1), {})
+        times = [figure(median_of(entry, case), "ms") for case in PAIR]
+        cost = [figure(image.get("megabytes"), "MB"), figure(image.get("seconds"), "s")]
+        rows.append([scenario["title"], *times, ratio(ratio_of(scenario, entry)), *cost])
+    return table(["", "ordinary", "thawed", "ratio", "image", "freeze"], rows)
 
 
-def filled_in(readme: str) -> str:
-    """The README with the tables of the newest results."""
-    for name, text in current_reports().items():
-        readme = marked.filled_in(readme, text, tool=f"bench/report.py {name}")
-    return readme
+def summary(result: dict | None, plan: dict) -> str:
+    """The README's table and where its figures come from. `result` None: nothing was measured yet."""
+    return report("scenarios", None, plan) if result is None else f"{summary_table(plan['scenario'], result)}\n\n{origin(result)}"
+
+
+def bars(scenarios: dict, entries: dict) -> list[chart.Row]:
+    """The same rows as bars; a row that was not measured has none."""
+    medians = {name: [median_of(entries.get(name, {}), case) for case in PAIR] for name in SUMMARY}
+    return [
+        chart.Row(scenarios[name]["title"].replace("`", ""), *values, *(figure(value, "ms") for value in values))
+        for name, values in medians.items()
+        if None not in values
+    ]
+
+
+def documents() -> dict[pathlib.Path, str]:
+    """What each generated file should hold now, by path: two documents and the chart in two themes."""
+    results = {name: newest_result(name) for name in plans.PLANS}
+    read = {name: plans.read(path) for name, path in plans.PLANS.items()}
+    benchmarks, readme = BENCHMARKS.read_text(), README.read_text()
+    for name, plan in read.items():
+        benchmarks = marked.filled_in(benchmarks, report(name, results[name], plan), tool=f"bench/report.py {name}")
+    readme = marked.filled_in(readme, summary(results["scenarios"], read["scenarios"]), tool="bench/report.py summary")
+    made = {BENCHMARKS: benchmarks, README: readme}
+    if results["scenarios"]:
+        rows = bars(read["scenarios"]["scenario"], results["scenarios"]["scenarios"])
+        made |= {CHARTS / f"starts-{theme}.svg": chart.draw(rows, theme) for theme in svg.THEMES}
+    return made
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write into README.md instead of printing")
+    parser.add_argument("--write", action="store_true", help="write the documents and the chart instead of printing the tables")
     options = parser.parse_args()
-    if options.write:
-        README.write_text(filled_in(README.read_text()))
-    else:
-        print("\n\n".join(current_reports().values()))
+    for path, text in documents().items() if options.write else ():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    if not options.write:
+        print("\n\n".join(report(name, newest_result(name), plans.read(path)) for name, path in plans.PLANS.items()))
     return 0
 
 

@@ -1,5 +1,5 @@
 //! The body of the fuzz target: reads bytes as launcher and command read an image, and compares what the reader let through
-//! with what docs/image-format.md promises. Any broken promise is a panic.
+//! with what docs/internals/image-format.md promises. Any broken promise is a panic.
 //!
 //! The fuzz target of cargo-fuzz and the test of crates/image that needs no nightly toolchain both call [`read`].
 
@@ -226,7 +226,7 @@ fn extend(tables: &Tables) {
     }
 }
 
-/// The invariants of docs/image-format.md, once more and in wider numbers.
+/// The invariants of docs/internals/image-format.md, once more and in wider numbers.
 fn check_rows(tables: &Tables, head: &Head) {
     let files = tables.rows::<MappedFile>(Section::Files).unwrap();
     let mappings = tables.rows::<Mapping>(Section::Mappings).unwrap();

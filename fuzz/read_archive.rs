@@ -1,5 +1,5 @@
 //! The body of the fuzz target for boot archives: reads bytes as a boot, `snapboot archive` and a writer read an archive, and
-//! compares what was let through with what docs/archive-format.md promises. Any broken promise is a panic.
+//! compares what was let through with what docs/internals/archive-format.md promises. Any broken promise is a panic.
 //!
 //! The fuzz target of cargo-fuzz and the test of crates/archive that needs no nightly toolchain both call [`read`].
 

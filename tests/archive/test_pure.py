@@ -12,7 +12,7 @@ from .rubies import KINDS, ROOT, archive_options, environment
 
 PURE = ROOT / "ruby/lib/snapboot/archive/pure"
 SNAPBOOT = ROOT / "target/release/snapboot"
-DOCUMENT = (ROOT / "docs/archive-format.md").read_text()
+DOCUMENT = (ROOT / "docs/internals/archive-format.md").read_text()
 RECORDS = {"SegmentHead": "SEGMENT_HEAD", "Slot": "SLOT", "EntryHead": "ENTRY_HEAD", "Input": "INPUT", "Header": "HEADER"}
 PLACES = pathlib.Path(__file__).parent / "places.json"
 

@@ -1,4 +1,4 @@
-"""A second reader and writer of the image format, made from docs/image-format.md alone: patches images for tests.
+"""A second reader and writer of the image format, made from docs/internals/image-format.md alone: patches images for tests.
 
 That it reads what the first one wrote is itself a test of the document.
 """
@@ -12,7 +12,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs/image-format.md"
+DOCUMENT = ROOT / "docs/internals/image-format.md"
 sys.path.insert(0, str(ROOT / "tools"))
 
 import workloads  # noqa: E402

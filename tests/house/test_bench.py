@@ -1,18 +1,21 @@
-"""The README's tables say what the newest stored results say, and the harness says the truth about what it measures."""
+"""Tables and chart say what the newest stored results say, and the harness says the truth about what it measures."""
 
 import os
 import pathlib
 import sys
+from xml.etree import ElementTree
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tools")]
 
+import chart  # noqa: E402
 import measure  # noqa: E402
 import plans  # noqa: E402
 import report  # noqa: E402
 import run as harness  # noqa: E402
+import svg  # noqa: E402
 import workloads  # noqa: E402
 
 PLANS = {path: plans.read(ROOT / path) for path in ("bench/scenarios.toml", "bench/cold_boot.toml", "examples/demo.toml")}
@@ -34,9 +37,32 @@ def result(**cases: float) -> dict:
     return {"date": "2025-01-01T00:00:00+00:00", "commit": "0", "machine": machine, "scenarios": {"some": entry}}
 
 
-def test_readme_tables_are_what_the_newest_results_generate():
-    readme = report.README.read_text()
-    assert readme == report.filled_in(readme), "run: bench/report.py --write"
+def test_tables_and_chart_are_what_the_newest_results_generate():
+    made = report.documents()
+    assert {report.README, report.BENCHMARKS, *report.CHARTS.glob("starts-*.svg")} == set(made)
+    for path, text in made.items():
+        assert path.read_text() == text, "run: bench/report.py --write"
+
+
+def test_the_chart_has_a_pair_of_bars_on_one_scale_for_each_row():
+    rows = [chart.Row("slow & large", 1000, 10, "1,000 ms", "10.0 ms"), chart.Row("quick", 100, 0.01, "100 ms", "0.01 ms")]
+    for theme, colours in svg.THEMES.items():
+        drawn = ElementTree.fromstring(chart.draw(rows, theme))
+        bars = [it for it in drawn.findall(".//{*}rect") if float(it.get("height")) == chart.BAR]
+        assert [float(it.get("width")) for it in bars] == [chart.SCALE, chart.SCALE / 100, chart.SCALE / 10, chart.LEAST]
+        assert [it.get("fill") for it in bars] == [colours["slow"], colours["fast"]] * 2
+        words = [it.text for it in drawn.findall(".//{*}text")]
+        assert {"slow & large", "1,000 ms", "10.0 ms", "quick", "100 ms", "0.01 ms"} <= set(words)
+
+
+def test_a_row_that_was_not_measured_has_no_bars():
+    scenarios = plans.read(plans.PLANS["scenarios"])["scenario"]
+    figures = {"cases": {"ordinary": {"median": 9.0}, "thawed": {"median": 1.0}}}
+    entries = {name: figures for name in report.SUMMARY[1:]} | {report.SUMMARY[0]: {"skipped": "it is raining"}}
+    assert len(report.bars(scenarios, entries)) == len(report.SUMMARY) - 1
+    assert f"| {scenarios[report.SUMMARY[0]]['title']} | – | – | – | – | – |" in report.summary_table(
+        scenarios, {"scenarios": entries, "images": {}}
+    )
 
 
 @pytest.mark.parametrize("path", PLANS)

@@ -1,4 +1,4 @@
-"""What documents and sources promise about themselves: links lead somewhere, versions agree, files stay small."""
+"""What documents and sources promise about themselves: links lead somewhere, versions agree, drawings are current, files stay small."""
 
 import pathlib
 import re
@@ -8,7 +8,22 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LINK = re.compile(r"\[[^\]]*\]\((?!https?:|#)([^)#]+)[^)]*\)")
+sys.path.insert(0, str(ROOT / "tools"))
+
+import diagram  # noqa: E402
+
+LINK = re.compile(r"(?:\]\(|(?:src|srcset)=\")(?!https?:)([^)#\"\s]*)(?:#([^)\"\s]*))?[)\"]")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+# A document of this repository, named from its top.
+NAMED = re.compile(r"(?<![\w./-])(?:docs/[\w./-]+|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md\b(?:#([\w-]+))?")
+# Words that only this project would understand, and what its documents say instead.
+PRIVATE = {
+    "in vain": "looked up and not found",
+    "the house": "the architecture, the project",
+    "rooms": "crates, modules",
+    "looked at aside": "compared by a helper process",
+}
 MOST_LINES = 600
 SOURCES = (".rs", ".py", ".rb", ".c", ".h", ".sh")
 
@@ -22,15 +37,68 @@ def tracked(*suffixes: str) -> list[pathlib.Path]:
     return [ROOT / name for name in done.stdout.splitlines() if name.endswith(suffixes) and (ROOT / name).is_file()]
 
 
-def test_links_lead_to_files():
-    lost = []
-    for document in tracked(".md"):
-        lost += [
-            f"{document.name} -> {to}"
-            for to in LINK.findall(document.read_text())
-            if not (document.parent / to).exists()
-        ]
-    assert not lost
+def anchors(document: pathlib.Path) -> set[str]:
+    """What a link into a document may name: its headings as GitHub and others write them."""
+    headings = HEADING.findall(FENCED.sub("", document.read_text()))
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w -]", "", heading).strip().replace(" ", "-") for heading in plain}
+
+
+def lost(document: pathlib.Path, links: list[tuple[str, str]]) -> list[str]:
+    """Those links of a document that lead nowhere."""
+    found = []
+    for to, anchor in links:
+        target = document.parent / to if to else document
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            found.append(f"{document.relative_to(ROOT)} -> {to}{'#' if anchor else ''}{anchor}")
+    return found
+
+
+def test_links_lead_to_files_and_headings():
+    documents = tracked(".md")
+    assert not [link for path in documents for link in lost(path, LINK.findall(FENCED.sub("", path.read_text())))]
+
+
+def test_links_into_nowhere_are_found():
+    path = ROOT / "docs/how-it-works.md"
+    assert lost(path, [("limits.md", ""), ("", "thawing"), ("../README.md", "how-it-compares")]) == []
+    assert len(lost(path, [("no.md", ""), ("", "no-such-heading"), ("limits.md", "no-such-heading")])) == 3
+    assert LINK.findall('[a](b.md#c) [d](#e) <img src="f.svg"> [g](https://h)') == [("b.md", "c"), ("", "e"), ("f.svg", "")]
+
+
+def test_documents_that_sources_name_exist():
+    wrong = []
+    for path in tracked(*SOURCES, ".md", "Makefile"):
+        for match in NAMED.finditer(path.read_text()):
+            document, anchor = ROOT / match.group(0).split("#")[0], match.group(1)
+            if not document.exists() or (anchor and anchor not in anchors(document)):
+                wrong.append(f"{path.relative_to(ROOT)} names {match.group(0)}")
+    assert not wrong
+
+
+def test_the_index_lists_every_document():
+    listed = {to for to, _ in LINK.findall((ROOT / "docs/README.md").read_text())}
+    for document in sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "docs/internals").glob("*.md")):
+        name = str(document.relative_to(ROOT / "docs"))
+        assert name in listed or name == "README.md", f"docs/README.md has no row for {name}"
+    decisions = ROOT / "docs/decisions"
+    records = {path.name for path in decisions.glob("*.md")} - {"README.md"}
+    assert records == {to for to, _ in LINK.findall((decisions / "README.md").read_text())}
+    for name in records:
+        parts = re.findall(r"^\*\*(.*?)\.\*\*", (decisions / name).read_text(), re.MULTILINE)
+        assert parts == ["Context", "Decision", "Consequences"], name
+
+
+def test_documents_use_the_words_of_the_field():
+    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")]:
+        text = re.sub(r"tests/house\S*", "", " ".join(document.read_text().split()))
+        for word, instead in PRIVATE.items():
+            assert not re.search(rf"\b{word}\b", text), f"{document.name} says {word}; readers know: {instead}"
+
+
+def test_the_picture_is_up_to_date():
+    for path, drawn in diagram.pictures().items():
+        assert path.read_text() == drawn, f"run: tools/diagram.py (it writes {path.name})"
 
 
 def test_one_version_everywhere():

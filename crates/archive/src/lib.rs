@@ -3,7 +3,7 @@
 //!
 //! A look-up ([`Archive::find`]) reads the mapping and nothing else: no system call, no allocation, no table built at start.
 //! What it finds is an [`Entry`] with the inputs that it depends on; [`Archive::check`] compares these with what is there
-//! now. Whoever misses queues what it made in a [`Batch`], and [`append`] adds that to the file. `docs/archive-format.md`
+//! now. Whoever misses queues what it made in a [`Batch`], and [`append`] adds that to the file. `docs/internals/archive-format.md`
 //! describes the file.
 //!
 //! Nothing read from the file is believed: a checksum stands before every byte that is used, and what does not match is not

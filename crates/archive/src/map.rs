@@ -18,7 +18,7 @@ impl Mapped {
     pub fn new(file: &File, size: u64) -> io::Result<Self> {
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
         // SAFETY: the bytes below the end of an archive neither change nor go away as long as the file lives: writers append, or
-        // put a new file in its place (docs/archive-format.md). Who breaks that rule is its owner or root, as was checked, and
+        // put a new file in its place (docs/internals/archive-format.md). Who breaks that rule is its owner or root, as was checked, and
         // could change this process by other means.
         unsafe { MmapOptions::new().len(size).map(file) }.map(Mapped)
     }

@@ -1,6 +1,6 @@
 //! How often an image has thawed and fallen back, and why it did last: what its starts have counted.
 //!
-//! Nothing depends on these files, so nothing is said when one cannot be written; see docs/image-format.md. They lie in the user's folder for
+//! Nothing depends on these files, so nothing is said when one cannot be written; see docs/internals/image-format.md. They lie in the user's folder for
 //! such things and not beside the image: an image may lie where nobody writes, and who looks into its folder expects images.
 
 use std::ffi::OsStr;

@@ -2,7 +2,7 @@
 //!
 //! An image is an executable: the launcher, a [`Head`] inside one of the launcher's loaded segments, the
 //! data pages of the frozen process, and the *tables* that say what goes where. Each kind of record is
-//! declared once (see [`record!`]); its reader, its writer and its row in `docs/image-format.md` come from
+//! declared once (see [`record!`]); its reader, its writer and its row in `docs/internals/image-format.md` come from
 //! that one declaration.
 //!
 //! Nothing read from a file is believed: every offset and length is checked here before anybody uses it,

@@ -85,7 +85,7 @@ impl Section {
         Section::Questions,
     ];
 
-    /// The section's name in messages and in `docs/image-format.md`.
+    /// The section's name in messages and in `docs/internals/image-format.md`.
     pub fn name(self) -> &'static str {
         match self {
             Section::Strings => "strings",

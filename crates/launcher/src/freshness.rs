@@ -2,7 +2,7 @@
 //!
 //! Copying a tree, `touch`, a hard link and a container layer change times and nothing else. What a comparison of contents has shown is
 //! remembered in the file IMAGE.seen beside the image, so that the next thaw need not compare again; where that cannot be written, every
-//! thaw compares. `docs/image-format.md` describes the file.
+//! thaw compares. `docs/internals/image-format.md` describes the file.
 #![allow(unsafe_code)]
 
 use core::slice;

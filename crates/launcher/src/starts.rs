@@ -1,6 +1,6 @@
 //! Counts how often an image thaws and falls back, so that `snapboot inspect` can tell of one that never thaws.
 //!
-//! `snapboot freeze` has made the file for that, see docs/image-format.md. It is nobody's input: whatever stands in the way, the start goes on
+//! `snapboot freeze` has made the file for that, see docs/internals/image-format.md. It is nobody's input: whatever stands in the way, the start goes on
 //! without a word. A thaw writes sixteen bytes in place. To append a byte, as for `--max-thaws`, would count exactly, and never end.
 
 use core::fmt::{Display, Write};

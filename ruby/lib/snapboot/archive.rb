@@ -10,7 +10,7 @@ module Snapboot
   # SNAPBOOT_ARCHIVE_BACK_END=pure has CRuby do without the native part. SNAPBOOT_ARCHIVE_CODE, SNAPBOOT_ARCHIVE_LOOKUPS,
   # SNAPBOOT_ARCHIVE_DATA and SNAPBOOT_ARCHIVE_GEMS are each `off` to leave out one of the PARTS.
   module Archive
-    # Numbers of the kinds of entries in the file (docs/archive-format.md).
+    # Numbers of the kinds of entries in the file (docs/internals/archive-format.md).
     KINDS = { code: 1, data: 2, memo: 4 }.freeze
     private_constant :KINDS
 

@@ -1,4 +1,4 @@
-//! Holds `docs/archive-format.md` to the code: every record, kind and constant has its row there, and no row is left over.
+//! Holds `docs/internals/archive-format.md` to the code: every record, kind and constant has its row there, and no row is left over.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use image::Record;
 use super::format_document::{self, modules, rows_named};
 use crate::*;
 
-const DOCUMENT: &str = include_str!("../../../../docs/archive-format.md");
+const DOCUMENT: &str = include_str!("../../../../docs/internals/archive-format.md");
 const RECORDS: &str = include_str!("../records.rs");
 
 #[test]
@@ -35,7 +35,11 @@ fn every_record_has_its_table() {
             (*name, fields.iter().map(|it| format!("{} {} {}", it.name, it.offset, it.size)).collect())
         })
         .collect();
-    assert_eq!(format_document::records(DOCUMENT), coded, "left: docs/archive-format.md, right: crates/archive");
+    assert_eq!(
+        format_document::records(DOCUMENT),
+        coded,
+        "left: docs/internals/archive-format.md, right: crates/archive"
+    );
 }
 
 /// Kinds of payloads, inputs and names are modules of constants in `records.rs`; each module is a table of the same name.

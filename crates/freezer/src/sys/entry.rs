@@ -75,5 +75,5 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     super::exit(EXIT_INTERNAL)
 }
 
-/// Exit status of the child when the freezer failed (see docs/how-it-works.md).
+/// Exit status of the child when the freezer failed (see docs/internals/protocol.md).
 const EXIT_INTERNAL: c_int = 4;

@@ -1,4 +1,4 @@
-//! Holds `docs/image-format.md` to the code: every record, section and constant has its row there, and no row is left over.
+//! Holds `docs/internals/image-format.md` to the code: every record, section and constant has its row there, and no row is left over.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -9,7 +9,7 @@ use super::format_document::{self, modules, rows_named};
 use crate::record::{Field, Record};
 use crate::*;
 
-const DOCUMENT: &str = include_str!("../../../../docs/image-format.md");
+const DOCUMENT: &str = include_str!("../../../../docs/internals/image-format.md");
 
 /// The sources in which records are declared.
 const SOURCES: [&str; 6] = [
@@ -61,7 +61,7 @@ fn every_record_has_its_table() {
         coded.insert(name, fields.iter().map(|it| format!("{} {} {}", it.name, it.offset, it.size)).collect());
         assert_eq!(fields.iter().map(|field| field.size).sum::<usize>(), size, "{name} has padding");
     }
-    assert_eq!(format_document::records(DOCUMENT), coded, "left: docs/image-format.md, right: crates/image");
+    assert_eq!(format_document::records(DOCUMENT), coded, "left: docs/internals/image-format.md, right: crates/image");
 }
 
 #[test]
@@ -119,7 +119,11 @@ fn every_kind_and_flag_has_its_row() {
     let modules = [modules(SOURCES[1]), modules(SOURCES[2])].concat();
     assert_eq!(modules.len(), 11);
     for (name, coded) in modules {
-        assert_eq!(rows_named(DOCUMENT, name), coded, "{name}: left: docs/image-format.md, right: crates/image");
+        assert_eq!(
+            rows_named(DOCUMENT, name),
+            coded,
+            "{name}: left: docs/internals/image-format.md, right: crates/image"
+        );
     }
 }
 

@@ -78,7 +78,7 @@ module Snapboot
 
           private
 
-          # What stands for a directory's content (docs/archive-format.md).
+          # What stands for a directory's content (docs/internals/archive-format.md).
           def listing(path)
             Dir.children(path).map(&:b).sort.each_with_object(+"".b) do |name, listing|
               full = "#{path.b}/#{name}".force_encoding(Encoding::UTF_8)

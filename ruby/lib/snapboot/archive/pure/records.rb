@@ -3,7 +3,7 @@
 module Snapboot
   module Archive
     module Pure
-      # The records of the format and its numbers, as docs/archive-format.md has them; a test compares both.
+      # The records of the format and its numbers, as docs/internals/archive-format.md has them; a test compares both.
       module Records
         VERSION = 1
         FIRST_SEGMENT = 4096
