@@ -1,5 +1,8 @@
-"""What the programs in this folder share: each works once and prints its result, or, with `steady`, how often it can in a second."""
+"""What the programs in this folder share: each works once and prints its result, or, with `steady`, how often it can in a second.
 
+That is told from the median of all rounds, since whatever else the machine does falls upon some of them."""
+
+import statistics
 import sys
 import time
 
@@ -12,8 +15,9 @@ def run(work):
         print(work())
         return
     work()
-    times, began = 0, time.perf_counter()
-    while time.perf_counter() - began < SECONDS:
+    rounds, end = [], time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        began = time.perf_counter()
         work()
-        times += 1
-    print(times / (time.perf_counter() - began))
+        rounds.append(time.perf_counter() - began)
+    print(1 / statistics.median(rounds))
