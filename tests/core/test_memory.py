@@ -347,3 +347,33 @@ def test_small_blocks_of_a_start_lie_side_by_side(tmp_path):
     scattered = int(support.run([support.PYTHON, "-c", code], env=env).out)
     together = int(support.thawed([image, "-c", code], env=env).out)
     assert together < 64 * 1024 < 256 * 1024 < scattered
+
+
+# Blocks of work come and go; how many pages each round brings in.
+ROUNDS = {
+    "python": """if True:
+        def faults(): return int(open("/proc/self/stat").read().rpartition(") ")[2].split()[7])
+        def work(): return bytearray(b"a" * 1_300_000), bytearray(b"b" * 1_300_000)
+        for _ in range(4): work()
+        before = faults()
+        for _ in range(20): work()
+        print((faults() - before) // 20)
+    """,
+    "ruby": """
+        def faults = File.read("/proc/self/stat").rpartition(") ").last.split[7].to_i
+        def work = ["a" * 1_300_000, "b" * 1_300_000].each(&:clear)
+        4.times { work }
+        before = faults
+        20.times { work }
+        puts((faults - before) / 20)
+    """,
+}
+
+
+@pytest.mark.parametrize("language", ["python", pytest.param("ruby", marks=support.needs_ruby)])
+def test_memory_for_the_next_round_of_work_is_kept(language, tmp_path):
+    """malloc learns how large blocks are that come and go; as long as it has not, it gives each back to the kernel."""
+    program, option = (support.PYTHON, "-c") if language == "python" else (support.RUBY, "-e")
+    env = support.environment()
+    image = support.frozen(tmp_path / "app.img", [program], env=env)
+    assert int(support.thawed([image, option, ROUNDS[language]], env=env).out) < 64

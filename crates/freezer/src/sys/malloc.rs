@@ -103,7 +103,13 @@ fn gather_small_blocks() {
 }
 
 /// Undoes [`keep_off_mmap`], in the thawed process.
+///
+/// Where the switch for the threshold is known, malloc also gets thresholds as if it had seen large blocks come and go. It learns from
+/// mapped ones that are freed, and in the boot there were none: it would map what an ordinary process takes from the heap, and give the
+/// heap's end back after each piece of work, to have the kernel clear the same pages again for the next one. It goes on to learn.
 pub fn mmap_again() {
+    /// What it would have learnt from a block of this size; it never learns more than 32 MB (malloc.c, DEFAULT_MMAP_THRESHOLD_MAX).
+    const SEEN: i32 = 4 * 1024 * 1024;
     let max = MMAP_MAX.load(Relaxed);
     if max.is_null() {
         // SAFETY: a plain call.
@@ -114,6 +120,8 @@ pub fn mmap_again() {
     unsafe {
         (*max).store(DEFAULT_MMAP_MAX, Relaxed);
         if let Some(fixed) = THRESHOLD_IS_FIXED.load(Relaxed).as_ref() {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, SEEN);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * SEEN);
             fixed.store(0, Relaxed);
         }
     }
