@@ -15,6 +15,7 @@ import time
 import pytest
 
 from . import support
+from .languages import PYTHON, both
 
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 POINTS = re.findall(r'=> "([a-z-]+)"', (support.ROOT / "crates/cli/src/fault.rs").read_text())
@@ -133,6 +134,25 @@ def test_ended_by_a_signal(program, number):
     assert process.returncode == -number
     assert leftovers(folder) == [] and image.read_bytes() == before
     (folder / "helper.py").write_text("ANSWER = 1\n")
+
+
+@pytest.mark.fault("a freeze is killed while the program boots", "the program ends too, without a word")
+@both
+def test_the_boot_of_a_killed_freeze_ends_silently(language, tmp_path):
+    if language is PYTHON:
+        source = "import os, time\nopen(__file__ + '.begun', 'w').close()\nwhile True:\n    time.sleep(0.01)\n    os.stat('.')"
+    else:
+        source = "File.write(__FILE__ + '.begun', '')\nloop { sleep 0.01; File.stat('.') }"
+    env, path = language.write(tmp_path, source)
+    argv = [support.SNAPBOOT, "freeze", "-o", tmp_path / "x.img", "--preload", language.preload(), "--", language.program]
+    process = subprocess.Popen(
+        argv, env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    while not path.with_name(path.name + ".begun").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.kill()
+    said, _ = process.communicate(timeout=support.SECONDS)  # until nobody holds the stream any more
+    assert process.returncode == -signal.SIGKILL and said == b""
 
 
 @pytest.mark.parametrize("point", [point for point in POINTS if not point.startswith("freezer-")])

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use command_fds::{CommandFdExt, FdMapping};
 use recorder::Recorder;
+use rustix::process::{set_parent_process_death_signal, Signal};
 
 use super::control_dir::ControlDir;
 use crate::arguments::Watched;
@@ -103,6 +104,10 @@ pub fn main(arguments: &Watched) -> Result<u8> {
         let argv = ["snapboot".into(), "--version".into()];
         return Err(not_watched(&recorder::execute(SOCKET, &own, &argv, &[]), &own));
     };
+    // Without whoever watches, each of its calls that asks would fail, and the program would say so with our frames in its traceback. What
+    // it forks does not inherit this, and so no image has it.
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Failure::failed(format!("cannot tie the boot to its freeze: {error}.")))?;
     let file = dir.join(FILE);
     let start = Start::read(&file).map_err(|error| Failure::io("read", &file, &error))?;
     let error = recorder::execute(SOCKET, &start.program, &start.argv, &start.environment);
