@@ -246,3 +246,29 @@ def test_an_unknown_value_of_on_stale_is_said_where_somebody_asks(program):
     assert (silent.out, silent.err, silent.status) == ("second\n", "", 0), silent
     logged = support.run([image, *ASK], env=misspelt)
     assert logged.out == "second\n" and logged.fell_back and said in logged.err, logged
+
+
+@support.needs_root
+@pytest.mark.parametrize("count", [1, 40], ids=["a file", "a folder of many"])
+def test_what_a_user_may_not_look_at_is_told_from_what_is_gone(count, open_directory):
+    python = support.public_python()
+    folder = open_directory / f"closed-{count}"
+    folder.mkdir()
+    names = [f"part{number}" for number in range(count)]
+    for name in names:
+        (folder / f"{name}.py").touch()
+    env = support.environment(PYTHONPATH=str(folder), HOME="/nonexistent")
+    image = support.frozen(open_directory / f"closed-{count}.img", [python], "--preload", ",".join(names), env=env)
+    argv = support.as_nobody([image, "-c", "print(1)"])
+    image.chmod(0o755)
+    assert not support.run(argv, env=env, cwd="/").fell_back
+    (folder / "part0.py").chmod(0o600)
+    os.utime(folder / "part0.py", (1, 1))
+    folder.chmod(0o700)
+    for closed in ("folder", "file in it"):
+        said = support.run(argv, env=env, cwd="/").err
+        assert " by this user: " in said and str(folder) in said and "(permission denied); starting" in said, (closed, said)
+        folder.chmod(0o755)
+    shutil.rmtree(folder)
+    said = support.run(argv, env=env, cwd="/").err
+    assert "cannot be found any more: " in said and "(no such file or directory); starting" in said, said

@@ -4,14 +4,14 @@
 use core::slice;
 
 use image::{answer_kind, is_list, is_selected, is_unlisted, reserved, Answer, Answers, Directory, Listing, PAGE};
-use linux_raw_sys::errno::{ENAMETOOLONG, ENOENT, ENOTDIR};
+use linux_raw_sys::errno::{EACCES, ENAMETOOLONG, ENOENT, ENOTDIR};
 use linux_raw_sys::general::{
     O_CLOEXEC, O_DIRECTORY, O_PATH, O_RDONLY, PROT_READ, PROT_WRITE, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG,
 };
 
 use crate::beside::Name;
 use crate::check::Frozen;
-use crate::fallback::Reason;
+use crate::fallback::{Reason, Thing};
 use crate::start::without_nul;
 use crate::sys::{self, Errno, Fd, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
@@ -39,17 +39,17 @@ impl Known {
         let mut answers = Answers::parse(bytes, row.answers_sum).map_err(Reason::image)?;
         let directory = match open {
             Some(directory) => directory,
-            None => sys::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC).map_err(|errno| {
-                Reason::new("stale: this directory cannot be opened any more").subject(without_nul(path)).errno(errno)
-            })?,
+            None => sys::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)
+                .map_err(|errno| Reason::gone(Thing::Directory, path, errno))?,
         };
         let mut result = Ok(());
         // Nothing in the directory has a name that was absent: then all of these still are.
         let is_clean = answers.absent() >= WORTH_LISTING && !has_one_of(directory, &answers);
         while let Some(answer) = answers.next().map_err(Reason::image)? {
             let is_known = is_clean && answer.kind == answer_kind::ABSENT;
-            if !is_known && !holds(directory, &answer, self.image) {
-                result = Err(changed(&answer, path));
+            let holds = if is_known { Ok(true) } else { holds(directory, &answer, self.image) };
+            if holds != Ok(true) {
+                result = Err(changed(&answer, path, holds.err()));
                 break;
             }
         }
@@ -83,24 +83,23 @@ impl Known {
     }
 }
 
-/// Whether a directory gives this answer.
-fn holds(directory: Fd, answer: &Answer<'_>, image: Fd) -> bool {
+/// Whether a directory gives this answer. Fails where it gives none at all.
+fn holds(directory: Fd, answer: &Answer<'_>, image: Fd) -> sys::Result<bool> {
     let is_kind = |mode: u32, kind| mode & S_IFMT == kind;
     match answer.kind {
-        answer_kind::ABSENT | answer_kind::BELOW => {
-            matches!(sys::stat_link(directory, answer.name), Err(Errno(ENOENT | ENOTDIR | ENAMETOOLONG)))
-        }
-        answer_kind::DIRECTORY => {
-            sys::stat(Some(directory), answer.name).is_ok_and(|status| is_kind(status.mode, S_IFDIR))
-        }
+        answer_kind::ABSENT | answer_kind::BELOW => match sys::stat_link(directory, answer.name) {
+            Err(Errno(ENOENT | ENOTDIR | ENAMETOOLONG)) => Ok(true),
+            other => other.map(|_| false),
+        },
+        answer_kind::DIRECTORY => sys::stat(Some(directory), answer.name).map(|status| is_kind(status.mode, S_IFDIR)),
         answer_kind::SPECIAL => sys::stat(Some(directory), answer.name)
-            .is_ok_and(|status| !is_kind(status.mode, S_IFDIR) && !is_kind(status.mode, S_IFREG)),
-        answer_kind::PLAIN => sys::stat_link(directory, answer.name).is_ok_and(|status| !is_kind(status.mode, S_IFLNK)),
+            .map(|status| !is_kind(status.mode, S_IFDIR) && !is_kind(status.mode, S_IFREG)),
+        answer_kind::PLAIN => sys::stat_link(directory, answer.name).map(|status| !is_kind(status.mode, S_IFLNK)),
         answer_kind::LINK => {
             let mut target = [0; 4096];
-            sys::read_link_at(directory, answer.name, &mut target).is_ok_and(|size| target[..size] == *answer.value)
+            sys::read_link_at(directory, answer.name, &mut target).map(|size| target[..size] == *answer.value)
         }
-        _ => lists(directory, answer, image).is_ok_and(|same| same),
+        _ => lists(directory, answer, image),
     }
 }
 
@@ -149,8 +148,13 @@ fn list(directory: Fd, mut each: impl FnMut(&[u8])) -> sys::Result<()> {
     result
 }
 
-/// The reason for the fallback, with the whole path of the name.
-fn changed(answer: &Answer<'_>, path: &'static [u8]) -> Reason {
+/// The reason for the fallback, with the whole path of the name, and what the kernel said if it did not answer.
+fn changed(answer: &Answer<'_>, path: &'static [u8], errno: Option<Errno>) -> Reason {
+    let is_list = is_list(answer.kind);
+    let subject = joined(without_nul(path), if is_list { b"" } else { answer.bare_name() });
+    if let Some(errno @ Errno(EACCES)) = errno {
+        return Reason::gone(if is_list { Thing::Directory } else { Thing::File }, subject, errno);
+    }
     let what = match answer.kind {
         answer_kind::ABSENT | answer_kind::BELOW => {
             "stale: this was looked for in vain when the image was made, and is there now"
@@ -165,8 +169,8 @@ fn changed(answer: &Answer<'_>, path: &'static [u8]) -> Reason {
         answer_kind::MATCHING => "stale: this directory lists other names of those that were asked for now",
         _ => "stale: this directory lists other names now",
     };
-    let name = if is_list(answer.kind) { b"" } else { answer.bare_name() };
-    Reason::new(what).subject(joined(without_nul(path), name))
+    let reason = Reason::new(what).subject(subject);
+    errno.map_or(reason, |errno| reason.errno(errno))
 }
 
 /// A path in memory that stays, for the message; only the directory where there is no memory for more.

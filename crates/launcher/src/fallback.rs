@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use image::{Head, Record};
 use inputs::environment;
 use inputs::on_stale::{self, OnStale};
-use linux_raw_sys::errno::ENOENT;
+use linux_raw_sys::errno::{EACCES, ENOENT};
 
 use crate::block::{Block, Rehearsal};
 use crate::opened::Opened;
@@ -30,6 +30,13 @@ pub struct Reason {
     errno: Option<Errno>,
     image: Option<image::Error>,
     is_wanted: bool,
+}
+
+/// What an image depends on, by kind.
+pub enum Thing {
+    Directory,
+    File,
+    Library,
 }
 
 impl Reason {
@@ -55,13 +62,31 @@ impl Reason {
         self
     }
 
+    /// What an image depends on cannot be looked at any more.
+    pub fn gone(thing: Thing, path: &'static [u8], errno: Errno) -> Reason {
+        let [missing, denied] = match thing {
+            Thing::Directory => [
+                "stale: this directory cannot be found any more",
+                "stale: this directory may not be looked into by this user",
+            ],
+            Thing::File => {
+                ["stale: this file cannot be found any more", "stale: this file may not be looked at by this user"]
+            }
+            Thing::Library => {
+                ["stale: this library cannot be opened any more", "stale: this library may not be read by this user"]
+            }
+        };
+        let text = if errno == Errno(EACCES) { denied } else { missing };
+        Reason::new(text).subject(without_nul(path)).errno(errno)
+    }
+
     /// Says what it was when the image was made.
     pub fn was(mut self, was: &'static [u8]) -> Reason {
         self.was = was;
         self
     }
 
-    /// Adds the kernel's error number.
+    /// Adds what the kernel said.
     pub fn errno(mut self, errno: Errno) -> Reason {
         self.errno = Some(errno);
         self
@@ -83,7 +108,7 @@ impl fmt::Display for Reason {
             write_text(f, self.was)?;
         }
         match self.errno {
-            Some(Errno(number)) => write!(f, " (errno {number})"),
+            Some(errno) => write!(f, " ({errno})"),
             None => Ok(()),
         }
     }
@@ -119,7 +144,7 @@ pub fn run(opened: &Opened, block: &Block, reason: &Reason) -> ! {
     // SAFETY: the block holds null-terminated lists of NUL-terminated strings; the program ends with a NUL.
     let errno = unsafe { sys::execute(program.as_ptr(), block.argv_pointers(), block.environment_pointers()) };
     let program = core::str::from_utf8(without_nul(program)).unwrap_or("the original command");
-    log(format_args!("cannot use the image: {reason}; and cannot execute {program} instead (errno {})", errno.0));
+    log(format_args!("cannot use the image: {reason}; and cannot execute {program} instead ({errno})"));
     sys::exit(if errno == Errno(ENOENT) { 127 } else { 126 })
 }
 

@@ -7,7 +7,7 @@ use linux_raw_sys::general::{O_CLOEXEC, O_DIRECTORY, O_NONBLOCK, O_PATH, O_RDONL
 use crate::answers::Known;
 use crate::aside::Work;
 use crate::check::Frozen;
-use crate::fallback::Reason;
+use crate::fallback::{Reason, Thing};
 use crate::freshness::{self, Freshness, Recorded};
 use crate::shared::Questions;
 use crate::start::without_nul;
@@ -79,14 +79,17 @@ fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
             let Input { size, mtime, ctime, digest, .. } = input;
             let recorded = Recorded { size, mtime, ctime, digest };
             let open = || sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+            let gone = |errno| Reason::gone(Thing::File, path, errno);
             match place.stat(path) {
                 Ok(now) if place.is_relative() => {
-                    if !freshness::is_same(path, &now, &recorded) {
+                    if !freshness::is_same(path, &now, &recorded).map_err(gone)? {
                         return Err(Reason::new(OTHER_HERE).subject(without_nul(path)));
                     }
                 }
-                Ok(now) if freshness.holds(without_nul(path), open, &now, &recorded) => {}
                 Ok(now) => {
+                    if freshness.holds(without_nul(path), open, &now, &recorded).map_err(gone)? {
+                        continue;
+                    }
                     let questions = Questions::to(frozen, number)?;
                     if questions.are_none() {
                         return Err(Reason::new(CHANGED).subject(without_nul(path)));
@@ -96,7 +99,7 @@ fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
                 Err(errno) => {
                     let questions = Questions::to(frozen, number)?;
                     if errno != Errno(ENOENT) || questions.are_none() {
-                        return Err(gone("stale: this file cannot be found any more", path, errno));
+                        return Err(gone(errno));
                     }
                     questions.ask_of(b"")?;
                 }
@@ -124,7 +127,7 @@ impl Place {
         let open = (path.starts_with(b"/") && row.inputs >= WORTH_OPENING)
             .then(|| sys::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC))
             .transpose();
-        open.map(|open| Place { path, open }).map_err(|errno| gone(NO_DIRECTORY, path, errno))
+        open.map(|open| Place { path, open }).map_err(|errno| Reason::gone(Thing::Directory, path, errno))
     }
 
     /// Whether it is where the process was started, or was named from there. Its inputs are named from there, too.
@@ -135,7 +138,7 @@ impl Place {
     /// Status of the directory itself.
     fn status(&self) -> Result<Status, Reason> {
         let status = self.open.map_or_else(|| sys::stat(None, self.path), sys::fstat);
-        status.map_err(|errno| gone(NO_DIRECTORY, self.path, errno))
+        status.map_err(|errno| Reason::gone(Thing::Directory, self.path, errno))
     }
 
     /// Status of a file in it by its path, which ends with a NUL.
@@ -158,8 +161,3 @@ impl Place {
 
 const CHANGED: &str = "stale: this file has changed";
 const OTHER_HERE: &str = "stale: this file is another one here than where the image was made";
-const NO_DIRECTORY: &str = "stale: this directory cannot be found any more";
-
-fn gone(what: &'static str, path: &'static [u8], errno: sys::Errno) -> Reason {
-    Reason::new(what).subject(without_nul(path)).errno(errno)
-}

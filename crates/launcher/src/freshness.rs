@@ -70,28 +70,28 @@ impl Freshness {
         self.policy == policy::TRUST
     }
 
-    /// Whether a file is as it was. `open` opens it for reading where its content counts.
+    /// Whether a file is as it was. `open` opens it for reading where its content counts; that it cannot is the error.
     pub fn holds(
         &mut self,
         path: &[u8],
         open: impl FnOnce() -> sys::Result<Fd>,
         now: &Status,
         recorded: &Recorded,
-    ) -> bool {
+    ) -> sys::Result<bool> {
         if let Some(told) = told(self.policy, now, recorded) {
-            return told;
+            return Ok(told);
         }
         if !self.seen().knows(&row(path, now)) {
-            let Ok(file) = open() else { return false };
+            let file = open()?;
             let same = has_content(file, recorded);
             sys::close(file);
             if !same {
-                return false;
+                return Ok(false);
             }
             self.has_news = true;
         }
         self.seen().add(&row(path, now));
-        true
+        Ok(true)
     }
 
     /// Whether a file that others share and that has changed gives the answers that it gave. `ask` asks again, and fails with what has changed.
@@ -150,14 +150,14 @@ impl Freshness {
 
 /// Whether a file has the recorded content, whatever its times. For relative names: two folders may hold files of the same times, so these
 /// tell nothing of another folder.
-pub fn is_same(path: &[u8], now: &Status, recorded: &Recorded) -> bool {
-    let open = || sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    now.size == recorded.size
-        && open().is_ok_and(|file| {
-            let same = has_content(file, recorded);
-            sys::close(file);
-            same
-        })
+pub fn is_same(path: &[u8], now: &Status, recorded: &Recorded) -> sys::Result<bool> {
+    if now.size != recorded.size {
+        return Ok(false);
+    }
+    let file = sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)?;
+    let same = has_content(file, recorded);
+    sys::close(file);
+    Ok(same)
 }
 
 /// Whether a file has the recorded content. What is no regular file, or cannot be read, has not.

@@ -24,6 +24,7 @@ mod beside;
 mod block;
 mod check;
 mod content;
+mod errors;
 mod facts;
 mod fallback;
 mod files;
@@ -59,7 +60,7 @@ fn launch(start: &Start) -> ! {
     };
     let mut block = match Block::build(start, &opened) {
         Ok(block) => block,
-        Err(errno) => fallback::fail(format_args!("no memory for arguments and environment (errno {})", errno.0)),
+        Err(errno) => fallback::fail(format_args!("no memory for arguments and environment ({errno})")),
     };
     let reason = match thaw(start, &opened, &mut block) {
         Ok(never) => match never {},

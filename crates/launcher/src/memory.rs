@@ -12,7 +12,7 @@ use linux_raw_sys::general::{
 
 use crate::aside::Aside;
 use crate::check::Frozen;
-use crate::fallback::Reason;
+use crate::fallback::{Reason, Thing};
 use crate::files::Files;
 use crate::freshness::{self, Recorded};
 use crate::start::without_nul;
@@ -137,15 +137,16 @@ impl Library<'_, '_, '_> {
         self.close();
         let file = files.get(index as usize).ok_or(Reason::new("the image is damaged: no such file"))?;
         let path = frozen.text(file.path)?;
-        let gone = Reason::new("stale: this library cannot be opened any more").subject(without_nul(path));
-        self.file = sys::open(path, O_RDONLY | O_CLOEXEC).map_err(|errno| gone.errno(errno))?;
+        let gone = |errno| Reason::gone(Thing::Library, path, errno);
+        self.file = sys::open(path, O_RDONLY | O_CLOEXEC).map_err(gone)?;
         self.index = index;
-        let now = sys::fstat(self.file).map_err(|errno| gone.errno(errno))?;
+        let now = sys::fstat(self.file).map_err(gone)?;
         let MappedFile { size, mtime, ctime, digest, .. } = file;
         let recorded = Recorded { size, mtime, ctime, digest };
         let holds = freshness::told(frozen.settings.policy, &now, &recorded).unwrap_or_else(|| {
             let file = self.file;
-            self.inputs.finish().freshness.holds(without_nul(path), || sys::duplicate(file), &now, &recorded)
+            let freshness = &mut self.inputs.finish().freshness;
+            freshness.holds(without_nul(path), || sys::duplicate(file), &now, &recorded) == Ok(true)
         });
         if !holds {
             return Err(Reason::new("stale: this library has changed").subject(without_nul(path)));
