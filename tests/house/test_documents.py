@@ -17,6 +17,8 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 # A document of this repository, named from its top.
 NAMED = re.compile(r"(?<![\w./-])(?:docs/[\w./-]+|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md\b(?:#([\w-]+))?")
+# A source file as prose names it, after its crate: "crates/cli order.rs", "crates/inputs/src/place.rs".
+SOURCE = re.compile(r"\b(crates/[a-z-]+)[ /]((?:[\w-]+/)*[\w-]+(?:\.rs)?)\b")
 # Words that only this project would understand, and what its documents say instead.
 PRIVATE = {
     "in vain": "looked up and not found",
@@ -74,6 +76,31 @@ def test_documents_that_sources_name_exist():
             if not document.exists() or (anchor and anchor not in anchors(document)):
                 wrong.append(f"{path.relative_to(ROOT)} names {match.group(0)}")
     assert not wrong
+
+
+def test_sources_that_documents_name_exist():
+    wrong = []
+    for document in tracked(".md"):
+        for crate, name in SOURCE.findall(document.read_text()):
+            if name.endswith(".rs") and not list((ROOT / crate).rglob(name)):
+                wrong.append(f"{document.relative_to(ROOT)} names {crate} {name}")
+    assert not wrong
+
+
+def test_the_table_of_contributing_names_what_exists():
+    table = (ROOT / "CONTRIBUTING.md").read_text().split("## Where to change what")[1].split("\n## ")[0]
+    cells = [cell for row in table.splitlines() if row.startswith("| ") for cell in row.split("|")[2:4]]
+    wrong = []
+    for cell in cells:
+        folder = ROOT
+        for name in re.findall(r"`([^`]+)`", cell):
+            # A bare name lies beside the one before it.
+            found = sorted(ROOT.glob(name)) if "/" in name else sorted(folder.glob(name)) or sorted(ROOT.glob(name))
+            if found and found[0] != ROOT:
+                folder = found[0].parent
+            elif not name.startswith("make "):
+                wrong.append(name)
+    assert cells and not wrong
 
 
 def test_the_index_lists_every_document():
