@@ -67,3 +67,55 @@ def test_a_script_or_command_that_is_not_there(tmp_path):
     if support.RUBY:
         assert "cannot read the script nosuch.rb: no such file" in refusal(tmp_path, support.RUBY, "nosuch.rb")
         assert "cannot find the command nosuch" in refusal(tmp_path, support.RUBY, "-S", "nosuch")
+
+
+def said(*argv, **options):
+    """What a `snapboot` command says that refuses."""
+    result = support.run([support.SNAPBOOT, *argv], log=False, **options)
+    assert result.status == 2 and result.out == "", result
+    return result.err
+
+
+def test_an_image_or_a_shell_as_the_command(python_image):
+    folder, name = python_image.parent, python_image.name
+    for command in (name, f"./{name}", str(python_image)):
+        words = said("freeze", "-o", "x.img", "--", command, cwd=folder)
+        assert f"{command} is an image already: expected " in words and f"snapboot refreeze {command}" in words
+    assert "snapboot freeze -o nosuch.img -- COMMAND" in said("freeze", "nosuch.img", cwd=folder)
+    for options in (["-c"], ["-ec"], ["-e", "-c"], []):
+        words = said("freeze", "-o", "x.img", "--", "sh", *options, *(["echo told"] if options else []), cwd=folder)
+        assert "sh is a shell, and a shell cannot be frozen: expected the Python or Ruby program" in words, words
+    assert "cannot read nosuch.sh: no such file" in said("freeze", "--", "sh", "-e", "nosuch.sh", cwd=folder)
+    assert not (folder / "x.img").exists()
+
+
+@pytest.mark.parametrize(
+    "name, content, found",
+    [
+        ("x.img", b"", "an empty file"),
+        ("x.img", b"print(1)\n", "a file of another kind"),
+        ("x.py", b"#!/usr/bin/env python3\nprint(1)\n", "a script"),
+        ("true", b"/bin/true", "a program that is no image"),
+        ("x.img", None, "no such file"),
+        ("sh", None, "the command /"),
+    ],
+)
+def test_what_is_run_is_no_image(name, content, found, tmp_path):
+    if content is not None:
+        support.write(tmp_path / name, open(content, "rb").read() if name == "true" else content)
+    words = said("run", name, "-c", "exit", cwd=tmp_path)
+    assert f"cannot run {name}: expected an image that snapboot freeze wrote, or a Ruby command, and found {found}" in words
+    assert "freeze it first (snapboot freeze -o " in words and words.count("\n") == 1
+
+
+def test_what_is_left_of_an_image_still_starts_its_command(python_image, tmp_path):
+    """Without its tables an image falls back; so it is not refused as no image."""
+    whole = python_image.read_bytes()
+    image = support.write(tmp_path / "cut.img", whole[: 1 << 18])
+    assert support.run([support.SNAPBOOT, "run", image, "-c", "print(1)"]).out == "1\n"
+
+
+@pytest.mark.parametrize("words", [[], ["freeze"], ["archive"], ["archive", "list"]])
+def test_help_is_a_subcommand_too(words):
+    asked = [support.run([support.SNAPBOOT, *argv], log=False) for argv in (["help", *words], [*words, "--help"])]
+    assert asked[0].status == 0 and asked[0].out == asked[1].out and "Usage: snapboot" in asked[0].out

@@ -10,7 +10,7 @@ use image::MOST_VARIANTS;
 /// Makes Python and Ruby programs start in milliseconds: freezes a booted program into an image, an executable file
 /// that continues where the boot ended.
 #[derive(Debug, Parser)]
-#[command(name = "snapboot", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(name = "snapboot", version, max_term_width = 100)]
 pub struct Arguments {
     #[command(subcommand)]
     pub subcommand: Subcommand,

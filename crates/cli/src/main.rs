@@ -15,6 +15,7 @@ mod human;
 mod info;
 mod inspect;
 mod installation;
+mod kind;
 mod opened;
 mod page;
 mod progress;

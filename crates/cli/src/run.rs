@@ -2,45 +2,59 @@
 //! Ruby command with its boot archive switched on.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use image::HEAD_OFFSET;
 use rustix::fs::{access, statvfs, Access, StatVfsMountFlags};
 
 use crate::arguments::Run;
 use crate::failure::{reason, Failure, Result};
 use crate::freeze::search_path;
 use crate::installation::Installation;
+use crate::kind::Kind;
 use crate::runtime::{leads_to_ruby, locate};
 
 /// Becomes the program; returns only when that fails.
 pub fn main(run: &Run) -> Result<u8> {
     let (named, arguments) = run.words.split_first().expect("the command line has at least one word");
-    if !is_image(Path::new(named)) && leads_to_ruby(&run.words) {
+    if !Kind::is_image(Path::new(named)) && leads_to_ruby(&run.words) {
         return run_ruby(named, arguments);
     }
     run_image(Path::new(named), arguments)
 }
 
-fn is_image(path: &Path) -> bool {
-    let mut magic = [0; 7];
-    // The first byte is missing while an image is being written.
-    let read = File::open(path).and_then(|file| file.read_exact_at(&mut magic, HEAD_OFFSET as u64 + 1));
-    read.is_ok() && &magic == b"SNAPBT\n"
+/// Fails for what is no image. Of what cannot be read nothing is known.
+fn check(named: &Path) -> Result<()> {
+    let bare = named.as_os_str();
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let found = match Kind::of(named) {
+        Ok(Kind::Image) => return Ok(()),
+        Ok(kind) => kind.words().to_owned(),
+        Err(error) if is_missing(&error) => match locate(bare, &search_path()) {
+            Ok(command) if !bare.as_bytes().contains(&b'/') => format!("the command {}", command.display()),
+            _ => "no such file".to_owned(),
+        },
+        Err(_) => return Ok(()),
+    };
+    let image = Path::new(named.file_name().unwrap_or(bare)).with_extension("img");
+    Err(Failure::refusal(format!(
+        "cannot run {}: expected an image that snapboot freeze wrote, or a Ruby command, and found {found}. To start a program \
+         from an image, freeze it first (snapboot freeze -o {1} -- COMMAND), then run that image (./{1}).",
+        named.display(),
+        image.display()
+    )))
 }
 
 fn run_image(named: &Path, arguments: &[OsString]) -> Result<u8> {
     // Without a slash, execvp would look in PATH.
     let image = std::path::absolute(named).map_err(|error| Failure::io("run", named, &error))?;
-    let metadata = image.metadata().map_err(|error| Failure::io("run", named, &error))?;
-    if !metadata.is_file() {
+    if image.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(Failure::refusal(format!("{} is no regular file, and an image is one.", named.display())));
     }
+    check(named)?;
     // The launcher needs to read an image only; a mode that a copy has lost is no reason not to do what was asked for.
     let mut command = if on_noexec_mount(&image) || access(&image, Access::EXEC_OK).is_err() {
         let mut launcher = Command::new(Installation::find()?.launcher()?);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{access, Access};
 
 use crate::failure::{reason, Failure, Result};
+use crate::kind::Kind;
 
 /// Finds the file that `name` starts: `name` itself when it holds a slash, otherwise the first executable of that name
 /// in `search_path` (the value of PATH). Symbolic links are kept, since a virtual environment is told by its link.
@@ -25,7 +26,14 @@ pub fn locate(name: &OsStr, search_path: &OsStr) -> Result<PathBuf> {
             return Ok(candidate);
         }
     }
-    let here = if Path::new(name).is_file() {
+    let here = if Kind::is_image(Path::new(name)) {
+        return Err(image_refusal(Path::new(name)));
+    } else if Path::new(name).extension() == Some(OsStr::new("img")) && !Path::new(name).exists() {
+        format!(
+            " If it is the image to write, name it before the command: snapboot freeze -o {} -- COMMAND.",
+            name.display()
+        )
+    } else if Path::new(name).is_file() {
         format!(
             " There is a file of that name here: write ./{0}, or name its interpreter (python {0}).",
             name.display()
@@ -34,6 +42,16 @@ pub fn locate(name: &OsStr, search_path: &OsStr) -> Result<PathBuf> {
         " Check the spelling, or give its path.".to_owned()
     };
     Err(Failure::refusal(format!("cannot find the command {}: it is in no directory of PATH.{here}", name.display())))
+}
+
+/// What to say of an image in the place of a command.
+pub fn image_refusal(image: &Path) -> Failure {
+    Failure::refusal(format!(
+        "{0} is an image already: expected the Python or Ruby command to make one of. To make this image again as it was \
+         made: snapboot refreeze {0}. To start it: snapboot run {0}. To make another one, name the command that it was made \
+         of, which snapboot inspect {0} tells.",
+        image.display()
+    ))
 }
 
 /// Fails unless `path` is a file that may be executed.

@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::locate::locate;
+use super::locate::{image_refusal, locate};
 use super::shebang::{env_command, Shebang};
 use super::shell;
 use crate::failure::{Failure, Result};
+use crate::kind::Kind;
 
 /// A command as the kernel would start it.
 #[derive(Debug)]
@@ -78,6 +79,9 @@ pub fn resolve(command: &[OsString], search_path: &OsStr) -> Result<Resolved> {
             argv = env_command(&argv[1..]).map_err(|argument| env_refusal(&argument))?;
             program = locate(&argv[0], search_path)?;
         } else if program.file_name().is_some_and(shell::is_shell) {
+            if argv.iter().skip(1).map_while(|argument| argument.to_str()?.strip_prefix('-')).any(runs_text) {
+                return Err(shell_refusal(&program));
+            }
             let script = argv.iter().skip(1).position(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
             let Some(script) = script.map(|position| position + 1) else { return Err(shell_refusal(&program)) };
             let path = PathBuf::from(&argv[script]);
@@ -88,6 +92,9 @@ pub fn resolve(command: &[OsString], search_path: &OsStr) -> Result<Resolved> {
             argv = followed.argv.into_iter().chain(argv.drain(script + 1..).collect::<Vec<_>>()).collect();
             program = locate(&argv[0], search_path)?;
         } else {
+            if Kind::is_image(&program) {
+                return Err(image_refusal(&program));
+            }
             resolved.program = std::path::absolute(&program).map_err(|error| Failure::io("find", &program, &error))?;
             resolved.argv = argv;
             return Ok(resolved);
@@ -116,9 +123,16 @@ fn env_refusal(argument: &OsStr) -> Failure {
     ))
 }
 
+/// Whether an option of a shell, without its dash, says that a command's text follows.
+fn runs_text(option: &str) -> bool {
+    !option.starts_with('-') && option.contains('c')
+}
+
 fn shell_refusal(program: &Path) -> Failure {
     Failure::refusal(format!(
-        "{} is a shell, and a shell cannot be frozen. Name the Python or Ruby program that should start.",
+        "{} is a shell, and a shell cannot be frozen: expected the Python or Ruby program that it starts. Name that \
+         (snapboot freeze -- python app.py). What the shell does besides is for the freeze and for each start: `cd` before both; variables \
+         set before both, and named by --env for the freeze; pipes and redirections around the image.",
         program.display()
     ))
 }
