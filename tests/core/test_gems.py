@@ -31,8 +31,11 @@ class Frozen:
         self.folder = tmp_path
         write(tmp_path / "boot.rb", boot)
         self.env = support.environment(GEM_HOME=str(self.home))
-        options = {"env": self.env, "cwd": tmp_path}
-        self.image = support.frozen(tmp_path / "app.img", [support.RUBY], "--preload", "./boot", **options)
+        self.image = tmp_path / "app.img"
+        self.freeze()
+
+    def freeze(self):
+        support.frozen(self.image, [support.RUBY], "--preload", "./boot", env=self.env, cwd=self.folder)
 
     def thawed(self, code="puts VALUE"):
         return support.thawed(self.argv(code), env=self.env, cwd=self.folder).out
@@ -96,7 +99,6 @@ def test_a_gem_that_was_looked_for_in_vain(tmp_path):
 
 ALL = {
     "each": "VALUE = Gem::Specification.map(&:name).include?('foreign')",
-    "a feature of any": "VALUE = begin\n  require 'foreign'\n  true\nrescue LoadError\n  false\nend",
 }
 
 
@@ -109,6 +111,90 @@ def test_who_looks_through_all_gems_depends_on_all(how, tmp_path):
     assert app.stale()[0] == "true\n"
 
 
+FEATURE = "VALUE = begin\n  require 'foreign'\n  FOREIGN\nrescue LoadError\n  'none'\nend"
+FOREIGN = "p Gem::Specification.map(&:name).include?('foreign')"
+
+
+def test_a_feature_that_was_looked_for_in_all_gems(tmp_path):
+    app = Frozen(tmp_path, FEATURE, "other")
+    write(app.home / "specifications/plain.txt")
+    assert app.thawed(FOREIGN) == "false\n"
+    gem(app.home, "foreign-more")
+    for _ in range(2):
+        assert app.thawed() == "none\n"
+    assert app.why() == f"{app.image}: fresh\n"
+    gem(app.home, "foreign")
+    assert app.stale()[0] == "1.0\n"
+    assert f"{app.home}/specifications: lists other gems with one of these features (foreign) than" in app.why()
+
+
+def test_a_feature_of_a_gem_of_another_name(tmp_path):
+    app = Frozen(tmp_path, FEATURE, "other")
+    gem(app.home, "strange")
+    assert app.thawed() == "none\n"
+    write(app.home / "gems/strange-1.0/lib/foreign.rb", "FOREIGN = 'strange'\n")
+    assert app.stale()[0] == "strange\n"
+
+
+def test_a_newer_version_of_a_gem_that_was_found_by_its_feature(tmp_path):
+    app = Frozen(tmp_path, FEATURE, "foreign", "other")
+    gem(app.home, "more")
+    gem(app.home, "other", "2.0")
+    assert app.thawed() == "1.0\n"
+    gem(app.home, "foreign", "2.0")
+    assert app.stale()[0] == "2.0\n"
+
+
+OTHER_SPECIFICATIONS = {
+    "extensions": ("\n\nGem", "\n# stub: ext/extconf.rb\n\nGem"),
+    "nothing that tells": ("# stub: ", "# "),
+    "another folder": ("ruby lib\n", "ruby .\n"),
+}
+
+
+@pytest.mark.parametrize("how", OTHER_SPECIFICATIONS)
+def test_a_gem_that_may_have_the_feature(how, tmp_path):
+    app = Frozen(tmp_path, FEATURE, "other")
+    gem(app.home, "strange")
+    write(app.home / "gems/strange-1.0/foreign.rb", "FOREIGN = 'strange'\n")
+    specification = app.home / "specifications/strange-1.0.gemspec"
+    specification.write_text(specification.read_text().replace(*OTHER_SPECIFICATIONS[how], 1))
+    app.stale()
+
+
+def test_what_was_listed_is_forgotten_when_a_gem_comes(tmp_path):
+    app = Frozen(tmp_path, FEATURE, "other")
+    assert app.thawed(FOREIGN) == "false\n"
+    gem(app.home, "late")
+    assert app.thawed("p Gem::Specification.map(&:name).include?('late')") == "true\n"
+    assert app.thawed("require 'late'; puts LATE") == "1.0\n"
+    assert app.thawed("gem 'late'; require 'late'; puts LATE") == "1.0\n"
+
+
+def test_a_feature_of_a_gem_in_use(tmp_path):
+    boot = "gem 'asked'\nrequire 'asked'\nrequire 'set'\nVALUE = Gem::Specification.unresolved_deps.keys.inspect"
+    app = Frozen(tmp_path, "", "asked", "wanted", "other")
+    gem(app.home, "wanted", "2.0")
+    specification = app.home / "specifications/asked-1.0.gemspec"
+    wants = "  s.add_runtime_dependency 'wanted', '>= 0'\nend\n"
+    specification.write_text(specification.read_text().replace("\nend\n", "\n" + wants))
+    write(tmp_path / "boot.rb", boot)
+    app.freeze()
+    gem(app.home, "late")
+    assert app.thawed() == '["wanted"]\n'
+    assert app.thawed(FOREIGN.replace("foreign", "late")) == "true\n"
+    gem(app.home, "wanted", "3.0")
+    app.stale()
+
+
+def test_folders_of_gems_that_come_into_being(tmp_path):
+    app = Frozen(tmp_path, FEATURE)
+    gem(app.home, "late")
+    assert app.thawed("require 'late'; puts LATE") == "1.0\n"
+    gem(app.home, "foreign")
+    assert app.stale()[0] == "1.0\n"
+
+
 def test_who_lists_the_folder_depends_on_all_of_it(tmp_path):
     app = Frozen(tmp_path, "VALUE = Dir.children(\"#{ENV['GEM_HOME']}/specifications\").size", "other")
     assert app.thawed() == "1\n"
@@ -118,5 +204,6 @@ def test_who_lists_the_folder_depends_on_all_of_it(tmp_path):
 
 def test_nothing_of_the_watch_is_left(tmp_path):
     app = Frozen(tmp_path, ASKED, "asked")
-    code = "puts Gem::Util.method(:glob_files_in_dir).source_location.first"
+    methods = ("Util.method(:glob_files_in_dir)", "Specification.method(:find_by_path)", "Specification.method(:stubs)")
+    code = "\n".join(f"p Gem::{method}.source_location, Gem::{method}.arity" for method in methods)
     assert app.thawed(code) == support.run([support.RUBY, "-e", code], log=False).out

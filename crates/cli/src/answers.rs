@@ -3,11 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use image::{answer_kind, is_selected, is_unlisted, Answer, Answers, Directory, Listing};
+use image::{
+    answer_kind, is_known, is_selected, is_unlisted, known, may_have_feature, Answer, Answers, Directory, Listing,
+    MOST_START,
+};
 use recorder::State;
 
 use crate::failure::Result;
@@ -61,6 +65,10 @@ impl Fact {
             Fact::Plain => !matches!(State::of(&path), State::Absent | State::Link(_)),
             Fact::Link(target) => matches!(State::of(&path), State::Link(now) if now == *target),
             Fact::Special => State::behind(&path) == State::Special,
+            Fact::Listing(answer_kind::FEATURES, known) => {
+                let has_none = |all: BTreeSet<OsString>| !all.iter().any(|it| is_new_with(directory, known, name, it));
+                names(directory, answer_kind::FEATURES).is_ok_and(has_none)
+            }
             Fact::Listing(kind, digest) => listing(directory, *kind, name, image).is_ok_and(|now| now == *digest),
         }
     }
@@ -91,6 +99,9 @@ fn selected_names(kind: u32, selection: &OsStr) -> String {
         answer_kind::DISTRIBUTIONS if selection.is_empty() => "Python packages".to_owned(),
         answer_kind::DISTRIBUTIONS => format!("Python packages (of {})", several()),
         answer_kind::MATCHING => format!("files (of {})", several()),
+        answer_kind::FEATURES => {
+            format!("gems with one of these features ({})", selection.to_string_lossy().replace('\n', ", "))
+        }
         _ if selection.is_empty() => "names".to_owned(),
         _ => format!("*{} files", selection.display()),
     }
@@ -109,7 +120,7 @@ fn words(state: &State) -> String {
 
 /// Whether a list of this kind is of certain names, and as good as empty where its directory is not there.
 pub fn is_of_some(kind: u32) -> bool {
-    matches!(kind, answer_kind::DISTRIBUTIONS | answer_kind::MATCHING)
+    matches!(kind, answer_kind::DISTRIBUTIONS | answer_kind::MATCHING | answer_kind::FEATURES)
 }
 
 /// The names in a directory, for a list of this kind.
@@ -120,8 +131,13 @@ pub fn names(directory: &Path, kind: u32) -> io::Result<BTreeSet<OsString>> {
     }
 }
 
-/// The digest of the names in a directory that count for a list of this kind.
+/// The digest of the names in a directory that count for a list of this kind; of specifications all that are known.
 pub fn listing(directory: &Path, kind: u32, selection: &OsStr, image: &OsStr) -> io::Result<Vec<u8>> {
+    if kind == answer_kind::FEATURES {
+        let mut all: Vec<_> = names(directory, kind)?.iter().map(|name| known(name.as_bytes())).collect();
+        all.sort_unstable();
+        return Ok(all.concat());
+    }
     let mut listing = Listing::default();
     for name in names(directory, kind)? {
         let name = name.as_bytes();
@@ -130,6 +146,19 @@ pub fn listing(directory: &Path, kind: u32, selection: &OsStr, image: &OsStr) ->
         }
     }
     Ok(listing.finish().to_vec())
+}
+
+/// Whether this specification was not known, and its gem may have one of these features.
+fn is_new_with(directory: &Path, known: &[u8], features: &OsStr, file: &OsStr) -> bool {
+    let (features, name) = (features.as_bytes(), file.as_bytes());
+    if !is_selected(answer_kind::FEATURES, features, name) || is_known(known, name) {
+        return false;
+    }
+    let mut start = Vec::new();
+    let read = File::open(directory.join(file));
+    let read = read.and_then(|file| file.take(MOST_START as u64).read_to_end(&mut start));
+    let is_file = |path: &[u8]| directory.join(OsStr::from_bytes(&path[..path.len() - 1])).is_file();
+    read.is_err() || may_have_feature(features, name, &start, is_file)
 }
 
 /// The answers that an image has of a directory: names, and what was answered.

@@ -105,7 +105,8 @@ impl<'a> Answers<'a> {
 
 /// Whether an answer of this kind is a list.
 pub fn is_list(kind: u32) -> bool {
-    matches!(kind, answer_kind::LISTING | answer_kind::DISTRIBUTIONS | answer_kind::MATCHING)
+    use answer_kind::{DISTRIBUTIONS, FEATURES, LISTING, MATCHING};
+    matches!(kind, LISTING | DISTRIBUTIONS | MATCHING | FEATURES)
 }
 
 fn has_value(kind: u32) -> bool {

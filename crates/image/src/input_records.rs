@@ -44,6 +44,8 @@ record! {
 pub mod directory_flag {
     /// Where it is not there, its answers hold: they are lists in which nothing was found, or names that were not there.
     pub const MAY_BE_ABSENT: u32 = 1;
+    /// An answer is about what lies deeper, of which its times do not tell: where they have changed, it is asked again each time.
+    pub const DEEP: u32 = 2;
 }
 
 record! {
@@ -93,4 +95,7 @@ pub mod answer_kind {
     pub const DISTRIBUTIONS: u32 = 8;
     /// A list, as [`LISTING`], of what matches one of the patterns in `name`, with `/` between: each has one `*`.
     pub const MATCHING: u32 = 9;
+    /// No other gem has one of the features in `name`, with line feeds between: `value` has the known specifications of RubyGems' in
+    /// the directory. See [`crate::is_known`] and [`crate::may_have_feature`].
+    pub const FEATURES: u32 = 10;
 }

@@ -19,6 +19,7 @@ pub mod record;
 mod answers;
 mod beside;
 mod error;
+mod gem_stub;
 mod head;
 mod input_records;
 mod records;
@@ -34,6 +35,7 @@ pub use answers::AnswersWriter;
 pub use answers::{is_list, is_unlisted, Answer, Answers, Listing, MOST_NAME};
 pub use beside::*;
 pub use error::Error;
+pub use gem_stub::{is_known, known, may_have_feature, MOST_START};
 pub use head::{
     Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, VARIANTS_OFFSET,
 };

@@ -14,6 +14,8 @@ pub fn is_selected(kind: u32, selection: &[u8], name: &[u8]) -> bool {
             selection.is_empty() || !own.is_ascii() || own.is_empty() || parts.any(|part| is_same(own, part))
         }),
         answer_kind::MATCHING => parts.any(|pattern| matches(pattern, name)),
+        // Of these its content tells more.
+        answer_kind::FEATURES => name.ends_with(b".gemspec"),
         _ => name.ends_with(selection),
     }
 }
@@ -92,6 +94,12 @@ mod tests {
         assert!(is("rack-*.gemspec", "rack-test-2.0.gemspec"));
         assert!(!is("rack-*.gemspec", "thor-1.0.gemspec") && !is("rack-*.gemspec", "rack-2.0.gem"));
         assert!(!is("ab*ba", "aba") && is("ab*ba", "abba") && is("*", "any") && !is("none", "any") && is("any", "any"));
+    }
+
+    #[test]
+    fn of_specifications_any_may_have_a_feature() {
+        let is = |name| selected(answer_kind::FEATURES, "rack\nrack/test", name);
+        assert!(is("rack-2.0.gemspec") && is("thor-1.0.gemspec") && !is("rack.rb"));
     }
 
     #[test]

@@ -63,8 +63,12 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
         left = left
             .checked_sub(directory.inputs as usize)
             .ok_or(Error::OutOfRange { what: "the number of inputs of a directory", value: directory.inputs.into() })?;
-        at_most("the flags of a directory", directory.flags.into(), directory_flag::MAY_BE_ABSENT.into())?;
-        if directory.flags != 0 && directory.inputs != 0 {
+        at_most(
+            "the flags of a directory",
+            directory.flags.into(),
+            (directory_flag::MAY_BE_ABSENT | directory_flag::DEEP).into(),
+        )?;
+        if directory.flags & directory_flag::MAY_BE_ABSENT != 0 && directory.inputs != 0 {
             return Err(Error::OutOfRange {
                 what: "the number of inputs of a directory that may be absent",
                 value: directory.inputs.into(),

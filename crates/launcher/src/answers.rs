@@ -3,7 +3,10 @@
 
 use core::slice;
 
-use image::{answer_kind, is_list, is_selected, is_unlisted, reserved, Answer, Answers, Directory, Listing, PAGE};
+use image::{
+    answer_kind, is_known, is_list, is_selected, is_unlisted, may_have_feature, reserved, Answer, Answers, Directory,
+    Listing, MOST_START, PAGE,
+};
 use linux_raw_sys::errno::{EACCES, ENAMETOOLONG, ENOENT, ENOTDIR};
 use linux_raw_sys::general::{
     O_CLOEXEC, O_DIRECTORY, O_PATH, O_RDONLY, PROT_READ, PROT_WRITE, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG,
@@ -99,6 +102,11 @@ fn holds(directory: Fd, answer: &Answer<'_>, image: Fd) -> sys::Result<bool> {
             let mut target = [0; 4096];
             sys::read_link_at(directory, answer.name, &mut target).map(|size| target[..size] == *answer.value)
         }
+        answer_kind::FEATURES => {
+            let mut has_none = true;
+            list(directory, |name| has_none &= !is_new_with_feature(directory, answer, name))?;
+            Ok(has_none)
+        }
         _ => lists(directory, answer, image),
     }
 }
@@ -122,6 +130,23 @@ fn lists(directory: Fd, answer: &Answer<'_>, image: Fd) -> sys::Result<bool> {
         }
     })?;
     Ok(listing.finish() == *answer.value)
+}
+
+/// Whether this specification was not known, and its gem may have one of the features of the answer.
+fn is_new_with_feature(directory: Fd, answer: &Answer<'_>, name: &[u8]) -> bool {
+    if !is_selected(answer.kind, answer.bare_name(), name) || is_known(answer.value, name) {
+        return false;
+    }
+    let mut path = [0; 256];
+    let Some(place) = path[..255].get_mut(..name.len()) else { return true };
+    place.copy_from_slice(name);
+    let Ok(file) = sys::open_at(directory, &path[..=name.len()], O_RDONLY | O_CLOEXEC) else { return true };
+    let mut start = [0; MOST_START];
+    let size = sys::read_at(file, &mut start, 0).unwrap_or(0);
+    sys::close(file);
+    may_have_feature(answer.bare_name(), name, &start[..size], |path| {
+        sys::stat(Some(directory), path).is_ok_and(|status| status.mode & S_IFMT == S_IFREG)
+    })
 }
 
 /// Calls `each` with every name in a directory.
@@ -167,6 +192,7 @@ fn changed(answer: &Answer<'_>, path: &'static [u8], errno: Option<Errno>) -> Re
             "stale: of the Python packages that were asked for, this directory lists others (or other versions) now"
         }
         answer_kind::MATCHING => "stale: this directory lists other names of those that were asked for now",
+        answer_kind::FEATURES => "stale: this directory lists a gem with a feature that was looked for now",
         _ => "stale: this directory lists other names now",
     };
     let reason = Reason::new(what).subject(subject);

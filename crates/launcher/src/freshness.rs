@@ -7,7 +7,7 @@
 
 use core::slice;
 
-use image::{policy, reserved, Directory, Input, MappedFile, Record, Section, SeenFile, SeenHead};
+use image::{directory_flag, policy, reserved, Directory, Input, MappedFile, Record, Section, SeenFile, SeenHead};
 use linux_raw_sys::general::{
     O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, PROT_READ, PROT_WRITE,
 };
@@ -115,7 +115,8 @@ impl Freshness {
         if times_tell(self.policy, now, recorded.mtime, recorded.ctime) {
             return Ok(());
         }
-        if recorded.answers_size < WORTH_REMEMBERING || self.is_home(now) {
+        let is_quick = recorded.answers_size < WORTH_REMEMBERING || recorded.flags & directory_flag::DEEP != 0;
+        if is_quick || self.is_home(now) {
             return ask();
         }
         self.shared_holds(path, now, ask)

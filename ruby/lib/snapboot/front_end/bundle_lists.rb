@@ -60,8 +60,6 @@ class BundleLists
   end
 
   def watch_source(source)
-    return unless source.method_defined?(:installed_specs)
-
     @wrappers.wrap(source, :installed_specs) do |_, original|
       next original.call unless knows_index?
 

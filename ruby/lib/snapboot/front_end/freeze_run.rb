@@ -184,6 +184,7 @@ class FreezeRun
     @report.reads = nil
     @inputs.report_to(@report, @plan.value("script"))
     @gem_lists.report_to(@report)
+    @kept_gems = @gem_lists.kept
     @origins&.report_to(@report)
     Times.new(@plan.directory).kept.each { |name| @report.add("time", name) }
     @inputs = @gem_lists = @reads = @origins = nil
@@ -278,6 +279,7 @@ class FreezeRun
 
   def after_thaw
     @context.refresh
+    @kept_gems&.renew
     @recipes.each(&:after_thaw)
     run_hooks(:after_thaw)
     nil

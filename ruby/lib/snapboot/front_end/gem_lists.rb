@@ -3,22 +3,32 @@
 # Which specifications RubyGems looks for in its folders while the program boots. It lists a folder and takes the names that
 # match a pattern (`rack-*.gemspec`), so only these count, and not every gem that is installed beside them. What it found by
 # one name it keeps; for every other name it lists the folders again, after a thaw, too. Once it has all specifications it
-# answers from these, so of them those count that it was asked for, or all where somebody saw all.
+# answers from these, so of them those count that it was asked for: by name, for a feature, or all where somebody saw all.
+# What it keeps of all it forgets after a thaw where a folder has changed.
 class GemLists
   # A pattern with one gap at most, and nothing else that a glob knows.
   SIMPLE = %r{\A[^*?\[\]{}\\/\0]*\*?[^*?\[\]{}\\/\0]*\z}
   ALL = "*.gemspec"
+  # A feature that no gem has.
+  NONE = ""
+  # What the launcher knows of a feature's file.
+  SUFFIXES = ["", ".rb", ".so"].freeze
+  # What a gem is looked for by that has a feature. Of those in use it is found without a new one.
+  BY_FEATURE = %i[find_by_path find_inactive_by_path].freeze
+  BY_USE = :find_active_stub_by_path
 
   # Notes what RubyGems has done when Ruby started.
   def initialize
+    @kept = KeptGems.new
     @lists = Hash.new(0)
     @patterns = Hash.new { |all, directory| all[directory] = {} }
+    @features = Hash.new { |all, directory| all[directory] = {} }
     @told = {}.compare_by_identity
     @wrappers = Wrappers.new
     return unless defined?(Gem::Util.glob_files_in_dir) && Gem.respond_to?(:default_specifications_dir)
 
     list(ALL, Gem.default_specifications_dir)
-    names_before.product(directories) { |name, directory| list("#{name}-#{ALL}", directory) }
+    @kept.names.product(directories) { |name, directory| list("#{name}-#{ALL}", directory) }
   end
 
   # Starts noting.
@@ -56,13 +66,19 @@ class GemLists
   def report_to(report)
     @bundles&.finish
     @wrappers.take_off
-    # What it has of all will answer for all.
-    note(ALL, directories) if @has_told && kept.first && !given?
+    # Who looks for features sees whether a gem came while all were listed.
+    note_feature(NONE) if @has_told && kept && @features.empty?
     @lists.each do |directory, count|
       report.add("importer", directory)
       report.add("lists", count)
       @patterns[directory].each_key { |pattern| report.add("pattern", pattern) }
+      @features[directory].each_key { |feature| report.add("feature", feature) }
     end
+  end
+
+  # What is to be renewed after a thaw, or nil.
+  def kept
+    @kept if @has_times && @kept.all && !given?
   end
 
   private
@@ -77,8 +93,10 @@ class GemLists
 
   # +record+ has what RubyGems keeps.
   def watch_record(record)
+    watch_features(record)
     @wrappers.wrap(record, :stubs) do |_, original|
       watch_lists
+      note_times unless @kept.all
       all = original.call
       note(ALL, directories) unless @told[Thread.current] || given?
       all
@@ -94,6 +112,32 @@ class GemLists
     end
   end
 
+  def watch_features(record)
+    BY_FEATURE.each do |name|
+      @wrappers.wrap(record, name) do |_, original, arguments|
+        note_feature(arguments.first) unless given?
+        told { original.call(*arguments) }
+      end
+    end
+    @wrappers.wrap(record, BY_USE) { |_, original, arguments| told { original.call(*arguments) } }
+  end
+
+  # A gem that has this feature counts.
+  def note_feature(feature)
+    is_plain = feature.is_a?(String) && !feature.match?(/[\n\0]/) && (Gem.suffixes - SUFFIXES).empty?
+    return note(ALL, directories) unless is_plain
+
+    Gem::Specification.dirs.each { |directory| @features[directory][feature] = true }
+  end
+
+  # All gems are about to be listed.
+  def note_times
+    @has_times = true
+    folders = Gem::Specification.dirs
+    folders.each { |directory| @lists[directory] += 1 }
+    @kept.note_times(folders)
+  end
+
   # A folder is about to be listed once, for the names that match.
   def list(pattern, directory)
     return unless pattern.is_a?(String) && directory.is_a?(String) && directory.start_with?("/") && SIMPLE.match?(pattern)
@@ -105,21 +149,6 @@ class GemLists
 
   # Whether it has been given what it shall have of all.
   def given?
-    @given&.equal?(kept.first)
-  end
-
-  # The names that were looked for; none where all were, or nobody knows.
-  def names_before
-    all, by_name = kept
-    all || by_name.nil? ? [] : by_name.keys
-  end
-
-  # What RubyGems keeps: of all gems, and by name. In an object of its own since 3.6.
-  def kept
-    record = Gem::Specification.instance_variable_get(:@specification_record)
-    return record.instance_variable_get(:@stubs), record.instance_variable_get(:@stubs_by_name) if record
-    return [] unless Gem::Specification.class_variable_defined?(:@@stubs_by_name)
-
-    %i[@@stubs @@stubs_by_name].map { |name| Gem::Specification.class_variable_get(name) }
+    @given&.equal?(@kept.all)
   end
 end

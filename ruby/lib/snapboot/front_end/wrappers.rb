@@ -9,6 +9,8 @@ class Wrappers
   # Has calls of the method +name+ of +owner+ go through the block: it is given the receiver, the method, bound to it, the
   # arguments and the block of the call. Once is enough, until somebody else has replaced it.
   def wrap(owner, name, &around)
+    return unless owner.method_defined?(name) || owner.private_method_defined?(name)
+
     original = owner.instance_method(name)
     return if @all.any? { |*, wrapped| wrapped == original }
 

@@ -25,6 +25,8 @@ pub struct Importer {
     pub distributions: BTreeSet<OsString>,
     /// Patterns of names, each with one `*`.
     pub patterns: BTreeSet<OsString>,
+    /// Features that RubyGems was looking for in all gems.
+    pub features: BTreeSet<OsString>,
     /// The last parts of the names of modules, and whether each was found somewhere.
     pub names: Vec<(OsString, bool)>,
     /// Endings of module files, in the order in which they are tried.
@@ -33,7 +35,7 @@ pub struct Importer {
 
 impl Importer {
     /// All importers of a report: `suffix=` as often as there are some, then, for each, `importer=`, `lists=`, `ending=`,
-    /// `distribution=`, `pattern=`, and `found=` or `sought=` (in vain).
+    /// `distribution=`, `pattern=`, `feature=`, and `found=` or `sought=` (in vain).
     pub fn all(report: &Entries) -> Vec<Importer> {
         let suffixes: Vec<OsString> = report.all("suffix").map(OsStr::to_owned).collect();
         let mut all: Vec<Importer> = Vec::new();
@@ -47,6 +49,7 @@ impl Importer {
                 ("lists", Some(last)) => last.lists = value.to_str().and_then(|it| it.parse().ok()).unwrap_or(0),
                 ("ending", Some(last)) => last.endings.push(value.to_owned()),
                 ("distribution", Some(last)) => drop(last.distributions.insert(value.to_owned())),
+                ("feature", Some(last)) => drop(last.features.insert(value.to_owned())),
                 ("pattern", Some(last)) => drop(last.patterns.insert(value.to_owned())),
                 ("found" | "sought", Some(last)) => last.names.push((value.to_owned(), key == "found")),
                 _ => {}
@@ -67,6 +70,7 @@ impl Importer {
                     known.names.extend(one.names);
                     known.distributions.extend(one.distributions);
                     known.patterns.extend(one.patterns);
+                    known.features.extend(one.features);
                     if known.endings.is_empty() {
                         known.endings = one.endings;
                     }
@@ -84,12 +88,22 @@ impl Importer {
             let some = (!is_all).then(|| one_selection(&self.distributions)).flatten();
             all.push((answer_kind::DISTRIBUTIONS, some.unwrap_or_default()));
         }
-        if !self.patterns.is_empty() {
-            let everything = || vec![(answer_kind::LISTING, OsString::new())];
-            let some = |some: Vec<_>| some.into_iter().map(|it| (answer_kind::MATCHING, it)).collect();
-            all.append(&mut several_selections(&self.patterns).map_or_else(everything, some));
+        let several = [(answer_kind::MATCHING, &self.patterns, "/"), (answer_kind::FEATURES, &self.features, "\n")];
+        for (kind, parts, separator) in several {
+            // Gems are looked for beside the specifications.
+            let can_look = kind != answer_kind::FEATURES || self.is_plain();
+            match several_selections(parts, separator).filter(|some| some.is_empty() || can_look) {
+                Some(some) => all.extend(some.into_iter().map(|it| (kind, it))),
+                None => all.push((answer_kind::LISTING, OsString::new())),
+            }
         }
         all
+    }
+
+    /// Whether `..` leads from the directory to the one that it is in by its name.
+    fn is_plain(&self) -> bool {
+        let Ok(above) = self.directory.join("..").canonicalize() else { return true };
+        self.directory.parent().and_then(|parent| parent.canonicalize().ok()) == Some(above)
     }
 
     /// The names that would have been found earlier, or at all, had they been there: relative to the directory.
@@ -127,12 +141,12 @@ fn one_selection(parts: &BTreeSet<OsString>) -> Option<OsString> {
 }
 
 /// All parts in as few selections as hold them; None where one of them is too long.
-fn several_selections(parts: &BTreeSet<OsString>) -> Option<Vec<OsString>> {
+fn several_selections(parts: &BTreeSet<OsString>, separator: &str) -> Option<Vec<OsString>> {
     let mut all: Vec<OsString> = Vec::new();
     for part in parts {
         match all.last_mut() {
             Some(last) if last.len() + 1 + part.len() <= image::MOST_NAME => {
-                last.push("/");
+                last.push(separator);
                 last.push(part);
             }
             _ if part.len() > image::MOST_NAME => return None,

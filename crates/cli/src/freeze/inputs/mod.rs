@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use image::{
-    directory_flag, AnswersWriter, ContentDigest, Directory, Input, MappedFile, Question, Section, Tables, TablesWriter,
+    answer_kind, directory_flag, AnswersWriter, ContentDigest, Directory, Input, MappedFile, Question, Section, Tables,
+    TablesWriter,
 };
 use recorder::{Identity, Notes, State};
 
@@ -192,6 +193,9 @@ impl Inputs {
                 && directory.is_absolute()
                 && !self.known.contains(directory);
             let (mtime, ctime) = if directory.is_absolute() { settled_times(directory) } else { (0, 0) };
+            let is_of_files = |(_, fact): &(OsString, Fact)| matches!(fact, Fact::Listing(answer_kind::FEATURES, _));
+            let is_deep = answers.is_some_and(|answers| answers.iter().any(is_of_files));
+            let flag = |is, flag| if is { flag } else { 0 };
             for (name, fact) in answers.into_iter().flatten() {
                 let (kind, value) = fact.record();
                 writer.push(kind, name.as_bytes(), value);
@@ -203,7 +207,8 @@ impl Inputs {
                 mtime,
                 ctime,
                 inputs: files.len() as u32,
-                flags: if is_missed || is_only_way { directory_flag::MAY_BE_ABSENT } else { 0 },
+                flags: flag(is_missed || is_only_way, directory_flag::MAY_BE_ABSENT)
+                    | flag(is_deep, directory_flag::DEEP),
                 answers_offset,
                 answers_size,
                 answers_sum,

@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+# What RubyGems keeps of the specifications that it has listed: by one name, or of all gems once it has looked through all.
+class KeptGems
+  # A time younger than this does not tell one change from the next (s).
+  TICK = 0.02
+
+  # All of them, or nil.
+  def all
+    kept.first
+  end
+
+  # The names of which it has all; none where it has those of all names, or nobody knows.
+  def names
+    all, by_name = kept
+    all || by_name.nil? ? [] : by_name.keys
+  end
+
+  # Notes when the folders were changed, before all gems in them are listed. They are opened, as for a list, because to look
+  # at them would be another question.
+  def note_times(directories)
+    @times = directories.to_h do |directory|
+      times = Dir.open(directory) { |folder| times_of(IO.for_fd(folder.fileno, autoclose: false).stat) }
+      is_settled = Process.clock_gettime(Process::CLOCK_REALTIME) - times.last.to_f > TICK
+      [directory, is_settled ? times : :unknown]
+    rescue SystemCallError
+      [directory, nil]
+    end
+  end
+
+  # Has RubyGems forget all if a folder has changed since.
+  def renew
+    forget unless @times.all? { |directory, times| times == times_now(directory) }
+  end
+
+  private
+
+  # In an object of its own since 3.6.
+  def kept
+    return [record.instance_variable_get(:@stubs), record.instance_variable_get(:@stubs_by_name)] if record
+    return [] unless Gem::Specification.class_variable_defined?(:@@stubs_by_name)
+
+    %i[@@stubs @@stubs_by_name].map { |name| Gem::Specification.class_variable_get(name) }
+  end
+
+  def record
+    Gem::Specification.instance_variable_get(:@specification_record)
+  end
+
+  def times_now(directory)
+    times_of(File.stat(directory))
+  rescue SystemCallError
+    nil
+  end
+
+  def times_of(status)
+    [status.mtime, status.ctime]
+  end
+
+  def forget
+    return Gem::Specification.instance_variable_set(:@specification_record, nil) if record
+
+    Gem::Specification.__send__(:clear_specs)
+  end
+end
