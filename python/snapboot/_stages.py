@@ -140,8 +140,8 @@ class Freeze:
             self.report.add("preloaded", name)
         for warning in self.context.entropy.warnings():
             self.report.add("warning", warning)
-        for name in _times.kept(self.folder):
-            self.report.add("time", name)
+        for kind, name in _times.kept(self.folder):
+            self.report.add(kind, name)
         for path in _inputs.loaded_files(self.plan.script):
             self.report.add("loaded", path)
         for key, value in self.importers.entries(self.context.own_folder()):

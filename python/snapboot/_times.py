@@ -1,7 +1,8 @@
-"""Times that the program has taken while it booted, and keeps: a thaw has them as they are.
+"""Times that the program has taken while it booted, and its process number, where it keeps them: a thaw has them as they are.
 
 A program reads the clock all the time and hardly ever keeps what it says, so what counts is what is found in modules and classes in the
-end: a number or a date between the beginning of the boot and now.
+end: a number or a date between the beginning of the boot and now, or a text with the date and the minute. A process number is known
+by its name as well; those of private names mostly serve to notice a fork, which a thaw is.
 """
 
 import posix
@@ -11,59 +12,127 @@ from . import _modules
 
 
 def kept(folder):
-    """The names of what keeps such a time (`module.NAME`), sorted. folder: the control directory, whose plan is as old as the boot."""
+    """What keeps such a time or number: pairs of "time" or "pid" and a name (`module.NAME`), sorted. folder: the control directory,
+    whose plan is as old as the boot."""
     clock = sys.modules.get("time")
     if clock is None:
         return []
-    windows = _windows(clock, posix.stat(folder + b"/plan").st_mtime)
+    taken = Taken(clock, posix.stat(folder + b"/plan").st_mtime)
     found = set()
     for names in _modules.all_names():
         module = names.get("__name__")
         if type(module) is not str or module.partition(".")[0] == "snapboot":
             continue
-        for name, value in _named(names):
-            if _is_in(windows, value):
-                found.add("%s.%s" % (module, name))
-            elif issubclass(type(value), type):
+        found.update((kind, "%s.%s" % (module, name)) for kind, name in taken.among(names))
+        for name, value in list(names.items()):
+            if issubclass(type(value), type) and type(name) is str:
                 # Past its metaclass, which may have other ideas.
                 attributes = type.__getattribute__(value, "__dict__")
                 if _is_same(attributes.get("__module__"), module):
-                    found.update("%s.%s.%s" % (module, name, key) for key, kept in _named(attributes) if _is_in(windows, kept))
-    return sorted(found - RENEWED)
-
-
-def _named(names):
-    return [(name, value) for name, value in names.items() if type(name) is str]
+                    found.update((kind, "%s.%s.%s" % (module, name, key)) for kind, key in taken.among(attributes))
+    return sorted((kind, name) for kind, name in found if name not in RENEWED)
 
 
 def _is_same(value, text):
     return type(value) is str and value == text
 
 
-def _windows(clock, began):
-    """From when to when by each clock: that of the time since 1970 first, then those that count from some other moment (seconds)."""
-    now = clock.time()
-    ends = [now, clock.monotonic(), clock.perf_counter()]
-    return [(end - (now - began), end) for end in ends]
+class Taken:
+    """What was taken in a boot that began then."""
 
+    def __init__(self, clock, began):
+        now = clock.time()
+        ends = [now, clock.monotonic(), clock.perf_counter()]
+        # From when to when by each clock: that of the time since 1970 first, then those that count from some other moment (seconds).
+        self.windows = [(end - (now - began), end) for end in ends]
+        self.clock = clock
+        dates = sys.modules.get("datetime")
+        self.datetime, self.date = getattr(dates, "datetime", None), getattr(dates, "date", None)
+        self.zones = (None, getattr(getattr(dates, "timezone", None), "utc", None))
+        minutes = range(int(began) // 60, min(int(now) // 60, int(began) // 60 + MOST_MINUTES) + 1)
+        moments = {moment(minute * 60)[:5] for minute in minutes for moment in (clock.localtime, clock.gmtime)}
+        self.days = {moment[:3] for moment in moments}
+        self.moments = moments
+        self.stamps = [stamp for moment in moments for stamp in _stamps(*moment)]
+        self.marks = {mark for mark, _ in self.stamps}
+        self.pid = posix.getpid()
+        self.kinds = {str, int, float, clock.struct_time, self.datetime, self.date}
 
-def _is_in(windows, value):
-    kind = type(value)
-    if kind is int:
-        if not 0 < value < 1 << 63:
-            return False
-        value = value / 1e9
-    elif kind is getattr(sys.modules.get("datetime"), "datetime", None):
-        try:
-            return windows[0][0] <= value.timestamp() <= windows[0][1]
-        except (ValueError, OverflowError, OSError):
-            return False  # the beginning or the end of all dates
-    elif kind is not float:
+    def among(self, names):
+        """What is one of these in a namespace: pairs of "time" or "pid" and its name."""
+        # There are tens of thousands of values, and few of these types.
+        likely = [(name, value) for name, value in names.items() if type(value) in self.kinds and type(name) is str]
+        return [(kind, name) for name, value in likely for kind in [self.kind_of(name, value)] if kind]
+
+    def kind_of(self, name, value):
+        """"time", "pid" or None."""
+        if self.is_time(value):
+            return "time"
+        if type(value) is int and value == self.pid and name[:1] != "_":
+            lower = name.lower()
+            return "pid" if "pid" in lower or "process" in lower else None
+        return None
+
+    def is_time(self, value):
+        kind = type(value)
+        if kind is str:
+            return SHORTEST <= len(value) <= LONGEST and self._is_stamp(value)
+        if kind is int:
+            return 0 < value < 1 << 63 and self._fits(value / 1e9)
+        if kind is float:
+            return self._fits(value)
+        if kind is self.datetime:
+            return self._is_moment(value)
+        if kind is self.date:
+            return (value.year, value.month, value.day) in self.days
+        # Of the parts that localtime and gmtime give.
+        return kind is self.clock.struct_time and value[:5] in self.moments
+
+    def _is_moment(self, value):
+        # What has no zone may be local time or UTC.
+        for zone in self.zones if value.tzinfo is None else (value.tzinfo,):
+            try:
+                if self._is_between(self.windows[0], value.replace(tzinfo=zone).timestamp()):
+                    return True
+            except (ValueError, OverflowError, OSError):
+                pass  # the beginning or the end of all dates
         return False
-    # Soon after a machine has started, a setting such as 30.0 seconds might be taken for a time.
-    fits = windows if value * 1000 % 1 else windows[:1]
-    return any(begin <= value <= end for begin, end in fits)
+
+    def _fits(self, value):
+        # Soon after a machine has started, a setting such as 30.0 seconds might be taken for a time.
+        fits = self.windows if value * 1000 % 1 else self.windows[:1]
+        return any(self._is_between(window, value) for window in fits)
+
+    @staticmethod
+    def _is_between(window, value):
+        return window[0] <= value <= window[1]
+
+    def _is_stamp(self, text):
+        # Hardly any text has one of these, and there are thousands of texts.
+        if not any(mark in text for mark in self.marks):
+            return False
+        return any(mark in text and any(rest in text for rest in rests) for mark, rests in self.stamps)
 
 
+def _stamps(year, month, day, hour, minute):
+    """How a minute is written: pairs of a part that is rare, and what may be beside it."""
+    name = MONTHS[month - 1]
+    dates = ["%d%s%02d%s%02d" % (year, mark, month, mark, day) for mark in "-/."]
+    dates += ["%02d%s%02d%s%d" % (first, mark, second, mark, year) for mark in "-/." for first, second in ((month, day), (day, month))]
+    dates += ["%s %2d " % (name, day), "%s %02d" % (name, day), "%02d %s" % (day, name), "%02d/%s/%d" % (day, name, year)]
+    in_one = "%d%02d%02d" % (year, month, day)
+    return [
+        ("%02d:%02d" % (hour, minute), dates),
+        (in_one, ["%s%s%02d%02d" % (in_one, mark, hour, minute) for mark in ("", "T", "-", "_")]),
+    ]
+
+
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+# As 20260102T0304 is; a longer text than the other says more than a time.
+SHORTEST = 12
+# that says more than a time.
+LONGEST = 200
+# Of a boot that takes longer, only the first minutes are looked for in texts.
+MOST_MINUTES = 30
 # The front end gives it the time of each start.
 RENEWED = {"logging._startTime"}

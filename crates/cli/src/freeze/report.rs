@@ -106,7 +106,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             reads,
             compared: report.texts("compared").collect(),
             preloaded: report.texts("preloaded").collect(),
-            warnings: report.texts("warning").chain(kept_times(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
+            warnings: report.texts("warning").chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             left: report.texts("left").next(),
             guards: report.all("guard").map(OsString::from).collect(),
             runtime: report.texts("runtime").next(),
@@ -170,15 +170,19 @@ fn findings(entries: &Entries) -> Vec<Finding> {
     findings
 }
 
-/// A warning of what keeps a time that was taken while booting.
-fn kept_times(report: &Entries) -> Option<String> {
+/// Warnings of what keeps a time that was taken while booting, or the number of the process.
+fn kept(report: &Entries) -> impl Iterator<Item = String> + '_ {
+    [("time", "time"), ("pid", "process number")].into_iter().filter_map(|(key, what)| kept_as(report, key, what))
+}
+
+fn kept_as(report: &Entries, key: &str, what: &str) -> Option<String> {
     /// As many names are told.
     const MOST: usize = 3;
-    let names: Vec<String> = report.texts("time").collect();
+    let names: Vec<String> = report.texts(key).collect();
     let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
     (!names.is_empty()).then(|| {
         format!(
-            "the time of the freeze is kept in {}{more}; where each start should have its own, set it in snapboot.defer (Python) or \
+            "the {what} of the freeze is kept in {}{more}; where each start should have its own, set it in snapboot.defer (Python) or \
              Snapboot.defer (Ruby)",
             names[..names.len().min(MOST)].join(", ")
         )

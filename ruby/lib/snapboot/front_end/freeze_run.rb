@@ -186,7 +186,7 @@ class FreezeRun
     @gem_lists.report_to(@report)
     @kept_gems = @gem_lists.kept
     @origins&.report_to(@report)
-    Times.new(@plan.directory).kept.each { |name| @report.add("time", name) }
+    Times.new(@plan.directory).kept.each { |kind, name| @report.add(kind.to_s, name) }
     @inputs = @gem_lists = @reads = @origins = nil
     # A feature that is always there: makes Ruby index the changed list of features now.
     require "thread" # rubocop:disable Lint/RedundantRequireStatement
