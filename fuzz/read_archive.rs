@@ -10,7 +10,7 @@ use archive::{
     checksum, encoding, input_kind, Archive, BlockHead, Context, DirectoryList, EntryHead, Freshness, Header, Kind,
     Packed, Policy, Scope, SegmentHead, Slot, ALIGNMENT, DEFAULT_BOUND, FIRST_SEGMENT,
 };
-use image::Record;
+use record::Record;
 
 /// Reads the bytes as they are, and once more with checksums that are right, so that what lies behind them is reached. Needs a
 /// directory for the file. How many payloads were let through.

@@ -37,7 +37,7 @@ class Result:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A Ruby, and which back end of the boot archive it gets: native (crates/ruby) or pure (plain Ruby)."""
+    """A Ruby, and which back end of the boot archive it gets: native (crates/archive-ruby) or pure (plain Ruby)."""
 
     name: str
     back_end: str

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use image::Record;
+use record::Record;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use image::Record;
+use record::Record;
 use sha2::{Digest, Sha256};
 
 use crate::build::{Draft, Payload, Raw};

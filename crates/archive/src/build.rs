@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use image::Record;
+use record::Record;
 
 use crate::entry::Entry;
 use crate::index;

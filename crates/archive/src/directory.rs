@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use image::Record;
+use record::Record;
 use sha2::{Digest, Sha256};
 
 use crate::index::{self, Index};

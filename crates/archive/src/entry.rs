@@ -1,6 +1,6 @@
 //! An entry where it lies in the mapping.
 
-use image::Record;
+use record::Record;
 
 use crate::checksum;
 use crate::key::{Key, Kind};

@@ -3,7 +3,7 @@
 //! A table has a power of two of slots, more than it has things in it. A thing is in the slot that the low bits of its checksum
 //! name, or in the first free one behind it, from the last to the first.
 
-use image::Record;
+use record::Record;
 
 use crate::records::Slot;
 

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use image::Record;
+use record::Record;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::CParameter;
 

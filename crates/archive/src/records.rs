@@ -1,6 +1,6 @@
 //! The fixed-size parts of the file, in the order in which a reader meets them.
 
-use image::record;
+use record::record;
 
 record! {
     /// The start of the file. The rest of its page is zero.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use image::Record;
+use record::Record;
 
 use crate::archive::read_at;
 use crate::checksum;

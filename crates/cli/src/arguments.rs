@@ -56,16 +56,6 @@ pub enum Cpu {
     Baseline,
 }
 
-impl Cpu {
-    /// The word for it on the command line and in `snapboot inspect`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Cpu::Native => "native",
-            Cpu::Baseline => "baseline",
-        }
-    }
-}
-
 /// IMAGE.thaws has a byte for each of them.
 const MOST_THAWS: u64 = 1_000_000_000;
 
@@ -91,7 +81,7 @@ Examples:
 /// Exit status: 0 when the image was written, 2 for a mistake in the arguments or a program that cannot be frozen,
 /// 1 when the program itself failed while booting.
 #[derive(Debug, Args)]
-#[command(after_long_help = format!("{}\n\n{FREEZE_EXAMPLES}", crate::freeze::environment_help()))]
+#[command(after_long_help = format!("{}\n\n{FREEZE_EXAMPLES}", freeze::variables_help()))]
 pub struct Freeze {
     /// Where to write the image. Default: NAME.img in the current directory, NAME being that of the script, of
     /// the module after -m, or of the interpreter.
@@ -143,7 +133,7 @@ pub struct Freeze {
 
     /// How long the image may be used, as in 12h or 7d: afterwards COMMAND runs in the ordinary way until you freeze again. All
     /// starts of an image share its memory layout and hash seed; a new image has others. Default: for ever.
-    #[arg(long, value_name = "DURATION", value_parser = crate::rotation::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = image_file::rotation::duration)]
     pub max_age: Option<Duration>,
 
     /// How many starts the image may be used for. They are counted in the file IMAGE.thaws, which must stay beside the image;

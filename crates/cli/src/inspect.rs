@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use failure::{Failure, Kind, Result};
 use image::{
     descriptor_kind, mapping_kind, presence, Descriptor, Directory, Input, Item, MappedFile, Mapping, Section,
     SignalAction, Tables, Variable, NO_FILE,
 };
+use image_file::directory_answers::DirectoryAnswer;
+use image_file::info::Info;
+use image_file::rotation;
+use image_file::starts::Starts;
+use image_file::ImageFile;
 use serde::Serialize;
 
-use crate::answers::Fact;
 use crate::arguments::Inspect;
-use crate::failure::{Failure, Result, REFUSED};
 use crate::human;
-use crate::info::Info;
-use crate::opened::Opened;
 use crate::page;
-use crate::rotation;
-use crate::starts::Starts;
 use crate::strings;
 use crate::why;
 
@@ -134,10 +134,10 @@ struct MappingShown {
 pub fn main(arguments: &Inspect) -> Result<u8> {
     if let Some(pattern) = &arguments.strings {
         // 1 would say that nothing was found.
-        let image = Opened::open(&arguments.image).map_err(|failure| Failure { status: REFUSED, ..failure })?;
+        let image = ImageFile::open(&arguments.image).map_err(|failure| Failure { kind: Kind::Refused, ..failure })?;
         return strings::search(&image, pattern);
     }
-    let image = Opened::open(&arguments.image)?;
+    let image = ImageFile::open(&arguments.image)?;
     if arguments.why {
         return why::answer(&image);
     }
@@ -151,7 +151,7 @@ pub fn main(arguments: &Inspect) -> Result<u8> {
 }
 
 impl Contents {
-    fn read(image: &Opened) -> Result<Self> {
+    fn read(image: &ImageFile) -> Result<Self> {
         let tables = image.tables();
         let text = |text| -> Result<String> { Ok(String::from_utf8_lossy(tables.text(text)?).into_owned()) };
         let texts =
@@ -235,7 +235,7 @@ impl Contents {
             ("depends on", if info.depends.is_empty() { "nothing else".to_owned() } else { info.depends.join("; ") }),
             ("guards", list(&self.guards)),
             ("limits", list(&self.limits)),
-            ("starts", self.starts.as_ref().map_or("not counted here".to_owned(), Starts::line)),
+            ("starts", self.starts.as_ref().map_or("not counted here".to_owned(), crate::starts::line)),
             ("descriptors", list(&self.descriptors.iter().map(DescriptorShown::line).collect::<Vec<_>>())),
             ("notes", list(&info.notes)),
             ("warnings", list(&info.warnings)),
@@ -287,7 +287,7 @@ fn share_row(name: &str, share: &Share) -> Vec<String> {
     vec![name.to_owned(), share.mappings.to_string(), human::size(share.size), human::size(share.in_image)]
 }
 
-fn directories(image: &Opened) -> Result<Vec<DirectoryShown>> {
+fn directories(image: &ImageFile) -> Result<Vec<DirectoryShown>> {
     let first = &image.variants[0];
     let tables = first.tables();
     let shown = |row: Directory| {
@@ -307,14 +307,14 @@ fn directories(image: &Opened) -> Result<Vec<DirectoryShown>> {
     tables.rows::<Directory>(Section::Directories)?.map(shown).collect()
 }
 
-fn answer_name(fact: &Fact) -> &'static str {
+fn answer_name(fact: &DirectoryAnswer) -> &'static str {
     match fact {
-        Fact::Absent | Fact::Below => "absent",
-        Fact::Directory => "directory",
-        Fact::Plain => "no symbolic link",
-        Fact::Link(_) => "symbolic link",
-        Fact::Special => "special file",
-        Fact::Listing(..) => "list of names",
+        DirectoryAnswer::Absent | DirectoryAnswer::Below => "absent",
+        DirectoryAnswer::Directory => "directory",
+        DirectoryAnswer::Plain => "no symbolic link",
+        DirectoryAnswer::Link(_) => "symbolic link",
+        DirectoryAnswer::Special => "special file",
+        DirectoryAnswer::Listing(..) => "list of names",
     }
 }
 

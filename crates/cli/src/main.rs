@@ -1,28 +1,16 @@
-//! The `snapboot` command: one room for each subcommand.
+//! The `snapboot` command: arguments in, text, tables and an exit status out. One module for each subcommand.
 #![forbid(unsafe_code)]
 
-mod answers;
 mod archive;
 mod arguments;
 mod check;
-mod child;
-mod entries;
-mod facts;
-mod failure;
-mod fault;
 mod freeze;
 mod human;
-mod info;
 mod inspect;
-mod installation;
-mod kind;
-mod opened;
 mod page;
 mod progress;
 mod refreeze;
-mod rotation;
 mod run;
-mod runtime;
 mod starts;
 mod strings;
 mod time;
@@ -32,8 +20,14 @@ mod why;
 use std::process::ExitCode;
 
 use clap::Parser;
+use failure::{Failure, Kind};
 
 use arguments::{Arguments, Subcommand};
+
+/// Exit status for the user's mistakes and for refusals.
+const REFUSED: u8 = 2;
+/// Exit status when the program itself failed, or when a question that was asked has the answer no.
+const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().subcommand {
@@ -45,14 +39,22 @@ fn main() -> ExitCode {
         Subcommand::Verify(arguments) => verify::main(&arguments),
         Subcommand::Check(arguments) => check::main(&arguments),
         Subcommand::Time(arguments) => time::main(&arguments),
-        Subcommand::Confined(arguments) => freeze::confined(&arguments),
-        Subcommand::Watched(arguments) => freeze::watched(&arguments),
+        Subcommand::Confined(arguments) => Err(::freeze::run_confined(&arguments.program)),
+        Subcommand::Watched(arguments) => ::freeze::run_watched(arguments.dir.as_deref()).map_or(Ok(REFUSED), Err),
     };
     match result {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             page::tell(&format!("snapboot: {failure}"));
-            ExitCode::from(failure.status)
+            ExitCode::from(status(&failure))
         }
+    }
+}
+
+/// The exit status that a failure ends with.
+fn status(failure: &Failure) -> u8 {
+    match failure.kind {
+        Kind::Refused => REFUSED,
+        Kind::Failed => FAILED,
     }
 }

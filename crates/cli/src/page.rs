@@ -3,9 +3,8 @@
 use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use failure::{reason, Failure, Result};
 use serde::Serialize;
-
-use crate::failure::{reason, Failure, Result};
 
 /// Prints to standard output. Ends quietly, as other tools do, when nobody reads it any more (`snapboot check | head`).
 pub fn print(text: &str) -> Result<()> {

@@ -4,13 +4,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use failure::{Failure, Result};
+use image_file::info::{Info, Origin};
+use image_file::ImageFile;
 use inputs::environment::{differences, Difference, LOCALE};
 
 use crate::arguments::Refreeze;
-use crate::failure::{Failure, Result, FAILED};
 use crate::human;
-use crate::info::{Info, Origin};
-use crate::opened::Opened;
 use crate::page;
 
 /// The option that says where the image goes; the last one counts.
@@ -25,7 +25,7 @@ pub fn main(arguments: &Refreeze) -> Result<u8> {
             Ok(other) => status = other,
             Err(failure) => {
                 page::tell(&format!("snapboot: {failure}"));
-                status = failure.status;
+                status = crate::status(&failure);
             }
         }
     }
@@ -36,7 +36,7 @@ pub fn main(arguments: &Refreeze) -> Result<u8> {
 fn again(image: &Path) -> Result<u8> {
     // Through a link the image itself is replaced, and not the link.
     let place = image.canonicalize().map_err(|error| Failure::io("read", image, &error))?;
-    let opened = Opened::open(&place)?;
+    let opened = ImageFile::open(&place)?;
     let info = Info::of(&opened.tables());
     let Some(origin) = info.origin.filter(|_| !info.typed.is_empty()) else {
         return Err(Failure::refusal(format!(
@@ -59,7 +59,7 @@ fn again(image: &Path) -> Result<u8> {
     command.arg("freeze").args(without_output(&origin.options)).arg(OUTPUT).arg(&place).arg("--").args(&info.typed);
     command.current_dir(&origin.directory).env("PWD", &origin.directory).env("PATH", &origin.search_path);
     let status = command.stdin(Stdio::null()).status().map_err(|error| Failure::io("start", &program, &error))?;
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED))
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::FAILED))
 }
 
 /// The options without the place that an earlier `refreeze` has put behind them.
@@ -71,7 +71,7 @@ fn without_output(options: &[String]) -> &[String] {
 }
 
 /// Fails when a variable that the image depends on is not what it was. PATH will be.
-fn same_environment(image: &Path, opened: &Opened, origin: &Origin, typed: &[String]) -> Result<()> {
+fn same_environment(image: &Path, opened: &ImageFile, origin: &Origin, typed: &[String]) -> Result<()> {
     let entry = |name: &[u8], value: &[u8]| [name, b"=", value].concat();
     let entries: Vec<Vec<u8>> = std::env::vars_os()
         .filter(|(name, _)| name != "PATH")

@@ -8,14 +8,14 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use failure::{reason, Failure, Result};
+use image_file::kind::Kind;
+use installation::Installation;
+use runtime::search_path;
+use runtime::{leads_to_ruby, locate};
 use rustix::fs::{access, statvfs, Access, StatVfsMountFlags};
 
 use crate::arguments::Run;
-use crate::failure::{reason, Failure, Result};
-use crate::freeze::search_path;
-use crate::installation::Installation;
-use crate::kind::Kind;
-use crate::runtime::{leads_to_ruby, locate};
 
 /// Becomes the program; returns only when that fails.
 pub fn main(run: &Run) -> Result<u8> {

@@ -7,11 +7,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
+use failure::{Failure, Result};
 use image::{mapping_kind, Head, MappedFile, Mapping, Process, Section, Tables, HEAD_OFFSET, HEAD_ROOM, NO_FILE};
+use image_file::ImageFile;
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::failure::{Failure, Result};
-use crate::opened::Opened;
 use crate::page;
 
 /// How much of a match is shown (bytes).
@@ -29,7 +29,7 @@ struct Area {
 
 /// Prints every match with the name of the mapping and the offset in it; returns the exit status: 0 when there is one, 1 when
 /// there is none.
-pub fn search(image: &Opened, pattern: &std::ffi::OsStr) -> Result<u8> {
+pub fn search(image: &ImageFile, pattern: &std::ffi::OsStr) -> Result<u8> {
     let regex = compile(pattern)?;
     let mut page = String::new();
     let mut look_at = |run: &[Area]| -> Result<()> {
@@ -94,7 +94,7 @@ fn runs(areas: &[Area]) -> impl Iterator<Item = &[Area]> {
     areas.chunk_by(|one, next| one.start + one.size == next.start)
 }
 
-fn read(image: &Opened, run: &[Area]) -> io::Result<Vec<u8>> {
+fn read(image: &ImageFile, run: &[Area]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for area in run {
         let start = bytes.len();
@@ -122,7 +122,7 @@ mod tests {
         assert!(compile("s.t".as_ref()).unwrap().is_match(b"s\xfft"), "any byte");
         for (pattern, why) in [("x*", "empty string"), ("", "empty string"), ("a(", "unclosed group")] {
             let Err(failure) = compile(pattern.as_ref()) else { panic!("{pattern} was accepted") };
-            assert!(failure.message.contains(why) && failure.status == 2, "{failure}");
+            assert!(failure.message.contains(why) && failure.kind == failure::Kind::Refused, "{failure}");
         }
     }
 

@@ -2,17 +2,17 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use failure::{Failure, Result};
 use image::{Directory, Input, Item, MappedFile, Section, Tables, Variable};
+use image_file::{digest_pages, ImageFile, Variant};
 
 use crate::arguments::Verify;
-use crate::failure::{Failure, Result};
 use crate::human;
-use crate::opened::{digest_pages, Opened, Variant};
 use crate::page;
 
 /// Runs the subcommand; fails with exit status 1 when something is wrong.
 pub fn main(arguments: &Verify) -> Result<u8> {
-    let image = Opened::open(&arguments.image)?;
+    let image = ImageFile::open(&arguments.image)?;
     let wrong = |what: String| Failure::failed(format!("{}: {what}", arguments.image.display()));
     let (mut tables, mut answers, mut pages) = (0, 0, 0);
     for Variant { head, .. } in &image.variants {
@@ -72,7 +72,7 @@ fn check_texts(tables: &Tables<'_>) -> std::result::Result<(), image::Error> {
 }
 
 /// An image is code of its owner: whoever else can write it can run code in the owner's name.
-fn check_owner(image: &Opened) -> std::result::Result<(), String> {
+fn check_owner(image: &ImageFile) -> std::result::Result<(), String> {
     let metadata = image.file.metadata().map_err(|error| format!("cannot look at its mode: {error}."))?;
     let mode = metadata.permissions().mode();
     if mode & 0o022 != 0 {

@@ -1,90 +1,59 @@
 //! `snapboot inspect --why`: whether an image would be used here and now, and what differs if not.
 //!
-//! It asks the same questions as the launcher, but all of them, and says from what to what. The last word is the launcher's own: that
+//! It compares what the launcher compares, but all of it, and says from what to what. The last word is the launcher's own: that
 //! of this installation, which runs nothing of the image, goes through everything up to the jump in a process as it would be started
-//! from here, with these limits and descriptors. What depends on arguments (guards) or streams is not asked: `SNAPBOOT_LOG=1 IMAGE ARGS`
+//! from here, with these limits and descriptors. What depends on arguments (guards) or streams is left out: `SNAPBOOT_LOG=1 IMAGE ARGS`
 //! says it.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
-
 use std::process::Command;
 use std::time::Duration;
 
-use image::{
-    directory_flag, policy, Directory, Input, MappedFile, Platform, Question, Section, Settings, Tables, Text,
-};
-use inputs::cpu;
-use inputs::environment::{Difference, LOCALE};
-use inputs::facts::Value;
+use failure::{Failure, Result};
+use image_file::{differences, rotation, ImageFile};
 use inputs::on_stale::{self, OnStale};
-use inputs::questions;
-use recorder::Identity;
+use installation::Installation;
+use runtime::helper_process;
 use rustix::fs::{access, Access};
 
-use crate::child::ask;
-use crate::facts::Now;
-use crate::failure::{Failure, Result};
-use crate::freeze::content_digest;
-use crate::installation::Installation;
-use crate::opened::{Opened, Variant};
 use crate::page;
-use crate::rotation;
 
 /// The launcher answers within this; it compares the contents of files whose times differ.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Prints the answer; returns the exit status: 0 when the image would be used, 1 when not.
-pub fn answer(image: &Opened) -> Result<u8> {
-    let mut differences = rotation::differences(&image.settings()?, &image.path, image.head().tables_sum);
-    differences.extend(stale(image)?);
+pub fn answer(image: &ImageFile) -> Result<u8> {
+    let mut found = rotation::differences(&image.settings()?, &image.path, image.head().tables_sum);
+    found.extend(differences::stale(image)?);
     let mut verdict = "stale";
-    if differences.is_empty() {
+    if found.is_empty() {
         if let Some(reason) = launchers_reason(image)? {
             verdict = "not used";
-            differences.push(reason);
+            found.push(reason);
         }
     }
     if let Some(warning) = unknown_on_stale() {
         eprintln!("snapboot: warning: {warning}.");
     }
     let name = image.path.display();
-    if differences.is_empty() {
+    if found.is_empty() {
         page::print(&format!("{name}: fresh\n"))?;
         return Ok(0);
     }
-    let lines: String = differences.iter().map(|line| format!("  {line}\n")).collect();
+    let lines: String = found.iter().map(|line| format!("  {line}\n")).collect();
     page::print(&format!("{name}: {verdict}\n{lines}"))?;
     Ok(1)
 }
 
-/// Every difference between what the variants recorded and what is there, a line each.
-pub fn stale(image: &Opened) -> Result<Vec<String>> {
-    let environment = environment().map_err(|error| Failure::io("read", Path::new("/proc/self/environ"), &error))?;
-    let mut differences = Vec::new();
-    let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
-    for (tables, variant) in tables.iter().zip(&image.variants) {
-        // What differs for one variant mostly differs for all.
-        let mut more = self::differences(tables, &environment)?;
-        more.extend(directories(image, variant)?);
-        differences.extend(more.into_iter().filter(|line| !differences.contains(line)).collect::<Vec<_>>());
-    }
-    Ok(differences)
-}
-
 /// Why the launcher would not use the image; None when it would.
-fn launchers_reason(image: &Opened) -> Result<Option<String>> {
+fn launchers_reason(image: &ImageFile) -> Result<Option<String>> {
     if access(&image.path, Access::EXEC_OK).is_err() {
         return Ok(Some(format!("it is not executable: chmod +x {0}, or snapboot run {0}", image.path.display())));
     }
     let launcher = Installation::find()?.launcher()?;
     let mut command = Command::new(&launcher);
     command.arg(&image.path).env("SNAPBOOT_REHEARSE", "check");
-    let answer = ask(&mut command, LIMIT).map_err(|error| Failure::io("start", &launcher, &error))?;
+    let answer = helper_process::run(&mut command, LIMIT).map_err(|error| Failure::io("start", &launcher, &error))?;
     let Some(answer) = answer else { return Ok(Some("the launcher gave no answer".to_owned())) };
     if answer.status.success() {
         return Ok(None);
@@ -104,272 +73,5 @@ pub fn unknown_on_stale() -> Option<String> {
             value.display()
         )),
         _ => None,
-    }
-}
-
-/// Every difference between what an image recorded and what is there, a line each. `environment`: entries with NUL between.
-fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8]) -> Result<Vec<String>> {
-    let mut found = machine(tables)?;
-    let entries = environment.split(|&byte| byte == 0);
-    for difference in inputs::environment::differences(tables, entries)? {
-        found.push(variable(difference?));
-    }
-    for fact in tables.rows::<image::Fact>(Section::Facts)? {
-        found.extend(self::fact(tables, &fact)?);
-    }
-    let policy = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default().policy;
-    for (number, row) in tables.rows::<Input>(Section::Inputs)?.enumerate().filter(|_| policy != policy::TRUST) {
-        let Input { path, size, mtime, ctime, digest } = row;
-        if let Some(difference) = file(tables, path, Identity { size, mtime, ctime }, digest, policy)? {
-            found.extend(answers(tables, number, path)?.unwrap_or(vec![difference]));
-        }
-    }
-    for row in tables.rows::<MappedFile>(Section::Files)? {
-        let MappedFile { path, size, mtime, ctime, digest } = row;
-        found.extend(file(tables, path, Identity { size, mtime, ctime }, digest, policy)?);
-    }
-    Ok(found)
-}
-
-/// Answers that a changed file gives no longer; None for one that was asked nothing, so that all of it counts.
-fn answers(tables: &Tables<'_>, input: usize, path: Text) -> Result<Option<Vec<String>>> {
-    let questions: Vec<Question> =
-        tables.rows::<Question>(Section::Questions)?.filter(|question| question.input as usize == input).collect();
-    let path = Path::new(OsStr::from_bytes(tables.text(path)?));
-    if questions.is_empty() {
-        return Ok(None);
-    }
-    let content = match fs::read(path) {
-        Ok(content) => content,
-        // It answers as an empty one.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(_) => return Ok(None),
-    };
-    let mut found = Vec::new();
-    for question in questions {
-        let text = tables.text(question.text)?;
-        if questions::answer(question.kind, text, &content) != Some(question.answer) {
-            found.push(format!("{}: says something else of {}", path.display(), String::from_utf8_lossy(text)));
-        }
-    }
-    Ok(Some(found))
-}
-
-/// Answers that the directories of a variant give no longer. Without a look at their times: these would only save time.
-fn directories(image: &Opened, variant: &Variant) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    let (tables, policy) = (variant.tables(), image.settings()?.policy);
-    let name = image.path.file_name().unwrap_or_default();
-    for row in tables.rows::<Directory>(Section::Directories)?.filter(|_| policy != policy::TRUST) {
-        let directory = Path::new(OsStr::from_bytes(tables.text(row.path)?));
-        let may_be_absent = row.flags & directory_flag::MAY_BE_ABSENT != 0;
-        if !directory.is_dir() && !may_be_absent {
-            found.push(format!("{}: directory -> gone", directory.display()));
-            continue;
-        }
-        for (asked, fact) in variant.answers(&row)? {
-            if !fact.holds(directory, &asked, name) {
-                found.push(fact.difference(directory, &asked));
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn machine(tables: &Tables<'_>) -> Result<Vec<String>> {
-    let recorded: Platform = tables.one(Section::Platform)?;
-    let mut found: Vec<String> = cpu::differences(tables)?.flat_map(|difference| cpu_lines(&difference)).collect();
-    let vdso = vdso().map_err(|error| Failure::io("read", Path::new("/proc/self/mem"), &error))?;
-    if vdso.len() as u64 != recorded.vdso_size || image::digest(&vdso) != recorded.vdso {
-        found.push("kernel: its vdso differs from that where the image was made (another kernel)".to_owned());
-    }
-    Ok(found)
-}
-
-/// A line for each feature that differs, or one for the model.
-fn cpu_lines(difference: &cpu::Difference) -> Vec<String> {
-    if difference.is_model() {
-        return vec![format!("CPU: model {:#x} -> {:#x}", difference.wanted, difference.found)];
-    }
-    let line = |bit| {
-        let unnamed = || {
-            let register = ["eax", "ebx", "ecx", "edx"][difference.register];
-            format!("bit {bit} of {register} in leaf {:#x}.{}", difference.leaf, difference.subleaf)
-        };
-        let name = cpu::name(difference, bit).map_or_else(unnamed, str::to_owned);
-        format!("CPU: {name}: {}", if difference.wants(bit) { "there -> gone" } else { "not there -> there" })
-    };
-    difference.bits().map(line).collect()
-}
-
-/// What differs in a fact: `hostname: a -> b`.
-fn fact(tables: &Tables<'_>, fact: &image::Fact) -> Result<Option<String>> {
-    let recorded = tables.text(fact.value)?;
-    let now = Value::now(&Now { is_for_boot: false }, fact, recorded);
-    if now.as_ref().is_some_and(|now| now.bytes() == recorded) {
-        return Ok(None);
-    }
-    let now = now.as_ref().map_or("unknown".into(), |now| String::from_utf8_lossy(now.bytes()));
-    Ok(Some(format!("{}: {} -> {now}", inputs::facts::name(fact.kind, fact.of), String::from_utf8_lossy(recorded))))
-}
-
-/// The bytes of this process' vdso; none when it has none.
-fn vdso() -> io::Result<Vec<u8>> {
-    let maps = fs::read_to_string("/proc/self/maps")?;
-    let Some(line) = maps.lines().find(|line| line.ends_with("[vdso]")) else { return Ok(Vec::new()) };
-    let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-    let address = |text: &str| u64::from_str_radix(text, 16).map_err(io::Error::other);
-    let (start, end) = range.ok_or(io::ErrorKind::InvalidData)?;
-    let (start, end) = (address(start)?, address(end)?);
-    let mut bytes = vec![0; (end - start) as usize];
-    File::open("/proc/self/mem")?.read_exact_at(&mut bytes, start)?;
-    Ok(bytes)
-}
-
-/// A difference in the environment. Values are kept as digests, so they cannot be shown.
-fn variable(difference: Difference<'_>) -> String {
-    if difference.name() == LOCALE {
-        return "locale of text (the first of LC_ALL, LC_CTYPE, LANG that is set): another one (only digests are kept)"
-            .to_owned();
-    }
-    let (name, what) = match difference {
-        Difference::Changed(name) => (name, "another value (only digests are kept)"),
-        Difference::Appeared(name) => (name, "unset -> set"),
-        Difference::Gone(name) => (name, "set -> unset"),
-    };
-    format!("{}: {what}", String::from_utf8_lossy(name))
-}
-
-/// The environment as the kernel gave it to this process: what an image that is run beside it would get.
-fn environment() -> io::Result<Vec<u8>> {
-    let mut entries = fs::read("/proc/self/environ")?;
-    // Without the last NUL, behind which there is no entry.
-    entries.pop();
-    Ok(entries)
-}
-
-/// What differs in a file; None when it has the recorded content.
-fn file(tables: &Tables<'_>, path: Text, recorded: Identity, digest: [u8; 16], policy: u32) -> Result<Option<String>> {
-    let bytes = tables.text(path)?;
-    let path = Path::new(OsStr::from_bytes(bytes));
-    let shown = String::from_utf8_lossy(bytes);
-    let now = match Identity::of(path) {
-        Ok(now) => now,
-        Err(error) => return Ok(Some(format!("{shown}: there -> {}", reason(&error)))),
-    };
-    let times = format!("modified {} -> {}", time(recorded.mtime), time(now.mtime));
-    if now.size != recorded.size {
-        return Ok(Some(format!("{shown}: {} -> {} bytes, {times}", recorded.size, now.size)));
-    }
-    if policy == policy::TRUST || (policy == policy::CHECK && now == recorded) {
-        return Ok(None);
-    }
-    match content_digest(path) {
-        Ok(content) if content == digest => Ok(None),
-        Ok(_) => Ok(Some(format!("{shown}: another content of the same size, {times}"))),
-        Err(error) => Ok(Some(format!("{shown}: readable -> {}", reason(&error)))),
-    }
-}
-
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "gone".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
-/// A time in ns since 1970, as RFC 3339 has it.
-fn time(ns: i64) -> String {
-    jiff::Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| time.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use image::{Item, TablesWriter, Variable};
-
-    use super::*;
-
-    fn lines(change: impl FnOnce(&mut TablesWriter), environment: &[(&str, &str)]) -> Vec<String> {
-        let vdso = vdso().unwrap();
-        let platform = Platform { vdso: image::digest(&vdso), vdso_size: vdso.len() as u64 };
-        let mut writer = TablesWriter::new();
-        writer.push(Section::Platform, &platform);
-        cpu::native().for_each(|leaf| writer.push(Section::Cpu, &leaf));
-        change(&mut writer);
-        let bytes = writer.finish();
-        let entries: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        differences(&Tables::parse_unchecked_sum(&bytes).unwrap(), entries.join("\0").as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn nothing_differs_where_the_image_was_made() {
-        assert_eq!(lines(|_| {}, &[("HOME", "/h")]), Vec::<String>::new());
-    }
-
-    #[test]
-    fn another_machine_is_named() {
-        let platform = Platform { vdso: [1; 16], vdso_size: 4096 };
-        let mut leaves: Vec<_> = cpu::native().collect();
-        leaves[0].eax ^= 1;
-        leaves[0].ecx ^= 1 << 28;
-        leaves[1].edx ^= 1;
-        let change = |tables: &mut TablesWriter| {
-            tables.replace_all(Section::Platform, &[platform]);
-            tables.replace_all(Section::Cpu, &leaves);
-        };
-        let found = lines(change, &[]);
-        assert!(found[0].starts_with("CPU: model 0x"), "{found:?}");
-        let wanted = leaves[0].ecx >> 28 & 1 != 0;
-        assert_eq!(found[1], format!("CPU: avx: {}", if wanted { "there -> gone" } else { "not there -> there" }));
-        assert!(found[2].starts_with("CPU: bit 0 of edx in leaf 0x7.0: "), "{found:?}");
-        assert!(found[3].starts_with("kernel: ") && found.len() == 4, "{found:?}");
-    }
-
-    #[test]
-    fn variables_are_named_without_their_values() {
-        let record = |tables: &mut TablesWriter| {
-            for (name, value) in [("A", Some("1")), ("B", Some("1")), ("C", None)] {
-                let name = tables.text(name.as_bytes());
-                let (value, present) =
-                    (value.map_or([0; 16], |it: &str| image::digest(it.as_bytes())), value.is_some().into());
-                tables.push(Section::Variables, &Variable { name, value, present, reserved: 0 });
-            }
-            let text = tables.text(b"PYTHON*");
-            tables.push(Section::Patterns, &Item { text });
-        };
-        let found = lines(record, &[("A", "2"), ("C", "x"), ("PYTHONPATH", "/p")]);
-        let expected = [
-            "A: another value (only digests are kept)",
-            "B: set -> unset",
-            "C: unset -> set",
-            "PYTHONPATH: unset -> set",
-        ];
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn a_file_is_shown_from_what_to_what() {
-        let top = tempfile::tempdir().unwrap();
-        let file = top.path().join("a.py");
-        fs::write(&file, "abc").unwrap();
-        let Identity { size, mtime, ctime } = Identity::of(&file).unwrap();
-        let digest = content_digest(&file).unwrap();
-        let with = |size, mtime: i64, digest, policy| {
-            let record = |tables: &mut TablesWriter| {
-                let path = tables.text(file.as_os_str().as_bytes());
-                tables.push(Section::Inputs, &Input { path, size, mtime, ctime, digest });
-                tables.push(Section::Settings, &Settings { policy, ..Settings::default() });
-            };
-            lines(record, &[]).join("")
-        };
-        assert_eq!(with(size, mtime, [0; 16], policy::CHECK), "", "the same times are believed");
-        assert_eq!(with(size, mtime - 1, digest, policy::CHECK), "", "the same content under another time");
-        assert!(with(size, 0, [0; 16], policy::CHECK)
-            .contains("a.py: another content of the same size, modified 1970-01-01T00:00:00Z -> "));
-        assert!(with(size, mtime, [0; 16], policy::CONTENT).contains("another content"));
-        assert!(with(9, mtime, digest, policy::CHECK).contains("a.py: 9 -> 3 bytes, modified "));
-        assert_eq!(with(9, mtime, digest, policy::TRUST), "");
-        fs::remove_file(&file).unwrap();
-        assert!(with(size, mtime, digest, policy::CHECK).ends_with("a.py: there -> gone"));
     }
 }

@@ -1,5 +1,7 @@
 //! The records of files outside of an image that tell of its starts: IMAGE.seen, IMAGE.thaws, STATE/starts/SUM.
 
+use record::record;
+
 record! {
     /// The head of the file IMAGE.seen, in which a thaw remembers what had other times and was the same.
     pub struct SeenHead {

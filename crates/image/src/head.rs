@@ -3,8 +3,9 @@
 //! The head lies at [`HEAD_OFFSET`] of the file, in a segment that the kernel loads with the launcher, so
 //! that the launcher can fall back even when everything behind the launcher was stripped or cut off.
 
-use crate::record::Record;
 use crate::{checksum, reserved, Error, PAGE, VERSION};
+use record::record;
+use record::Record;
 
 /// Where the head starts in the file (bytes).
 ///

@@ -1,6 +1,7 @@
 //! The records of files and directories that the boot depended on.
 
-use crate::record::Text;
+use crate::Text;
+use record::record;
 
 record! {
     /// A file whose content the boot depended on. One that was not there has zeros, and questions, to be asked when it is there.

@@ -2,7 +2,7 @@
 //!
 //! An image is an executable: the launcher, a [`Head`] inside one of the launcher's loaded segments, the
 //! data pages of the frozen process, and the *tables* that say what goes where. Each kind of record is
-//! declared once (see [`record!`]); its reader, its writer and its row in `docs/internals/image-format.md` come from
+//! declared once (see [`record::record!`]); its reader, its writer and its row in `docs/internals/image-format.md` come from
 //! that one declaration.
 //!
 //! Nothing read from a file is believed: every offset and length is checked here before anybody uses it,
@@ -14,8 +14,6 @@
 #[cfg(any(feature = "write", test))]
 extern crate alloc;
 
-#[macro_use]
-pub mod record;
 mod answers;
 mod beside;
 mod error;
@@ -27,6 +25,7 @@ mod selection;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod text;
 pub mod validate;
 pub mod x86_64;
 
@@ -40,12 +39,13 @@ pub use head::{
     Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, VARIANTS_OFFSET,
 };
 pub use input_records::*;
-pub use record::{Field, Record, Text};
+pub use record::{Field, Record};
 pub use records::*;
 pub use selection::is_selected;
 #[cfg(any(feature = "write", test))]
 pub use tables::TablesWriter;
 pub use tables::{Entry, Rows, Section, Tables, Trailer};
+pub use text::Text;
 
 /// The version of this format. A launcher thaws only images of its own version.
 pub const VERSION: u32 = 1;

@@ -1,6 +1,7 @@
 //! The records that the tables hold. All addresses are virtual addresses of the frozen process; all sizes are bytes.
 
-use crate::record::Text;
+use crate::Text;
+use record::record;
 
 record! {
     /// One range of memory, made in the order of the table.

@@ -4,12 +4,13 @@
 //! multiple of 8 from the start of the tables.
 
 use core::marker::PhantomData;
+use record::record;
 
 #[cfg(any(feature = "write", test))]
 use alloc::vec::Vec;
 
-use crate::record::{Record, Text};
 use crate::{Error, Head, HEAD_OFFSET};
+use crate::{Record, Text};
 
 /// The sections of the tables. The numbers are part of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

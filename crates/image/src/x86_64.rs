@@ -1,5 +1,7 @@
 //! What an image holds only for x86-64.
 
+use record::record;
+
 record! {
     /// Where the frozen thread goes on. The registers that a call preserves lie on its stack, so the stack pointer and
     /// the address to jump to are enough, with the segment bases that the kernel keeps.

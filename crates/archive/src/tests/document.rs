@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use image::record::Field;
-use image::Record;
+use record::Field;
+use record::Record;
 
 use super::format_document::{self, modules, rows_named};
 use crate::*;

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use archive::{Application, Archive, Error};
+use failure::{Failure, Result};
+use installation::Installation;
+use runtime::{leads_to_ruby, locate, resolve, Language, Main};
 
 use super::{place, refusal};
 use crate::arguments::ArchiveBuild;
-use crate::failure::{Failure, Result};
 use crate::human;
-use crate::installation::Installation;
 use crate::page;
 use crate::progress::Progress;
-use crate::runtime::{leads_to_ruby, locate, resolve, Language, Main};
 
 /// How the Ruby of the command is started.
 struct Ruby {

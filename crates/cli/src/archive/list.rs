@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use archive::{encoding, Archive, Entry, Kind};
+use failure::Result;
 use serde::Serialize;
 
 use super::Named;
 use crate::arguments::ArchiveList;
-use crate::failure::Result;
 use crate::human;
 use crate::page;
 

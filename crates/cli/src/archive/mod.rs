@@ -8,9 +8,9 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use archive::{Application, Archive, Error};
+use failure::{Failure, Result};
 
 use crate::arguments::ArchiveAction;
-use crate::failure::{Failure, Result};
 
 /// Runs the subcommand.
 pub fn main(action: &ArchiveAction) -> Result<u8> {

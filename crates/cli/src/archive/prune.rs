@@ -1,8 +1,9 @@
 //! `snapboot archive prune`: an archive without what is of no use.
 
+use failure::{Failure, Result};
+
 use super::{refusal, Named};
 use crate::arguments::ArchivePrune;
-use crate::failure::{Failure, Result};
 use crate::human;
 use crate::page;
 use crate::progress::Progress;

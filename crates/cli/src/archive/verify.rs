@@ -1,10 +1,10 @@
 //! `snapboot archive verify`: every byte of an archive that is ever used.
 
 use archive::Decoder;
+use failure::{Failure, Result};
 
 use super::Named;
 use crate::arguments::ArchiveVerify;
-use crate::failure::{Failure, Result};
 use crate::human;
 use crate::page;
 use crate::progress::Progress;

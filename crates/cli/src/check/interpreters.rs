@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use failure::Result;
+use freeze::BootEnvironment;
+use runtime::{looks_like_interpreter, probe, range, resolve, search_path, Runtime, PYTHONS, RUBIES};
+
 use super::{Line, State};
-use crate::failure::Result;
-use crate::freeze::{search_path, BootEnvironment};
-use crate::runtime::{looks_like_interpreter, probe, range, resolve, Runtime, PYTHONS, RUBIES};
 
 /// One line for each interpreter; a last one with No when none of them can be frozen.
 pub fn lines() -> Vec<Line> {

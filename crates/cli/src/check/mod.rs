@@ -4,14 +4,15 @@ mod host;
 mod interpreters;
 mod watching;
 
+use failure::Result;
 use inputs::on_stale;
+use installation::Installation;
 use serde::Serialize;
 
 use crate::arguments::Check;
-use crate::failure::{Result, FAILED};
-use crate::installation::Installation;
 use crate::page::{print, print_json};
 use crate::why::unknown_on_stale;
+use crate::FAILED;
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use freeze::watch_trial;
+
 use super::{Line, State};
-use crate::freeze::watch_trial;
 
 /// All of them, in the order in which they are shown.
 pub fn lines() -> Vec<Line> {

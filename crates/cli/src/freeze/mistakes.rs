@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use failure::{Failure, Result};
 
 use crate::arguments::Freeze;
-use crate::failure::{Failure, Result};
 
 /// `--preload` as given, without the blanks around names.
 pub fn preloads(given: &[String]) -> Result<Vec<String>> {

@@ -7,9 +7,11 @@ mod statistics;
 
 use std::ffi::OsString;
 
+use failure::{Failure, Result};
+
 use crate::arguments::Time;
-use crate::failure::{Failure, Result, FAILED};
 use crate::page;
+use crate::FAILED;
 use spawn::Timed;
 
 /// Starts of each command before the ones that count.
@@ -95,7 +97,7 @@ mod tests {
         assert_eq!(split(&words("a --vs b c")).unwrap(), [words("a"), words("b c")]);
         assert_eq!(split(&words("a --vs -- b")).unwrap(), [words("a"), words("b")]);
         for wrong in ["a --vs", "--vs b", "a --vs b --vs c"] {
-            assert_eq!(split(&words(wrong)).unwrap_err().status, 2, "{wrong}");
+            assert_eq!(split(&words(wrong)).unwrap_err().kind, failure::Kind::Refused, "{wrong}");
         }
     }
 }

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
+use failure::{Failure, Result};
 use nix::sys::resource::{getrusage, UsageWho};
+use runtime::search_path;
+use runtime::{locate, resolve, Shim};
 
-use crate::failure::{Failure, Result};
-use crate::freeze::search_path;
 use crate::human;
-use crate::runtime::{locate, resolve, Shim};
 
 /// How much of a failed command's standard error is shown.
 const SHOWN: usize = 2000;

@@ -6,8 +6,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::format_document::{self, modules, rows_named};
-use crate::record::{Field, Record};
 use crate::*;
+use record::{Field, Record};
 
 const DOCUMENT: &str = include_str!("../../../../docs/internals/image-format.md");
 

@@ -1,0 +1,36 @@
+//! What a person sees of a freeze while it goes on.
+
+use std::io;
+
+use freeze::{ProgramOutput, Step};
+
+use crate::human;
+use crate::progress::Progress;
+
+impl freeze::Progress for Progress {
+    fn step(&self, step: &Step<'_>) {
+        self.phase(words(step));
+    }
+
+    fn note(&self, note: &str) {
+        self.line(&format!("snapboot: note: {note}"));
+    }
+
+    fn program_output(&self) -> io::Result<ProgramOutput> {
+        let (stdout, stderr, output) = self.output()?;
+        Ok(ProgramOutput { stdout, stderr, finish: Box::new(|| output.finish()) })
+    }
+}
+
+fn words(step: &Step<'_>) -> String {
+    match step {
+        Step::Probe(program) => format!("identifying {}", program.display()),
+        Step::Boot { runtime, count: 1, .. } => format!("booting {runtime}"),
+        Step::Boot { runtime, number, count } => format!("booting {runtime} ({number} of {count})"),
+        Step::Dump(bytes) => format!("writing the image: {}", human::size(*bytes)),
+        Step::Inputs => "checking the inputs, writing the tables".to_owned(),
+        Step::BootForFiles => "booting again to see whether every start makes files of its own".to_owned(),
+        Step::BootForOrigins => "booting again to see where that comes from".to_owned(),
+        Step::BootElsewhere => "booting again in another folder to see what comes of it".to_owned(),
+    }
+}

@@ -1,0 +1,116 @@
+//! What is said of a new image: its summary, what it depends on, what would make it better, and what had retired the one before.
+
+use std::path::Path;
+
+use freeze::Written;
+
+use crate::human;
+use crate::starts;
+
+/// How many names one line holds, and how many lines there are besides.
+const MAX_SHOWN: usize = 5;
+
+/// All of it, a line each.
+pub fn text(written: &Written) -> String {
+    let retired_by = written.replaced.as_ref().and_then(starts::retired_by);
+    let lines =
+        [first_line(written)].into_iter().chain(depends(&written.depends)).chain(hint(written)).chain(retired_by);
+    lines.map(|line| line + "\n").collect()
+}
+
+/// `rails.img  113 MB  2.3 s  preloaded config/environment (1868 files)  thaws in 15 ms`.
+fn first_line(written: &Written) -> String {
+    let shown = std::env::current_dir().ok().and_then(|here| written.path.strip_prefix(here).ok().map(Path::to_owned));
+    let names: Vec<&str> = written.preloaded.iter().map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
+    let preloaded = if names.is_empty() { "loaded".to_owned() } else { format!("preloaded {}", names.join(", ")) };
+    let variants = if written.variants == 1 { String::new() } else { format!("{} variants, ", written.variants) };
+    format!(
+        "{}  {}  {}  {variants}{preloaded} ({})  thaws in {}",
+        shown.as_deref().unwrap_or(&written.path).display(),
+        human::size(written.size),
+        human::seconds(written.took),
+        human::count(written.loaded, "file"),
+        human::whole_milliseconds(written.thaws_in)
+    )
+}
+
+/// What a user can do where an image holds little of the program: a freeze that gains little says so.
+fn hint(written: &Written) -> Option<String> {
+    match written.left.as_deref()? {
+        "" => Some(
+            "holds Ruby and RubyGems only: what the script requires it still loads at each start; name that with --preload"
+                .to_owned(),
+        ),
+        module => Some(format!(
+            "leaves the import of {module} and what follows to each start, since it fails, prints, or asks for what may be another one at \
+             each start; --preload {module} takes it into the image, if that can be"
+        )),
+    }
+}
+
+/// What it depends on: names share one line, a phrase has one of its own.
+fn depends(depends: &[String]) -> Vec<String> {
+    let (phrases, names): (Vec<&String>, Vec<&String>) = depends.iter().partition(|text| text.contains(' '));
+    let mut lines = Vec::new();
+    if !names.is_empty() {
+        let shown: Vec<&str> = names.iter().take(MAX_SHOWN).map(|name| name.as_str()).collect();
+        lines.push(format!("depends on {}{}", shown.join(", "), more(names.len())));
+    }
+    lines.extend(phrases.iter().take(MAX_SHOWN).map(|phrase| format!("depends on {phrase}")));
+    if let (Some(last), true) = (lines.last_mut(), phrases.len() > MAX_SHOWN) {
+        last.push_str(&more(phrases.len()));
+    }
+    lines
+}
+
+fn more(count: usize) -> String {
+    match count.saturating_sub(MAX_SHOWN) {
+        0 => String::new(),
+        rest => format!(", and {rest} more (snapboot inspect lists them)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn written() -> Written {
+        Written {
+            path: "/x/rails.img".into(),
+            size: 113_000_000,
+            took: Duration::from_millis(2300),
+            thaws_in: Duration::from_micros(14_700),
+            variants: 1,
+            loaded: 2,
+            preloaded: vec!["./config/environment".into()],
+            left: None,
+            depends: Vec::new(),
+            warnings: Vec::new(),
+            replaced: None,
+        }
+    }
+
+    #[test]
+    fn the_summary_is_one_line() {
+        let line = text(&written());
+        assert_eq!(line, "/x/rails.img  113 MB  2.3 s  preloaded config/environment (2 files)  thaws in 15 ms\n");
+    }
+
+    #[test]
+    fn names_share_a_line_and_nothing_floods() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert!(depends(&[]).is_empty());
+        let some = texts(&["NO_COLOR", "the current directory (/x), asked for by a.py:1", "SHELL"]);
+        assert_eq!(
+            depends(&some),
+            ["depends on NO_COLOR, SHELL", "depends on the current directory (/x), asked for by a.py:1"]
+        );
+        let names = depends(&texts(&["A", "B", "C", "D", "E", "F", "G"]));
+        assert_eq!(names, ["depends on A, B, C, D, E, and 2 more (snapboot inspect lists them)"]);
+        let phrases = depends(&texts(&["the a", "the b", "the c", "the d", "the e", "the f"]));
+        assert_eq!(phrases.len(), 5);
+        assert_eq!(phrases[4], "depends on the e, and 1 more (snapboot inspect lists them)");
+    }
+}

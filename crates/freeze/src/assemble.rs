@@ -1,0 +1,398 @@
+//! Completes what the freezer wrote: adds the command's own tables, writes the head, and gives the file its name.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Seek};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use failure::{Failure, Result};
+use image::{
+    fact_kind, settings_flag, Fact, Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables,
+    TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM,
+};
+use image_file::digest_pages;
+use image_file::info::Info;
+use image_file::rotation;
+use image_file::this_process::ThisProcess;
+use inputs::facts::{Kernel, Value};
+use recorder::Identity;
+use runtime::Language;
+use rustix::fs::{fadvise, Advice};
+
+use super::boot_inputs::{Booted, Inputs};
+use super::control_dir::ControlDir;
+use super::cpu::check_libraries;
+use super::environment::Environment;
+use super::first_start::first_start;
+use super::interrupt::Interrupt;
+use super::kernel_files::KernelFiles;
+use super::order::Order;
+use super::reads::Reads;
+use super::rehearse::{rehearse, Rehearsal};
+use crate::fault::Point;
+use crate::outcome;
+use crate::request::Cpu;
+
+/// How much of an image is read back (bytes). The parts that are used most come first.
+const READ_BACK: u64 = 1 << 30;
+
+/// What the command adds to the freezer's dump.
+pub struct Added<'a> {
+    /// Program and argv for the fallback.
+    pub command: &'a [OsString],
+    /// The name that the kernel gives the process in an ordinary start (comm): the last part of what is executed.
+    pub name: &'a OsStr,
+    /// What the boot depended on.
+    pub booted: &'a Booted<'a>,
+    /// What is frozen.
+    pub language: Language,
+    /// What the boot saw.
+    pub environment: &'a Environment,
+    /// What it read of that, and asked about machine, user and process.
+    pub reads: &'a Reads,
+    /// How starts check files: one of [`image::policy`].
+    pub policy: u32,
+    /// Whether starts check the data pages.
+    pub check_pages: bool,
+    /// On which CPUs the image thaws.
+    pub cpu: Cpu,
+    /// How long the image may be used, if not for ever.
+    pub max_age: Option<Duration>,
+    /// How many thaws it may be used for, if not any number.
+    pub max_thaws: Option<u64>,
+    /// Arguments that force the fallback.
+    pub guards: &'a [OsString],
+    /// For `snapboot inspect`.
+    pub info: &'a Info,
+}
+
+/// What a variant gets besides the data pages.
+struct Tail<'a> {
+    tables: TablesWriter,
+    answers: &'a [u8],
+    mappings: Vec<Mapping>,
+    rehearsal: &'a Rehearsal,
+}
+
+/// What is to be said of a finished image.
+pub struct Assembled {
+    /// Its size in bytes.
+    pub size: u64,
+    /// How long its first start took, from its execution to the end of an empty main part.
+    pub thaws_in: Duration,
+    /// By which files outside of it know it.
+    pub image_sum: u64,
+}
+
+/// An image in the making: the launcher, and one variant after the other.
+pub struct Assembly<'a> {
+    dir: &'a ControlDir,
+    /// The heads of the variants that are in the file `finished`.
+    heads: Vec<Head>,
+    /// Where each variant's stack started: what tells whether the kernel gives each boot a layout of its own.
+    stacks: Vec<u64>,
+    inputs: Vec<Inputs>,
+}
+
+impl<'a> Assembly<'a> {
+    /// An image without variants.
+    pub fn new(dir: &'a ControlDir) -> Self {
+        Assembly { dir, heads: Vec::new(), stacks: Vec::new(), inputs: Vec::new() }
+    }
+
+    /// Completes the dump in the control directory, rehearses it, and makes it the next variant.
+    ///
+    /// Fails when the disk is full, an input changed meanwhile, or the dump is not whole.
+    pub fn add(&mut self, parts: &Added<'_>) -> Result<()> {
+        let path = self.dir.file("image");
+        let cannot = |error: io::Error| Failure::io("write", &path, &error);
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(cannot)?;
+        let trailer = trailer(&file, &path)?;
+        let dumped = read_at(&file, trailer.tables_offset, trailer.tables_size).map_err(cannot)?;
+        let dumped = Tables::parse_unchecked_sum(&dumped)?;
+        let inputs = Inputs::record(parts.booted, mapped_files(&dumped)?)?;
+        let mut kernel_files = KernelFiles::of(&parts.booted.notes.system);
+        let (mut tables, answers) = complete(&dumped, &inputs, &kernel_files, parts)?;
+        let mut head = Head {
+            pages_offset: trailer.pages_offset,
+            pages_size: trailer.pages_size,
+            tables_offset: (trailer.pages_offset + trailer.pages_size).next_multiple_of(image::PAGE),
+            ..Head::default()
+        };
+        file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+        write_tables(&file, &mut head, &tables.clone().finish(), &answers, &path)?;
+        write_heads(&file, &mut [head], parts.command, &path)?;
+        // Out of the page cache: the rehearsal brings back what a start needs.
+        file.sync_data().map_err(cannot)?;
+        let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        // A file that is open for writing cannot be executed.
+        drop(file);
+        Point::BeforeRehearsal.reached();
+        let rehearsal = rehearse(&path, &dumped, parts.environment);
+        if !kernel_files.drop_measured().is_empty() {
+            facts(parts.reads, &kernel_files, &mut tables)?;
+        }
+        let mappings = dumped.rows(Section::Mappings)?.collect();
+        let added = Tail { tables, answers: &answers, mappings, rehearsal: &rehearsal };
+        self.append(&path, trailer.pages_offset, added)?;
+        // Its room on the disk is not needed any longer, and there shall be one image only.
+        fs::remove_file(&path).map_err(cannot)?;
+        self.stacks.push(dumped.one::<Process>(Section::Process)?.start_stack);
+        self.inputs.push(inputs);
+        Ok(())
+    }
+
+    /// Adds a variant to the final file: tables with what the rehearsal has shown, and the pages in the order in which starts want
+    /// them. `launcher_size`: how many bytes of the rehearsed file are the launcher, which comes first of all.
+    fn append(&mut self, rehearsed: &Path, launcher_size: u64, added: Tail<'_>) -> Result<()> {
+        let Tail { mut tables, answers, mappings, rehearsal } = added;
+        let finished = self.dir.finished();
+        let cannot = |error: io::Error| Failure::io("write", finished, &error);
+        rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
+        let with = |order: &Order| {
+            let mut tables = tables.clone();
+            tables.replace_all(Section::Mappings, &order.mappings);
+            tables.replace_all(Section::Touched, &order.touched);
+            tables.finish()
+        };
+        // Other offsets do not change the size of the tables.
+        let size = with(&Order::new(mappings.clone(), &rehearsal.touched, 0)).len() as u64;
+        let tables_offset = self.heads.last().map_or(launcher_size, end);
+        let pages_offset = (tables_offset + size).next_multiple_of(image::PAGE);
+        let order = Order::new(mappings, &rehearsal.touched, pages_offset);
+        let from = File::open(rehearsed).map_err(cannot)?;
+        let file = self.finished().map_err(cannot)?;
+        if self.heads.is_empty() {
+            io::copy(&mut (&from).take(launcher_size), &mut &file).map_err(cannot)?;
+            file.write_all_at(&[0], HEAD_OFFSET as u64).map_err(cannot)?;
+        }
+        Point::BeforePages.reached();
+        order.copy(&from, &file).map_err(cannot)?;
+        let mut head = Head {
+            pages_offset,
+            pages_size: order.size(),
+            pages_digest: digest_pages(&file, pages_offset, order.size()).map_err(cannot)?,
+            tables_offset,
+            ..Head::default()
+        };
+        write_tables(&file, &mut head, &with(&order), answers, finished)?;
+        self.heads.push(head);
+        Ok(())
+    }
+
+    fn finished(&self) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(self.dir.finished())
+    }
+
+    /// Whether the kernel has given two variants the same memory layout.
+    pub fn shares_layout(&self) -> bool {
+        (1..self.stacks.len()).any(|index| self.stacks[..index].contains(&self.stacks[index]))
+    }
+
+    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command`: see [`Added`].
+    ///
+    /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the image does not thaw.
+    pub fn finish(
+        mut self,
+        output: &Path,
+        command: &[OsString],
+        max_thaws: Option<u64>,
+        interrupt: &Interrupt,
+    ) -> outcome::Result<Assembled> {
+        let (finished, counter) = (self.dir.finished(), self.dir.file("thaws"));
+        let cannot = |error: io::Error| Failure::io("write", finished, &error);
+        let file = self.finished().map_err(cannot)?;
+        write_heads(&file, &mut self.heads, command, finished)?;
+        file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+        Point::BeforeSync.reached();
+        file.sync_all().map_err(cannot)?;
+        read_back(&file);
+        drop(file);
+        for inputs in &self.inputs {
+            inputs.still_unchanged()?;
+        }
+        let thaws_in = first_start(finished, &self.dir.file("said"))?;
+        if max_thaws.is_some() {
+            rotation::write_counter(&counter, self.heads[0].tables_sum)
+                .map_err(|error| Failure::io("write", &counter, &error))?;
+        }
+        Point::BeforeRename.reached();
+        interrupt.check()?;
+        if max_thaws.is_some() {
+            // Before the image: one that has its name is never without its counter. For a moment the old image has the new one's,
+            // and falls back.
+            let place = rotation::counter(output);
+            fs::rename(&counter, &place).map_err(|error| Failure::io("write", &place, &error))?;
+        }
+        fs::rename(finished, output).map_err(|error| Failure::io("write", output, &error))?;
+        Point::BeforeDirectorySync.reached();
+        let directory = output.parent().unwrap_or(Path::new("/"));
+        // The image is in place; that its name survives a crash of the machine is all that this could still fail to do.
+        let _ = File::open(directory).and_then(|directory| directory.sync_all());
+        if max_thaws.is_none() {
+            rotation::remove_counter(output);
+        }
+        Point::AfterRename.reached();
+        Ok(Assembled { size: self.heads[0].file_size, thaws_in, image_sum: self.heads[0].tables_sum })
+    }
+}
+
+/// Has the page cache hold the image as it will after a restart of the machine: in the large folios that reading makes, from which
+/// mapping and copying take a sixth less time than from the single pages that writing leaves. Without it starts are only slower.
+fn read_back(mut file: &File) {
+    let _ = fadvise(file, 0, None, Advice::DontNeed);
+    let _ = file.rewind().and_then(|()| io::copy(&mut file.take(READ_BACK), &mut io::sink()));
+}
+
+/// Reads and checks the freezer's last bytes.
+fn trailer(file: &File, path: &Path) -> Result<Trailer> {
+    let cannot = |error: io::Error| Failure::io("read", path, &error);
+    let size = file.metadata().map_err(cannot)?.len();
+    let start = size.checked_sub(Trailer::SIZE as u64);
+    let trailer = match start {
+        Some(start) => Trailer::decode(&read_at(file, start, Trailer::SIZE as u64).map_err(cannot)?),
+        None => Trailer::default(),
+    };
+    let tables_end = trailer.tables_offset.checked_add(trailer.tables_size);
+    let pages_end = trailer.pages_offset.checked_add(trailer.pages_size);
+    let whole = trailer.magic == Trailer::MAGIC
+        && trailer.pages_offset >= (HEAD_OFFSET + HEAD_ROOM) as u64
+        && tables_end.is_some_and(|end| end <= start.unwrap_or(0))
+        && pages_end.is_some_and(|end| end <= trailer.tables_offset);
+    if whole {
+        return Ok(trailer);
+    }
+    Err(Failure::failed(
+        "the freezer ended without having written the whole process, though it reported no error. Most likely something killed \
+         it (the out-of-memory killer?): free some memory and freeze again.",
+    ))
+}
+
+/// The files that the freezer recorded as mapped.
+fn mapped_files(dumped: &Tables<'_>) -> Result<Vec<(PathBuf, Identity)>> {
+    let file = |row: MappedFile| {
+        let path = PathBuf::from(OsStr::from_bytes(dumped.text(row.path)?));
+        Ok((path, Identity { size: row.size, mtime: row.mtime, ctime: row.ctime }))
+    };
+    dumped.rows::<MappedFile>(Section::Files)?.map(file).collect()
+}
+
+/// The freezer's tables and the command's, and the answers of directories.
+fn complete(
+    dumped: &Tables<'_>,
+    inputs: &Inputs,
+    kernel_files: &KernelFiles,
+    parts: &Added<'_>,
+) -> Result<(TablesWriter, Vec<u8>)> {
+    let mut tables = TablesWriter::extending(dumped);
+    let mut process: Process = dumped.one(Section::Process)?;
+    process.comm = comm(parts.name);
+    tables.replace(Section::Process, &process);
+    if parts.cpu == Cpu::Baseline {
+        check_libraries(dumped)?;
+        tables.replace_all(Section::Cpu, &inputs::cpu::baseline().collect::<Vec<_>>());
+    }
+    let answers = inputs.write(dumped, &mut tables)?;
+    tables.push(Section::Settings, &settings(parts));
+    parts.environment.write(parts.language, parts.reads, &mut tables);
+    facts(parts.reads, kernel_files, &mut tables)?;
+    for guard in parts.guards {
+        let text = tables.text(guard.as_bytes());
+        tables.push(Section::Guards, &Item { text });
+    }
+    let info = serde_json::to_vec(parts.info)
+        .map_err(|error| Failure::failed(format!("cannot describe the image: {error}.")))?;
+    tables.set_bytes(Section::Info, &info);
+    Ok((tables, answers))
+}
+
+fn settings(parts: &Added<'_>) -> Settings {
+    Settings {
+        policy: parts.policy,
+        flags: if parts.check_pages { settings_flag::CHECK_PAGES } else { 0 },
+        made: rotation::now(),
+        most_age: parts.max_age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
+        most_thaws: parts.max_thaws.unwrap_or(0),
+    }
+}
+
+/// What the boot asked about machine, user and process, with the answers.
+fn facts(reads: &Reads, files: &KernelFiles, tables: &mut TablesWriter) -> Result<()> {
+    let mut rows = Vec::new();
+    for &(kind, of) in reads.facts.iter().chain(files.facts.iter().filter(|fact| !reads.facts.contains(fact))) {
+        let Some(value) = Value::ask(&ThisProcess { is_for_boot: true }, kind, of) else {
+            return Err(Failure::failed(format!(
+                "the boot has read this, but it cannot be recorded: {}. Most likely it is too long, or this kernel does not tell it; \
+                 read it after the freeze point (see snapboot.defer).",
+                inputs::facts::name(kind, of)
+            )));
+        };
+        rows.push(Fact { kind, of, value: tables.text(value.bytes()) });
+    }
+    for content in files.contents.values() {
+        rows.push(Fact { kind: fact_kind::KERNEL_FILE, of: 0, value: tables.text(content) });
+    }
+    tables.replace_all(Section::Facts, &rows);
+    Ok(())
+}
+
+/// A name as the kernel keeps it: at most 15 bytes.
+fn comm(name: &OsStr) -> [u8; 16] {
+    let mut comm = [0; 16];
+    let length = name.len().min(comm.len() - 1);
+    comm[..length].copy_from_slice(&name.as_bytes()[..length]);
+    comm
+}
+
+/// Writes the tables, in a rehearsed image in the place of what the freezer wrote behind the data pages, and the answers of
+/// directories, and completes their head.
+fn write_tables(file: &File, head: &mut Head, tables: &[u8], answers: &[u8], path: &Path) -> Result<()> {
+    let cannot = |error: io::Error| Failure::io("write", path, &error);
+    head.tables_size = tables.len() as u64;
+    head.tables_sum = image::checksum(tables);
+    head.answers_offset = end(head);
+    head.answers_size = answers.len() as u64;
+    file.write_all_at(tables, head.tables_offset).map_err(cannot)?;
+    file.write_all_at(answers, head.answers_offset).map_err(cannot)
+}
+
+/// Where the parts of a variant end (bytes): a multiple of the page size.
+fn end(head: &Head) -> u64 {
+    let ends = [
+        head.tables_offset + head.tables_size,
+        head.pages_offset + head.pages_size,
+        head.answers_offset + head.answers_size,
+    ];
+    ends.into_iter().max().unwrap_or(0).next_multiple_of(image::PAGE)
+}
+
+/// Cuts the file off behind the last variant, and writes the heads of all.
+///
+/// The first byte of the magic comes last: without it the file is no image.
+fn write_heads(file: &File, heads: &mut [Head], command: &[OsString], path: &Path) -> Result<()> {
+    let cannot = |error: io::Error| Failure::io("write", path, &error);
+    let size = heads.iter().map(end).max().unwrap_or(0);
+    heads.iter_mut().for_each(|head| head.file_size = size);
+    let mut room = vec![0; HEAD_ROOM];
+    Head::write(heads, command.iter().map(|string| string.as_bytes()), &mut room)
+        .map_err(|error| Failure::refusal(format!("{error}.")))?;
+    file.set_len(size).map_err(cannot)?;
+    Point::BeforeHead.reached();
+    file.write_all_at(&room[1..], HEAD_OFFSET as u64 + 1).map_err(cannot)?;
+    Point::BeforeMagic.reached();
+    file.write_all_at(&room[..1], HEAD_OFFSET as u64).map_err(cannot)
+}
+
+/// Executable for whoever the umask lets, writable for the owner only: a launcher does not trust anything else.
+fn mode() -> u32 {
+    (0o755 & !ThisProcess { is_for_boot: true }.umask()) | 0o500
+}
+
+fn read_at(file: &File, offset: u64, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
+}

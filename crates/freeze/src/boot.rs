@@ -1,0 +1,323 @@
+//! Starts the runtime with the freezer inside, and waits until the image is written or refused.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use command_fds::{CommandFdExt, FdMapping};
+use failure::{Failure, Result};
+use installation::Installation;
+use recorder::{Notes, Recorder};
+use runtime::helper_process::{self, kill_group, timespec};
+use runtime::{python, Language, Main, MainKind, Runtime};
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
+
+use super::control_dir::ControlDir;
+use super::environment::Environment;
+use super::interrupt::Interrupt;
+use super::kernel_files;
+use super::watched::{not_watched, Start, SOCKET};
+use crate::entries::Entries;
+use crate::fault::{self, Point};
+use crate::progress::{ProgramOutput, Progress, Step};
+
+/// How often the size of the growing image is shown.
+const TICK: Duration = Duration::from_millis(100);
+/// `site` has read its files within this.
+const SITE_LIMIT: Duration = Duration::from_secs(20);
+/// Callers pass descriptors in this range; those that the runtime keeps for itself must get higher numbers.
+const FIRST_PASSED: i32 = 3;
+const LAST_PASSED: i32 = 99;
+/// Room in the argv area for new arguments, a larger environment and process titles (bytes).
+const PAD: usize = 16 * 1024;
+/// For CRuby in the form of this many arguments, since its main function keeps the number that it was started with.
+const PAD_ARGUMENTS: usize = 1024;
+
+/// What is booted, and what the plan says about it.
+pub struct Boot<'a> {
+    pub installation: &'a Installation,
+    pub runtime: &'a Runtime,
+    pub main: &'a Main,
+    pub preloads: &'a [String],
+    pub environment: &'a Environment,
+    pub interrupt: &'a Interrupt,
+    pub progress: &'a dyn Progress,
+    /// Which boot of how many this is, from 1.
+    pub number: u32,
+    /// See `number`.
+    pub count: u32,
+}
+
+/// How a boot ended.
+pub enum Ended {
+    /// The runtime ended by itself; what was noted of its boot.
+    Exited(ExitStatus, Notes),
+    /// This signal came for the freeze.
+    Interrupted(i32),
+}
+
+/// What a boot is for.
+pub enum Watch {
+    /// An image.
+    Inputs,
+    /// The same, and the program has said before what it says.
+    InputsAgain,
+    /// To learn where in the program descriptors are opened, and names are made in these folders.
+    Origins(BTreeSet<PathBuf>),
+    /// To learn what the program makes of the current directory, which is this one. The image that was written before stays.
+    Elsewhere(PathBuf),
+}
+
+impl Boot<'_> {
+    /// Boots the program once, with DIR/plan and the launcher's bytes in DIR/image.
+    pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
+        let writes_image = !matches!(watch, Watch::Elsewhere(_));
+        for old in ["report", "findings", "asked", "noted"].iter().chain(writes_image.then_some(&"image")) {
+            // A second boot starts from nothing; the first one has no such files yet.
+            let _ = fs::remove_file(dir.file(old));
+        }
+        let plan = dir.file("plan");
+        fs::write(&plan, self.plan(watch).to_bytes()).map_err(|error| Failure::io("write", &plan, &error))?;
+        if let Some(name) = fault::for_freezer() {
+            let file = dir.file("fault");
+            fs::write(&file, name.as_encoded_bytes()).map_err(|error| Failure::io("write", &file, &error))?;
+        }
+        let launcher_size = if writes_image { self.place_launcher(&dir.file("image"))? } else { u64::MAX };
+        Point::AfterPlan.reached();
+        self.progress.step(&Step::Boot { runtime: &self.runtime.label, number: self.number, count: self.count });
+        // In a second boot the program says what it has said before, or complains about what the first one left behind.
+        let output = match watch {
+            Watch::Inputs => self.progress.program_output(),
+            Watch::InputsAgain | Watch::Origins(_) | Watch::Elsewhere(_) => Ok(ProgramOutput::none()),
+        };
+        let ProgramOutput { stdout, stderr, finish } = output.map_err(|error| self.not_started(&error))?;
+        let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
+        let mut command = self.command(dir, other_end)?;
+        let mut start = std::env::current_dir().ok();
+        if let Watch::Elsewhere(folder) = watch {
+            command.current_dir(folder);
+            start = Some(folder.clone());
+        }
+        let child = command.stdout(stdout).stderr(stderr).spawn();
+        // The command holds the writing end of the program's output, and the other end of the socket.
+        drop(command);
+        let mut child = child.map_err(|error| self.not_started(&error))?;
+        let ended = self.watch(&mut child, &socket, start, &dir.file("image"), launcher_size);
+        if !matches!(ended, Ok(Ended::Exited(..))) {
+            kill_group(&mut child);
+        }
+        finish();
+        ended
+    }
+
+    /// Watches the boot to its end, or until a signal comes.
+    fn watch(
+        &self,
+        child: &mut Child,
+        socket: &UnixStream,
+        start: Option<PathBuf>,
+        image: &Path,
+        launcher_size: u64,
+    ) -> Result<Ended> {
+        let not_watched = |error: io::Error| not_watched(&error, &self.runtime.program);
+        let recorder = Recorder::start(socket, start, kernel_files::content).map_err(not_watched)?;
+        let ended = self.wait(child, image, launcher_size);
+        if !matches!(ended, Ok(Some(_))) {
+            kill_group(child);
+        }
+        let notes = recorder.map_or_else(|| Ok(Notes::default()), Recorder::finish).map_err(not_watched);
+        match ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", self.runtime.label)))? {
+            Some(status) => Ok(Ended::Exited(status, notes?)),
+            None => Ok(Ended::Interrupted(self.interrupt.signal().unwrap_or_default())),
+        }
+    }
+
+    fn not_started(&self, error: &io::Error) -> Failure {
+        Failure::io("start", &self.runtime.program, error)
+    }
+
+    /// What the front end is told.
+    fn plan(&self, watch: &Watch) -> Entries {
+        let mut plan = Entries::default();
+        plan.push("main", self.main.kind.word());
+        self.main.argv.iter().for_each(|argument| plan.push("argv", argument));
+        plan.push("main_index", self.main.index.to_string());
+        self.main.script.iter().for_each(|script| plan.push("script", script));
+        self.preloads.iter().for_each(|name| plan.push("preload", name));
+        self.environment.boot_only_names().for_each(|name| plan.push("boot_only", name));
+        if let Watch::Origins(folders) = watch {
+            plan.push("origins", "1");
+            folders.iter().for_each(|folder| plan.push("origins_in", folder));
+        }
+        if let Watch::Elsewhere(_) = watch {
+            plan.push("elsewhere", "1");
+        }
+        plan
+    }
+
+    /// Makes the file that the freezer appends to; returns its size.
+    fn place_launcher(&self, image: &Path) -> Result<u64> {
+        let launcher = self.installation.launcher()?;
+        let copy = || {
+            let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(image)?;
+            io::copy(&mut File::open(&launcher)?, &mut to)
+        };
+        copy().map_err(|error| Failure::io("write", image, &error))
+    }
+
+    /// The runtime's call: its options, the front end, and for Ruby a main script: the program's own, or one that stands for
+    /// whatever the arguments will be.
+    fn command(&self, dir: &ControlDir, socket: UnixStream) -> Result<Command> {
+        let freezer = self.installation.freezer()?;
+        let mut argv = vec![self.main.argv[0].clone()];
+        argv.extend(self.main.options().iter().cloned());
+        let mut environment = self.environment.for_boot(freezer.as_os_str(), dir.path().as_os_str());
+        match self.runtime.language {
+            Language::Python => {
+                argv.push(self.installation.python_front_end()?.into());
+                // The front end drops the variable.
+                environment.push(("SNAPBOOT_PAD".into(), "x".repeat(PAD).into()));
+                if python::is_interactive(self.main.options()) {
+                    let editor = dir.file("editor");
+                    hide_line_editor(&mut environment, &editor)
+                        .map_err(|error| Failure::io("write", &editor, &error))?;
+                }
+            }
+            Language::Ruby => {
+                // The front end takes the second one for the sign that Ruby goes on to the main script.
+                let front_end = self.installation.ruby_front_end()?.into();
+                argv.extend(["-r".into(), front_end, "-r".into(), "snapboot-main-script".into()]);
+                match self.main.kind {
+                    MainKind::Script => argv.extend(self.main.rest().iter().cloned()),
+                    _ => argv.push(self.installation.ruby_main_script()?.into()),
+                }
+                // The front end drops them.
+                argv.extend(vec!["x".repeat(PAD / PAD_ARGUMENTS - 1).into(); PAD_ARGUMENTS]);
+            }
+        }
+        let mut command = Start { program: self.runtime.program.clone(), argv, environment }.command(dir)?;
+        command.stdin(Stdio::null()).process_group(0);
+        fill_descriptors(&mut command, socket.into()).map_err(|error| self.not_started(&error))?;
+        Ok(command)
+    }
+
+    /// Waits for the end of the runtime, and returns how it ended; None when a signal came first.
+    fn wait(&self, child: &mut Child, image: &Path, launcher_size: u64) -> io::Result<Option<ExitStatus>> {
+        let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+        loop {
+            let mut events = [PollFd::new(&ended, PollFlags::IN), PollFd::new(self.interrupt.wake(), PollFlags::IN)];
+            match poll(&mut events, Some(&timespec(TICK))) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if self.interrupt.signal().is_some() {
+                return Ok(None);
+            }
+            if !events[0].revents().is_empty() {
+                // What it left running is not answered any more when it wants to open a file. Until it is waited for, the number of
+                // the group is its own.
+                let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+                return child.wait().map(Some);
+            }
+            let size = image.metadata().map_or(0, |metadata| metadata.len());
+            if size > launcher_size {
+                self.progress.step(&Step::Dump(size));
+            }
+        }
+    }
+}
+
+/// Leaves in the control directory what the boot may ask for, and has CPython's `site`, which runs before the front end, tell in DIR/site
+/// what it reads: that the boot has to see from its start. Returns its environment. A runtime that does not answer will say why when it boots.
+pub fn early_reads(
+    installation: &Installation,
+    runtime: &Runtime,
+    main: &Main,
+    environment: &Environment,
+    dir: &ControlDir,
+) -> Result<Environment> {
+    let leave = |environment: &Environment| {
+        let (entries, index) = environment.on_demand();
+        [("environment", entries), ("on_demand", index)].iter().try_for_each(|(name, entries)| {
+            fs::write(dir.file(name), entries.to_bytes()).map_err(|error| Failure::io("write", &dir.file(name), &error))
+        })
+    };
+    leave(environment)?;
+    if runtime.language != Language::Python {
+        return Ok(environment.clone());
+    }
+    let mut command = Command::new(&runtime.program);
+    command.arg0(&main.argv[0]).args(main.options()).arg("-S").arg(installation.python_site()?);
+    command.env_clear().envs(environment.seen().iter().cloned()).env("SNAPBOOT_FREEZE_DIR", dir.path());
+    helper_process::run(&mut command, SITE_LIMIT).map_err(|error| Failure::io("start", &runtime.program, &error))?;
+    let environment = environment.with_seen_early(&Entries::read(&dir.file("site")).unwrap_or_default());
+    leave(&environment)?;
+    Ok(environment)
+}
+
+/// Interactive, Python would load its line editor before anything else, which looks for the terminal of this boot. It finds none: the
+/// first entry of its path, the folder `editor`, has a module of that name that cannot be loaded. The front end takes the entry out.
+fn hide_line_editor(environment: &mut Vec<(OsString, OsString)>, editor: &Path) -> io::Result<()> {
+    let mut path = editor.as_os_str().to_owned();
+    if let Some(at) = environment.iter().position(|(name, _)| name == "PYTHONPATH") {
+        let (_, own) = environment.swap_remove(at);
+        path.push(":");
+        path.push(&own);
+        environment.push(("SNAPBOOT_PYTHONPATH".into(), own));
+    }
+    environment.push(("PYTHONPATH".into(), path));
+    fs::create_dir_all(editor)?;
+    fs::write(editor.join("readline.py"), "raise ImportError\n")
+}
+
+/// Puts /dev/null at the descriptors that callers of an image may pass, and `socket` behind them; keeps all others of this process to
+/// itself.
+fn fill_descriptors(command: &mut Command, socket: OwnedFd) -> io::Result<()> {
+    close_fds::set_fds_cloexec(FIRST_PASSED, &[]);
+    // The descriptor that reports a failed exec must lie above the range, or the fillers would take its place.
+    let mut fillers: Vec<OwnedFd> = Vec::new();
+    while fillers.last().is_none_or(|last| last.as_raw_fd() < SOCKET) {
+        fillers.push(File::options().read(true).write(true).open("/dev/null")?.into());
+    }
+    let mappings = (FIRST_PASSED..=LAST_PASSED)
+        .map(|child_fd| Ok(FdMapping { parent_fd: fillers[0].try_clone()?, child_fd }))
+        .chain([Ok(FdMapping { parent_fd: socket, child_fd: SOCKET })])
+        .collect::<io::Result<_>>()?;
+    command.fd_mappings(mappings).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(())
+}
+
+/// The program, anchor and argv that the fallback executes.
+///
+/// CPython looks for its library from argv[0], and in PATH when that has no slash; PATH and the directory may be others later.
+/// So the fallback gives it the path that was found now. The anchor makes an image work from anywhere, though its script was
+/// named by a relative path: where that leads elsewhere, the launcher takes the absolute one.
+pub fn fallback_command(runtime: &Runtime, main: &Main) -> Vec<OsString> {
+    let program = runtime.program.clone().into_os_string();
+    let first = match runtime.language {
+        Language::Python if !Path::new(&main.argv[0]).is_absolute() => program.clone(),
+        _ => main.argv[0].clone(),
+    };
+    let anchor = anchor(main).unwrap_or_default();
+    [program, anchor, first].into_iter().chain(main.argv.iter().skip(1).cloned()).collect()
+}
+
+/// None for an absolute path, and for a script that was found in PATH.
+fn anchor(main: &Main) -> Option<OsString> {
+    let (script, named) = (main.script.as_ref()?, Path::new(main.argv.get(main.index)?));
+    if named.is_absolute() || std::path::absolute(named).ok()? != *script {
+        return None;
+    }
+    let mut anchor = OsString::from(format!("{}=", main.index));
+    anchor.push(script);
+    Some(anchor)
+}

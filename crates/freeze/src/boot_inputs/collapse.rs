@@ -1,0 +1,232 @@
+//! From the notes of a boot to what an image keeps: files, and answers of the directories that still exist.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use image::{answer_kind, is_selected};
+use image_file::directory_answers::{is_of_some, DirectoryAnswer};
+use recorder::{Identity, Note, Notes, State};
+
+use super::ignored::Ignored;
+use super::importers::Importer;
+use super::relative::is_absolute;
+use super::Booted;
+
+/// Links that lead to links that lead nowhere: more than the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// Answers of a directory, sorted by name.
+pub type Answers = BTreeSet<(OsString, DirectoryAnswer)>;
+
+/// A list, and which names of it count: see [`image::is_selected`].
+#[derive(Debug)]
+pub struct List {
+    pub directory: PathBuf,
+    /// The names in it when it was first listed.
+    pub before: BTreeSet<OsString>,
+    pub kind: u32,
+    pub selection: OsString,
+}
+
+impl List {
+    /// A list of which all names count.
+    pub fn whole(directory: &Path, before: &BTreeSet<OsString>) -> List {
+        List::of(directory, before, answer_kind::LISTING, OsString::new())
+    }
+
+    fn of(directory: &Path, before: &BTreeSet<OsString>, kind: u32, selection: OsString) -> List {
+        List { directory: directory.to_owned(), before: before.clone(), kind, selection }
+    }
+
+    /// What came to it or went since, but for what the boot itself put there.
+    pub fn changed<'a>(&'a self, now: &'a BTreeSet<OsString>, ignored: &Ignored, notes: &Notes) -> Option<&'a OsStr> {
+        let counts = |name: &&OsString| {
+            let is_own = notes.places.get(&self.directory.join(name)).is_some_and(|note| note.made);
+            let (bytes, image) = (name.as_bytes(), ignored.image_name().as_bytes());
+            !is_own && is_selected(self.kind, self.selection.as_bytes(), bytes) && !image::is_unlisted(bytes, image)
+        };
+        self.before.symmetric_difference(now).find(counts).map(OsString::as_os_str)
+    }
+}
+
+/// What an image keeps.
+#[derive(Debug, Default)]
+pub struct Collapsed {
+    /// Files whose content counts, as they were when they were first asked for.
+    pub files: BTreeMap<PathBuf, Identity>,
+    /// Answers by directory.
+    pub directories: BTreeMap<PathBuf, Answers>,
+    /// Directories of which the list counts.
+    pub lists: Vec<List>,
+    /// Places that were there as directories, by name: what has a row of its own is known to be one.
+    pub known: BTreeSet<PathBuf>,
+    /// What places were found to be while collapsing.
+    states: HashMap<PathBuf, State>,
+    /// Which places were found to lead to directories.
+    behind: HashMap<PathBuf, bool>,
+}
+
+impl Collapsed {
+    /// Collapses all notes but those that are to be ignored, and adds what the importers were asked for. `mapped` files are compared by
+    /// another table; of these only the links count by which they were found.
+    pub fn of(booted: &Booted<'_>, mapped: &BTreeSet<&Path>) -> Self {
+        let Booted { notes, ignored, importers, script, .. } = *booted;
+        let mut collapsed = Collapsed::default();
+        for (path, note) in notes.places.iter().filter(|(path, note)| is_absolute(path, note, script)) {
+            if ignored.reason(path, note, &notes.places).is_none() {
+                let importer = importers.iter().find(|importer| importer.directory == *path);
+                if !importer.is_some_and(|importer| collapsed.add_missed(path, note, importer)) {
+                    collapsed.add(path, note);
+                    collapsed.add_list(path, note, importer);
+                }
+            }
+        }
+        for importer in importers.iter().filter(|importer| !ignored.is_own(&importer.directory)) {
+            for name in importer.absent() {
+                let path = importer.directory.join(name);
+                if !notes.places.get(&path).is_some_and(|note| note.made || note.written) {
+                    collapsed.add_absent(&path, MOST_LINKS);
+                }
+            }
+        }
+        collapsed.drop_mapped(mapped);
+        collapsed.add_known();
+        collapsed
+    }
+
+    fn add(&mut self, path: &Path, note: &Note) {
+        if note.looked_at_link {
+            match &note.state {
+                State::Link(target) => self.add_answer(path, DirectoryAnswer::Link(target.clone())),
+                State::Absent => self.add_absent(path, MOST_LINKS),
+                State::File(_) | State::Directory | State::Special => self.add_answer(path, DirectoryAnswer::Plain),
+                State::Unknown => {}
+            }
+        }
+        if !note.looked {
+            return;
+        }
+        match note.found() {
+            State::File(identity) => {
+                self.files.insert(path.to_owned(), *identity);
+            }
+            State::Directory if note.behind.is_none() => {
+                self.known.insert(path.to_owned());
+            }
+            // A link stays what it is when its target goes away, so the directory that it is in does not tell.
+            State::Directory => {
+                self.directories.entry(path.to_owned()).or_default().insert((".".into(), DirectoryAnswer::Directory));
+            }
+            State::Special => self.add_answer(path, DirectoryAnswer::Special),
+            State::Absent => self.add_absent(path, MOST_LINKS),
+            // Found out above, or never.
+            State::Link(_) | State::Unknown => {}
+        }
+    }
+
+    /// A list counts when somebody else than an importer asked for it: these look for names in it, which count by themselves.
+    fn add_list(&mut self, path: &Path, note: &Note, importer: Option<&Importer>) {
+        let Some(names) = &note.listed else { return };
+        if note.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len()) {
+            self.lists.push(List::whole(path, names));
+        }
+        for (kind, selection) in importer.iter().flat_map(|importer| importer.selections()) {
+            self.lists.push(List::of(path, names, kind, selection));
+        }
+    }
+
+    /// Notes that certain names were looked for in a directory that was not there, and nothing else: it may come to be without them.
+    /// Returns false where that is not all.
+    fn add_missed(&mut self, path: &Path, note: &Note, importer: &Importer) -> bool {
+        let selections = importer.selections();
+        let is_all = note.state == State::Absent && !note.asked && note.opened <= importer.lists;
+        if !is_all || selections.is_empty() || selections.iter().any(|(kind, _)| !is_of_some(*kind)) {
+            return false;
+        }
+        let list = |(kind, selection)| List::of(path, &BTreeSet::new(), kind, selection);
+        self.lists.extend(selections.into_iter().map(list));
+        true
+    }
+
+    /// Notes an answer in the directory that a place is in.
+    fn add_answer(&mut self, path: &Path, fact: DirectoryAnswer) {
+        if let (Some(directory), Some(name)) = (path.parent(), path.file_name()) {
+            self.directories.entry(directory.to_owned()).or_default().insert((name.to_owned(), fact));
+        }
+    }
+
+    /// Notes that there is nothing, in the deepest directory on the way that exists: as long as nothing changes there, nothing can
+    /// come into being below.
+    fn add_absent(&mut self, path: &Path, links: usize) {
+        let Some(directory) = path.ancestors().skip(1).find(|above| self.is_directory(above)).map(Path::to_owned)
+        else {
+            return;
+        };
+        let Ok(name) = path.strip_prefix(&directory) else { return };
+        let mut parts = name.components();
+        let Some(first) = parts.next() else { return };
+        let first = directory.join(first);
+        let fact = match self.state_of(first.clone()) {
+            State::Absent => DirectoryAnswer::Absent,
+            State::Link(target) if links > 0 => {
+                // It leads nowhere: what it says counts, and that there is nothing where it leads.
+                let (target, behind) = (target.clone(), directory.join(target).join(parts.as_path()));
+                self.add_answer(&first, DirectoryAnswer::Link(target));
+                return self.add_absent(&behind, links - 1);
+            }
+            // A name that is too long for this file system exists nowhere.
+            _ if name == Path::new(first.file_name().unwrap_or_default()) => DirectoryAnswer::Absent,
+            _ => DirectoryAnswer::Below,
+        };
+        let name = name.as_os_str().to_owned();
+        if name.len() <= image::MOST_NAME {
+            self.directories.entry(directory).or_default().insert((name, fact));
+        }
+    }
+
+    fn drop_mapped(&mut self, mapped: &BTreeSet<&Path>) {
+        let inode = |path: &Path| path.metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
+        let inodes: BTreeSet<_> = mapped.iter().filter_map(|path| inode(path)).collect();
+        let is_mapped = |path: &Path| {
+            inode(path).is_some_and(|inode| inodes.contains(&inode))
+                && path.canonicalize().is_ok_and(|real| mapped.contains(real.as_path()))
+        };
+        let (dropped, rest): (BTreeMap<_, _>, _) =
+            std::mem::take(&mut self.files).into_iter().partition(|(path, _)| is_mapped(path));
+        self.files = rest;
+        for above in dropped.keys().flat_map(|path| path.ancestors()) {
+            if let State::Link(target) = State::of(above) {
+                self.add_answer(above, DirectoryAnswer::Link(target));
+            }
+        }
+    }
+
+    /// Directories without a row of their own are answers of those that they are in.
+    fn add_known(&mut self) {
+        let own: BTreeSet<&Path> = self
+            .files
+            .keys()
+            .filter_map(|file| file.parent())
+            .chain(self.directories.keys().map(PathBuf::as_path))
+            .collect();
+        let rest: Vec<PathBuf> = self.known.iter().filter(|path| !own.contains(path.as_path())).cloned().collect();
+        rest.iter().for_each(|path| self.add_answer(path, DirectoryAnswer::Directory));
+    }
+
+    fn is_directory(&mut self, path: &Path) -> bool {
+        if let Some(known) = self.behind.get(path) {
+            return *known;
+        }
+        let is = State::behind(path) == State::Directory;
+        self.behind.insert(path.to_owned(), is);
+        is
+    }
+
+    /// What is at a place now.
+    fn state_of(&mut self, path: PathBuf) -> &State {
+        self.states.entry(path).or_insert_with_key(|path| State::of(path))
+    }
+}

@@ -1,0 +1,315 @@
+//! What the boot depended on: files, and the answers of directories; and whether all of it stayed the same while it ran.
+//!
+//! The recorder has noted every place that the boot asked for ([`recorder::Notes`]); the front end reports what was loaded, and what
+//! Python's importers were asked for ([`importers`]). Some of it is no input ([`ignored`]); the rest is put together by directory
+//! ([`collapse`]).
+
+mod collapse;
+mod ignored;
+mod importers;
+mod relative;
+mod shared;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use failure::{Failure, Result};
+use image::{
+    answer_kind, directory_flag, AnswersWriter, Directory, Input, MappedFile, Question, Section, Tables, TablesWriter,
+};
+use image_file::content_digest;
+use image_file::directory_answers::{self, is_of_some, listing, DirectoryAnswer};
+use recorder::{Identity, Notes, State};
+
+use collapse::{Collapsed, List};
+use relative::Relative;
+
+pub use ignored::Ignored;
+pub use importers::Importer;
+pub use relative::asked_below;
+
+/// A time younger than this does not tell one change from the next: the kernel's clock for it ticks slower.
+const TICK: Duration = Duration::from_millis(20);
+
+/// What is known of a boot.
+pub struct Booted<'a> {
+    /// What was asked for.
+    pub notes: &'a Notes,
+    /// Files that the front end knows to be loaded.
+    pub loaded: &'a [PathBuf],
+    /// What Python's importers were asked for.
+    pub importers: &'a [Importer],
+    /// What is no input.
+    pub ignored: &'a Ignored,
+    /// The main script, if there is one.
+    pub script: Option<&'a Path>,
+    /// The directory in which the program was started.
+    pub start: &'a Path,
+    /// When the freeze began (ns since 1970).
+    pub begun: i64,
+}
+
+/// Files, directories, and what they were.
+#[derive(Debug)]
+pub struct Inputs {
+    /// The name of the image, which no list shows.
+    image: OsString,
+    /// When the freeze began (ns since 1970).
+    begun: i64,
+    /// Files whose content counts.
+    files: BTreeMap<PathBuf, Identity>,
+    /// Libraries and other files that the freezer recorded as mapped.
+    mapped: Vec<(PathBuf, Identity)>,
+    /// Answers by directory.
+    directories: BTreeMap<PathBuf, collapse::Answers>,
+    /// Directories that were looked at themselves.
+    known: BTreeSet<PathBuf>,
+    /// Files and answers by names that start where the program is started.
+    relative: Relative,
+    /// What was asked of files that others share.
+    questions: BTreeMap<PathBuf, Vec<shared::Question>>,
+}
+
+impl Inputs {
+    /// Puts together what counts, with the mapped files and the identity that the freezer saw of them.
+    ///
+    /// A file that nobody saw before it was loaded and that was changed after the freeze began may have been loaded in its old or in
+    /// its new form, so the freeze is void then: fails and names the file. So is a list that changed meanwhile.
+    pub fn record(booted: &Booted<'_>, mapped: Vec<(PathBuf, Identity)>) -> Result<Self> {
+        let names = mapped.iter().map(|it| it.0.as_path()).collect();
+        let Collapsed { mut files, mut directories, lists, known, .. } = Collapsed::of(booted, &names);
+        drop_written(&mut files, booted.notes);
+        let names: BTreeSet<&Path> = booted.loaded.iter().filter_map(|path| existing(path)).collect();
+        let mut unseen = Vec::new();
+        for path in names.into_iter().filter(|path| !files.contains_key(*path)) {
+            unseen.push((path.to_owned(), Identity::of(path).map_err(|_| changed(path))?));
+        }
+        let young =
+            |(_, identity): &&(PathBuf, Identity)| identity.mtime >= booted.begun || identity.ctime >= booted.begun;
+        if let Some((path, _)) = unseen.iter().chain(&mapped).find(young) {
+            return Err(changed(path));
+        }
+        let is_mapped = |path: &Path| mapped.iter().any(|(mapped, _)| mapped == path);
+        files.extend(unseen.into_iter().filter(|(path, _)| !is_mapped(path)));
+        let image = booted.ignored.image_name();
+        let mut relative = Relative::of(booted.notes, booted.ignored, booted.script, booted.start);
+        let fact = |list: &List| {
+            let path = &list.directory;
+            let now = directory_answers::names(path, list.kind).map_err(|_| changed(path))?;
+            if let Some(name) = list.changed(&now, booted.ignored, booted.notes) {
+                return Err(changed(&path.join(name)));
+            }
+            let digest = listing(path, list.kind, &list.selection, image).map_err(|_| changed(path))?;
+            Ok(DirectoryAnswer::Listing(list.kind, digest))
+        };
+        for list in lists {
+            let answer = fact(&list)?;
+            directories.entry(list.directory).or_default().insert((list.selection, answer));
+        }
+        for (name, path, before) in std::mem::take(&mut relative.lists) {
+            let answer = fact(&List::whole(&path, &before))?;
+            relative.directories.entry(name).or_default().insert((OsString::new(), answer));
+        }
+        files.extend(shared::beside(booted.notes));
+        let questions = files.keys().map(|path| (path.clone(), shared::asked(path, booted.notes)));
+        let questions = questions.filter(|(_, asked)| !asked.is_empty()).collect();
+        let image = image.to_owned();
+        Ok(Inputs { image, begun: booted.begun, files, mapped, directories, known, relative, questions })
+    }
+
+    /// Fails when something is not what it was when it was recorded.
+    pub fn still_unchanged(&self) -> Result<()> {
+        let differs =
+            |(path, identity): &(&PathBuf, &Identity)| Identity::of(path).unwrap_or(Identity::ABSENT) != **identity;
+        let mapped = self.mapped.iter().map(|(path, identity)| (path, identity));
+        let relative = self.relative.files.values().map(|(path, identity)| (path, identity));
+        if let Some((path, _)) = self.files.iter().chain(mapped).chain(relative).find(differs) {
+            return Err(changed(path));
+        }
+        // In a directory that did not change since the freeze began everything is as it was found.
+        let is_old = |directory: &Path| {
+            Identity::of(directory).is_ok_and(|now| now.mtime.max(now.ctime) < self.begun - TICK.as_nanos() as i64)
+        };
+        let relative = self.relative.directories.iter().map(|(name, answers)| (self.relative.place(name), answers));
+        let all = self.directories.iter().map(|(directory, answers)| (directory.clone(), answers)).chain(relative);
+        for (directory, answers) in all.filter(|(directory, _)| !is_old(directory)) {
+            if let Some((name, fact)) = answers.iter().find(|(name, fact)| !fact.holds(&directory, name, &self.image)) {
+                let is_list = matches!(fact, DirectoryAnswer::Listing(..));
+                return Err(if is_list { changed(&directory) } else { changed(&directory.join(name)) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the digests of the mapped files, which the freezer has written, and all others by directory. Returns the answers, which
+    /// lie outside of the tables.
+    pub fn write(&self, dumped: &Tables<'_>, tables: &mut TablesWriter) -> Result<Vec<u8>> {
+        let digest = |path: &Path| content_digest(path).map_err(|error| Failure::io("read", path, &error));
+        let mut files: Vec<MappedFile> = dumped.rows(Section::Files)?.collect();
+        for (row, (path, _)) in files.iter_mut().zip(&self.mapped) {
+            row.digest = digest(path)?;
+        }
+        tables.replace_all(Section::Files, &files);
+        let mut rows: BTreeMap<&Path, Row<'_>> = BTreeMap::new();
+        for (path, identity) in &self.files {
+            rows.entry(path.parent().unwrap_or(path)).or_default().files.push((path, path, identity));
+        }
+        for (directory, answers) in self.directories.iter().chain(&self.relative.directories) {
+            rows.entry(directory).or_default().answers = Some(answers);
+        }
+        for (name, (path, identity)) in &self.relative.files {
+            rows.entry(Path::new(".")).or_default().files.push((name, path, identity));
+        }
+        let mut writer = AnswersWriter::default();
+        let mut count = 0;
+        for (directory, Row { files, answers }) in rows {
+            // Times tell nothing of another directory.
+            let is_of_some = |(_, fact): &(OsString, DirectoryAnswer)| matches!(fact, DirectoryAnswer::Listing(kind, _) if is_of_some(*kind));
+            let is_missed = files.is_empty()
+                && answers.is_some_and(|answers| answers.iter().all(is_of_some))
+                && directory.is_absolute()
+                && State::of(directory) == State::Absent;
+            // Whatever was absent in it is so where it is gone altogether.
+            let is_absent = |(_, fact): &(OsString, DirectoryAnswer)| {
+                matches!(fact, DirectoryAnswer::Absent | DirectoryAnswer::Below)
+            };
+            let is_only_way = files.is_empty()
+                && answers.is_some_and(|answers| answers.iter().all(is_absent))
+                && directory.is_absolute()
+                && !self.known.contains(directory);
+            let (mtime, ctime) = if directory.is_absolute() { settled_times(directory) } else { (0, 0) };
+            let is_of_files = |(_, fact): &(OsString, DirectoryAnswer)| {
+                matches!(fact, DirectoryAnswer::Listing(answer_kind::FEATURES, _))
+            };
+            let is_deep = answers.is_some_and(|answers| answers.iter().any(is_of_files));
+            let flag = |is, flag| if is { flag } else { 0 };
+            for (name, fact) in answers.into_iter().flatten() {
+                let (kind, value) = fact.record();
+                writer.push(kind, name.as_bytes(), value);
+            }
+            let (answers_offset, answers_size, answers_sum) = writer.end_directory();
+            let path = tables.text(directory.as_os_str().as_bytes());
+            let row = Directory {
+                path,
+                mtime,
+                ctime,
+                inputs: files.len() as u32,
+                flags: flag(is_missed || is_only_way, directory_flag::MAY_BE_ABSENT)
+                    | flag(is_deep, directory_flag::DEEP),
+                answers_offset,
+                answers_size,
+                answers_sum,
+            };
+            tables.push(Section::Directories, &row);
+            for (name, place, identity) in files {
+                let digest = if *identity == Identity::ABSENT { [0; 16] } else { digest(place)? };
+                let path = tables.text(name.as_os_str().as_bytes());
+                let Identity { size, mtime, ctime } = *identity;
+                tables.push(Section::Inputs, &Input { path, size, mtime, ctime, digest });
+                for (kind, text, answer) in self.questions.get(name).into_iter().flatten() {
+                    let text = tables.text(text);
+                    tables.push(Section::Questions, &Question { input: count, kind: *kind, text, answer: *answer });
+                }
+                count += 1;
+            }
+        }
+        Ok(writer.finish())
+    }
+}
+
+/// What lies in a directory: files by name and place, and answers.
+#[derive(Default)]
+struct Row<'a> {
+    files: Vec<(&'a Path, &'a Path, &'a Identity)>,
+    answers: Option<&'a collapse::Answers>,
+}
+
+/// Takes out files that the boot wrote to under another name: through a link, or the other way round.
+fn drop_written(files: &mut BTreeMap<PathBuf, Identity>, notes: &Notes) {
+    let own = notes.places.iter().filter(|(_, note)| note.written || note.made);
+    let own: BTreeSet<PathBuf> = own.filter_map(|(path, _)| path.canonicalize().ok()).collect();
+    files.retain(|path, identity| {
+        Identity::of(path).ok() == Some(*identity) || path.canonicalize().map_or(true, |real| !own.contains(&real))
+    });
+}
+
+/// The times of a directory; zeros when they are too young to tell one change from the next.
+fn settled_times(directory: &Path) -> (i64, i64) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    match Identity::of(directory) {
+        Ok(Identity { mtime, ctime, .. }) if i128::from(ctime) + TICK.as_nanos() as i128 <= now.as_nanos() as i128 => {
+            (mtime, ctime)
+        }
+        _ => (0, 0),
+    }
+}
+
+/// The file behind a loaded name: itself or, for a module inside a zip archive, the archive. None for names that are no
+/// absolute paths (built-in features); a path that does not exist is kept, and found missing later.
+fn existing(path: &Path) -> Option<&Path> {
+    if !path.is_absolute() {
+        return None;
+    }
+    path.ancestors().find(|above| above.is_file()).or(Some(path))
+}
+
+fn changed(path: &Path) -> Failure {
+    Failure::failed(format!(
+        "{} changed (or went away) while the program booted, so the image would be void and was not written. Freeze again when \
+         nothing edits or generates that file.",
+        path.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn booted<'a>(loaded: &'a [PathBuf], notes: &'a Notes, ignored: &'a Ignored, begun: i64) -> Booted<'a> {
+        Booted { notes, loaded, importers: &[], ignored, begun, script: None, start: Path::new("/") }
+    }
+
+    fn nothing() -> Ignored {
+        Ignored::new(Path::new("/nowhere/app.img"), Vec::new(), None)
+    }
+
+    #[test]
+    fn a_file_younger_than_the_freeze_makes_it_void() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("lib.py");
+        std::fs::write(&file, "a").unwrap();
+        let identity = Identity::of(&file).unwrap();
+        let (notes, ignored) = (Notes::default(), nothing());
+        let record = |loaded: &[PathBuf], begun| {
+            Inputs::record(&booted(loaded, &notes, &ignored, begun), Vec::new()).map(drop).map_err(|it| it.message)
+        };
+        let loaded = [file.clone(), PathBuf::from("enumerator.so")];
+        assert!(record(&loaded, identity.ctime + 1).is_ok());
+        assert!(record(&loaded, identity.ctime).unwrap_err().contains("lib.py changed"));
+        assert!(record(&[top.path().join("gone.py")], i64::MAX).unwrap_err().contains("gone.py"));
+    }
+
+    #[test]
+    fn an_edit_after_recording_is_noticed() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("lib.py");
+        std::fs::write(&file, "a").unwrap();
+        let (notes, ignored, loaded) = (Notes::default(), nothing(), [file.clone()]);
+        let booted = booted(&loaded, &notes, &ignored, i64::MAX);
+        let inputs = Inputs::record(&booted, Vec::new()).unwrap();
+        inputs.still_unchanged().unwrap();
+        std::fs::write(&file, "longer").unwrap();
+        assert!(inputs.still_unchanged().is_err());
+    }
+
+    #[test]
+    fn a_module_in_an_archive_depends_on_the_archive() {
+        let top = tempfile::tempdir().unwrap();
+        let archive = top.path().join("lib.zip");
+        std::fs::write(&archive, "PK").unwrap();
+        assert_eq!(existing(&archive.join("pkg/mod.py")), Some(archive.as_path()));
+    }
+}

@@ -1,0 +1,146 @@
+//! The directory beside the output in which an image comes into being.
+//!
+//! `.NAME.freezing-PID` is locked as long as its freeze runs. A freeze that was killed leaves it behind, unlocked, and the
+//! next freeze of the same output removes it. The finished image lies in a folder of its own in there, under the name that it
+//! will have: what a start leaves out of lists of names, it tells by that.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use failure::{Failure, Result};
+use rustix::fs::{flock, FlockOperation};
+use rustix::process::{test_kill_process, Pid};
+
+/// The folder of the finished image.
+const FINISHED: &str = "finished";
+
+/// A locked control directory; removed with all that is in it when it is dropped.
+pub struct ControlDir {
+    path: PathBuf,
+    finished: PathBuf,
+    _lock: File,
+}
+
+impl ControlDir {
+    /// Removes what killed freezes of the same output left, and makes a new directory for this one.
+    pub fn create(output: &Path) -> Result<Self> {
+        let directory = output.parent().unwrap_or(Path::new("/"));
+        // The recorder tells of it without links and `..`.
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        let prefix = prefix(output);
+        remove_abandoned(&directory, &prefix);
+        let mut name = prefix;
+        name.push(std::process::id().to_string());
+        let path = directory.join(name);
+        let make = || {
+            DirBuilder::new().mode(0o700).create(&path)?;
+            DirBuilder::new().mode(0o700).create(path.join(FINISHED))?;
+            let lock = File::open(&path)?;
+            flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+            Ok(lock)
+        };
+        let lock = make().map_err(|error: io::Error| Failure::io("make the control directory", &path, &error))?;
+        let finished = path.join(FINISHED).join(output.file_name().unwrap_or(OsStr::new("image")));
+        Ok(ControlDir { path, finished, _lock: lock })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A file in it: `plan`, `image`, `report` or `findings`.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The image, when it is finished.
+    pub fn finished(&self) -> &Path {
+        &self.finished
+    }
+
+    /// Fails when the disk is full.
+    pub fn has_room(&self) -> Result<()> {
+        let file = self.file("room");
+        fs::write(&file, [0; 16384]).map_err(|error| Failure::io("write into", &self.path, &error))
+    }
+
+    /// The time by the clock of the directory's own file system (ns since 1970). Whatever is changed at this time or later is changed
+    /// while the program boots.
+    pub fn now(&self) -> Result<i64> {
+        let file = self.file("now");
+        let touch = || fs::write(&file, "").and_then(|()| file.metadata());
+        let metadata = touch().map_err(|error| Failure::io("write", &file, &error))?;
+        Ok(metadata.ctime() * 1_000_000_000 + metadata.ctime_nsec())
+    }
+}
+
+impl Drop for ControlDir {
+    fn drop(&mut self) {
+        // What cannot be removed now, the next freeze of this output removes.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn prefix(output: &Path) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(output.file_name().unwrap_or(OsStr::new("image")));
+    prefix.push(".freezing-");
+    prefix
+}
+
+/// Removes the control directories whose freeze is gone. What cannot be removed does no harm and is left.
+fn remove_abandoned(directory: &Path, prefix: &OsStr) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.as_bytes().strip_prefix(prefix.as_bytes()) else { continue };
+        let Some(pid) = std::str::from_utf8(pid).ok().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw) else {
+            continue;
+        };
+        // A freeze that has made its directory but not yet locked it is told by its process. The lock tells the rest:
+        // the number may have been given to another process, or be one of another container.
+        let own = pid == rustix::process::getpid();
+        let path = entry.path();
+        let free = File::open(&path).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
+        let young =
+            entry.metadata().ok().and_then(|it| it.created().ok()?.elapsed().ok()).is_some_and(|age| age.as_secs() < 2);
+        if free && (own || !young || test_kill_process(pid).is_err()) {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removed_with_its_content_when_the_freeze_ends() {
+        let top = tempfile::tempdir().unwrap();
+        let dir = ControlDir::create(&top.path().join("app.img")).unwrap();
+        fs::write(dir.file("plan"), "x").unwrap();
+        drop(dir);
+        assert_eq!(fs::read_dir(top.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_freeze_left_is_removed_and_a_running_one_is_not() {
+        let top = tempfile::tempdir().unwrap();
+        let output = top.path().join("app.img");
+        // No process has this number: it is above the kernel's limit.
+        let abandoned = top.path().join(".app.img.freezing-4194305");
+        let other = top.path().join(".app.img.freezing-mine");
+        let running = top.path().join(".app.img.freezing-4194306");
+        for path in [&abandoned, &other, &running] {
+            fs::create_dir(path).unwrap();
+        }
+        let lock = File::open(&running).unwrap();
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let _dir = ControlDir::create(&output).unwrap();
+        assert!(!abandoned.exists() && other.exists() && running.exists());
+    }
+}

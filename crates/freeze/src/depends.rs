@@ -1,0 +1,54 @@
+//! What an image depends on that its user may not expect: said under the summary of a freeze, and by `snapboot inspect`.
+
+use image::fact_kind;
+use image_file::this_process::ThisProcess;
+use inputs::facts::Value;
+
+use super::environment::{shown, Environment};
+use super::reads::Whole;
+use super::report::Report;
+
+/// All of it in words: names such as `NO_COLOR`, and phrases such as `the current directory (/x), asked for by lib.py:3`.
+pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
+    let reads = &report.reads;
+    let whole = |place: &str| format!("every variable of the environment, which is read by {}", shown(place));
+    let wholes = reads.wholes.iter().map(|read| match read {
+        Whole::Read(place) => whole(place),
+        Whole::Passed(program) => format!("every variable of the environment, in which {program} was started"),
+    });
+    let compared = report.compared.iter().cloned();
+    environment.asked_for(reads).into_iter().chain(wholes).chain(compared).chain(facts(report)).collect()
+}
+
+/// Per-start facts that the boot asked for. Those of the machine and the user (CPUs, limits, groups) differ between machines, as
+/// files do; these between two starts of one user.
+fn facts(report: &Report) -> Vec<String> {
+    let reads = &report.reads;
+    let mut words: Vec<String> = Vec::new();
+    for &(kind, of) in &reads.facts {
+        if !PER_START.contains(&kind) {
+            continue;
+        }
+        let value = Value::ask(&ThisProcess { is_for_boot: true }, kind, of);
+        let value = value.as_ref().map_or(&b"?"[..], Value::bytes);
+        let who = reads.places.get(&(kind, of)).map(|place| shown(place));
+        let value = String::from_utf8_lossy(value);
+        let what = match kind {
+            fact_kind::TERMINAL => format!("{} being {value}", STREAMS[of.min(2) as usize]),
+            _ => format!("the {} ({value})", inputs::facts::name(kind, of)),
+        };
+        let remedy = match kind {
+            fact_kind::TERMINAL | fact_kind::WINDOW if report.preloaded.is_empty() => STARTS_ORDINARY,
+            fact_kind::TERMINAL | fact_kind::WINDOW => REMEDY,
+            _ => "",
+        };
+        words.push(format!("{what}, asked for by {}{remedy}", who.as_deref().unwrap_or("C code of the program")));
+    }
+    words
+}
+
+const PER_START: [u32; 4] = [fact_kind::CWD, fact_kind::WINDOW, fact_kind::TERMINAL, fact_kind::UMASK];
+/// A boot has no terminal.
+const REMEDY: &str = "; do not preload what asks, if it is to start at a terminal";
+const STARTS_ORDINARY: &str = "; at a terminal it starts the ordinary way";
+const STREAMS: [&str; 3] = ["standard input", "standard output", "standard error"];

@@ -1,0 +1,147 @@
+//! Why a process cannot be frozen.
+
+use std::fmt;
+use std::io;
+
+use failure::reason;
+
+use crate::entries::Entries;
+use crate::remedies;
+
+/// One reason why a process cannot be frozen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about: `descriptor`, `memory`, `timer`, ...; a `note` is no reason, but to be told.
+    pub kind: String,
+    /// Number of the descriptor, where it is about one.
+    pub descriptor: Option<String>,
+    /// The finding in words: `FACT; REMEDY`, without the number of the descriptor.
+    pub text: String,
+    /// Where in the program the descriptor was opened, as `FILE:LINE`, if that is known.
+    pub opened_by: Option<String>,
+}
+
+impl Finding {
+    /// A finding that is not about a descriptor.
+    pub(crate) fn new(kind: &str, text: String) -> Finding {
+        Finding { kind: kind.to_owned(), descriptor: None, text, opened_by: None }
+    }
+
+    /// Whether it only tells something, such as that other threads are dropped.
+    pub(crate) fn is_note(&self) -> bool {
+        self.kind == "note"
+    }
+}
+
+/// A sentence with the fact, and one with the remedy.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = with_reason(self.text.trim_end_matches('.'));
+        let (fact, remedy) = text.split_once("; ").unwrap_or((&text, ""));
+        let remedy = remedies::known(fact).unwrap_or(remedy);
+        if let Some(number) = &self.descriptor {
+            write!(f, "descriptor {number} ")?;
+        }
+        f.write_str(fact)?;
+        if let Some(place) = &self.opened_by {
+            write!(f, ", opened by {place}")?;
+        }
+        f.write_str(".")?;
+        match remedy {
+            "" => Ok(()),
+            remedy => write!(f, " {}.", capitalised(remedy)),
+        }
+    }
+}
+
+/// The findings that the freezer wrote: each starts with `kind=`, and what follows belongs to it.
+pub(crate) fn read(entries: &Entries) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for (key, value) in entries.iter() {
+        let value = value.to_string_lossy().into_owned();
+        match (key, findings.last_mut()) {
+            ("kind", _) => findings.push(Finding::new(&value, String::new())),
+            ("text", Some(finding)) => finding.text = value,
+            ("fd", Some(finding)) => finding.descriptor = Some(value),
+            _ => {}
+        }
+    }
+    findings.retain(|finding| !finding.text.is_empty());
+    findings
+}
+
+/// Adds where descriptors were opened: number, then `FILE:LINE`. The latest counts.
+pub(crate) fn add_origins(findings: &mut [Finding], origins: &[(String, String)]) {
+    for finding in findings {
+        let place = origins.iter().rev().find(|(number, _)| Some(number) == finding.descriptor.as_ref());
+        finding.opened_by = place.map(|(_, place)| place.clone());
+    }
+}
+
+/// Puts the system's words in place of `(errno N)`; the freezer has none.
+fn with_reason(text: &str) -> String {
+    let number = text.split_once("(errno ").and_then(|(before, rest)| Some((before, rest.split_once(')')?)));
+    let Some((before, (number, after))) = number else { return text.to_owned() };
+    let Ok(number) = number.parse() else { return text.to_owned() };
+    let error = io::Error::from_raw_os_error(number);
+    let remedy = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space, or choose another place with -o"
+        }
+        _ => "",
+    };
+    format!("{before}({}){after}{remedy}", reason(&error))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(descriptor: Option<&str>, text: &str) -> Finding {
+        Finding { descriptor: descriptor.map(str::to_owned), ..Finding::new("any", text.into()) }
+    }
+
+    #[test]
+    fn a_finding_says_where_its_descriptor_came_from_and_what_to_do() {
+        let mut findings = [
+            finding(Some("7"), "is a connected TCP socket (127.0.0.1:6379); close it in a before_freeze hook"),
+            finding(None, "memory 7f00-7f01 is shared and writable"),
+            finding(None, "writing the pages failed (errno 28)"),
+        ];
+        add_origins(&mut findings, &[("7".to_owned(), "redis/connection.py:559".to_owned())]);
+        assert_eq!(
+            findings.map(|finding| finding.to_string()),
+            [
+                "descriptor 7 is a connected TCP socket (127.0.0.1:6379), opened by redis/connection.py:559. \
+                 Close it in a before_freeze hook.",
+                "memory 7f00-7f01 is shared and writable.",
+                "writing the pages failed (no space left on device). Free some space, or choose another place with -o."
+            ]
+        );
+    }
+
+    #[test]
+    fn a_library_that_is_known_has_a_remedy_of_its_own() {
+        let lock = "holds a POSIX file lock on /h/.cache/x/.onnxruntime/onnxruntime.db, and a thaw would not hold it; release it";
+        let sentence = finding(Some("100"), lock).to_string();
+        assert!(sentence.contains(". Set ORT_DISABLE_TELEMETRY=1, for the freeze"), "{sentence}");
+        assert!(!sentence.contains("elease it"), "{sentence}");
+    }
+
+    #[test]
+    fn findings_are_read_entry_by_entry() {
+        let entries = Entries::parse(b"kind=descriptor\0fd=7\0text=a\0kind=timer\0text=b\0kind=cut off\0");
+        let read = read(&entries);
+        assert_eq!(read.len(), 2);
+        assert_eq!(
+            (read[0].kind.as_str(), read[0].descriptor.as_deref(), read[0].text.as_str()),
+            ("descriptor", Some("7"), "a")
+        );
+        assert_eq!((read[1].kind.as_str(), read[1].text.as_str()), ("timer", "b"));
+    }
+}

@@ -1,0 +1,67 @@
+//! The first start of a finished image, before it gets its name: with the environment and the directory of whoever freezes, through all
+//! checks and the jump to the end of an empty main part. An image that would never thaw is not worth having, and nobody would notice.
+//!
+//! As in a rehearsal, nothing of the program runs: no hook, and no exit handler either.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::Duration;
+
+use failure::{Failure, Result};
+use image_file::{differences, on_noexec_mount, ImageFile};
+
+use super::rehearse::ways;
+
+/// How long the first start may take: it may have to compare the contents of all inputs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Starts the image, and returns how long that took. `said` is a file for what the start says.
+///
+/// Fails with all reasons why it did not thaw.
+pub fn first_start(image: &Path, said: &Path) -> Result<Duration> {
+    let cannot = |error| Failure::io("write", said, &error);
+    for mut way in ways(image) {
+        way.command.env("SNAPBOOT_REHEARSE", "1").stderr(File::create(said).map_err(cannot)?);
+        if let Some(((), took)) = way.run(LIMIT, |_| ()) {
+            return Ok(took);
+        }
+    }
+    if on_noexec_mount(image) {
+        return Err(Failure::refusal(
+            "the image was made, but its folder is on a file system that is mounted noexec, where nothing can be started, so it was not \
+             kept. Choose another folder with -o.",
+        ));
+    }
+    let said = fs::read(said).unwrap_or_default();
+    let mut reasons = differences::stale(&ImageFile::open(image)?)?;
+    if reasons.is_empty() {
+        reasons.push(
+            last_word(&said).unwrap_or_else(|| "it ended, or took longer than a minute, and gave no reason".to_owned()),
+        );
+    }
+    Err(Failure::refusal(format!(
+        "the image was made, but it does not thaw even here and now, so it was not kept:\n  {}\nMost likely the program reads while it \
+         boots what is never the same twice: read it after the freeze point (see snapboot.defer), or take what reads it out of --preload.",
+        reasons.join("\n  ")
+    )))
+}
+
+/// The reason that the launcher or the front end gave.
+fn last_word(said: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(said);
+    let line = text.lines().rfind(|line| !line.trim().is_empty())?;
+    let reason = line.trim_start_matches("snapboot: ").trim_start_matches("the rehearsal of a new image failed: ");
+    Some(reason.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_told_without_what_goes_before_it() {
+        let said = b"a warning\nsnapboot: the rehearsal of a new image failed: stale: this file has changed: /a\n";
+        assert_eq!(last_word(said).as_deref(), Some("stale: this file has changed: /a"));
+        assert_eq!(last_word(b"\n"), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! The engine of `snapboot freeze`: boots a program and writes its image.
+//!
+//! [`freeze`] takes a [`FreezeRequest`] and somebody to tell of its [`Progress`], and returns a [`FreezeOutcome`]. It prints nothing and
+//! reads no arguments. The modules are its steps: [`output`] (where to), [`variables`] and [`environment`] (what the boot sees), [`cpu`]
+//! (for which CPUs), [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside, under the
+//! recorder: [`watched`]), [`session`] (which boots it takes), [`report`] and [`findings`] (what came of them), [`reads`] and
+//! [`boot_inputs`] (what they read), [`assemble`] (the image), [`rehearse`] and [`order`] (which of its pages come first) and
+//! [`first_start`].
+#![forbid(unsafe_code)]
+
+mod assemble;
+mod boot;
+mod boot_inputs;
+mod confined;
+mod control_dir;
+mod cpu;
+mod depends;
+mod elsewhere;
+mod entries;
+mod environment;
+mod exceptions;
+mod fault;
+mod findings;
+mod first_start;
+mod interrupt;
+mod kernel_files;
+mod leftovers;
+mod order;
+mod outcome;
+mod output;
+mod plugins;
+mod progress;
+mod reads;
+mod rehearse;
+mod remedies;
+mod report;
+mod request;
+mod session;
+mod variables;
+mod watched;
+
+pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
+pub use environment::Environment as BootEnvironment;
+pub use findings::Finding;
+pub use outcome::{FreezeOutcome, Written};
+pub use progress::{ProgramOutput, Progress, Step};
+pub use request::{Cpu, FreezeRequest};
+pub use variables::help as variables_help;
+pub use watched::{run as run_watched, trial as watch_trial, SUBCOMMAND as WATCHED};
+
+/// Boots the program and writes its image.
+///
+/// From its call on, signals that end a process (SIGHUP, SIGINT, SIGTERM) end the freeze instead, in this process for good.
+pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> FreezeOutcome {
+    session::freeze(request, progress).into()
+}

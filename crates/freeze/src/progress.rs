@@ -1,0 +1,58 @@
+//! What a freeze tells while it goes on.
+
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Who is told what a freeze does.
+pub trait Progress {
+    /// What it does from now on.
+    fn step(&self, step: &Step<'_>);
+    /// Something that the user should know at once.
+    fn note(&self, note: &str);
+    /// Where the output of the booting program goes.
+    fn program_output(&self) -> io::Result<ProgramOutput>;
+}
+
+/// What a freeze is doing.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// Runs a probe to identify the interpreter.
+    Probe(&'a Path),
+    /// Boots the program.
+    Boot {
+        /// Name and version of the runtime.
+        runtime: &'a str,
+        /// Which boot of how many, from 1.
+        number: u32,
+        /// See `number`.
+        count: u32,
+    },
+    /// The freezer writes the memory: so many bytes are in the file.
+    Dump(u64),
+    /// Compares the inputs and writes the tables.
+    Inputs,
+    /// Boots again, to see whether every start makes files of its own.
+    BootForFiles,
+    /// Boots again, to see where in the program something comes from.
+    BootForOrigins,
+    /// Boots again in another folder, to see what comes of it.
+    BootElsewhere,
+}
+
+/// Where a program's output goes, for one boot.
+pub struct ProgramOutput {
+    /// Its standard output.
+    pub stdout: Stdio,
+    /// Its standard error.
+    pub stderr: Stdio,
+    /// Waits until all of it was shown. Called once the program has ended and nobody here holds the two.
+    pub finish: Box<dyn FnOnce()>,
+}
+
+impl ProgramOutput {
+    /// Nobody sees it.
+    pub fn none() -> Self {
+        ProgramOutput { stdout: Stdio::null(), stderr: Stdio::null(), finish: Box::new(|| ()) }
+    }
+}

@@ -1,0 +1,356 @@
+//! What the boot read of its environment and asked about machine, user and process, as front end and freezer have noted it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use runtime::Language;
+
+use super::environment::{shown, Environment};
+use super::exceptions::{is_by, EARLY, FACTS, PROGRAMS, RENEWED, VARIABLES, WHOLES};
+use super::findings::Finding;
+use crate::entries::Entries;
+
+/// What was read and counts.
+#[derive(Debug, Default)]
+pub struct Reads {
+    /// Names of variables, set or not, and where they were read, as far as that is known.
+    pub variables: BTreeMap<OsString, Option<String>>,
+    /// Who read the whole environment.
+    pub wholes: Vec<Whole>,
+    /// Facts: kind and number.
+    pub facts: Vec<(u32, u32)>,
+    /// Where facts were asked for, as far as that is known.
+    pub places: BTreeMap<(u32, u32), String>,
+    /// What belongs to each start and cannot be compared, and where it was read.
+    pub early: Vec<Early>,
+    /// Patterns of arguments with which the boot would have been another.
+    pub guards: BTreeSet<&'static str>,
+}
+
+/// Something that was read too early: `sys.argv`, and `FILE:LINE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Early {
+    what: String,
+    place: String,
+}
+
+/// A read of the whole environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whole {
+    /// At this FILE:LINE.
+    Read(String),
+    /// By a program of this name that was started with it.
+    Passed(String),
+}
+
+impl Whole {
+    /// Where it was read, if by the program itself.
+    pub fn place(&self) -> Option<&str> {
+        match self {
+            Whole::Read(place) => Some(place),
+            Whole::Passed(_) => None,
+        }
+    }
+}
+
+/// One thing that was noted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Note {
+    key: String,
+    value: OsString,
+    /// The file that reads; None for C code.
+    reader: Option<String>,
+    /// `FILE:LINE`.
+    place: Option<String>,
+    /// Digest of the value that C code got, in hexadecimal digits.
+    digest: Option<String>,
+    /// The number that a fact is of.
+    of: u32,
+    /// Whether the front end renews after a thaw what came of it.
+    renewed: bool,
+}
+
+/// Who asked, as the freezer was told it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Runtime,
+    FrontEnd,
+    Program,
+}
+
+impl Reads {
+    /// Gathers what was noted. `reports` come from the front end, `noted` from the freezer.
+    pub fn gather(reports: &[&Entries], noted: &Entries, language: Language, environment: &Environment) -> Reads {
+        let told: Vec<_> = reports.iter().flat_map(|report| notes(report)).collect();
+        let told: Vec<&Note> = told.iter().map(|(_, note)| note).collect();
+        let by_c = notes(noted);
+        let mut reads = Reads::default();
+        for note in told.iter().filter(|note| !note.renewed) {
+            reads.add(note, language, environment, &told);
+        }
+        for (phase, note) in &by_c {
+            let counts = match (phase, note.key.as_str(), language) {
+                (Phase::Program, "variable", Language::Ruby) => {
+                    // ENV asks the C library, so that this was told already, with the reader.
+                    !told.iter().any(|other| other.key == "variable" && other.value == note.value)
+                }
+                // So was whether a standard stream is a terminal.
+                (Phase::Program, "fact", _) if note.value == "terminal" => {
+                    !told.iter().any(|other| other.is_same(note))
+                }
+                (Phase::Program, ..) => true,
+                // RubyGems is the program's as much as the runtime's. CPython reads PYTHON variables, and PATH to find itself.
+                (Phase::Runtime, "variable", Language::Ruby) => !RENEWED.iter().any(|name| note.value == *name),
+                _ => false,
+            };
+            if counts && note.is_of_boot(environment) {
+                reads.add(note, language, environment, &told);
+            }
+        }
+        reads.facts.sort_unstable();
+        reads.facts.dedup();
+        reads.wholes.dedup();
+        reads
+    }
+
+    fn add(&mut self, note: &Note, language: Language, environment: &Environment, all: &[&Note]) {
+        let reader = note.reader.as_deref();
+        match note.key.as_str() {
+            "variable" => {
+                let excepted = |row: &&super::exceptions::Variable| {
+                    row.language == language && note.value == row.name && is_by(reader, row.reader)
+                };
+                // Who goes through a copy in Python reads each of them by name.
+                let known = WHOLES.iter().find(|row| language == Language::Python && is_by(reader, row.reader));
+                let is_wanted = known.is_none_or(|row| row.wants(&note.value));
+                if is_wanted && !VARIABLES.iter().any(|row| excepted(&row)) {
+                    self.add_variable(&note.value, note.place.as_deref());
+                }
+            }
+            "variables" => match WHOLES.iter().find(|row| is_by(reader, row.reader)) {
+                Some(row) => self.add_matching(row.names, environment, note.place.as_deref()),
+                None => self.wholes.push(Whole::Read(note.place.clone().unwrap_or_default())),
+            },
+            "executed" => {
+                let name = Path::new(&note.value).file_name().unwrap_or(&note.value);
+                match PROGRAMS.iter().find(|row| name == row.reader) {
+                    Some(row) => self.add_matching(row.names, environment, None),
+                    None => self.wholes.push(Whole::Passed(name.to_string_lossy().into_owned())),
+                }
+            }
+            "early" => {
+                let what = note.value.to_string_lossy().into_owned();
+                let is_it = |row: &&super::exceptions::Early| {
+                    row.language == language && row.what == what && is_by(reader, row.reader)
+                };
+                if let Some(row) = EARLY.iter().find(is_it) {
+                    self.guards.extend(row.guards);
+                    return;
+                }
+                let early = Early { what, place: note.place.clone().unwrap_or_default() };
+                if !self.early.contains(&early) {
+                    self.early.push(early);
+                }
+            }
+            "fact" => {
+                let Some(kind) = inputs::facts::kind(note.value.as_bytes()) else { return };
+                let is_unset = |name: &str| {
+                    let same =
+                        |other: &&&Note| other.key == "variable" && other.value == name && other.reader == note.reader;
+                    environment.value(name).is_none() && all.iter().any(|other| same(&other))
+                };
+                let excepted = FACTS.iter().any(|row| {
+                    row.language == language
+                        && row.kind == kind
+                        && is_by(reader, row.reader)
+                        && !row.unless_unset.is_some_and(is_unset)
+                });
+                if !excepted {
+                    self.facts.push((kind, note.of));
+                    if let Some(place) = &note.place {
+                        self.places.entry((kind, note.of)).or_insert_with(|| place.clone());
+                    }
+                    // Nobody but the C library tells the host's name to Ruby, and it tells it with the rest.
+                    if language == Language::Ruby && kind == image::fact_kind::KERNEL {
+                        self.facts.push((image::fact_kind::HOSTNAME, 0));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_variable(&mut self, name: &OsStr, place: Option<&str>) {
+        if !inputs::environment::is_own(name.as_bytes()) {
+            let known = self.variables.entry(name.to_owned()).or_default();
+            if known.is_none() {
+                *known = place.map(str::to_owned);
+            }
+        }
+    }
+
+    /// Counts what the boot could have read under these patterns; what only appears later, the patterns of the table find.
+    fn add_matching(&mut self, patterns: &[&str], environment: &Environment, place: Option<&str>) {
+        for pattern in patterns {
+            let matches = |name: &OsStr| inputs::environment::matches(pattern.as_bytes(), name.as_bytes());
+            environment.names().filter(|name| matches(name)).for_each(|name| self.add_variable(name, place));
+            if !pattern.ends_with('*') {
+                self.add_variable(OsStr::new(pattern), place);
+            }
+        }
+    }
+}
+
+impl Early {
+    /// Why the process cannot be frozen.
+    pub fn finding(&self) -> Finding {
+        let Early { what, place } = self;
+        let reader = if place.is_empty() { "the program".to_owned() } else { shown(place) };
+        Finding::new(
+            "early",
+            format!(
+                "{reader} reads {what} while it boots, which is another one at each start; leave it to the main part: do not preload \
+                 what reads it, or wrap the read in snapboot.defer"
+            ),
+        )
+    }
+}
+
+impl Note {
+    /// Whether the same was read.
+    fn is_same(&self, other: &Note) -> bool {
+        self.key == other.key && self.value == other.value && self.of == other.of
+    }
+
+    /// Whether a variable was as the boot was started with, and not set by the program itself.
+    fn is_of_boot(&self, environment: &Environment) -> bool {
+        let digest = |value: &OsStr| image::digest(value.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let given = self.value.to_str().and_then(|name| environment.value(name));
+        self.key != "variable" || self.digest == given.map(digest)
+    }
+}
+
+/// Entries begin with what was read; what follows belongs to it. With each the phase that it was noted in.
+fn notes(entries: &Entries) -> Vec<(Phase, Note)> {
+    let mut notes: Vec<(Phase, Note)> = Vec::new();
+    let mut phase = Phase::Runtime;
+    for (key, value) in entries.iter() {
+        let text = || Some(value.to_string_lossy().into_owned());
+        match (key, notes.last_mut()) {
+            ("phase", _) if value == "program" => phase = Phase::Program,
+            ("phase", _) => phase = Phase::FrontEnd,
+            ("variable" | "variables" | "executed" | "fact" | "early", _) => {
+                notes.push((phase, Note { key: key.to_owned(), value: value.to_owned(), ..Note::default() }));
+            }
+            ("reader", Some((_, note))) => note.reader = text(),
+            ("place", Some((_, note))) => note.place = text(),
+            ("renewed", Some((_, note))) => note.renewed = true,
+            ("digest", Some((_, note))) => note.digest = text(),
+            ("of", Some((_, note))) => note.of = value.to_string_lossy().parse().unwrap_or(0),
+            _ => {}
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gather(report: &[u8], noted: &[u8], language: Language, all: &[(&str, &str)]) -> Reads {
+        let all = all.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let environment = Environment::pick(all, &["SEEN".to_owned()], &[]);
+        Reads::gather(&[&Entries::parse(report)], &Entries::parse(noted), language, &environment)
+    }
+
+    fn names(reads: &Reads) -> Vec<&str> {
+        reads.variables.keys().map(|name| name.to_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn front_end_and_freezer_add_to_each_other() {
+        let report = b"runtime=x\0variable=A\0reader=/a.py\0place=/a.py:3\0variable=PWD\0reader=/a.py\0place=/a.py:4\0";
+        let noted =
+            b"variable=EARLY\0phase=program\0variable=B\0variable=A\0fact=limit\0of=07\0phase=front end\0variable=C\0";
+        let reads = gather(report, noted, Language::Python, &[]);
+        assert_eq!(names(&reads), ["A", "B", "PWD"]);
+        assert_eq!(reads.variables[OsStr::new("A")].as_deref(), Some("/a.py:3"));
+        assert_eq!(reads.facts, [(image::fact_kind::LIMIT, 7)]);
+        assert_eq!(names(&gather(report, noted, Language::Ruby, &[])), ["A", "B", "EARLY", "PWD"]);
+        assert_eq!(names(&gather(b"", b"variable=TZ\0", Language::Ruby, &[])), [""; 0], "the front end renews it");
+        assert_eq!(names(&gather(b"", b"phase=program\0variable=TZ\0", Language::Ruby, &[])), ["TZ"]);
+    }
+
+    #[test]
+    fn what_the_program_set_itself_is_not_read() {
+        let digest: String = image::digest(b"given").iter().map(|byte| format!("{byte:02x}")).collect();
+        let noted = |digest: &str| format!("phase=program\0variable=SEEN\0digest={digest}\0").into_bytes();
+        let all = [("SEEN", "given")];
+        assert_eq!(names(&gather(b"", &noted(&digest), Language::Python, &all)), ["SEEN"]);
+        assert_eq!(names(&gather(b"", &noted("00"), Language::Python, &all)), [""; 0]);
+        assert_eq!(names(&gather(b"", &noted(&digest), Language::Python, &[])), [""; 0]);
+        assert_eq!(names(&gather(b"", b"phase=program\0variable=SEEN\0", Language::Python, &all)), [""; 0], "removed");
+    }
+
+    #[test]
+    fn whoever_reads_everything_is_named_unless_it_is_known_what_for() {
+        let whole = |reader: &str| format!("variables=*\0reader={reader}\0place=/app.py:1\0").into_bytes();
+        let all = [("BUNDLE_GEMFILE", "/g"), ("BUNDLE_X", "1")];
+        assert_eq!(gather(&whole("/app.py"), b"", Language::Ruby, &all).wholes, [Whole::Read("/app.py:1".to_owned())]);
+        let known = gather(&whole("/lib/bundler/settings.rb"), b"", Language::Ruby, &all);
+        assert!(known.wholes.is_empty());
+        assert_eq!(names(&known), ["BUNDLE_GEMFILE", "BUNDLE_X"]);
+        let noted = b"phase=program\0executed=/sbin/ldconfig\0executed=/bin/git\0executed=/usr/bin/git\0";
+        assert_eq!(gather(b"", noted, Language::Python, &all).wholes, [Whole::Passed("git".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_read_too_early_is_found_once() {
+        let report = b"early=sys.argv\0reader=/a.py\0place=/a.py:1\0early=sys.argv\0reader=/a.py\0place=/a.py:1\0\
+            early=__main__.__file__\0reader=/lib/inspect.py\0place=/a.py:2\0early=$0\0reader=\0place=\0";
+        let early = gather(report, b"", Language::Python, &[]).early;
+        let texts: Vec<String> = early.iter().map(|early| early.finding().text).collect();
+        assert_eq!(texts.len(), 2);
+        assert!(texts[0].starts_with("/a.py:1 reads sys.argv while it boots"), "{}", texts[0]);
+        assert!(texts[1].starts_with("the program reads $0 while it boots"), "{}", texts[1]);
+    }
+
+    #[test]
+    fn who_reads_arguments_for_some_of_them_gives_guards() {
+        let report = |reader| format!("early=ARGV\0reader={reader}\0place={reader}:1\0").into_bytes();
+        let known = gather(&report("/gems/yard-1/lib/yard/config.rb"), b"", Language::Ruby, &[]);
+        assert!(known.early.is_empty() && known.guards.contains("--plugin"));
+        let other = gather(&report("/app/config.rb"), b"", Language::Ruby, &[]);
+        assert!(!other.early.is_empty() && other.guards.is_empty());
+    }
+
+    #[test]
+    fn terminals_that_the_front_end_told_of_are_not_those_of_c_code() {
+        let noted = b"phase=program\0fact=terminal\0of=01\0fact=terminal\0of=02\0";
+        let reads = gather(b"fact=terminal\0reader=/a.py\0place=/a.py:1\0of=1\0", noted, Language::Python, &[]);
+        let kind = image::fact_kind::TERMINAL;
+        assert_eq!(reads.facts, [(kind, 1), (kind, 2)]);
+        assert_eq!(reads.places.into_iter().collect::<Vec<_>>(), [((kind, 1), "/a.py:1".to_owned())]);
+    }
+
+    #[test]
+    fn exceptions_hold_for_their_readers_only() {
+        let fact = |word: &str, reader: &str| format!("fact={word}\0reader={reader}\0").into_bytes();
+        let cwd = image::fact_kind::CWD;
+        let bundler = "/lib/bundler/shared_helpers.rb";
+        assert_eq!(gather(&fact("cwd", "/app.rb"), b"", Language::Ruby, &[]).facts, [(cwd, 0)]);
+        assert_eq!(gather(&fact("cwd", bundler), b"", Language::Ruby, &[]).facts, []);
+        let mut unset = format!("variable=BUNDLE_GEMFILE\0reader={bundler}\0").into_bytes();
+        unset.extend(fact("cwd", bundler));
+        assert_eq!(gather(&unset, b"", Language::Ruby, &[]).facts, [(cwd, 0)]);
+        assert_eq!(gather(&unset, b"", Language::Ruby, &[("BUNDLE_GEMFILE", "/g")]).facts, []);
+        let by_c = b"fact=user\0phase=program\0fact=user\0";
+        assert_eq!(gather(b"", by_c, Language::Ruby, &[]).facts, []);
+        assert_eq!(gather(b"", by_c, Language::Python, &[]).facts, [(image::fact_kind::USER, 0)]);
+        assert_eq!(gather(b"", b"fact=user\0", Language::Python, &[]).facts, [], "the runtime itself");
+        let path = format!("variable=PATH\0reader={bundler}\0").into_bytes();
+        assert_eq!(names(&gather(&path, b"phase=program\0variable=PATH\0", Language::Ruby, &[])), [""; 0]);
+    }
+}

@@ -1,0 +1,128 @@
+//! The rehearsal: a thaw of the finished image with an empty main part, to see which pages every start writes to. The launcher
+//! then brings these in at once instead of one page fault after the other.
+//!
+//! `SNAPBOOT_REHEARSE` tells the front end to stop the process (SIGSTOP) at its end, and the launcher never to fall back. Nothing of
+//! the program runs, no hook either; only its exit handlers do where they can do nothing to anybody else ([`confined`]). A rehearsal
+//! that fails costs nothing but the gain.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use image::{mapping_kind, HotRange, Mapping, Section, Tables, PAGE};
+use runtime::helper_process::kill_group;
+use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
+
+use super::confined;
+use super::environment::Environment;
+
+/// How long a rehearsal may take, and how often it is looked at.
+const LIMIT: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_micros(200);
+
+/// Bits of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst).
+const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+const FILE_OR_SHARED: u64 = 1 << 61;
+
+/// What a rehearsal has shown.
+#[derive(Default)]
+pub struct Rehearsal {
+    /// Pages that were written.
+    pub hot: Vec<HotRange>,
+    /// Offsets in the image of the pages that were needed.
+    pub touched: Vec<u64>,
+}
+
+/// Runs `image` with the environment of the boot; the result is empty when nothing could be learnt.
+pub fn rehearse(image: &Path, tables: &Tables<'_>, environment: &Environment) -> Rehearsal {
+    let mut rehearsals = ways(image).filter_map(|mut way| {
+        let value = if way.is_confined { "confined" } else { "1" };
+        way.command.env_clear().envs(environment.shown().cloned()).env("SNAPBOOT_REHEARSE", value);
+        way.command.stderr(Stdio::null());
+        way.run(LIMIT, |child| look(child, tables).ok())?.0
+    });
+    rehearsals.next().unwrap_or_default()
+}
+
+/// How an image can be started so that it stops itself before its program does anything.
+pub struct Way {
+    pub command: Command,
+    /// Whether it can do nothing to anybody else.
+    pub is_confined: bool,
+}
+
+/// The ways to start an image, best first.
+pub fn ways(image: &Path) -> impl Iterator<Item = Way> {
+    let confined = confined::command(image).ok().map(|command| Way { command, is_confined: true });
+    confined.into_iter().chain([Way { command: Command::new(image), is_confined: false }])
+}
+
+impl Way {
+    /// Runs the image until it stops, and has a `look` at it; returns how long it took, too. None when it ends instead, or takes
+    /// longer than `limit`.
+    pub fn run<T>(mut self, limit: Duration, look: impl FnOnce(&Child) -> T) -> Option<(T, Duration)> {
+        self.command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        let mut begun = Instant::now();
+        let mut child = self.command.spawn().ok()?;
+        let pid = Pid::from_child(&child);
+        let mut has_stopped = stops(pid, limit);
+        if has_stopped && self.is_confined {
+            begun = Instant::now();
+            has_stopped = kill_process(pid, Signal::CONT).is_ok() && stops(pid, limit);
+        }
+        let took = begun.elapsed();
+        let seen = has_stopped.then(|| (look(&child), took));
+        kill_group(&mut child);
+        seen
+    }
+}
+
+/// Waits until the process has stopped itself; false when it ended or took too long.
+fn stops(process: Pid, limit: Duration) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < limit {
+        match waitpid(Some(process), WaitOptions::UNTRACED | WaitOptions::NOHANG) {
+            Ok(Some((_, status))) => return status.stopped(),
+            Ok(None) => sleep(TICK),
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// Looks at the pages of all mappings that come from the image.
+fn look(child: &Child, tables: &Tables<'_>) -> io::Result<Rehearsal> {
+    let page_map = File::open(format!("/proc/{}/pagemap", child.id()))?;
+    let mut rehearsal = Rehearsal::default();
+    let rows = tables.rows::<Mapping>(Section::Mappings).map_err(io::Error::other)?;
+    for row in rows.filter(|row| row.kind == mapping_kind::IMAGE) {
+        let mut entries = vec![0; ((row.end - row.start) / PAGE) as usize * 8];
+        page_map.read_exact_at(&mut entries, row.start / PAGE * 8)?;
+        for (index, entry) in entries.chunks_exact(8).enumerate() {
+            let entry = u64::from_le_bytes(entry.try_into().expect("eight bytes"));
+            let distance = index as u64 * PAGE;
+            if entry & (PRESENT | SWAPPED) != 0 {
+                rehearsal.touched.push(row.offset + distance);
+                if entry & FILE_OR_SHARED == 0 {
+                    rehearsal.add_hot(row.start + distance);
+                }
+            }
+        }
+    }
+    Ok(rehearsal)
+}
+
+impl Rehearsal {
+    fn add_hot(&mut self, start: u64) {
+        match self.hot.last_mut() {
+            Some(last) if last.end == start => last.end = start + PAGE,
+            _ => self.hot.push(HotRange { start, end: start + PAGE }),
+        }
+    }
+}

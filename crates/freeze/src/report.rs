@@ -1,0 +1,159 @@
+//! What front end and freezer said about a boot, and what that means for the user.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use failure::{Failure, Result};
+use runtime::Runtime;
+
+use super::boot_inputs::Importer;
+use super::control_dir::ControlDir;
+use super::environment::Environment;
+use super::reads::{Early, Reads};
+use crate::entries::Entries;
+use crate::findings::{self, Finding};
+
+/// The front end's exit statuses.
+const WRITTEN: i32 = 0;
+const USER_ERROR: i32 = 2;
+const REFUSED: i32 = 3;
+
+/// What a front end reported of a boot that was written.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Files whose content was loaded.
+    pub loaded: Vec<PathBuf>,
+    /// Directories in which Python looked for modules.
+    pub importers: Vec<Importer>,
+    /// Names that were preloaded.
+    pub preloaded: Vec<String>,
+    /// What it read of its environment, and asked about machine, user and process.
+    pub reads: Reads,
+    /// What the front end compares by itself after a thaw, in words.
+    pub compared: Vec<String>,
+    /// Where the program asked for the current directory, if it seems only to keep it, and a thaw can renew that.
+    pub keeps_folder: Vec<String>,
+    /// What it keeps of it: where, as far as that is known, and what comes after it.
+    pub kept: Vec<OsString>,
+    /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was loaded.
+    pub left: Option<String>,
+    /// Things to tell the user.
+    pub warnings: Vec<String>,
+    /// Arguments that force the fallback, named by a framework's recipe.
+    pub guards: Vec<OsString>,
+    /// Name and version of the runtime, in its own words.
+    pub runtime: Option<String>,
+}
+
+/// How a boot went.
+pub enum Outcome {
+    /// The memory is written.
+    Written(Box<Report>),
+    /// The freezer refused, for these reasons.
+    Refused(Vec<Finding>),
+}
+
+/// Reads what was reported in `dir` after the runtime, which was given `environment`, ended with `status`.
+pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environment: &Environment) -> Result<Outcome> {
+    let read =
+        |name: &str| Entries::read(&dir.file(name)).map_err(|error| Failure::io("read", &dir.file(name), &error));
+    let report = read("report")?;
+    // A child that ran imports first adds what it was asked for.
+    let mut importers = Importer::all(&report);
+    importers.extend(Importer::all(&read("asked")?));
+    let (notes, mut findings): (Vec<_>, Vec<_>) =
+        findings::read(&read("findings")?).into_iter().partition(Finding::is_note);
+    let site = if report.all("site").next().is_some() { read("site")? } else { Entries::default() };
+    let reads = Reads::gather(&[&report, &site], &read("noted")?, runtime.language, environment);
+    let mut missed = environment.findings(&reads);
+    missed.extend(reads.early.iter().map(Early::finding));
+    if !findings.is_empty() || status.code() == Some(WRITTEN) {
+        findings.extend(missed.iter().cloned());
+    }
+    let errors: Vec<String> = report.texts("error").collect();
+    match status.code() {
+        _ if !findings.is_empty() => Ok(Outcome::Refused(findings)),
+        Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Box::new(Report {
+            keeps_folder: report.texts("folder").collect(),
+            kept: report.all("kept").map(OsString::from).collect(),
+            loaded: report.all("loaded").map(PathBuf::from).collect(),
+            importers: Importer::merged(importers),
+            reads,
+            compared: report.texts("compared").collect(),
+            preloaded: report.texts("preloaded").collect(),
+            warnings: report.texts("warning").chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
+            left: report.texts("left").next(),
+            guards: report.all("guard").map(OsString::from).collect(),
+            runtime: report.texts("runtime").next(),
+        }))),
+        Some(WRITTEN) => Err(Failure::failed(format!(
+            "the program ended by itself before its freeze point (exit status 0), so there is nothing to freeze. It probably \
+             exits while it loads; load less with --preload, or guard its exit ({}).",
+            runtime.label
+        ))),
+        Some(USER_ERROR) if !errors.is_empty() => Err(Failure::refusal(errors.join("\nsnapboot: "))),
+        Some(REFUSED) if errors.is_empty() => {
+            Err(Failure::failed("the freezer refused, but gave no reason. This is an error in Snapboot: report it."))
+        }
+        Some(REFUSED) => Err(Failure::failed(errors.join("\nsnapboot: "))),
+        code => Err(failed(code, status, &errors, &missed)),
+    }
+}
+
+/// The program's own failure; its traceback stands above. `missed`: what it read and did not see.
+fn failed(code: Option<i32>, status: ExitStatus, errors: &[String], missed: &[Finding]) -> Failure {
+    let mut message = String::from("cannot freeze: the program failed while it booted");
+    match (code, status.signal()) {
+        (Some(code), _) => write!(message, " (exit status {code}; what it said stands above)"),
+        (_, Some(signal)) => write!(message, " (killed by {})", signal_name(signal)),
+        _ => Ok(()),
+    }
+    .unwrap_or_default();
+    for error in errors {
+        message.push_str(": ");
+        message.push_str(error);
+    }
+    message.push_str(
+        ". Start it the ordinary way with the same environment; if it fails there too, mend that first, and pass \
+                      variables that it needs with --env NAME.",
+    );
+    for finding in missed {
+        message.push_str("\nsnapboot: cannot freeze: ");
+        message.push_str(&finding.to_string());
+    }
+    Failure::failed(message)
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = nix::sys::signal::Signal::try_from(signal).map(|signal| signal.as_str().to_owned());
+    name.unwrap_or_else(|_| format!("signal {signal}"))
+}
+
+/// Warnings of what keeps a time that was taken while booting, or the number of the process.
+fn kept(report: &Entries) -> impl Iterator<Item = String> + '_ {
+    [("time", "time"), ("pid", "process number")].into_iter().filter_map(|(key, what)| kept_as(report, key, what))
+}
+
+fn kept_as(report: &Entries, key: &str, what: &str) -> Option<String> {
+    /// As many names are told.
+    const MOST: usize = 3;
+    let names: Vec<String> = report.texts(key).collect();
+    let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
+    (!names.is_empty()).then(|| {
+        format!(
+            "the {what} of the freeze is kept in {}{more}; where each start should have its own, set it in snapboot.defer (Python) or \
+             Snapboot.defer (Ruby)",
+            names[..names.len().min(MOST)].join(", ")
+        )
+    })
+}
+
+/// Where descriptors were opened, from a boot with `origins`: number, then `FILE:LINE`.
+pub fn origins(dir: &ControlDir) -> Vec<(String, String)> {
+    let report = Entries::read(&dir.file("report")).unwrap_or_default();
+    let split = |text: String| text.split_once(':').map(|(number, place)| (number.to_owned(), place.to_owned()));
+    report.texts("fd_origin").filter_map(split).collect()
+}

@@ -1,0 +1,59 @@
+//! What is to be frozen, and how.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use image_file::info::Origin;
+use installation::Installation;
+
+/// What is to be frozen, and how.
+pub struct FreezeRequest {
+    /// The program to boot and its first arguments, as a user types them; at least one word.
+    pub command: Vec<OsString>,
+    /// Where the image goes; None: NAME.img in the current directory, after the script or the command.
+    pub output: Option<PathBuf>,
+    /// Modules or features to load before the freeze point, none of them empty.
+    pub preloads: Vec<String>,
+    /// Names and patterns of variables that the boot sees and that count.
+    pub environment: Vec<String>,
+    /// Names and patterns of variables that are kept from the boot.
+    pub withheld: Vec<String>,
+    /// How starts check files: one of [`image::policy`].
+    pub policy: u32,
+    /// Whether starts check the data pages.
+    pub check_pages: bool,
+    /// On which CPUs the image thaws.
+    pub cpu: Cpu,
+    /// How many times the program is booted, each start continuing one of them: 1 to [`image::MOST_VARIANTS`].
+    pub variants: u32,
+    /// How long the image may be used; None: for ever.
+    pub max_age: Option<Duration>,
+    /// How many thaws it may be used for; None: any number.
+    pub max_thaws: Option<u64>,
+    /// Arguments that force the fallback, besides those that recipes name.
+    pub guards: Vec<OsString>,
+    /// What makes the same image again; None where that cannot be written down.
+    pub origin: Option<Origin>,
+    /// Where Snapboot's own files are.
+    pub installation: Installation,
+}
+
+/// On which CPUs an image thaws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cpu {
+    /// Those with the model and the features of this one.
+    Native,
+    /// All that have x86-64-v2 with AES and PCLMULQDQ.
+    Baseline,
+}
+
+impl Cpu {
+    /// The word for it on the command line and in `snapboot inspect`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Cpu::Native => "native",
+            Cpu::Baseline => "baseline",
+        }
+    }
+}

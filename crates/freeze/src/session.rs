@@ -1,0 +1,334 @@
+//! One freeze from its request to its image: what is frozen, which boots that takes, and what they add up to.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+use failure::Failure;
+use image::fact_kind;
+use image_file::info::Info;
+use image_file::starts::{self, Starts};
+use image_file::{rotation, ImageFile};
+use recorder::Notes;
+use runtime::{probe, resolve, search_path, Main, Runtime, Shim};
+
+use crate::assemble::{Added, Assembled, Assembly};
+use crate::boot::{early_reads, fallback_command, Boot, Ended, Watch};
+use crate::boot_inputs::{Booted, Ignored};
+use crate::control_dir::ControlDir;
+use crate::cpu;
+use crate::depends;
+use crate::elsewhere::{self, Elsewhere};
+use crate::environment::Environment;
+use crate::fault::Point;
+use crate::findings::add_origins;
+use crate::interrupt::Interrupt;
+use crate::leftovers::{self, Temporary};
+use crate::outcome::{Result, Stop, Written};
+use crate::output;
+use crate::plugins;
+use crate::progress::{Progress, Step};
+use crate::report::{self, outcome, Outcome, Report};
+use crate::request::{Cpu, FreezeRequest};
+use crate::variables;
+
+/// Finds out what is to be frozen, and freezes it.
+pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
+    let begun = Instant::now();
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        let message = "images can be made on Linux x86-64 only: not yet elsewhere. Programs run as before.";
+        return Err(Failure::refusal(message).into());
+    }
+    if let Some(mistake) = variables::mistake(&request.environment, &request.withheld) {
+        return Err(Failure::refusal(mistake).into());
+    }
+    let search_path = search_path();
+    let environment = Environment::pick(std::env::vars_os(), &request.environment, &request.withheld);
+    let mut resolved = resolve(&request.command, &search_path)?;
+    progress.step(&Step::Probe(&resolved.program));
+    let runtime = probe(&resolved.program, environment.seen())?;
+    if runtime.program != resolved.program {
+        let shim = Shim { script: resolved.program.clone(), program: runtime.program.clone() };
+        resolved.argv[0] = shim.program.clone().into_os_string();
+        resolved.shim = Some(shim);
+    }
+    let environment = match request.cpu {
+        Cpu::Native => environment,
+        Cpu::Baseline => cpu::for_baseline(environment, &runtime.program)?,
+    };
+    let main = Main::split(runtime.language, std::mem::take(&mut resolved.argv), &search_path)?;
+    let module = main.module().map(PathBuf::from);
+    let named = main.script.as_deref().or(module.as_deref()).unwrap_or(&resolved.named);
+    let output = output::path(request.output.as_deref(), named)?;
+    let sources = resolved.followed.iter().chain(&main.script);
+    output::check(&output, sources.map(|path| path.as_path()))?;
+    if request.max_thaws.is_some() {
+        rotation::check_counter(&output)?;
+    }
+    // Once is enough: who freezes the same again has read it.
+    let notes: Vec<String> = resolved.shim.iter().map(shim_note).collect();
+    let replaced = ImageFile::open(&output).ok();
+    let known = replaced.as_ref().map(|old| Info::of(&old.tables()).notes).unwrap_or_default();
+    notes.iter().filter(|note| !known.contains(note)).for_each(|note| progress.note(note));
+    starts::prepare();
+    let interrupt =
+        Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
+    let session = Session {
+        request,
+        begun,
+        environment: &environment,
+        notes,
+        runtime: &runtime,
+        main: &main,
+        progress,
+        interrupt: &interrupt,
+    };
+    let replaced = replaced.as_ref().map(|old| (old.head().tables_sum, Starts::of(old)));
+    let made = session.make(&output, replaced);
+    // Whatever came of it, the signal comes first: everything is cleaned up.
+    interrupt.check()?;
+    made
+}
+
+fn shim_note(shim: &Shim) -> String {
+    format!(
+        "{} is a shim; the image keeps to what that leads to now, {}",
+        shim.script.display(),
+        shim.program.display()
+    )
+}
+
+/// Variants that are none.
+const SHARED_LAYOUT: &str =
+    "the variants have the same memory layout, since the kernel gives every process the same one: address \
+    randomization is switched off here (kernel.randomize_va_space, setarch -R)";
+
+/// What the recorder could not see.
+const HIDDEN: &str =
+    "a process that the program started while it booted keeps its memory from others, so the files that it asked for \
+    are not known: the image does not become stale when they change";
+
+/// One freeze, with all that was found out before it starts.
+struct Session<'a> {
+    request: &'a FreezeRequest,
+    begun: Instant,
+    environment: &'a Environment,
+    /// What the user should know about what is frozen.
+    notes: Vec<String>,
+    runtime: &'a Runtime,
+    main: &'a Main,
+    progress: &'a dyn Progress,
+    interrupt: &'a Interrupt,
+}
+
+impl Session<'_> {
+    /// Boots and assembles. `replaced`: by which files outside of it the image that is replaced is known, and how its starts have gone.
+    fn make(&self, output: &Path, replaced: Option<(u64, Option<Starts>)>) -> Result<Written> {
+        let dir = ControlDir::create(output)?;
+        Point::AfterControlDir.reached();
+        let environment = &early_reads(&self.request.installation, self.runtime, self.main, self.environment, &dir)?;
+        let command = fallback_command(self.runtime, self.main);
+        // Relative names that cannot be followed are followed from nowhere.
+        let start = std::env::current_dir().unwrap_or_default();
+        let mut assembly = Assembly::new(&dir);
+        let mut warnings: Vec<String> = Vec::new();
+        let mut first = None;
+        let mut asked = None;
+        let count = self.request.variants;
+        for number in 1..=count {
+            let boot = Boot {
+                installation: &self.request.installation,
+                runtime: self.runtime,
+                main: self.main,
+                preloads: &self.request.preloads,
+                environment,
+                interrupt: self.interrupt,
+                progress: self.progress,
+                number,
+                count,
+            };
+            let (mut report, mut notes, begun) = self.boot(&boot, &dir)?;
+            Point::AfterDump.reached();
+            self.interrupt.check()?;
+            self.progress.step(&Step::Inputs);
+            let known = report.reads.guards.iter().map(OsString::from);
+            let guards: Vec<OsString> =
+                self.request.guards.iter().chain(&report.guards).cloned().chain(known).collect();
+            let bytecode = environment.value("PYTHONPYCACHEPREFIX");
+            let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
+            if let Some(place) = report.keeps_folder.first().cloned() {
+                if number == 1 {
+                    asked = self.boot_elsewhere(&boot, &dir, &report.kept)?;
+                }
+                if !asked.as_ref().is_some_and(|asked| elsewhere::follow(asked, &start, &mut notes, &ignored)) {
+                    report.reads.facts.push((fact_kind::CWD, 0));
+                    report.reads.places.entry((fact_kind::CWD, 0)).or_insert(place);
+                }
+            }
+            let booted = Booted {
+                notes: &notes,
+                loaded: &report.loaded,
+                importers: &report.importers,
+                ignored: &ignored,
+                begun,
+                script: self.main.script.as_deref(),
+                start: &start,
+            };
+            assembly.add(&Added {
+                command: &command,
+                name: Path::new(&self.request.command[0]).file_name().unwrap_or_default(),
+                booted: &booted,
+                language: self.runtime.language,
+                environment,
+                reads: &report.reads,
+                policy: self.request.policy,
+                check_pages: self.request.check_pages,
+                cpu: self.request.cpu,
+                max_age: self.request.max_age,
+                max_thaws: self.request.max_thaws,
+                guards: &guards,
+                info: &self.info(environment, &report, &notes),
+            })?;
+            report.warnings.extend(plugins::warning(&report.loaded));
+            warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());
+            if notes.hidden && !warnings.iter().any(|warning| warning == HIDDEN) {
+                warnings.push(HIDDEN.to_owned());
+            }
+            first.get_or_insert(report);
+        }
+        if assembly.shares_layout() {
+            warnings.push(SHARED_LAYOUT.to_owned());
+        }
+        let assembled = assembly.finish(output, &command, self.request.max_thaws, self.interrupt)?;
+        starts::begin(assembled.image_sum, replaced.as_ref().map(|(sum, _)| *sum));
+        let report = first.unwrap_or_default();
+        let Assembled { size, thaws_in, .. } = assembled;
+        Ok(Written {
+            path: output.to_owned(),
+            size,
+            took: self.begun.elapsed(),
+            thaws_in,
+            variants: count,
+            loaded: report.loaded.len(),
+            depends: depends::all(environment, &report),
+            preloaded: report.preloaded,
+            left: report.left,
+            warnings,
+            replaced: replaced.and_then(|(_, starts)| starts),
+        })
+    }
+
+    /// Boots once, and once more where something was left behind, to learn whether every start makes its own; then to learn where in
+    /// the program comes from what is in the way. Also returns when the boot began (ns since 1970).
+    fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<(Report, Notes, i64)> {
+        let begun = dir.now()?;
+        let (outcome, notes) = self.boot_once(boot, dir, &Watch::Inputs)?;
+        let temporary = Temporary::new(boot.environment);
+        let mut left = leftovers::left(&notes, dir);
+        let mut findings = match outcome {
+            Outcome::Written(report) if left.is_empty() => return Ok((*report, notes, begun)),
+            Outcome::Written(_) if left.iter().any(|it| temporary.holds(it)) => Vec::new(),
+            Outcome::Written(_) => {
+                self.progress.step(&Step::BootForFiles);
+                let begun = dir.now()?;
+                let again = self.boot_once(boot, dir, &Watch::InputsAgain);
+                boot.interrupt.check()?;
+                match again {
+                    Ok((outcome, notes)) => {
+                        left = leftovers::left(&notes, dir);
+                        match outcome {
+                            Outcome::Written(report) if left.is_empty() => return Ok((*report, notes, begun)),
+                            Outcome::Written(_) => Vec::new(),
+                            Outcome::Refused(findings) => findings,
+                        }
+                    }
+                    // It does not start where the first one's is still there.
+                    Err(_) => Vec::new(),
+                }
+            }
+            Outcome::Refused(findings) => {
+                left.retain(|it| temporary.holds(it));
+                findings
+            }
+        };
+        if !left.is_empty() || findings.iter().any(|finding| finding.kind == "descriptor") {
+            self.progress.step(&Step::BootForOrigins);
+            let folders = left.iter().filter_map(|it| it.path.parent()).map(Path::to_owned).collect();
+            leftovers::clean_up(&left, &temporary);
+            // Whatever came of this boot, the findings stand.
+            let last = boot.run(dir, &Watch::Origins(folders));
+            boot.interrupt.check()?;
+            add_origins(&mut findings, &report::origins(dir));
+            let others = match last {
+                Ok(Ended::Exited(_, notes)) => leftovers::left(&notes, dir),
+                _ => Vec::new(),
+            };
+            findings.extend(leftovers::findings(&left, &others, dir));
+            leftovers::clean_up(&others, &temporary);
+        }
+        Err(Stop::Refused(findings))
+    }
+
+    /// Boots once more, in a folder that shows what is made of the current directory. Returns what was looked for below it; None when the
+    /// program does more with it than to keep it, as in the first boot, or does not boot there.
+    fn boot_elsewhere(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        kept: &[OsString],
+    ) -> Result<Option<BTreeSet<PathBuf>>> {
+        // A runtime that is named from here is not found from there.
+        if Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/') {
+            return Ok(None);
+        }
+        self.progress.step(&Step::BootElsewhere);
+        let elsewhere = Elsewhere::create(dir)?;
+        let ended = self.boot_once(boot, dir, &Watch::Elsewhere(elsewhere.folder().to_owned()));
+        boot.interrupt.check()?;
+        Ok(match ended {
+            Ok((Outcome::Written(report), notes)) if !report.keeps_folder.is_empty() && report.kept == kept => {
+                elsewhere.asked(&notes, &report.importers)
+            }
+            _ => None,
+        })
+    }
+
+    fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Notes)> {
+        let (status, notes) = match boot.run(dir, watch)? {
+            Ended::Exited(status, notes) => (status, notes),
+            Ended::Interrupted(signal) => return Err(Stop::Interrupted(signal)),
+        };
+        match outcome(dir, status, self.runtime, boot.environment) {
+            Ok(outcome) => Ok((outcome, notes)),
+            Err(failure) => {
+                // Whoever fails on a full disk often cannot write down why.
+                dir.has_room()?;
+                Err(failure.into())
+            }
+        }
+    }
+
+    fn info(&self, environment: &Environment, report: &Report, notes: &Notes) -> Info {
+        let text = |string: &OsStr| string.to_string_lossy().into_owned();
+        let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Info {
+            snapboot: env!("CARGO_PKG_VERSION").to_owned(),
+            created: created.as_secs(),
+            runtime: report.runtime.clone().unwrap_or_else(|| self.runtime.label.clone()),
+            typed: self.request.command.iter().map(|word| text(word)).collect(),
+            origin: self.request.origin.clone(),
+            main: self.main.kind.word().to_owned(),
+            preloads: self.request.preloads.clone(),
+            loaded: report.loaded.len(),
+            cpu: self.request.cpu.word().to_owned(),
+            seconds: self.begun.elapsed().as_secs_f64(),
+            variables: environment.compared_names(self.runtime.language, &report.reads).map(text).collect(),
+            notes: self.notes.clone(),
+            system: notes.system.keys().map(|path| text(path.as_os_str())).collect(),
+            warnings: report.warnings.clone(),
+            depends: depends::all(environment, report),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The policy for variables: which of them the boot sees from its start, which count in any case, and which have to be asked for.
+//!
+//! What the boot sees from its start stands in one table. All others it sees when it asks for them, so that the values of those that it never
+//! asks for get into no image; but not those that look like secrets.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use inputs::environment::matches;
+use runtime::Language;
+
+/// What the table says about a variable that the boot sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// An input of every image.
+    Always,
+    /// An input of every image of a Python program.
+    Python,
+    /// An input of every image of a Ruby program.
+    Ruby,
+    /// An input when the boot has read it.
+    WhenRead,
+}
+
+/// Name patterns (a final `*` stands for anything), the rule, and who reads them.
+const TABLE: &[(&str, Rule)] = {
+    use Rule::{Always, Python, Ruby, WhenRead};
+    &[
+        // The user's session.
+        ("HOME", WhenRead),
+        ("PATH", WhenRead),
+        ("USER", WhenRead),
+        ("LOGNAME", WhenRead),
+        // The three names that Python's tempfile and Ruby's Dir.tmpdir keep.
+        ("TMPDIR", WhenRead),
+        ("TEMP", WhenRead),
+        ("TMP", WhenRead),
+        // Locale and time zone, which the front ends renew after a thaw. LC_CTYPE, which they cannot renew, is always an input, see
+        // inputs::environment::locale.
+        ("LANG", WhenRead),
+        ("LC_*", WhenRead),
+        ("LANGUAGE", WhenRead),
+        ("TZ", WhenRead),
+        ("TZDIR", Always),
+        ("XDG_CACHE_HOME", WhenRead),
+        ("XDG_CONFIG_DIRS", WhenRead),
+        ("XDG_CONFIG_HOME", WhenRead),
+        ("XDG_DATA_DIRS", WhenRead),
+        ("XDG_DATA_HOME", WhenRead),
+        ("XDG_STATE_HOME", WhenRead),
+        // The loader and the C library, which ask nobody.
+        ("LD_*", Always),
+        ("GLIBC_TUNABLES", Always),
+        ("LOCPATH", Always),
+        ("GCONV_PATH", Always),
+        // Allocators: glibc's, jemalloc's, mimalloc's, tcmalloc's.
+        ("MALLOC_*", Always),
+        ("MIMALLOC_*", Always),
+        ("TCMALLOC_*", Always),
+        // OpenSSL.
+        ("OPENSSL_*", Always),
+        ("SSL_CERT_*", WhenRead),
+        // Python. Which virtual environment it is follows from the interpreter, not from what was activated.
+        ("PYTHON*", Python),
+        ("VIRTUAL_ENV", WhenRead),
+        ("CONDA_PREFIX", WhenRead),
+        ("CONDA_DEFAULT_ENV", WhenRead),
+        ("DJANGO_*", WhenRead),
+        ("FLASK_*", WhenRead),
+        ("MPLBACKEND", WhenRead),
+        ("MPLCONFIGDIR", WhenRead),
+        // Numerical libraries: those whose C code goes through the environment by itself, and those that ask for a name.
+        ("GOMP_*", Always),
+        ("KMP_*", Always),
+        ("MKL_*", Always),
+        ("OMP_*", Always),
+        ("BLIS_*", WhenRead),
+        ("GOTO_NUM_THREADS", WhenRead),
+        ("NPY_*", WhenRead),
+        ("NUMEXPR_*", WhenRead),
+        ("OPENBLAS_*", WhenRead),
+        // Ruby. Bundler goes through the environment for its own.
+        ("RUBY*", Ruby),
+        ("BUNDLE_*", Ruby),
+        ("GEM_*", WhenRead),
+        ("BUNDLER_*", WhenRead),
+        ("BOOTSNAP_*", WhenRead),
+        ("RACK_ENV", WhenRead),
+        ("RAILS_*", WhenRead),
+    ]
+};
+
+/// Parts of names that secrets have, in capitals.
+const SECRET_PARTS: [&[u8]; 6] = [b"SECRET", b"PASSWORD", b"PASSWD", b"PASSPHRASE", b"CREDENTIAL", b"APIKEY"];
+
+/// Ends of names that secrets have, in capitals.
+const SECRET_ENDS: [&[u8]; 4] = [b"_KEY", b"_PAT", b"_AUTH", b"_PWD"];
+
+/// How one of the words in a secret's name ends, in capitals. (TOKENIZERS_PARALLELISM is no secret.)
+const SECRET_WORD: &[u8] = b"TOKEN";
+
+/// Whether a variable looks like a secret, which no boot is shown unless it is named by `--env`.
+pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {
+    let capitals = name.as_bytes().to_ascii_uppercase();
+    SECRET_PARTS.iter().any(|part| memchr::memmem::find(&capitals, part).is_some())
+        || capitals.split(|&byte| byte == b'_').any(|word| word.ends_with(SECRET_WORD))
+        || SECRET_ENDS.iter().any(|end| capitals.ends_with(end))
+        || has_password(value.as_bytes())
+}
+
+/// Whether this is an address with a password: `postgres://user:password@host`.
+fn has_password(value: &[u8]) -> bool {
+    let Some(at) = memchr::memmem::find(value, b"://") else { return false };
+    let authority = value[at + 3..].split(|byte| b"/?#".contains(byte)).next().unwrap_or_default();
+    let user = authority.iter().rposition(|&byte| byte == b'@').map(|end| &authority[..end]);
+    user.is_some_and(|user| user.iter().position(|&byte| byte == b':').is_some_and(|colon| colon + 1 < user.len()))
+}
+
+/// Name patterns of what counts in every image of this language.
+pub fn always_compared(language: Language) -> impl Iterator<Item = &'static str> {
+    TABLE.iter().filter(move |(_, rule)| rule.compares(language)).map(|(pattern, _)| *pattern)
+}
+
+/// The table in words, for `snapboot freeze --help`.
+pub fn help() -> String {
+    let names = |wanted| {
+        let rows = TABLE.iter().filter(|(_, rule)| *rule == wanted).map(|(pattern, _)| *pattern);
+        rows.collect::<Vec<_>>().join(" ")
+    };
+    format!(
+        "Environment of the boot:\n  \
+         Seen, and always inputs (with another value, COMMAND runs in the ordinary way): {}, and the locale of text: the first of \
+         LC_ALL, LC_CTYPE and LANG that is not empty.\n  \
+         The same for Python programs: {}.\n  \
+         The same for Ruby programs: {}.\n  \
+         Seen, and inputs when the boot has read them: {}.\n  \
+         All others: seen when the boot asks for them, and inputs then. Who reads the whole environment depends on all of it, but for \
+         {}.\n  \
+         What looks like a secret (*TOKEN*, *PASSWORD*, *SECRET*, *_KEY and the like, or an address with a password) is withheld, unless \
+         --env names it; a program that reads it while it boots cannot be frozen where it is set.\n  \
+         When the image runs, the program sees its whole environment.",
+        names(Rule::Always),
+        names(Rule::Python),
+        names(Rule::Ruby),
+        names(Rule::WhenRead),
+        inputs::environment::VOLATILE.join(" ")
+    )
+}
+
+/// Why these names for `--env` and `--withhold` cannot be meant; None when they can.
+pub fn mistake(named: &[String], withheld: &[String]) -> Option<String> {
+    let is_pattern =
+        |name: &str| !name.is_empty() && !name.strip_suffix('*').unwrap_or(name).contains(['=', '*', ':', '\0']);
+    if let Some(name) = named.iter().find(|name| !is_pattern(name)) {
+        return Some(format!(
+            "--env takes the name of a variable, not \"{name}\". Set its value before the command: NAME=VALUE snapboot freeze \
+             --env NAME ..."
+        ));
+    }
+    if let Some(name) = withheld.iter().find(|name| !is_pattern(name)) {
+        return Some(format!("--withhold takes the name of a variable, not \"{name}\"."));
+    }
+    if let Some(name) = withheld.iter().find(|name| named.contains(name)) {
+        return Some(format!("{name} is named by --env and by --withhold; take one of them out."));
+    }
+    let acts = |name: &&String| rule(OsStr::new(name.as_str())).is_some_and(Rule::acts);
+    withheld.iter().find(acts).map(|name| {
+        format!("{name} acts on the runtime when it starts, so --withhold cannot name it. Unset it: env -u {name} snapboot freeze ...")
+    })
+}
+
+impl Rule {
+    /// Whether it acts on some runtime when that starts, read or not.
+    pub fn acts(self) -> bool {
+        self != Rule::WhenRead
+    }
+
+    /// Whether it makes a variable an input of this language's images, read or not.
+    pub fn compares(self, language: Language) -> bool {
+        match self {
+            Rule::Always => true,
+            Rule::Python => language == Language::Python,
+            Rule::Ruby => language == Language::Ruby,
+            Rule::WhenRead => false,
+        }
+    }
+}
+
+/// What the table says about a name: its first matching row.
+pub fn rule(name: &OsStr) -> Option<Rule> {
+    let row = TABLE.iter().find(|(pattern, _)| matches(pattern.as_bytes(), name.as_bytes()));
+    row.map(|(_, rule)| *rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_cannot_be_meant_are_refused() {
+        let mistake = |named: &[&str], withheld: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+            super::mistake(&owned(named), &owned(withheld)).unwrap_or_default()
+        };
+        assert_eq!(mistake(&["EL", "AWS_*", "*"], &["B", "C_*"]), "");
+        assert!(mistake(&["EL=1"], &[]).contains("--env takes the name"));
+        assert!(mistake(&["*X"], &[]).contains("--env takes the name"));
+        assert!(mistake(&[], &[""]).contains("--withhold takes the name"));
+        assert!(mistake(&["A"], &["A"]).contains("by --env and by --withhold"));
+        assert!(mistake(&[], &["PYTHONPATH"]).contains("env -u PYTHONPATH"));
+        assert_eq!(mistake(&[], &["RAILS_ENV"]), "");
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_names_and_addresses_by_their_passwords() {
+        let is_secret = |name: &str, value: &str| super::is_secret(OsStr::new(name), OsStr::new(value));
+        for name in [
+            "GITHUB_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "PGPASSWORD",
+            "api_key",
+            "TOKEN_A",
+            "RAILS_MASTER_KEY",
+            "MYSQL_PASSWD",
+        ] {
+            assert!(is_secret(name, "x"), "{name}");
+        }
+        for name in [
+            "NO_COLOR",
+            "SHELL",
+            "KEYBOARD",
+            "LS_COLORS",
+            "SSL_CERT_FILE",
+            "XAUTHORITY",
+            "EL",
+            "TOKENIZERS_PARALLELISM",
+        ] {
+            assert!(!is_secret(name, "http://host:80/a@b"), "{name}");
+        }
+        assert!(is_secret("DATABASE_URL", "postgres://me:pass@host/db") && is_secret("https_proxy", "http://a:b@c"));
+        assert!(!is_secret("REPOSITORY", "ssh://git@host:22/x") && !is_secret("A", "http://me:@host"));
+    }
+}

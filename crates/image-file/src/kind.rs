@@ -1,0 +1,89 @@
+//! Whether a file is an image, and what it is otherwise, for who named the wrong one.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use image::{HEAD_OFFSET, RESERVED_END, RESERVED_START};
+
+/// Where an ELF file says where it starts.
+const ENTRY: std::ops::Range<usize> = 24..32;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An image, which may be damaged: what is left of it knows its original command.
+    Image,
+    /// A file without content.
+    Empty,
+    /// A file with a shebang.
+    Script,
+    /// An ELF file that is no image.
+    Program,
+    /// None of these.
+    Other,
+}
+
+impl Kind {
+    /// Looks at the start of a file.
+    pub fn of(path: &Path) -> io::Result<Kind> {
+        let file = File::open(path)?;
+        let mut magic = [0; 7];
+        // The first byte is missing while an image is being written.
+        let has_magic = file.read_exact_at(&mut magic, HEAD_OFFSET as u64 + 1).is_ok() && &magic == b"SNAPBT\n";
+        let mut start = Vec::new();
+        file.take(ENTRY.end as u64).read_to_end(&mut start)?;
+        let entry = start.get(ENTRY).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let is_elf = start.starts_with(b"\x7fELF");
+        // Nothing but the launcher starts in that range.
+        Ok(if has_magic || is_elf && (RESERVED_START..RESERVED_END).contains(&entry) {
+            Kind::Image
+        } else if start.is_empty() {
+            Kind::Empty
+        } else if is_elf {
+            Kind::Program
+        } else if start.starts_with(b"#!") {
+            Kind::Script
+        } else {
+            Kind::Other
+        })
+    }
+
+    /// Whether a file is an image, as far as it can be read.
+    pub fn is_image(path: &Path) -> bool {
+        matches!(Kind::of(path), Ok(Kind::Image))
+    }
+
+    /// What it is, for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::Image => "an image",
+            Kind::Empty => "an empty file",
+            Kind::Script => "a script",
+            Kind::Program => "a program that is no image",
+            Kind::Other => "a file of another kind",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_by_their_start() {
+        let top = tempfile::tempdir().unwrap();
+        let kind = |content: &[u8]| {
+            let path = top.path().join("file");
+            std::fs::write(&path, content).unwrap();
+            Kind::of(&path).unwrap()
+        };
+        let elf = |entry: u64| [b"\x7fELF".as_slice(), &[0; 20], &entry.to_le_bytes()].concat();
+        let unfinished = [vec![0; HEAD_OFFSET + 1], b"SNAPBT\n".to_vec()].concat();
+        assert_eq!(kind(&unfinished), Kind::Image);
+        assert_eq!([elf(RESERVED_START + 0x6000), elf(0x6000)].map(|bytes| kind(&bytes)), [Kind::Image, Kind::Program]);
+        assert_eq!([&b""[..], b"#!/bin/sh\n", b"text"].map(kind), [Kind::Empty, Kind::Script, Kind::Other]);
+        assert!(Kind::of(&top.path().join("nosuch")).is_err() && !Kind::is_image(top.path()));
+    }
+}

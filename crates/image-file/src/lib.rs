@@ -1,0 +1,156 @@
+//! An image as a file, for those who look at it from outside: head and tables, checked; what it tells about itself ([`info`]), how its
+//! starts have gone ([`starts`]), until when it may be used ([`rotation`]), and what differs here and now ([`differences`]). The
+//! launcher has its own half of that, below any library.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod differences;
+pub mod directory_answers;
+pub mod info;
+pub mod kind;
+pub mod rotation;
+pub mod starts;
+pub mod this_process;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use failure::{Failure, Result};
+use image::{Command, ContentDigest, Directory, Head, Section, Settings, Tables, HEAD_OFFSET, HEAD_ROOM};
+use rustix::fs::{statvfs, StatVfsMountFlags};
+
+use directory_answers::DirectoryAnswer;
+
+/// How much is read at a time (bytes).
+const PIECE: usize = 1 << 18;
+
+/// An image file whose heads and tables are whole. The data pages are not read.
+pub struct ImageFile {
+    /// The file.
+    pub file: File,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The frozen processes that it holds, at least one.
+    pub variants: Vec<Variant>,
+    room: Vec<u8>,
+}
+
+/// One of the frozen processes of an image.
+pub struct Variant {
+    /// Its head.
+    pub head: Head,
+    tables: Vec<u8>,
+    answers: Vec<u8>,
+}
+
+impl Variant {
+    fn read(number: u32, room: &[u8], file: &File, size: u64) -> io::Result<std::result::Result<Self, image::Error>> {
+        let head = match Head::parse_variant(number, room, size) {
+            Ok(head) => head,
+            Err(error) => return Ok(Err(error)),
+        };
+        // The tables lie inside the file, as was just checked.
+        let mut tables = vec![0; head.tables_size as usize];
+        file.read_exact_at(&mut tables, head.tables_offset)?;
+        let checked = Tables::parse(&tables, &head).and_then(|tables| image::validate::rows(&tables, &head));
+        let mut answers = vec![0; head.answers_size as usize];
+        file.read_exact_at(&mut answers, head.answers_offset)?;
+        Ok(checked.map(|()| Variant { head, tables, answers }))
+    }
+
+    /// What a directory answered: names, sorted, and what is there of that name. Fails when it is damaged.
+    pub fn answers(&self, directory: &Directory) -> Result<Vec<(OsString, DirectoryAnswer)>> {
+        crate::directory_answers::recorded(&self.answers, directory)
+    }
+
+    /// Its tables.
+    pub fn tables(&self) -> Tables<'_> {
+        // They were parsed with the same bytes when the image was opened.
+        Tables::parse(&self.tables, &self.head).expect("tables that were checked before")
+    }
+}
+
+impl ImageFile {
+    /// Opens an image and checks its head, tables and every row. A file that is no image, or is damaged, has failed; one that cannot be
+    /// read is refused.
+    pub fn open(path: &Path) -> Result<Self> {
+        let cannot = |error: io::Error| Failure::io("read", path, &error);
+        let wrong = |error: image::Error| Failure::failed(format!("{}: {error}.", path.display()));
+        let file = File::open(path).map_err(cannot)?;
+        let metadata = file.metadata().map_err(cannot)?;
+        if !metadata.is_file() {
+            return Err(Failure::refusal(format!("{} is no regular file, and an image is one.", path.display())));
+        }
+        let size = metadata.len();
+        let mut room = Vec::new();
+        (&file).seek(SeekFrom::Start(HEAD_OFFSET as u64)).map_err(cannot)?;
+        (&file).take(HEAD_ROOM as u64).read_to_end(&mut room).map_err(cannot)?;
+        if room.len() < HEAD_ROOM {
+            return Err(wrong(image::Error::NotAnImage));
+        }
+        let first = Variant::read(0, &room, &file, size).map_err(cannot)?.map_err(wrong)?;
+        let count = first.head.variants;
+        let mut variants = vec![first];
+        for number in 1..count {
+            variants.push(Variant::read(number, &room, &file, size).map_err(cannot)?.map_err(wrong)?);
+        }
+        Ok(ImageFile { file, path: path.to_owned(), size, variants, room })
+    }
+
+    /// The head of the first variant.
+    pub fn head(&self) -> &Head {
+        &self.variants[0].head
+    }
+
+    /// The tables of the first variant.
+    pub fn tables(&self) -> Tables<'_> {
+        self.variants[0].tables()
+    }
+
+    /// How thaws go about their checks.
+    pub fn settings(&self) -> Result<Settings> {
+        Ok(self.tables().rows::<Settings>(Section::Settings)?.next().unwrap_or_default())
+    }
+
+    /// The original command: the program, then its argv.
+    pub fn command(&self) -> Result<Vec<String>> {
+        let command = Command::parse(&self.room, self.head())?;
+        let strings = std::iter::once(command.program()).chain(command.argv());
+        Ok(strings.map(|string| String::from_utf8_lossy(&string[..string.len() - 1]).into_owned()).collect())
+    }
+}
+
+/// The digest of a part of a file, as the head has it of the data pages.
+pub fn digest_pages(file: &File, offset: u64, size: u64) -> io::Result<[u8; 16]> {
+    let (mut digest, mut buffer) = (ContentDigest::default(), vec![0; PIECE]);
+    let (mut at, end) = (offset, offset + size);
+    while at < end {
+        let piece = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut buffer[..piece], at)?;
+        digest.update(&buffer[..piece]);
+        at += piece as u64;
+    }
+    Ok(digest.finish())
+}
+
+/// The digest of a file's content, as records have it.
+pub fn content_digest(path: &Path) -> io::Result<[u8; 16]> {
+    let mut file = File::open(path)?;
+    let (mut digest, mut buffer) = (ContentDigest::default(), vec![0; PIECE]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(digest.finish()),
+            count => digest.update(&buffer[..count]),
+        }
+    }
+}
+
+/// Whether nothing on the file system of a path can be executed.
+pub fn on_noexec_mount(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::NOEXEC))
+}

@@ -1,0 +1,196 @@
+//! How often an image has thawed and fallen back, and why it did last: what its starts have counted.
+//!
+//! Nothing depends on these files, so nothing is said when one cannot be written; see docs/internals/image-format.md. They lie in the user's folder for
+//! such things and not beside the image: an image may lie where nobody writes, and who looks into its folder expects images.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use image::{Record, StartsHead};
+use rustix::process::geteuid;
+use serde::Serialize;
+
+use crate::rotation;
+use crate::ImageFile;
+
+/// So many files are kept.
+const MOST: usize = 256;
+
+/// What was counted for an image.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Starts {
+    /// Starts that have thawed.
+    pub thaws: u64,
+    /// Starts that have fallen back.
+    pub fallbacks: u64,
+    /// How many of them since the last thaw.
+    pub since_thaw: u64,
+    /// The last one.
+    pub last_fallback: Option<Fallback>,
+}
+
+/// A start that has fallen back.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Fallback {
+    /// When, as RFC 3339 has it.
+    pub time: String,
+    /// Why, in the launcher's words, which hold names of files as they are.
+    pub reason: String,
+}
+
+impl Starts {
+    /// What was counted for this image; None when nothing is known of it here.
+    pub fn of(image: &ImageFile) -> Option<Self> {
+        let sum = image.head().tables_sum;
+        Self::parse(&fs::read(file(&folder()?, sum)).ok()?, sum)
+    }
+
+    fn parse(bytes: &[u8], image_sum: u64) -> Option<Self> {
+        let (head, text) = bytes.split_at_checked(StartsHead::SIZE)?;
+        let head = StartsHead::decode(head);
+        if head.magic != StartsHead::MAGIC || head.image != image_sum {
+            return None;
+        }
+        let text = text.get(..usize::try_from(head.reason).ok()?)?;
+        let last = (head.last != 0)
+            .then(|| Fallback { time: rotation::time(head.last), reason: String::from_utf8_lossy(text).into_owned() });
+        let StartsHead { thaws, fallbacks, since, .. } = head;
+        Some(Starts { thaws, fallbacks, since_thaw: since, last_fallback: last })
+    }
+}
+
+/// The folder of these files: `STATE/starts`. None where nothing is to be counted.
+fn folder() -> Option<PathBuf> {
+    let absolute = |value: &OsStr| Path::new(value).is_absolute();
+    let state = match std::env::var_os(StartsHead::VARIABLE) {
+        Some(state) => Some(state).filter(|state| absolute(state)),
+        None => StartsHead::PLACES.into_iter().find_map(|(name, below)| {
+            let mut state = std::env::var_os(name).filter(|value| absolute(value))?;
+            state.push(below);
+            Some(state)
+        }),
+    };
+    Some(Path::new(&state?).join("starts"))
+}
+
+fn file(folder: &Path, image_sum: u64) -> PathBuf {
+    folder.join(format!("{image_sum:016x}"))
+}
+
+/// Makes the folder, where the folder above all that would have to be made is the user's. To be called before a boot, which may look into the folders
+/// above it. A home that does not exist is not made: users of services have one by name only.
+pub fn prepare() {
+    let Some(folder) = folder() else { return };
+    let above = folder.ancestors().find_map(|above| Some((above, above.metadata().ok()?)));
+    let is_in_home = |above: &Path| match std::env::var_os("HOME") {
+        Some(home) if folder.starts_with(&home) => above.starts_with(home),
+        _ => true,
+    };
+    if above.is_some_and(|(above, status)| status.uid() == geteuid().as_raw() && is_in_home(above)) {
+        let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    }
+}
+
+/// Begins to count for a new image, and forgets the one that it has replaced.
+pub fn begin(image_sum: u64, replaced: Option<u64>) {
+    let Some(folder) = folder() else { return };
+    if let Some(replaced) = replaced.filter(|&replaced| replaced != image_sum) {
+        let _ = fs::remove_file(file(&folder, replaced));
+    }
+    let mut bytes = [0; StartsHead::FILE_SIZE];
+    let head =
+        StartsHead { magic: StartsHead::MAGIC, image: image_sum, thaws: 0, since: 0, fallbacks: 0, last: 0, reason: 0 };
+    head.encode(&mut bytes);
+    let path = file(&folder, image_sum);
+    let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    if made.is_ok_and(|mut made| made.write_all(&bytes).is_err()) {
+        let _ = fs::remove_file(path);
+    }
+    forget_oldest(&folder);
+}
+
+/// Removes what was written longest ago: the files of images that nobody starts any more. What looks like something else stays.
+fn forget_oldest(folder: &Path) {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let written = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        let is_sum = name.len() == 16 && name.as_bytes().iter().all(u8::is_ascii_hexdigit);
+        let found =
+            entry.metadata().ok().filter(|it| is_sum && it.is_file() && it.len() == StartsHead::FILE_SIZE as u64)?;
+        Some((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), entry.path()))
+    };
+    let mut all: Vec<_> = entries.filter_map(written).collect();
+    all.sort();
+    let many = all.len().saturating_sub(MOST);
+    for (_, path) in &all[..many] {
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(thaws: u64, since: u64, fallbacks: u64, reason: &[u8]) -> Option<Starts> {
+        let head = StartsHead {
+            magic: StartsHead::MAGIC,
+            image: 7,
+            thaws,
+            since,
+            fallbacks,
+            last: 10_i64.pow(18),
+            reason: reason.len() as u64,
+        };
+        let mut bytes = [0; StartsHead::FILE_SIZE];
+        head.encode(&mut bytes);
+        bytes[StartsHead::SIZE..][..reason.len()].copy_from_slice(reason);
+        Starts::parse(&bytes, 7)
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let starts = counted(41, 2, 3, b"stale: this file has changed: /a").unwrap();
+        let last = Fallback { time: "2001-09-09T01:46:40Z".into(), reason: "stale: this file has changed: /a".into() };
+        assert_eq!(starts, Starts { thaws: 41, fallbacks: 3, since_thaw: 2, last_fallback: Some(last) });
+    }
+
+    #[test]
+    fn what_belongs_to_another_image_or_is_damaged_is_not_believed() {
+        let starts = [&[0; StartsHead::FILE_SIZE][..], b""].map(|bytes| Starts::parse(bytes, 7));
+        assert_eq!(starts, [None, None]);
+        let head = StartsHead {
+            magic: StartsHead::MAGIC,
+            image: 7,
+            thaws: 0,
+            since: 0,
+            fallbacks: 0,
+            last: 1,
+            reason: u64::MAX,
+        };
+        let mut bytes = [0; StartsHead::FILE_SIZE];
+        head.encode(&mut bytes);
+        assert_eq!((Starts::parse(&bytes, 7), Starts::parse(&bytes, 8)), (None, None));
+    }
+
+    #[test]
+    fn those_that_were_written_last_are_kept() {
+        let top = tempfile::tempdir().unwrap();
+        let others = ["notes.txt", "00000000000000ff", "zzzzzzzzzzzzzzzz"].map(|name| top.path().join(name));
+        others.iter().for_each(|path| fs::write(path, "of somebody else").unwrap());
+        for number in 0x100..0x103 + MOST as u64 {
+            let path = file(top.path(), number);
+            let made = fs::File::create(path).unwrap();
+            made.set_len(StartsHead::FILE_SIZE as u64).unwrap();
+            made.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(10_000 - number)).unwrap();
+        }
+        forget_oldest(top.path());
+        assert_eq!(top.path().read_dir().unwrap().count(), MOST + others.len());
+        assert!(file(top.path(), 0x100).exists() && !file(top.path(), 0x102 + MOST as u64).exists());
+        assert!(others.iter().all(|path| path.exists()));
+    }
+}

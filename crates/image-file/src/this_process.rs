@@ -1,0 +1,129 @@
+//! The system calls behind [`inputs::facts`], for this process: what an image records, and what `inspect --why` compares.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use inputs::facts::{Content, Kernel};
+use inputs::place::Sieve;
+use rustix::process::{getegid, geteuid, getgid, getgroups, getrlimit, getuid, Resource};
+use rustix::system::{sysinfo, uname};
+use rustix::termios::tcgetwinsize;
+use rustix::thread::{sched_getaffinity, CpuSet};
+
+/// O_NONBLOCK.
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+/// This process.
+pub struct ThisProcess {
+    /// Whether it is asked on behalf of a boot, whose standard streams are never a terminal.
+    pub is_for_boot: bool,
+}
+
+/// Limits, by RLIMIT_ number.
+const LIMITS: [Resource; 16] = [
+    Resource::Cpu,
+    Resource::Fsize,
+    Resource::Data,
+    Resource::Stack,
+    Resource::Core,
+    Resource::Rss,
+    Resource::Nproc,
+    Resource::Nofile,
+    Resource::Memlock,
+    Resource::As,
+    Resource::Locks,
+    Resource::Sigpending,
+    Resource::Msgqueue,
+    Resource::Nice,
+    Resource::Rtprio,
+    Resource::Rttime,
+];
+
+impl Kernel for ThisProcess {
+    fn uname(&self, write: &mut dyn FnMut([&[u8]; 4])) {
+        let names = uname();
+        write([names.nodename(), names.release(), names.version(), names.machine()].map(|name| name.to_bytes()));
+    }
+
+    fn read(&self, path: &[u8], buffer: &mut [u8]) -> Option<usize> {
+        let path = Path::new(std::ffi::OsStr::from_bytes(path.strip_suffix(b"\0")?));
+        File::open(path).ok()?.read(buffer).ok()
+    }
+
+    fn content(&self, path: &[u8]) -> Content {
+        let mut sieve = Sieve::of(path);
+        let path = Path::new(std::ffi::OsStr::from_bytes(path.strip_suffix(b"\0").unwrap_or(path)));
+        // Some would wait for something to happen.
+        let read = || {
+            let mut content = Vec::new();
+            File::options().read(true).custom_flags(NONBLOCK).open(path)?.read_to_end(&mut content)?;
+            Ok::<_, std::io::Error>(content)
+        };
+        match read() {
+            Ok(content) => {
+                sieve.update(&content);
+                Content::Digest(sieve.finish())
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => Content::Absent,
+                ErrorKind::IsADirectory => Content::Directory,
+                _ => Content::Unreadable,
+            },
+        }
+    }
+
+    fn affinity(&self, mask: &mut [u8]) -> Option<usize> {
+        let set = sched_getaffinity(None).ok()?;
+        (0..CpuSet::MAX_CPU.min(mask.len() * 8))
+            .filter(|cpu| set.is_set(*cpu))
+            .for_each(|cpu| mask[cpu / 8] |= 1 << (cpu % 8));
+        Some(mask.len())
+    }
+
+    fn memory(&self) -> Option<u64> {
+        let info = sysinfo();
+        Some(info.totalram.wrapping_mul(info.mem_unit.into()))
+    }
+
+    fn limit(&self, number: u32) -> Option<(u64, u64)> {
+        let limit = getrlimit(*LIMITS.get(number as usize)?);
+        Some((limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX)))
+    }
+
+    fn user(&self) -> [u32; 4] {
+        [getuid().as_raw(), geteuid().as_raw(), getgid().as_raw(), getegid().as_raw()]
+    }
+
+    fn groups(&self, write: &mut dyn FnMut(u32)) -> Option<()> {
+        getgroups().ok()?.into_iter().for_each(|group| write(group.as_raw()));
+        Some(())
+    }
+
+    fn window(&self, descriptor: u32) -> Option<(u16, u16)> {
+        let streams = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+        let stream: BorrowedFd<'_> = match descriptor {
+            _ if self.is_for_boot => return None,
+            0 => std::os::fd::AsFd::as_fd(&streams.0),
+            1 => std::os::fd::AsFd::as_fd(&streams.1),
+            _ => std::os::fd::AsFd::as_fd(&streams.2),
+        };
+        tcgetwinsize(stream).ok().map(|size| (size.ws_col, size.ws_row))
+    }
+
+    fn cwd(&self, buffer: &mut [u8]) -> Option<usize> {
+        let directory = std::env::current_dir().ok()?;
+        let bytes = directory.as_os_str().as_bytes();
+        buffer.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(bytes.len())
+    }
+
+    fn umask(&self) -> u32 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        umask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o077)
+    }
+}

@@ -1,0 +1,131 @@
+//! Helper processes that must end in time: probes, and the program that is being booted.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
+
+/// How much of each kind of output is kept: as much as a pipe holds.
+const MAX_OUTPUT: usize = 65536;
+
+/// What a helper process wrote and how it ended.
+pub struct ProcessOutput {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to its standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to its standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// Runs a command without input and collects its output (64 kB at most of each kind).
+///
+/// Returns Ok(None) when it did not end within `limit`; it and its children are killed then. Whom it leaves behind holding its
+/// output is not waited for.
+pub fn run(command: &mut Command, limit: Duration) -> io::Result<Option<ProcessOutput>> {
+    use std::os::unix::process::CommandExt;
+    let mut child =
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut stdout = Collected::new(child.stdout.take())?;
+    let mut stderr = Collected::new(child.stderr.take())?;
+    let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut waited = vec![PollFd::new(&ended, PollFlags::IN)];
+        waited.extend(stdout.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        waited.extend(stderr.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        let has_ended = match poll(&mut waited, Some(&timespec(left))) {
+            Ok(0) if left.is_zero() => {
+                kill_group(&mut child);
+                return Ok(None);
+            }
+            Ok(_) => !waited[0].revents().is_empty(),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        // After the end once more: what was written last is in the pipes by then.
+        stdout.collect()?;
+        stderr.collect()?;
+        if has_ended {
+            return Ok(Some(ProcessOutput { status: child.wait()?, stdout: stdout.bytes, stderr: stderr.bytes }));
+        }
+    }
+}
+
+/// One kind of output of a child, read as it comes.
+struct Collected<P> {
+    /// None once all writers are gone.
+    pipe: Option<P>,
+    bytes: Vec<u8>,
+}
+
+impl<P: Read + AsFd> Collected<P> {
+    fn new(pipe: Option<P>) -> io::Result<Self> {
+        if let Some(pipe) = &pipe {
+            rustix::io::ioctl_fionbio(pipe, true)?;
+        }
+        Ok(Collected { pipe, bytes: Vec::new() })
+    }
+
+    /// Takes what is in the pipe, as much as a pipe holds: a child that goes on writing does not keep us here. What is too much is dropped.
+    fn collect(&mut self) -> io::Result<()> {
+        let Some(pipe) = &mut self.pipe else { return Ok(()) };
+        let mut buffer = [0; MAX_OUTPUT];
+        match pipe.read(&mut buffer) {
+            Ok(0) => self.pipe = None,
+            Ok(count) => self.bytes.extend(&buffer[..count.min(MAX_OUTPUT - self.bytes.len())]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// Kills a child that leads a process group, with all of the group, and reaps it.
+pub fn kill_group(child: &mut Child) {
+    // Both fail only when there is nobody left to kill.
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    let _ = child.wait();
+}
+
+/// A duration as `poll` takes it.
+pub fn timespec(duration: Duration) -> Timespec {
+    Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: i64::from(duration.subsec_nanos()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn who_writes_more_than_a_pipe_holds_is_read_to_the_end() {
+        let script = "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 3";
+        let answer = run(&mut shell(script), LIMIT).unwrap().expect("it ends");
+        assert_eq!((answer.status.code(), answer.stdout.len(), answer.stderr.len()), (Some(3), MAX_OUTPUT, MAX_OUTPUT));
+    }
+
+    #[test]
+    fn who_is_left_behind_holding_the_pipe_is_not_waited_for() {
+        let answer = run(&mut shell("sleep 300 & echo $!; echo last >&2"), LIMIT).unwrap().expect("it ends");
+        let _ = Command::new("kill").arg(String::from_utf8_lossy(&answer.stdout).trim()).status();
+        assert_eq!(answer.stderr, b"last\n");
+    }
+
+    #[test]
+    fn who_does_not_end_in_time_is_killed() {
+        let answer = run(&mut shell("echo said; sleep 300"), Duration::from_millis(100)).unwrap();
+        assert!(answer.is_none());
+    }
+}

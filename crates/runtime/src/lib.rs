@@ -1,0 +1,120 @@
+//! From what a person types to a runtime, its options and the program's main part.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod elf;
+pub mod helper_process;
+mod locate;
+mod options;
+mod probe;
+pub mod python;
+mod resolve;
+mod ruby;
+mod shebang;
+mod shell;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use failure::{Failure, Result};
+
+pub use locate::{locate, search_path};
+pub use probe::{loader_of, looks_like_interpreter, probe, range, Language, Runtime, PYTHONS, RUBIES};
+pub use resolve::{resolve, Shim};
+
+/// What kind of main part a command has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MainKind {
+    /// None: the interpreter alone, or `-` for a program on standard input.
+    Bare,
+    /// A file.
+    Script,
+    /// `-m NAME`.
+    Module,
+    /// `-c CODE` or `-e CODE`.
+    Code,
+}
+
+impl MainKind {
+    /// The word for it in the plan.
+    pub fn word(self) -> &'static str {
+        match self {
+            MainKind::Bare => "bare",
+            MainKind::Script => "script",
+            MainKind::Module => "module",
+            MainKind::Code => "code",
+        }
+    }
+}
+
+/// An argv, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Main {
+    /// What kind of main part there is.
+    pub kind: MainKind,
+    /// The whole argv. Equal to what the kernel would be given, but for combined flags such as `-Im`, which are separated.
+    pub argv: Vec<OsString>,
+    /// Index in `argv` of the first element after the interpreter's options.
+    pub index: usize,
+    /// Absolute path of the script, when that is the main part.
+    pub script: Option<PathBuf>,
+}
+
+impl Main {
+    /// Takes `argv` apart by the rules of the language's interpreter.
+    ///
+    /// Fails for options that cannot be honoured by an image, and for a script that cannot be read.
+    pub fn split(language: Language, argv: Vec<OsString>, search_path: &OsStr) -> Result<Main> {
+        match language {
+            Language::Python => python::split(argv),
+            Language::Ruby => ruby::split(argv, search_path),
+        }
+    }
+
+    /// The interpreter's options.
+    pub fn options(&self) -> &[OsString] {
+        &self.argv[1..self.index]
+    }
+
+    /// What `-m` names, as a file would be called.
+    pub fn module(&self) -> Option<OsString> {
+        let (first, more) = self.rest().split_first()?;
+        let name = match first.as_encoded_bytes().strip_prefix(b"-m") {
+            _ if self.kind != MainKind::Module => return None,
+            Some(b"") => more.first()?.as_os_str(),
+            Some(name) => OsStr::from_bytes(name),
+            None => return None,
+        };
+        Some([name, OsStr::new(".py")].into_iter().collect())
+    }
+
+    /// What follows the interpreter's options.
+    pub fn rest(&self) -> &[OsString] {
+        &self.argv[self.index..]
+    }
+}
+
+/// Whether a command is Ruby of some kind, or leads to one. What cannot be followed to its end, such as the shell script that
+/// starts JRuby, is told by its name.
+pub fn leads_to_ruby(command: &[OsString]) -> bool {
+    let search_path = std::env::var_os("PATH").unwrap_or_default();
+    let is_ruby = |path: &Path| {
+        let name = path.file_name().unwrap_or_default();
+        looks_like_interpreter(name) && name.to_string_lossy().contains("ruby")
+    };
+    match resolve(command, &search_path) {
+        Ok(resolved) => is_ruby(&resolved.program) || is_ruby(&resolved.named),
+        Err(_) => is_ruby(Path::new(&command[0])),
+    }
+}
+
+/// The absolute path of a script that can be read.
+fn readable_script(path: &OsStr) -> Result<PathBuf> {
+    let path = Path::new(path);
+    let metadata = path.metadata().map_err(|error| Failure::io("read the script", path, &error))?;
+    if metadata.is_file() {
+        std::fs::File::open(path).map_err(|error| Failure::io("read the script", path, &error))?;
+    }
+    std::path::absolute(path).map_err(|error| Failure::io("find the script", path, &error))
+}

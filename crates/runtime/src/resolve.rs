@@ -1,0 +1,232 @@
+//! What the shell and the kernel would finally start for a command: shebangs, `env` and shims followed to the end.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use failure::{Failure, Result};
+use image_file::kind::Kind;
+
+use super::locate::{image_refusal, locate};
+use super::shebang::{env_command, Shebang};
+use super::shell;
+
+/// A command as the kernel would start it.
+#[derive(Debug)]
+pub struct Resolved {
+    /// The interpreter's file; absolute, symbolic links kept.
+    pub program: PathBuf,
+    /// The argv it gets.
+    pub argv: Vec<OsString>,
+    /// The file that the command named first; the default image name comes from it.
+    pub named: PathBuf,
+    /// Files that were followed on the way, the command itself first.
+    pub followed: Vec<PathBuf>,
+    /// The shim that was followed, if any.
+    pub shim: Option<Shim>,
+}
+
+/// A version manager's program that stands for another one, such as `python` of pyenv.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shim {
+    /// The shim.
+    pub script: PathBuf,
+    /// What it leads to now.
+    pub program: PathBuf,
+}
+
+/// The kernel follows five scripts; `env` and shims add steps of their own.
+const MOST_STEPS: usize = 12;
+/// Enough for a first line and for the lines of a shell trick.
+const START: u64 = 4096;
+
+/// Follows `command` to the executable that is started in the end. `search_path` is the value of PATH.
+pub fn resolve(command: &[OsString], search_path: &OsStr) -> Result<Resolved> {
+    let mut argv = command.to_vec();
+    let mut program = locate(&argv[0], search_path)?;
+    let mut resolved = Resolved {
+        program: PathBuf::new(),
+        argv: Vec::new(),
+        named: program.clone(),
+        followed: Vec::new(),
+        shim: None,
+    };
+    for _ in 0..MOST_STEPS {
+        let start = start_of(&program)?;
+        resolved.followed.push(program.clone());
+        if start.starts_with(b"#!") {
+            let Some(shebang) = Shebang::parse(&start) else {
+                return Err(Failure::refusal(format!(
+                    "the first line of {} names no interpreter, or its path is longer than the kernel reads (256 bytes). \
+                     Name the interpreter yourself: python {0}, ruby {0}.",
+                    program.display()
+                )));
+            };
+            let script = std::mem::replace(&mut program, PathBuf::from(&shebang.interpreter)).into_os_string();
+            locate(program.as_os_str(), search_path).map_err(|failure| {
+                Failure::refusal(format!("the first line of {}: {}", script.display(), failure.message))
+            })?;
+            let arguments = argv.split_off(1);
+            argv = [Some(shebang.interpreter), shebang.argument, Some(script)].into_iter().flatten().collect();
+            argv.extend(arguments);
+        } else if !start.starts_with(b"\x7fELF") {
+            return Err(Failure::refusal(format!(
+                "{0} is neither a program nor a script with a #! line, so it cannot be told which runtime it belongs to. \
+                 Name the interpreter: python {0}, ruby {0}.",
+                program.display()
+            )));
+        } else if program.file_name() == Some(OsStr::new("env")) {
+            argv = env_command(&argv[1..]).map_err(|argument| env_refusal(&argument))?;
+            program = locate(&argv[0], search_path)?;
+        } else if program.file_name().is_some_and(shell::is_shell) {
+            if argv.iter().skip(1).map_while(|argument| argument.to_str()?.strip_prefix('-')).any(runs_text) {
+                return Err(shell_refusal(&program));
+            }
+            let script = argv.iter().skip(1).position(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
+            let Some(script) = script.map(|position| position + 1) else { return Err(shell_refusal(&program)) };
+            let path = PathBuf::from(&argv[script]);
+            let followed = shell::follow(&path, &start_of(&path)?)?;
+            if followed.is_shim {
+                resolved.shim = Some(Shim { script: path, program: PathBuf::from(&followed.argv[0]) });
+            }
+            argv = followed.argv.into_iter().chain(argv.drain(script + 1..).collect::<Vec<_>>()).collect();
+            program = locate(&argv[0], search_path)?;
+        } else {
+            if Kind::is_image(&program) {
+                return Err(image_refusal(&program));
+            }
+            resolved.program = std::path::absolute(&program).map_err(|error| Failure::io("find", &program, &error))?;
+            resolved.argv = argv;
+            return Ok(resolved);
+        }
+    }
+    Err(Failure::refusal(format!(
+        "{} leads from script to script without end (or in more than {MOST_STEPS} steps). Check the first lines of: {}.",
+        resolved.named.display(),
+        resolved.followed.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    )))
+}
+
+fn start_of(path: &Path) -> Result<Vec<u8>> {
+    let mut start = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(START).read_to_end(&mut start))
+        .map_err(|error| Failure::io("read", path, &error))?;
+    Ok(start)
+}
+
+fn env_refusal(argument: &OsStr) -> Failure {
+    Failure::refusal(format!(
+        "an image cannot do what env does for \"{}\". Set variables before the freeze and pass them in \
+         (NAME=VALUE snapboot freeze --env NAME ...), and name the program itself.",
+        argument.display()
+    ))
+}
+
+/// Whether an option of a shell, without its dash, says that a command's text follows.
+fn runs_text(option: &str) -> bool {
+    !option.starts_with('-') && option.contains('c')
+}
+
+fn shell_refusal(program: &Path) -> Failure {
+    Failure::refusal(format!(
+        "{} is a shell, and a shell cannot be frozen: expected the Python or Ruby program that it starts. Name that \
+         (snapboot freeze -- python app.py). What the shell does besides is for the freeze and for each start: `cd` before both; variables \
+         set before both, and named by --env for the freeze; pipes and redirections around the image.",
+        program.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{set_permissions, write, Permissions};
+    use std::os::unix::fs::{symlink, PermissionsExt};
+
+    fn script(path: &Path, text: &str) {
+        write(path, text).unwrap();
+        set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn argv(resolved: &Resolved) -> Vec<&str> {
+        resolved.argv.iter().map(|argument| argument.to_str().unwrap()).collect()
+    }
+
+    /// A directory with an "interpreter" (any ELF file that is neither env nor a shell) linked as `bin/python3`.
+    fn scene() -> (tempfile::TempDir, PathBuf, OsString) {
+        let top = tempfile::tempdir().unwrap();
+        let bin = top.path().join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        symlink(std::env::current_exe().unwrap(), bin.join("python3")).unwrap();
+        let path = OsString::from(format!("{}:/usr/bin:/bin", bin.display()));
+        (top, bin, path)
+    }
+
+    #[test]
+    fn links_are_kept_since_a_virtual_environment_is_told_by_its_link() {
+        let (_top, bin, path) = scene();
+        let resolved = resolve(&["python3".into(), "-c".into(), "pass".into()], &path).unwrap();
+        assert_eq!(resolved.program, bin.join("python3"));
+        assert_eq!(argv(&resolved), ["python3", "-c", "pass"]);
+    }
+
+    #[test]
+    fn scripts_are_followed_as_the_kernel_does() {
+        let (top, bin, path) = scene();
+        let python = bin.join("python3");
+        let (direct, env, nested) = (top.path().join("direct"), top.path().join("env-s"), top.path().join("nested"));
+        script(&direct, &format!("#!{} -I -E\n", python.display()));
+        script(&env, "#!/usr/bin/env -S python3 -I -E\n");
+        script(&nested, &format!("#!{} x\n", env.display()));
+        let [direct, env, nested] = [&direct, &env, &nested].map(|path| path.to_str().unwrap());
+        let resolved = resolve(&[direct.into(), "a".into()], &path).unwrap();
+        assert_eq!(argv(&resolved), [python.to_str().unwrap(), "-I -E", direct, "a"]);
+        assert_eq!(resolved.program, python);
+        assert_eq!(argv(&resolve(&[env.into(), "a".into()], &path).unwrap()), ["python3", "-I", "-E", env, "a"]);
+        assert_eq!(argv(&resolve(&[nested.into()], &path).unwrap()), ["python3", "-I", "-E", env, "x", nested]);
+    }
+
+    #[test]
+    fn a_long_shebang_is_followed_through_the_shell() {
+        let (top, bin, path) = scene();
+        let tool = top.path().join("tool");
+        script(&tool, &format!("#!/bin/sh\n'''exec' \"{}\" \"$0\" \"$@\"\n' '''\n", bin.join("python3").display()));
+        let resolved = resolve(&[tool.clone().into(), "--version".into()], &path).unwrap();
+        let expected = [bin.join("python3").into_os_string(), tool.into(), "--version".into()];
+        assert_eq!(resolved.argv, expected);
+    }
+
+    #[test]
+    fn a_shim_is_followed_and_named() {
+        let (top, bin, path) = scene();
+        let (shims, manager) = (top.path().join("shims"), top.path().join("manager"));
+        std::fs::create_dir(&shims).unwrap();
+        script(&manager, &format!("#!/bin/sh\necho {}/\"$2\"\n", bin.display()));
+        let shim = shims.join("python3");
+        script(&shim, &format!("#!/bin/sh\nexec \"{}\" exec \"$program\" \"$@\"\n", manager.display()));
+        let resolved = resolve(&[shim.clone().into(), "a.py".into()], &path).unwrap();
+        assert_eq!(resolved.shim, Some(Shim { script: shim, program: bin.join("python3") }));
+        assert_eq!(argv(&resolved), [bin.join("python3").to_str().unwrap(), "a.py"]);
+        assert_eq!(resolve(&["python3".into()], &path).unwrap().shim, None);
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_refused_with_the_reason() {
+        let (top, _bin, path) = scene();
+        let cases = [
+            ("loop", format!("#!{}/loop\n", top.path().display()), "without end"),
+            ("missing", "#!/nowhere/python\n".to_owned(), "first line of"),
+            ("plain", "print(1)\n".to_owned(), "neither a program nor a script"),
+            ("shell", "#!/bin/sh\necho\n".to_owned(), "shell script"),
+            ("env-i", "#!/usr/bin/env -S -i python3\n".to_owned(), "--env NAME"),
+        ];
+        for (name, text, expected) in cases {
+            let file = top.path().join(name);
+            script(&file, &text);
+            let message = resolve(&[file.into()], &path).unwrap_err().message;
+            assert!(message.contains(expected), "{name}: {message}");
+        }
+        assert!(resolve(&["/bin/sh".into()], &path).unwrap_err().message.contains("is a shell"));
+    }
+}
