@@ -18,7 +18,7 @@ from . import support
 from .languages import PYTHON, both
 
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
-POINTS = re.findall(r'=> "([a-z-]+)"', (support.ROOT / "crates/cli/src/fault.rs").read_text())
+POINTS = re.findall(r'=> "([a-z-]+)"', (support.ROOT / "crates/freeze/src/fault.rs").read_text())
 
 # Where the image has its final name, and where the file in the control directory has no first byte.
 RENAMED = ("before-directory-sync", "after-rename")
