@@ -3,9 +3,9 @@
 # Times that the program has taken while it booted, and its process number, where it keeps them: a thaw has them as they are.
 #
 # A program reads the clock all the time and hardly ever keeps what it says, so what counts is what is found in constants and
-# variables of modules and classes in the end: a number or a date between the beginning of the boot and now, or a text with the
-# date and the minute. A process number is known by the name of a constant as well: variables that hold one mostly serve to notice
-# a fork, which a thaw is.
+# variables of modules and classes in the end: a number or a date between the beginning of the boot and now, or a text with
+# the date and the minute. A process number is known by the name of a constant as well: variables that hold one mostly serve
+# to notice a fork, which a thaw is.
 class Times
   NAME = Module.instance_method(:name)
   # Of a constant.
