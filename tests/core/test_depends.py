@@ -31,3 +31,25 @@ def test_nothing_is_said_where_there_is_nothing(language, tmp_path):
     result = support.freeze(image, [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
     assert result.status == 0 and "depends on" not in result.out, result
     assert inspected(image)[1] == []
+
+
+@both
+def test_a_variable_is_named_with_its_reader(language, tmp_path):
+    asks = "import os\nVALUE = os.environ.get('OWN_WORD')" if language is PYTHON else "\nVALUE = ENV['OWN_WORD']"
+    env, path = language.write(tmp_path, asks)
+    env["OWN_WORD"] = "1"
+    image = tmp_path / "x.img"
+    result = support.freeze(image, [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
+    words = f"OWN_WORD (read by {path.name}:2)"
+    assert result.status == 0 and f"\ndepends on {words}" in result.out, result
+    shown, depends = inspected(image)
+    assert words in depends and words in shown
+
+
+@both
+def test_a_guard_is_named_with_the_argument_that_it_matches(language, tmp_path):
+    env, _ = language.write(tmp_path, "VALUE = 1")
+    guards = ["--guard", "--other", "--guard", "--mode*"]
+    image = support.frozen(tmp_path / "x.img", [language.program], *guards, env=env)
+    said = support.run([*language.argv(image)[:2], "", "--mode=fast"], env=env).err
+    assert ": --mode=fast; it matches the guard --mode*; starting the ordinary way\n" in said, said

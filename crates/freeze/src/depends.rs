@@ -8,7 +8,7 @@ use super::environment::{shown, Environment};
 use super::reads::Whole;
 use super::report::Report;
 
-/// All of it in words: names such as `NO_COLOR`, and phrases such as `the current directory (/x), asked for by lib.py:3`.
+/// All of it in words: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as `the current directory (/x), asked for by lib.py:3`.
 pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
     let reads = &report.reads;
     let whole = |place: &str| format!("every variable of the environment, which is read by {}", shown(place));

@@ -200,7 +200,12 @@ impl Environment {
         }
         let is_asked_for = |name: &OsStr| reads.variables.contains_key(name) && rule(name).is_none();
         let names = self.shown().map(|(name, _)| name.as_os_str()).filter(|name| is_asked_for(name));
-        names.map(|name| name.to_string_lossy().into_owned()).collect()
+        names
+            .map(|name| {
+                let place = reads.variables.get(name).and_then(Option::as_deref);
+                format!("{} (read by {})", name.to_string_lossy(), place.map_or("C code of the program".into(), shown))
+            })
+            .collect()
     }
 
     /// Writes what is compared: a digest of each value that is set, what was read and not set, the locale, and the patterns.

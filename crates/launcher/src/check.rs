@@ -161,8 +161,9 @@ fn is_cold_by_mapping(file: Fd, head: &Head, mut places: impl Iterator<Item = u6
 fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
     for guard in frozen.rows::<Item>(Section::Guards)? {
         let guard = frozen.tables.text(guard.text).map_err(Reason::image)?;
-        if block.arguments().any(|argument| environment::matches(guard, argument)) {
-            return Err(Reason::new("a guard argument was given").subject(guard).wanted());
+        if let Some(argument) = block.arguments().find(|argument| environment::matches(guard, argument)) {
+            let text = "with this argument the program would have booted otherwise, as --guard or what was loaded says";
+            return Err(Reason::new(text).subject(argument).guard(guard).wanted());
         }
     }
     Ok(())

@@ -27,6 +27,7 @@ pub struct Reason {
     text: &'static str,
     subject: &'static [u8],
     was: &'static [u8],
+    guard: &'static [u8],
     errno: Option<Errno>,
     image: Option<image::Error>,
     is_wanted: bool,
@@ -42,7 +43,7 @@ pub enum Thing {
 impl Reason {
     /// A reason in words.
     pub const fn new(text: &'static str) -> Reason {
-        Reason { text, subject: b"", was: b"", errno: None, image: None, is_wanted: false }
+        Reason { text, subject: b"", was: b"", guard: b"", errno: None, image: None, is_wanted: false }
     }
 
     /// The image itself is not as it should be.
@@ -86,6 +87,12 @@ impl Reason {
         self
     }
 
+    /// Names the guard that has matched.
+    pub fn guard(mut self, guard: &'static [u8]) -> Reason {
+        self.guard = guard;
+        self
+    }
+
     /// Adds what the kernel said.
     pub fn errno(mut self, errno: Errno) -> Reason {
         self.errno = Some(errno);
@@ -106,6 +113,10 @@ impl fmt::Display for Reason {
         if !self.was.is_empty() {
             f.write_str("; it was ")?;
             write_text(f, self.was)?;
+        }
+        if !self.guard.is_empty() {
+            f.write_str("; it matches the guard ")?;
+            write_text(f, self.guard)?;
         }
         match self.errno {
             Some(errno) => write!(f, " ({errno})"),

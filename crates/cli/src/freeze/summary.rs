@@ -50,7 +50,8 @@ fn hint(written: &Written) -> Option<String> {
 
 /// What it depends on: names share one line, a phrase has one of its own.
 fn depends(depends: &[String]) -> Vec<String> {
-    let (phrases, names): (Vec<&String>, Vec<&String>) = depends.iter().partition(|text| text.contains(' '));
+    let is_phrase = |text: &&String| text.split(" (").next().is_some_and(|what| what.contains(' '));
+    let (phrases, names): (Vec<&String>, Vec<&String>) = depends.iter().partition(is_phrase);
     let mut lines = Vec::new();
     if !names.is_empty() {
         let shown: Vec<&str> = names.iter().take(MAX_SHOWN).map(|name| name.as_str()).collect();
@@ -102,10 +103,13 @@ mod tests {
     fn names_share_a_line_and_nothing_floods() {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         assert!(depends(&[]).is_empty());
-        let some = texts(&["NO_COLOR", "the current directory (/x), asked for by a.py:1", "SHELL"]);
+        let some = texts(&["NO_COLOR (read by a.py:3)", "the current directory (/x), asked for by a.py:1", "SHELL"]);
         assert_eq!(
             depends(&some),
-            ["depends on NO_COLOR, SHELL", "depends on the current directory (/x), asked for by a.py:1"]
+            [
+                "depends on NO_COLOR (read by a.py:3), SHELL",
+                "depends on the current directory (/x), asked for by a.py:1"
+            ]
         );
         let names = depends(&texts(&["A", "B", "C", "D", "E", "F", "G"]));
         assert_eq!(names, ["depends on A, B, C, D, E, and 2 more (snapboot inspect lists them)"]);
