@@ -1,6 +1,8 @@
 """What installing gems does to an image: one that has nothing to do with the program leaves it fresh, one that the boot would have
 found, or that it used, makes it stale."""
 
+import shutil
+
 import pytest
 
 from . import support
@@ -193,6 +195,22 @@ def test_folders_of_gems_that_come_into_being(tmp_path):
     assert app.thawed("require 'late'; puts LATE") == "1.0\n"
     gem(app.home, "foreign")
     assert app.stale()[0] == "1.0\n"
+
+
+@pytest.mark.parametrize("boot", ["VALUE = 'none'", FEATURE], ids=["no", "a feature"])
+def test_the_first_gem_in_a_folder_of_gems(boot, tmp_path):
+    app = Frozen(tmp_path, boot)
+    app.home.rmdir()
+    app.freeze()
+    gem(app.home, "late")
+    assert app.thawed() == "none\n"
+    assert app.thawed("require 'late'; puts LATE, Gem.path.include?(ENV['GEM_HOME'])") == "1.0\ntrue\n"
+    assert app.why() == f"{app.image}: fresh\n"
+    shutil.rmtree(app.home)
+    assert app.thawed() == "none\n"
+    (tmp_path / "elsewhere").mkdir()
+    app.home.symlink_to(tmp_path / "elsewhere")
+    assert app.stale()[0] == "none\n"
 
 
 def test_who_lists_the_folder_depends_on_all_of_it(tmp_path):

@@ -311,7 +311,7 @@ fn answer_name(fact: &DirectoryAnswer) -> &'static str {
     match fact {
         DirectoryAnswer::Absent | DirectoryAnswer::Below => "absent",
         DirectoryAnswer::Directory => "directory",
-        DirectoryAnswer::Plain => "no symbolic link",
+        DirectoryAnswer::Plain | DirectoryAnswer::Unlinked => "no symbolic link",
         DirectoryAnswer::Link(_) => "symbolic link",
         DirectoryAnswer::Special => "special file",
         DirectoryAnswer::Listing(..) => "list of names",

@@ -30,6 +30,8 @@ pub enum DirectoryAnswer {
     Link(PathBuf),
     /// A device, socket or pipe.
     Special,
+    /// Nothing, or no symbolic link.
+    Unlinked,
     /// The digest of a list, and its kind.
     Listing(u32, Vec<u8>),
 }
@@ -44,6 +46,7 @@ impl DirectoryAnswer {
             DirectoryAnswer::Plain => (answer_kind::PLAIN, b""),
             DirectoryAnswer::Link(target) => (answer_kind::LINK, target.as_os_str().as_bytes()),
             DirectoryAnswer::Special => (answer_kind::SPECIAL, b""),
+            DirectoryAnswer::Unlinked => (answer_kind::UNLINKED, b""),
             DirectoryAnswer::Listing(kind, digest) => (*kind, digest),
         }
     }
@@ -56,6 +59,7 @@ impl DirectoryAnswer {
             answer_kind::PLAIN => DirectoryAnswer::Plain,
             answer_kind::LINK => DirectoryAnswer::Link(OsString::from_vec(answer.value.to_vec()).into()),
             answer_kind::SPECIAL => DirectoryAnswer::Special,
+            answer_kind::UNLINKED => DirectoryAnswer::Unlinked,
             // The reader lets no other kind through.
             kind => DirectoryAnswer::Listing(kind, answer.value.to_vec()),
         }
@@ -70,6 +74,7 @@ impl DirectoryAnswer {
             DirectoryAnswer::Plain => !matches!(State::of(&path), State::Absent | State::Link(_)),
             DirectoryAnswer::Link(target) => matches!(State::of(&path), State::Link(now) if now == *target),
             DirectoryAnswer::Special => State::behind(&path) == State::Special,
+            DirectoryAnswer::Unlinked => !matches!(State::of(&path), State::Link(_)),
             DirectoryAnswer::Listing(answer_kind::FEATURES, known) => {
                 let has_none = |all: BTreeSet<OsString>| !all.iter().any(|it| is_new_with(directory, known, name, it));
                 names(directory, answer_kind::FEATURES).is_ok_and(has_none)
@@ -90,7 +95,9 @@ impl DirectoryAnswer {
                 format!("{shown}: absent when it was looked for -> {}", words(&now))
             }
             DirectoryAnswer::Directory => format!("{shown}: directory -> {}", words(&State::behind(&path))),
-            DirectoryAnswer::Plain => format!("{shown}: no symbolic link -> {}", words(&now)),
+            DirectoryAnswer::Plain | DirectoryAnswer::Unlinked => {
+                format!("{shown}: no symbolic link -> {}", words(&now))
+            }
             DirectoryAnswer::Link(target) => {
                 format!("{shown}: symbolic link to {} -> {}", target.display(), words(&now))
             }

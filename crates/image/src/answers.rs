@@ -95,7 +95,8 @@ impl<'a> Answers<'a> {
             | answer_kind::DIRECTORY
             | answer_kind::PLAIN
             | answer_kind::SPECIAL
-            | answer_kind::BELOW => (&rest[..0], rest),
+            | answer_kind::BELOW
+            | answer_kind::UNLINKED => (&rest[..0], rest),
             kind => return Err(Error::OutOfRange { what: "the kind of an answer", value: kind.into() }),
         };
         self.rest = rest;

@@ -99,4 +99,6 @@ pub mod answer_kind {
     /// No other gem has one of the features in `name`, with line feeds between: `value` has the known specifications of RubyGems' in
     /// the directory. See [`crate::is_known`] and [`crate::may_have_feature`].
     pub const FEATURES: u32 = 10;
+    /// There is nothing of that name, or what is no symbolic link.
+    pub const UNLINKED: u32 = 11;
 }

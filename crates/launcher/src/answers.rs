@@ -94,6 +94,10 @@ fn holds(directory: Fd, answer: &Answer<'_>, image: Fd) -> sys::Result<bool> {
             Err(Errno(ENOENT | ENOTDIR | ENAMETOOLONG)) => Ok(true),
             other => other.map(|_| false),
         },
+        answer_kind::UNLINKED => match sys::stat_link(directory, answer.name) {
+            Err(Errno(ENOENT | ENOTDIR | ENAMETOOLONG)) => Ok(true),
+            other => other.map(|status| !is_kind(status.mode, S_IFLNK)),
+        },
         answer_kind::DIRECTORY => sys::stat(Some(directory), answer.name).map(|status| is_kind(status.mode, S_IFDIR)),
         answer_kind::SPECIAL => sys::stat(Some(directory), answer.name)
             .map(|status| !is_kind(status.mode, S_IFDIR) && !is_kind(status.mode, S_IFREG)),
@@ -186,6 +190,7 @@ fn changed(answer: &Answer<'_>, path: &'static [u8], errno: Option<Errno>) -> Re
         }
         answer_kind::DIRECTORY => "stale: this directory cannot be found any more",
         answer_kind::PLAIN => "stale: this is a symbolic link now, or gone",
+        answer_kind::UNLINKED => "stale: this is a symbolic link now",
         answer_kind::LINK => "stale: this symbolic link leads elsewhere now, or is gone",
         answer_kind::SPECIAL => "stale: this is another kind of file now, or gone",
         answer_kind::DISTRIBUTIONS => {

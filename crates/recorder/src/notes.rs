@@ -103,8 +103,8 @@ pub struct Note {
     pub looked_at_link: bool,
     /// How often it was opened as a directory.
     pub opened: usize,
-    /// It was asked for in another way than by opening it as a directory.
-    pub asked: bool,
+    /// How often it was asked for in another way than by opening it as a directory.
+    pub asked: usize,
     /// The names in it when they were first listed; None when they never were.
     pub listed: Option<BTreeSet<OsString>>,
     /// The boot wrote to it, or opened it for writing.
@@ -256,7 +256,7 @@ impl Note {
     }
 
     fn add(&mut self, used: Use) {
-        self.asked |= used != Use::OpenDirectory;
+        self.asked += usize::from(used != Use::OpenDirectory);
         match used {
             Use::Read | Use::Look => self.looked = true,
             Use::OpenDirectory => (self.looked, self.opened) = (true, self.opened + 1),

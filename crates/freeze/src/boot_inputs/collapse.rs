@@ -78,7 +78,10 @@ impl Collapsed {
         for (path, note) in notes.places.iter().filter(|(path, note)| is_absolute(path, note, script)) {
             if ignored.reason(path, note, &notes.places).is_none() {
                 let importer = importers.iter().find(|importer| importer.directory == *path);
-                if !importer.is_some_and(|importer| collapsed.add_missed(path, note, importer)) {
+                let is_missed = |importer: &Importer| {
+                    collapsed.add_missed(path, note, importer) || collapsed.add_named(path, note, importer)
+                };
+                if !importer.is_some_and(is_missed) {
                     collapsed.add(path, note);
                     collapsed.add_list(path, note, importer);
                 }
@@ -142,12 +145,26 @@ impl Collapsed {
     /// Returns false where that is not all.
     fn add_missed(&mut self, path: &Path, note: &Note, importer: &Importer) -> bool {
         let selections = importer.selections();
-        let is_all = note.state == State::Absent && !note.asked && note.opened <= importer.lists;
+        let is_all = note.state == State::Absent && note.asked == 0 && note.opened <= importer.lists;
         if !is_all || selections.is_empty() || selections.iter().any(|(kind, _)| !is_of_some(*kind)) {
             return false;
         }
         let list = |(kind, selection)| List::of(path, &BTreeSet::new(), kind, selection);
         self.lists.extend(selections.into_iter().map(list));
+        true
+    }
+
+    /// Notes that a directory that was not there keeps its name when it comes to be, if that is all that it was asked for. Returns false
+    /// where it is not all.
+    fn add_named(&mut self, path: &Path, note: &Note, importer: &Importer) -> bool {
+        let is_all = note.state == State::Absent && note.asked <= importer.named && note.opened == 0;
+        let Some(above) = path.ancestors().skip(1).find(|above| self.is_directory(above)) else { return false };
+        if !is_all || above.canonicalize().ok().as_deref() != Some(above) {
+            return false;
+        }
+        let own = path.ancestors().take_while(|it| *it != above).filter_map(|it| it.strip_prefix(above).ok());
+        let answers = self.directories.entry(above.to_owned()).or_default();
+        answers.extend(own.map(|name| (name.as_os_str().to_owned(), DirectoryAnswer::Unlinked)));
         true
     }
 

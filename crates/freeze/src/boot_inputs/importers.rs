@@ -19,6 +19,8 @@ pub struct Importer {
     pub directory: PathBuf,
     /// How often it was listed by those who tell what they looked for.
     pub lists: usize,
+    /// How often it was asked for to find its real name, where it is a directory.
+    pub named: usize,
     /// Endings of names that something else looked for in a list of its own (`.pth`).
     pub endings: Vec<OsString>,
     /// Distributions that `importlib.metadata` was asked for; an empty name stands for all.
@@ -34,7 +36,7 @@ pub struct Importer {
 }
 
 impl Importer {
-    /// All importers of a report: `suffix=` as often as there are some, then, for each, `importer=`, `lists=`, `ending=`,
+    /// All importers of a report: `suffix=` as often as there are some, then, for each, `importer=`, `lists=`, `named=`, `ending=`,
     /// `distribution=`, `pattern=`, `feature=`, and `found=` or `sought=` (in vain).
     pub fn all(report: &Entries) -> Vec<Importer> {
         let suffixes: Vec<OsString> = report.all("suffix").map(OsStr::to_owned).collect();
@@ -47,6 +49,7 @@ impl Importer {
                     all.push(Importer { directory, suffixes: suffixes.clone(), ..Importer::default() });
                 }
                 ("lists", Some(last)) => last.lists = value.to_str().and_then(|it| it.parse().ok()).unwrap_or(0),
+                ("named", Some(last)) => last.named = value.to_str().and_then(|it| it.parse().ok()).unwrap_or(0),
                 ("ending", Some(last)) => last.endings.push(value.to_owned()),
                 ("distribution", Some(last)) => drop(last.distributions.insert(value.to_owned())),
                 ("feature", Some(last)) => drop(last.features.insert(value.to_owned())),
@@ -67,6 +70,7 @@ impl Importer {
                 None => drop(merged.insert(directory, one)),
                 Some(known) => {
                     known.lists += one.lists;
+                    known.named += one.named;
                     known.names.extend(one.names);
                     known.distributions.extend(one.distributions);
                     known.patterns.extend(one.patterns);

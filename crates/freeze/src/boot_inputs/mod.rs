@@ -174,7 +174,7 @@ impl Inputs {
                 && State::of(directory) == State::Absent;
             // Whatever was absent in it is so where it is gone altogether.
             let is_absent = |(_, fact): &(OsString, DirectoryAnswer)| {
-                matches!(fact, DirectoryAnswer::Absent | DirectoryAnswer::Below)
+                matches!(fact, DirectoryAnswer::Absent | DirectoryAnswer::Below | DirectoryAnswer::Unlinked)
             };
             let is_only_way = files.is_empty()
                 && answers.is_some_and(|answers| answers.iter().all(is_absent))

@@ -8,12 +8,13 @@ use crate::{answer_kind, checksum, is_unlisted, Answers, AnswersWriter, Error, L
 /// Kind, name and value.
 type Row = (u32, &'static [u8], &'static [u8]);
 
-const ROWS: [Row; 6] = [
+const ROWS: [Row; 7] = [
     (answer_kind::LISTING, b"", b"00ff"),
     (answer_kind::ABSENT, b"package/__init__.py", b""),
     (answer_kind::ABSENT, b"package/__init__.pyc", b""),
     (answer_kind::PLAIN, b"pad", b""),
     (answer_kind::LINK, b"python", b"python3"),
+    (answer_kind::UNLINKED, b"x/y", b""),
     (answer_kind::BELOW, b"z", b""),
 ];
 

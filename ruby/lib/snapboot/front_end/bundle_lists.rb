@@ -10,7 +10,7 @@ class BundleLists
   BY_NAME = %i[local_search search_all].freeze
   OF_ALL = %i[each spec_names size inspect].freeze
   # They go through another index, to be put together.
-  COPYING = %i[use merge!].freeze
+  COPYING = %i[use merge! initialize_copy].freeze
   # These come down to the others, or add to the index.
   REST = %i[<< == [] add add_source all_specs dependencies_eql? dependency_names duplicates empty? search sort_specs sources
             specs subset? unmet_dependency_names unsorted_search].freeze
@@ -82,7 +82,7 @@ class BundleLists
     @knows_index = true
     (BY_NAME & methods).each { |name| watch_search(index, name) }
     (OF_ALL & methods).each { |name| watch_whole(index, name) }
-    (COPYING & methods).each { |name| watch_copy(index, name) }
+    (COPYING & (methods + index.private_instance_methods(false))).each { |name| watch_copy(index, name) }
   end
 
   def watch_search(index, name)

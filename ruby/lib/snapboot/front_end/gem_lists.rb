@@ -23,11 +23,13 @@ class GemLists
     @lists = Hash.new(0)
     @patterns = Hash.new { |all, directory| all[directory] = {} }
     @features = Hash.new { |all, directory| all[directory] = {} }
+    @names = Hash.new(0)
     @told = {}.compare_by_identity
     @wrappers = Wrappers.new
     return unless defined?(Gem::Util.glob_files_in_dir) && Gem.respond_to?(:default_specifications_dir)
 
     list(ALL, Gem.default_specifications_dir)
+    note_homes
     @kept.names.product(directories) { |name, directory| list("#{name}-#{ALL}", directory) }
   end
 
@@ -35,6 +37,7 @@ class GemLists
   def watch
     return unless defined?(Gem::Util.glob_files_in_dir)
 
+    watch_homes
     watch_lists
     watch_record(defined?(Gem::SpecificationRecord) ? Gem::SpecificationRecord : Gem::Specification.singleton_class)
     @bundles = BundleLists.new(self, @wrappers)
@@ -74,6 +77,10 @@ class GemLists
       @patterns[directory].each_key { |pattern| report.add("pattern", pattern) }
       @features[directory].each_key { |feature| report.add("feature", feature) }
     end
+    @names.each do |directory, count|
+      report.add("importer", directory)
+      report.add("named", count)
+    end
   end
 
   # What is to be renewed after a thaw, or nil.
@@ -82,6 +89,20 @@ class GemLists
   end
 
   private
+
+  # RubyGems has found the real names of the folders of gems, of the first one by itself, too.
+  def note_homes
+    return unless (paths = Gem.instance_variable_get(:@paths)) && paths.respond_to?(:expand, true)
+
+    [*paths.path, paths.home].each { |directory| @names[directory] += 1 }
+  end
+
+  def watch_homes
+    @wrappers.wrap(Gem::PathSupport, :expand) do |_, original, arguments|
+      @names[arguments.first] += 1
+      original.call(*arguments)
+    end
+  end
 
   # To be called again, because Bundler has a method of its own for RubyGems.
   def watch_lists
