@@ -105,6 +105,7 @@ class Exit
     watcher = self
     private = owner.private_method_defined?(name, false)
     original = owner.instance_method(name)
+    owner.alias_method(name, name) # nothing is discarded then, of which Ruby would warn
     owner.define_method(name) do |*arguments, **keywords, &block|
       watcher.instance_variable_set(:@quick, false)
       original.bind_call(self, *arguments, **keywords, &block)

@@ -69,6 +69,7 @@ class Reads
     self.class.phase("front end")
     @per_start.stop
     @watched.each do |owner, name, original, visibility|
+      owner.alias_method(name, name) # nothing is discarded then, of which Ruby would warn
       owner.define_method(name, original)
       owner.__send__(visibility, name)
     end
@@ -164,6 +165,7 @@ class Reads
     original = owner.instance_method(name)
     @watched << [owner, name, original, visibility]
     watcher = self
+    owner.alias_method(name, name)
     owner.define_method(name) do |*arguments, **keywords, &block|
       ask.call(arguments)
       answer = original.bind_call(self, *arguments, **keywords, &block)
