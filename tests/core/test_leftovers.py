@@ -127,3 +127,19 @@ def test_the_freeze_s_own_files_are_none_of_the_boot(way, language, tmp_path):
     image = support.frozen(f"{way}/x.img", [language.program], "--preload", preload, env=env, cwd=here)
     option = "-c" if language is PYTHON else "-e"
     assert support.thawed([f"./{image}", option, ""], env=env, cwd=here).status == 0
+
+
+@both
+def test_a_refused_freeze_names_what_it_has_made(language, tmp_path):
+    """A server's socket is refused; the folder that each boot has made beside it is not what is in the way."""
+    folder = tmp_path / "state"
+    if language is PYTHON:
+        make = f"import os, socket\nos.makedirs({str(folder)!r} + '/work-%d' % os.getpid())"
+        listen = "VALUE = socket.create_server(('127.0.0.1', 0))"
+    else:
+        make = f"require 'fileutils'; require 'socket'\nFileUtils.mkdir_p({str(folder)!r} + \"/work-#$$\")"
+        listen = "VALUE = TCPServer.new('127.0.0.1', 0)"
+    env, _ = language.write(tmp_path, f"{make}\n{listen}")
+    made = support.freeze(tmp_path / "x.img", [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
+    assert made.status == 2 and "a listening TCP socket" in made.err, made
+    assert f"the boot of this freeze has made the folder {folder}, and nothing removes that now; " in made.err, made

@@ -227,6 +227,7 @@ impl Session<'_> {
         let (outcome, notes) = self.boot_once(boot, dir, &Watch::Inputs)?;
         let temporary = Temporary::new(boot.environment);
         let mut left = leftovers::left(&notes, dir);
+        let mut made = left.clone();
         let mut findings = match outcome {
             Outcome::Written(report) if left.is_empty() => return Ok((*report, notes, begun)),
             Outcome::Written(_) if left.iter().any(|it| temporary.holds(it)) => Vec::new(),
@@ -238,6 +239,7 @@ impl Session<'_> {
                 match again {
                     Ok((outcome, notes)) => {
                         left = leftovers::left(&notes, dir);
+                        made.extend_from_slice(&left);
                         match outcome {
                             Outcome::Written(report) if left.is_empty() => return Ok((*report, notes, begun)),
                             Outcome::Written(_) => Vec::new(),
@@ -267,6 +269,10 @@ impl Session<'_> {
             };
             findings.extend(leftovers::findings(&left, &others, dir));
             leftovers::clean_up(&others, &temporary);
+            made.extend(others);
+        }
+        if let Some(note) = leftovers::still_there(made, &findings) {
+            self.progress.note(&note);
         }
         Err(Stop::Refused(findings))
     }
