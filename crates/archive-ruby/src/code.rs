@@ -28,7 +28,7 @@ const IS_FIXED: u32 = 1 << 31;
 const IS_EMPTY: u32 = 1 << 30;
 
 /// Code that does nothing takes fewer bytes than this, besides its paths.
-const MOST_EMPTY: usize = 512;
+const MAX_EMPTY: usize = 512;
 
 /// How code gets from and into the archive.
 pub struct Code {
@@ -338,7 +338,7 @@ fn note(tracepoint: Value) -> Protected<()> {
     // Some code has no binary form.
     let binary = ruby::send(iseq, "to_binary", &[])?;
     let mut payload = ruby::bytes(binary)?;
-    let is_small = payload.len() < MOST_EMPTY + script.path.as_bytes().len() + script.real_path().len();
+    let is_small = payload.len() < MAX_EMPTY + script.path.as_bytes().len() + script.real_path().len();
     let is_empty = is_small && has_no_code(iseq)?;
     if is_empty {
         // From a syntax error Ruby makes empty code, too, and raises it when that has run. Here it raises it at once.

@@ -29,10 +29,10 @@ const FEWEST: u64 = 512;
 const NOTED: u64 = 64;
 
 /// More objects for each file than this are the program's data, of which the next boot need not have as much.
-const MOST_FOR_A_FILE: u64 = 128;
+const MAX_FOR_A_FILE: u64 = 128;
 
 /// Memory (bytes) that a large boot may take without a collection for its sake. Nearly all of it is code and tables, and stays.
-const MOST_FORGIVEN: usize = 64 << 20;
+const MAX_FORGIVEN: usize = 64 << 20;
 
 /// What is known of the objects of a boot.
 pub struct Heap {
@@ -90,7 +90,7 @@ impl Heap {
             }
         }
         let (begin, end) = if files > 0 { (files / PART, files / 2) } else { (FEWEST, 2 * FEWEST) };
-        if self.loaded >= begin && (files == 0 || self.loaded < files) && self.forgiven < MOST_FORGIVEN {
+        if self.loaded >= begin && (files == 0 || self.loaded < files) && self.forgiven < MAX_FORGIVEN {
             let bytes = ruby::allocated()?;
             self.forgiven += bytes;
             ruby::forgive(bytes);
@@ -109,7 +109,7 @@ impl Heap {
 
     /// Objects that have stayed so far, as far as they are not the program's data.
     fn old_objects(&self) -> Protected<u64> {
-        Ok((ruby::old_objects()? as u64).min(self.loaded * MOST_FOR_A_FILE))
+        Ok((ruby::old_objects()? as u64).min(self.loaded * MAX_FOR_A_FILE))
     }
 
     /// Queues what this boot was like, if it was larger than what is known.

@@ -17,7 +17,7 @@ use crate::key::{Context, Kind, Scope};
 use crate::pack::{Decoder, Packer};
 use crate::place::Root;
 use crate::records::{encoding, input_kind, Input};
-use crate::{checksum, MOST_PAYLOAD};
+use crate::{checksum, MAX_PAYLOAD};
 
 /// Something that an entry depends on, as its maker saw it. Paths are absolute.
 #[derive(Clone, Debug, Hash)]
@@ -94,7 +94,7 @@ impl Batch {
             NewInput::File(_, identity) | NewInput::Directory(_, identity) => identity.is_settled,
             NewInput::Absent(_) | NewInput::Variable(..) => true,
         });
-        if !is_settled || entry.payload.len() as u64 > MOST_PAYLOAD {
+        if !is_settled || entry.payload.len() as u64 > MAX_PAYLOAD {
             return;
         }
         let key = Scope::new(entry.kind, &entry.context).key(&entry.name);

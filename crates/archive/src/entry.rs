@@ -5,7 +5,7 @@ use record::Record;
 use crate::checksum;
 use crate::key::{Key, Kind};
 use crate::records::{encoding, input_kind, BlockHead, EntryHead, Input, Packed, Slot};
-use crate::{ALIGNMENT, MOST_PAYLOAD};
+use crate::{ALIGNMENT, MAX_PAYLOAD};
 
 /// An entry whose head, key and inputs have the right checksum. Its payload is checked when it is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl<'a> Entry<'a> {
         let end = payload.checked_add(head.payload_size as usize)?;
         if inputs_end > payload
             || !payload.is_multiple_of(ALIGNMENT as usize)
-            || u64::from(head.plain_size) > MOST_PAYLOAD
+            || u64::from(head.plain_size) > MAX_PAYLOAD
         {
             return None;
         }

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::SETTLING;
 
 /// Files are read in parts of at most this size (bytes).
-const MOST_READ: u64 = 1 << 16;
+const MAX_READ: u64 = 1 << 16;
 
 /// A file or directory as it was when somebody looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,7 +117,7 @@ fn open(path: &Path) -> io::Result<File> {
 /// The digest of a file that had `size` bytes a moment ago. Whoever asks looks afterwards whether it still has.
 fn digest(file: &File, size: u64) -> io::Result<[u8; 32]> {
     let (mut digest, mut left) = (Sha256::new(), size);
-    let mut buffer = Vec::with_capacity(size.clamp(1, MOST_READ) as usize);
+    let mut buffer = Vec::with_capacity(size.clamp(1, MAX_READ) as usize);
     while left > 0 {
         buffer.clear();
         match rustix::io::read(file, rustix::buffer::spare_capacity(&mut buffer)) {

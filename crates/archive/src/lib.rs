@@ -61,13 +61,13 @@ pub const FIRST_SEGMENT: u64 = 4096;
 pub const ALIGNMENT: u64 = 16;
 
 /// With more segments than this the next writer makes one of them.
-pub const MOST_SEGMENTS: usize = 8;
+pub const MAX_SEGMENTS: usize = 8;
 
 /// The largest payload, as it was stored and after decoding (bytes).
-pub const MOST_PAYLOAD: u64 = 1 << 30;
+pub const MAX_PAYLOAD: u64 = 1 << 30;
 
 /// The largest block of packed payloads, before it is packed (bytes).
-pub const MOST_BLOCK: u64 = 1 << 28;
+pub const MAX_BLOCK: u64 = 1 << 28;
 
 /// The size that an archive may have unless something else is said (bytes).
 pub const DEFAULT_BOUND: u64 = 256 << 20;

@@ -13,7 +13,7 @@ use crate::checksum;
 use crate::entry::Entry;
 use crate::map::Mapped;
 use crate::records::{encoding, BlockHead, Run};
-use crate::{MOST_BLOCK, MOST_PAYLOAD};
+use crate::{MAX_BLOCK, MAX_PAYLOAD};
 
 /// What is put into getting blocks small. Beyond this level a first boot takes longer for little.
 const LEVEL: i32 = 3;
@@ -66,7 +66,7 @@ impl<'a> Packer<'a> {
 
     /// Adds a payload. `None` when blocks cannot hold it.
     pub fn add(&mut self, payload: &[u8]) -> Option<Place> {
-        if payload.len() as u64 > MOST_BLOCK / 2 {
+        if payload.len() as u64 > MAX_BLOCK / 2 {
             return None;
         }
         let place = Place { block: self.closed.len(), offset: self.open.len() as u32 };
@@ -205,7 +205,7 @@ fn unpack(zstd: &mut Option<Decompressor<'static>>, block: &[u8], plain: &mut Ve
         none => none.insert(Decompressor::new().ok()?),
     };
     let size = (head.runs as usize).checked_mul(Run::SIZE)?.checked_add(head.plain_size as usize)?;
-    if size as u64 > MOST_PAYLOAD {
+    if size as u64 > MAX_PAYLOAD {
         return None;
     }
     plain.clear();

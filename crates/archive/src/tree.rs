@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::identity;
 
 /// The paths of a larger tree are not worth to be kept.
-const MOST_PATHS: usize = 10_000;
+const MAX_PATHS: usize = 10_000;
 
 /// What the names below some directories depend on, and the state of that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ fn list<'a>(roots: impl IntoIterator<Item = &'a Path>, links: bool) -> io::Resul
         paths.extend_from_slice(path.as_os_str().as_bytes());
         paths.push(0);
         count += 1;
-        if count > MOST_PATHS {
+        if count > MAX_PATHS {
             return Err(io::Error::other("too many directories"));
         }
         Ok(())

@@ -21,7 +21,7 @@ use crate::place::Root;
 use crate::records::SegmentHead;
 use crate::rewrite;
 use crate::segment;
-use crate::MOST_SEGMENTS;
+use crate::MAX_SEGMENTS;
 
 /// How long another writer is waited for. A process that is about to end has no more time.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -73,9 +73,7 @@ fn append_to(locked: &Locked<'_>, root: &Path, mut draft: Draft<'_>, bound: u64)
     let segment = draft.segment(seconds()).ok_or_else(too_large)?;
     let new_size = size + segment.len() as u64;
     let is_too_large = new_size > bound;
-    if is_too_large
-        || archive.segments() >= MOST_SEGMENTS
-        || is_mostly_superseded(&archive, &superseding, segment.len())
+    if is_too_large || archive.segments() >= MAX_SEGMENTS || is_mostly_superseded(&archive, &superseding, segment.len())
     {
         let mut draft = Draft::default();
         draft.copy(&segment::alone(&segment));

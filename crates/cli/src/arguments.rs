@@ -57,7 +57,7 @@ pub enum Cpu {
 }
 
 /// IMAGE.thaws has a byte for each of them.
-const MOST_THAWS: u64 = 1_000_000_000;
+const MAX_THAWS: u64 = 1_000_000_000;
 
 const FREEZE_EXAMPLES: &str = "\
 Examples:
@@ -138,7 +138,7 @@ pub struct Freeze {
 
     /// How many starts the image may be used for. They are counted in the file IMAGE.thaws, which must stay beside the image;
     /// where it cannot be written, COMMAND runs in the ordinary way. Default: any number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_THAWS))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_THAWS))]
     pub max_thaws: Option<u64>,
 
     /// An argument that the image must not handle: where ARG is among the arguments of the image, COMMAND runs in the

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::arguments::Inspect;
 use crate::human;
-use crate::page;
+use crate::render;
 use crate::strings;
 use crate::why;
 
@@ -143,9 +143,9 @@ pub fn main(arguments: &Inspect) -> Result<u8> {
     }
     let contents = Contents::read(&image)?;
     if arguments.json {
-        page::print_json(&contents)?;
+        render::print_json(&contents)?;
     } else {
-        page::print(&contents.summary())?;
+        render::print(&contents.summary())?;
     }
     Ok(0)
 }
@@ -256,9 +256,9 @@ impl Contents {
         let header = |what| [what, "mappings", "size", "in the image"];
         format!(
             "{}\n{}\n{}{more}",
-            page::facts(rows),
-            page::numbers(&header("kind"), 3, kinds),
-            page::numbers(&header("library"), 3, libraries)
+            render::facts(rows),
+            render::numbers(&header("kind"), 3, kinds),
+            render::numbers(&header("library"), 3, libraries)
         )
     }
 }

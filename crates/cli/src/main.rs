@@ -7,9 +7,9 @@ mod check;
 mod freeze;
 mod human;
 mod inspect;
-mod page;
 mod progress;
 mod refreeze;
+mod render;
 mod run;
 mod starts;
 mod strings;
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            page::tell(&format!("snapboot: {failure}"));
+            render::tell(&format!("snapboot: {failure}"));
             ExitCode::from(status(&failure))
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::page;
+use crate::render;
 
 /// How long output that a child's children still hold open is waited for.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
@@ -41,8 +41,8 @@ impl Progress {
     /// Prints a line past the spinner, on standard error.
     pub fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| page::tell(text)),
-            None => page::tell(text),
+            Some(bar) => bar.suspend(|| render::tell(text)),
+            None => render::tell(text),
         }
     }
 

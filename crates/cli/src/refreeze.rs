@@ -11,7 +11,7 @@ use inputs::environment::{differences, Difference, LOCALE};
 
 use crate::arguments::Refreeze;
 use crate::human;
-use crate::page;
+use crate::render;
 
 /// The option that says where the image goes; the last one counts.
 const OUTPUT: &str = "-o";
@@ -24,7 +24,7 @@ pub fn main(arguments: &Refreeze) -> Result<u8> {
             Ok(0) => {}
             Ok(other) => status = other,
             Err(failure) => {
-                page::tell(&format!("snapboot: {failure}"));
+                render::tell(&format!("snapboot: {failure}"));
                 status = crate::status(&failure);
             }
         }

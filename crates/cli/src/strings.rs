@@ -12,7 +12,7 @@ use image::{mapping_kind, Head, MappedFile, Mapping, Process, Section, Tables, H
 use image_file::ImageFile;
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::page;
+use crate::render;
 
 /// How much of a match is shown (bytes).
 const SHOWN: usize = 200;
@@ -46,7 +46,7 @@ pub fn search(image: &ImageFile, pattern: &std::ffi::OsStr) -> Result<u8> {
         look_at(&[Area { start: 0, size, offset, name: "(tables)".to_owned() }])?;
     }
     look_at(&[Area { start: 0, size: HEAD_ROOM as u64, offset: HEAD_OFFSET as u64, name: "(command)".to_owned() }])?;
-    page::print(&page)?;
+    render::print(&page)?;
     Ok(u8::from(page.is_empty()))
 }
 

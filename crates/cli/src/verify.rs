@@ -8,7 +8,7 @@ use image_file::{digest_pages, ImageFile, Variant};
 
 use crate::arguments::Verify;
 use crate::human;
-use crate::page;
+use crate::render;
 
 /// Runs the subcommand; fails with exit status 1 when something is wrong.
 pub fn main(arguments: &Verify) -> Result<u8> {
@@ -39,7 +39,7 @@ pub fn main(arguments: &Verify) -> Result<u8> {
         }
     }
     check_owner(&image).map_err(wrong)?;
-    page::print(&format!(
+    render::print(&format!(
         "{}: whole (head, tables {}, answers of directories {}, data pages {})\n",
         arguments.image.display(),
         human::size(tables),

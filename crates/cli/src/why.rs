@@ -16,7 +16,7 @@ use installation::Installation;
 use runtime::helper_process;
 use rustix::fs::{access, Access};
 
-use crate::page;
+use crate::render;
 
 /// The launcher answers within this; it compares the contents of files whose times differ.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -37,11 +37,11 @@ pub fn answer(image: &ImageFile) -> Result<u8> {
     }
     let name = image.path.display();
     if found.is_empty() {
-        page::print(&format!("{name}: fresh\n"))?;
+        render::print(&format!("{name}: fresh\n"))?;
         return Ok(0);
     }
     let lines: String = found.iter().map(|line| format!("  {line}\n")).collect();
-    page::print(&format!("{name}: {verdict}\n{lines}"))?;
+    render::print(&format!("{name}: {verdict}\n{lines}"))?;
     Ok(1)
 }
 

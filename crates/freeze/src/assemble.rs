@@ -29,7 +29,7 @@ use super::environment::Environment;
 use super::first_start::first_start;
 use super::interrupt::Interrupt;
 use super::kernel_files::KernelFiles;
-use super::order::Order;
+use super::page_order::PageOrder;
 use super::reads::Reads;
 use super::rehearse::{rehearse, Rehearsal};
 use crate::fault::Point;
@@ -152,17 +152,17 @@ impl<'a> Assembly<'a> {
         let finished = self.dir.finished();
         let cannot = |error: io::Error| Failure::io("write", finished, &error);
         rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
-        let with = |order: &Order| {
+        let with = |order: &PageOrder| {
             let mut tables = tables.clone();
             tables.replace_all(Section::Mappings, &order.mappings);
             tables.replace_all(Section::Touched, &order.touched);
             tables.finish()
         };
         // Other offsets do not change the size of the tables.
-        let size = with(&Order::new(mappings.clone(), &rehearsal.touched, 0)).len() as u64;
+        let size = with(&PageOrder::new(mappings.clone(), &rehearsal.touched, 0)).len() as u64;
         let tables_offset = self.heads.last().map_or(launcher_size, end);
         let pages_offset = (tables_offset + size).next_multiple_of(image::PAGE);
-        let order = Order::new(mappings, &rehearsal.touched, pages_offset);
+        let order = PageOrder::new(mappings, &rehearsal.touched, pages_offset);
         let from = File::open(rehearsed).map_err(cannot)?;
         let file = self.finished().map_err(cannot)?;
         if self.heads.is_empty() {

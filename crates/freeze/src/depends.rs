@@ -5,7 +5,7 @@ use image_file::this_process::ThisProcess;
 use inputs::facts::Value;
 
 use super::environment::{shown, Environment};
-use super::reads::Whole;
+use super::reads::FullEnvironmentRead;
 use super::report::Report;
 
 /// All of it in words: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as `the current directory (/x), asked for by lib.py:3`.
@@ -13,8 +13,10 @@ pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
     let reads = &report.reads;
     let whole = |place: &str| format!("every variable of the environment, which is read by {}", shown(place));
     let wholes = reads.wholes.iter().map(|read| match read {
-        Whole::Read(place) => whole(place),
-        Whole::Passed(program) => format!("every variable of the environment, in which {program} was started"),
+        FullEnvironmentRead::Read(place) => whole(place),
+        FullEnvironmentRead::Passed(program) => {
+            format!("every variable of the environment, in which {program} was started")
+        }
     });
     let compared = report.compared.iter().cloned();
     environment.asked_for(reads).into_iter().chain(wholes).chain(compared).chain(facts(report)).collect()

@@ -15,7 +15,7 @@ use inputs::environment::{is_own, is_volatile, locale, matches, ALL, LOCALE};
 use runtime::Language;
 
 use super::findings::Finding;
-use super::reads::{Reads, Whole};
+use super::reads::{FullEnvironmentRead, Reads};
 use super::variables::{always_compared, is_secret, rule, Rule};
 use crate::entries::Entries;
 
@@ -123,7 +123,7 @@ impl Environment {
 
     /// Whoever reads the whole environment may read secrets in it, and nobody sees which.
     fn found_in_copies(&self, reads: &Reads) -> Option<String> {
-        let places: Vec<String> = reads.wholes.iter().filter_map(Whole::place).map(shown).collect();
+        let places: Vec<String> = reads.wholes.iter().filter_map(FullEnvironmentRead::place).map(shown).collect();
         let secrets: Vec<_> = self.secrets.iter().map(|name| name.to_string_lossy()).collect();
         if places.is_empty() || secrets.is_empty() {
             return None;
@@ -273,7 +273,7 @@ mod tests {
         Environment::pick(all, &owned(named), &owned(withheld))
     }
 
-    fn read(names: &[&str], wholes: Vec<Whole>) -> Reads {
+    fn read(names: &[&str], wholes: Vec<FullEnvironmentRead>) -> Reads {
         let variables = names.iter().map(|name| (OsString::from(name), Some("/app/settings.py:3".to_owned())));
         Reads { variables: variables.collect(), wholes, ..Reads::default() }
     }
@@ -344,7 +344,12 @@ mod tests {
         assert!(text[0].contains("--env DATABASE_URL"), "{text:?}");
         assert_eq!(found(&environment(&all, &["DATABASE_URL"], &[]), &reads), [""; 0]);
         assert_eq!(found(&environment(&all, &[], &["DATABASE_URL"]), &reads), [""; 0]);
-        let wholes = || read(&[], vec![Whole::Read("/app.py:1".to_owned()), Whole::Passed("git".to_owned())]);
+        let wholes = || {
+            read(
+                &[],
+                vec![FullEnvironmentRead::Read("/app.py:1".to_owned()), FullEnvironmentRead::Passed("git".to_owned())],
+            )
+        };
         let text = found(&environment(&all, &[], &[]), &wholes());
         let expected =
             "/app.py:1 reads the whole environment, but this looks like secrets and is withheld from the boot: \
@@ -363,12 +368,12 @@ mod tests {
         assert!(holds(&[b"TZ=UTC", b"PATH=/other", b"DATABASE_URL=x", b"QUIET=1", b"TERM=xterm", b"COLUMNS=1"]));
         assert!(!holds(&[b"TZ=CET"]) && !holds(&[]) && !holds(&[b"TZ=UTC", b"MISSING="]));
         assert!(!holds(&[b"TZ=UTC", b"LINES=1"]), "read by name");
-        let whole = read(&[], vec![Whole::Read("/app.py:1".to_owned())]);
+        let whole = read(&[], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
         let made_in = environment(&[("A", "1"), ("B_KEY", "1"), ("TERM", "vt")], &[], &["QUIET"]);
         let holds = |entries: &[&[u8]]| super::tests::holds(&made_in, Language::Python, &whole, entries);
         assert!(holds(&[b"A=1", b"PWD=/", b"TERM=xterm"]) && holds(&[b"A=1", b"B_KEY=2"]));
         assert!(!holds(&[b"A=1", b"B=1"]) && !holds(&[b"A=2"]) && !holds(&[]));
-        let whole = read(&["TERM"], vec![Whole::Read("/app.py:1".to_owned())]);
+        let whole = read(&["TERM"], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
         assert!(!super::tests::holds(&made_in, Language::Python, &whole, &[b"A=1", b"TERM=xterm"]));
     }
 

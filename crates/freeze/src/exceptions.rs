@@ -9,32 +9,32 @@ use image::fact_kind;
 use runtime::Language;
 
 /// A variable that need not count.
-pub struct Variable {
+pub struct VariableRead {
     pub language: Language,
     pub reader: &'static str,
     pub name: &'static str,
 }
 
 /// Variables whose readers leave no trace of the value that the front end does not renew.
-pub const VARIABLES: &[Variable] = &[
+pub const VARIABLES: &[VariableRead] = &[
     // Looks for packages of the user; the front end renews where these are, or starts the ordinary way where there are any.
-    Variable { language: Language::Python, reader: "<frozen site>", name: "HOME" },
+    VariableRead { language: Language::Python, reader: "<frozen site>", name: "HOME" },
     // Puts its own directory in front of it, and so does the front end after a thaw with what PATH is then.
-    Variable { language: Language::Ruby, reader: "/bundler/shared_helpers.rb", name: "PATH" },
+    VariableRead { language: Language::Ruby, reader: "/bundler/shared_helpers.rb", name: "PATH" },
 ];
 
 /// What a runtime asks C code for at its own start, and the front end renews after a thaw.
 pub const RENEWED: &[&str] = &["TZ"];
 
 /// Whoever looks at the whole environment and keeps, or passes on, only part of it.
-pub struct Whole {
+pub struct FullRead {
     /// A file, or the name of a program that is executed.
     pub reader: &'static str,
     /// Name patterns of what counts.
     pub names: &'static [&'static str],
 }
 
-impl Whole {
+impl FullRead {
     /// Whether this variable counts.
     pub fn wants(&self, name: &OsStr) -> bool {
         self.names.iter().any(|pattern| inputs::environment::matches(pattern.as_bytes(), name.as_bytes()))
@@ -42,34 +42,34 @@ impl Whole {
 }
 
 /// Readers of the whole environment of which it is known what they want with it.
-pub const WHOLES: &[Whole] = &[
+pub const WHOLES: &[FullRead] = &[
     // Keeps a copy for programs that the application starts without Bundler.
-    Whole { reader: "/bundler/environment_preserver.rb", names: &[] },
+    FullRead { reader: "/bundler/environment_preserver.rb", names: &[] },
     // Picks its settings.
-    Whole { reader: "/bundler/settings.rb", names: &["BUNDLE_*"] },
+    FullRead { reader: "/bundler/settings.rb", names: &["BUNDLE_*"] },
     // Gives it to ldconfig, gcc, ld and objdump, which say where a library is. LD_* is always an input.
-    Whole { reader: "/ctypes/util.py", names: &["PATH", "LIBRARY_PATH"] },
+    FullRead { reader: "/ctypes/util.py", names: &["PATH", "LIBRARY_PATH"] },
     // Looks for settings.
-    Whole { reader: "/tqdm/utils.py", names: &["TQDM_*", "COLUMNS", "LINES"] },
+    FullRead { reader: "/tqdm/utils.py", names: &["TQDM_*", "COLUMNS", "LINES"] },
     // Gives it to ip and the like, which say what the network card's number is.
-    Whole { reader: "/uuid.py", names: &["PATH"] },
+    FullRead { reader: "/uuid.py", names: &["PATH"] },
 ];
 
 /// Programs that read nothing of their environment but this.
-pub const PROGRAMS: &[Whole] = &[
-    Whole { reader: "ldconfig", names: &[] },
-    Whole { reader: "uname", names: &[] },
+pub const PROGRAMS: &[FullRead] = &[
+    FullRead { reader: "ldconfig", names: &[] },
+    FullRead { reader: "uname", names: &[] },
     // What ctypes.util asks where a library is.
-    Whole { reader: "gcc", names: COMPILER },
-    Whole { reader: "cc", names: COMPILER },
-    Whole { reader: "ld", names: COMPILER },
-    Whole { reader: "objdump", names: &[] },
+    FullRead { reader: "gcc", names: COMPILER },
+    FullRead { reader: "cc", names: COMPILER },
+    FullRead { reader: "ld", names: COMPILER },
+    FullRead { reader: "objdump", names: &[] },
 ];
 
 const COMPILER: &[&str] = &["PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LD_RUN_PATH", "TMPDIR"];
 
 /// A fact that need not count.
-pub struct Fact {
+pub struct FactRead {
     pub language: Language,
     pub reader: &'static str,
     pub kind: u32,
@@ -79,49 +79,54 @@ pub struct Fact {
 
 /// Facts whose readers throw them away, or compare them with each other only. (What a runtime asks at its own start is no input
 /// either: the launcher compares the stack limit itself, and refuses to run where real and effective ids differ.)
-pub const FACTS: &[Fact] = &[
+pub const FACTS: &[FactRead] = &[
     // Compares real and effective ids before it looks at each file that is loaded. Process.uid and the like are noted by themselves.
-    Fact { language: Language::Ruby, reader: "", kind: fact_kind::USER, unless_unset: None },
+    FactRead { language: Language::Ruby, reader: "", kind: fact_kind::USER, unless_unset: None },
     // Names the platform in paths, and drops the host's name.
-    Fact { language: Language::Python, reader: "/sysconfig.py", kind: fact_kind::HOSTNAME, unless_unset: None },
-    Fact {
+    FactRead { language: Language::Python, reader: "/sysconfig.py", kind: fact_kind::HOSTNAME, unless_unset: None },
+    FactRead {
         language: Language::Python,
         reader: "/sysconfig/__init__.py",
         kind: fact_kind::HOSTNAME,
         unless_unset: None,
     },
-    Fact { language: Language::Python, reader: "/distutils/util.py", kind: fact_kind::HOSTNAME, unless_unset: None },
+    FactRead {
+        language: Language::Python,
+        reader: "/distutils/util.py",
+        kind: fact_kind::HOSTNAME,
+        unless_unset: None,
+    },
     // Wants the architecture, and has the other answers behind names that nobody reads.
-    Fact {
+    FactRead {
         language: Language::Python,
         reader: "core/_add_newdocs_scalars.py",
         kind: fact_kind::HOSTNAME,
         unless_unset: None,
     },
     // Tells it those that it spawns; the front end renews it after a thaw.
-    Fact {
+    FactRead {
         language: Language::Python,
         reader: "/multiprocessing/process.py",
         kind: fact_kind::CWD,
         unless_unset: None,
     },
     // Keeps it to find sources; the front end renews it after a thaw.
-    Fact { language: Language::Python, reader: "/rich/__init__.py", kind: fact_kind::CWD, unless_unset: None },
+    FactRead { language: Language::Python, reader: "/rich/__init__.py", kind: fact_kind::CWD, unless_unset: None },
     // Looks for the Gemfile from there upwards, unless it is told which.
-    Fact {
+    FactRead {
         language: Language::Ruby,
         reader: "/bundler/shared_helpers.rb",
         kind: fact_kind::CWD,
         unless_unset: Some("BUNDLE_GEMFILE"),
     },
     // Wants to know how to tell of gems that are missing, and then the boot has failed.
-    Fact { language: Language::Ruby, reader: "/bundler/setup.rb", kind: fact_kind::TERMINAL, unless_unset: None },
+    FactRead { language: Language::Ruby, reader: "/bundler/setup.rb", kind: fact_kind::TERMINAL, unless_unset: None },
     // Takes it for the root of an application whose file is nowhere below a config.ru.
-    Fact { language: Language::Ruby, reader: "/rails/application.rb", kind: fact_kind::CWD, unless_unset: None },
+    FactRead { language: Language::Ruby, reader: "/rails/application.rb", kind: fact_kind::CWD, unless_unset: None },
 ];
 
 /// A per-start fact that may be read while booting, though an image cannot be bound to it.
-pub struct Early {
+pub struct EarlyRead {
     pub language: Language,
     pub reader: &'static str,
     pub what: &'static str,
@@ -130,29 +135,29 @@ pub struct Early {
 }
 
 /// Readers that keep nothing of it.
-pub const EARLY: &[Early] = &[
+pub const EARLY: &[EarlyRead] = &[
     // Asks every module for its file, to find the one that some code is in.
-    Early { language: Language::Python, reader: "/inspect.py", what: "__main__.__file__", guards: &[] },
+    EarlyRead { language: Language::Python, reader: "/inspect.py", what: "__main__.__file__", guards: &[] },
     // A list of versions that scripts of old installers set before they import it; without one it takes what is installed.
-    Early {
+    EarlyRead {
         language: Language::Python,
         reader: "/pkg_resources/__init__.py",
         what: "__main__.__requires__",
         guards: &[],
     },
     // Counts them to tell whether ssh has called it, which a variable says, too.
-    Early { language: Language::Python, reader: "/ansible/cli/__init__.py", what: "sys.argv", guards: &[] },
+    EarlyRead { language: Language::Python, reader: "/ansible/cli/__init__.py", what: "sys.argv", guards: &[] },
     // Looks for options of its own tests.
-    Early {
+    EarlyRead {
         language: Language::Python,
         reader: "/tensorflow/python/distribute/multi_process_lib.py",
         what: "sys.argv",
         guards: &["--tpu*"],
     },
     // Loads plugins that they name.
-    Early { language: Language::Ruby, reader: "/yard/config.rb", what: "ARGV", guards: &["--plugin", "--safe"] },
+    EarlyRead { language: Language::Ruby, reader: "/yard/config.rb", what: "ARGV", guards: &["--plugin", "--safe"] },
     // Takes $0 where nobody but itself is found, and the front end renews that.
-    Early { language: Language::Ruby, reader: "/sinatra/base.rb", what: "who calls it (caller)", guards: &[] },
+    EarlyRead { language: Language::Ruby, reader: "/sinatra/base.rb", what: "who calls it (caller)", guards: &[] },
 ];
 
 /// Whether a read of a reader falls under a row.

@@ -139,15 +139,14 @@ pub fn clean_up(left: &[Left], temporary: &Temporary) {
 /// What to say of that which boots that came to nothing have `made` and that is still there, but for what the findings name.
 pub fn still_there(mut made: Vec<Left>, findings: &[Finding]) -> Option<String> {
     /// As many are named.
-    const MOST: usize = 5;
+    const MAX: usize = 5;
     made.sort_by(|one, other| one.path.cmp(&other.path));
     // What a later boot has made in a folder of an earlier one goes with that.
     made.dedup_by(|next, one| next.path.starts_with(&one.path));
     made.retain(|it| it.path.symlink_metadata().is_ok());
     made.retain(|it| !findings.iter().any(|finding| finding.text.contains(&format!(" {} ", it.path.display()))));
-    let names: Vec<String> =
-        made.iter().take(MOST).map(|it| format!("the {} {}", it.kind, it.path.display())).collect();
-    let more = if made.len() > MOST { format!(" and {} more", made.len() - MOST) } else { String::new() };
+    let names: Vec<String> = made.iter().take(MAX).map(|it| format!("the {} {}", it.kind, it.path.display())).collect();
+    let more = if made.len() > MAX { format!(" and {} more", made.len() - MAX) } else { String::new() };
     (!names.is_empty()).then(|| {
         format!(
             "the boot of this freeze has made {}{more}, and nothing removes that now; remove what an ordinary start would not leave",

@@ -18,7 +18,7 @@ pub struct Reads {
     /// Names of variables, set or not, and where they were read, as far as that is known.
     pub variables: BTreeMap<OsString, Option<String>>,
     /// Who read the whole environment.
-    pub wholes: Vec<Whole>,
+    pub wholes: Vec<FullEnvironmentRead>,
     /// Facts: kind and number.
     pub facts: Vec<(u32, u32)>,
     /// Where facts were asked for, as far as that is known.
@@ -38,26 +38,26 @@ pub struct Early {
 
 /// A read of the whole environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whole {
+pub enum FullEnvironmentRead {
     /// At this FILE:LINE.
     Read(String),
     /// By a program of this name that was started with it.
     Passed(String),
 }
 
-impl Whole {
+impl FullEnvironmentRead {
     /// Where it was read, if by the program itself.
     pub fn place(&self) -> Option<&str> {
         match self {
-            Whole::Read(place) => Some(place),
-            Whole::Passed(_) => None,
+            FullEnvironmentRead::Read(place) => Some(place),
+            FullEnvironmentRead::Passed(_) => None,
         }
     }
 }
 
 /// One thing that was noted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Note {
+struct NotedRead {
     key: String,
     value: OsString,
     /// The file that reads; None for C code.
@@ -84,7 +84,7 @@ impl Reads {
     /// Gathers what was noted. `reports` come from the front end, `noted` from the freezer.
     pub fn gather(reports: &[&Entries], noted: &Entries, language: Language, environment: &Environment) -> Reads {
         let told: Vec<_> = reports.iter().flat_map(|report| notes(report)).collect();
-        let told: Vec<&Note> = told.iter().map(|(_, note)| note).collect();
+        let told: Vec<&NotedRead> = told.iter().map(|(_, note)| note).collect();
         let by_c = notes(noted);
         let mut reads = Reads::default();
         for note in told.iter().filter(|note| !note.renewed) {
@@ -115,11 +115,11 @@ impl Reads {
         reads
     }
 
-    fn add(&mut self, note: &Note, language: Language, environment: &Environment, all: &[&Note]) {
+    fn add(&mut self, note: &NotedRead, language: Language, environment: &Environment, all: &[&NotedRead]) {
         let reader = note.reader.as_deref();
         match note.key.as_str() {
             "variable" => {
-                let excepted = |row: &&super::exceptions::Variable| {
+                let excepted = |row: &&super::exceptions::VariableRead| {
                     row.language == language && note.value == row.name && is_by(reader, row.reader)
                 };
                 // Who goes through a copy in Python reads each of them by name.
@@ -131,18 +131,18 @@ impl Reads {
             }
             "variables" => match WHOLES.iter().find(|row| is_by(reader, row.reader)) {
                 Some(row) => self.add_matching(row.names, environment, note.place.as_deref()),
-                None => self.wholes.push(Whole::Read(note.place.clone().unwrap_or_default())),
+                None => self.wholes.push(FullEnvironmentRead::Read(note.place.clone().unwrap_or_default())),
             },
             "executed" => {
                 let name = Path::new(&note.value).file_name().unwrap_or(&note.value);
                 match PROGRAMS.iter().find(|row| name == row.reader) {
                     Some(row) => self.add_matching(row.names, environment, None),
-                    None => self.wholes.push(Whole::Passed(name.to_string_lossy().into_owned())),
+                    None => self.wholes.push(FullEnvironmentRead::Passed(name.to_string_lossy().into_owned())),
                 }
             }
             "early" => {
                 let what = note.value.to_string_lossy().into_owned();
-                let is_it = |row: &&super::exceptions::Early| {
+                let is_it = |row: &&super::exceptions::EarlyRead| {
                     row.language == language && row.what == what && is_by(reader, row.reader)
                 };
                 if let Some(row) = EARLY.iter().find(is_it) {
@@ -157,8 +157,9 @@ impl Reads {
             "fact" => {
                 let Some(kind) = inputs::facts::kind(note.value.as_bytes()) else { return };
                 let is_unset = |name: &str| {
-                    let same =
-                        |other: &&&Note| other.key == "variable" && other.value == name && other.reader == note.reader;
+                    let same = |other: &&&NotedRead| {
+                        other.key == "variable" && other.value == name && other.reader == note.reader
+                    };
                     environment.value(name).is_none() && all.iter().any(|other| same(&other))
                 };
                 let excepted = FACTS.iter().any(|row| {
@@ -218,9 +219,9 @@ impl Early {
     }
 }
 
-impl Note {
+impl NotedRead {
     /// Whether the same was read.
-    fn is_same(&self, other: &Note) -> bool {
+    fn is_same(&self, other: &NotedRead) -> bool {
         self.key == other.key && self.value == other.value && self.of == other.of
     }
 
@@ -233,8 +234,8 @@ impl Note {
 }
 
 /// Entries begin with what was read; what follows belongs to it. With each the phase that it was noted in.
-fn notes(entries: &Entries) -> Vec<(Phase, Note)> {
-    let mut notes: Vec<(Phase, Note)> = Vec::new();
+fn notes(entries: &Entries) -> Vec<(Phase, NotedRead)> {
+    let mut notes: Vec<(Phase, NotedRead)> = Vec::new();
     let mut phase = Phase::Runtime;
     for (key, value) in entries.iter() {
         let text = || Some(value.to_string_lossy().into_owned());
@@ -242,7 +243,7 @@ fn notes(entries: &Entries) -> Vec<(Phase, Note)> {
             ("phase", _) if value == "program" => phase = Phase::Program,
             ("phase", _) => phase = Phase::FrontEnd,
             ("variable" | "variables" | "executed" | "fact" | "early", _) => {
-                notes.push((phase, Note { key: key.to_owned(), value: value.to_owned(), ..Note::default() }));
+                notes.push((phase, NotedRead { key: key.to_owned(), value: value.to_owned(), ..NotedRead::default() }));
             }
             ("reader", Some((_, note))) => note.reader = text(),
             ("place", Some((_, note))) => note.place = text(),
@@ -298,12 +299,15 @@ mod tests {
     fn whoever_reads_everything_is_named_unless_it_is_known_what_for() {
         let whole = |reader: &str| format!("variables=*\0reader={reader}\0place=/app.py:1\0").into_bytes();
         let all = [("BUNDLE_GEMFILE", "/g"), ("BUNDLE_X", "1")];
-        assert_eq!(gather(&whole("/app.py"), b"", Language::Ruby, &all).wholes, [Whole::Read("/app.py:1".to_owned())]);
+        assert_eq!(
+            gather(&whole("/app.py"), b"", Language::Ruby, &all).wholes,
+            [FullEnvironmentRead::Read("/app.py:1".to_owned())]
+        );
         let known = gather(&whole("/lib/bundler/settings.rb"), b"", Language::Ruby, &all);
         assert!(known.wholes.is_empty());
         assert_eq!(names(&known), ["BUNDLE_GEMFILE", "BUNDLE_X"]);
         let noted = b"phase=program\0executed=/sbin/ldconfig\0executed=/bin/git\0executed=/usr/bin/git\0";
-        assert_eq!(gather(b"", noted, Language::Python, &all).wholes, [Whole::Passed("git".to_owned())]);
+        assert_eq!(gather(b"", noted, Language::Python, &all).wholes, [FullEnvironmentRead::Passed("git".to_owned())]);
     }
 
     #[test]

@@ -139,14 +139,14 @@ fn kept(report: &Entries) -> impl Iterator<Item = String> + '_ {
 
 fn kept_as(report: &Entries, key: &str, what: &str) -> Option<String> {
     /// As many names are told.
-    const MOST: usize = 3;
+    const MAX: usize = 3;
     let names: Vec<String> = report.texts(key).collect();
-    let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
+    let more = if names.len() > MAX { format!(" and {} more", names.len() - MAX) } else { String::new() };
     (!names.is_empty()).then(|| {
         format!(
             "the {what} of the freeze is kept in {}{more}; where each start should have its own, set it in snapboot.defer (Python) or \
              Snapboot.defer (Ruby)",
-            names[..names.len().min(MOST)].join(", ")
+            names[..names.len().min(MAX)].join(", ")
         )
     })
 }

@@ -19,7 +19,7 @@ use crate::rotation;
 use crate::ImageFile;
 
 /// So many files are kept.
-const MOST: usize = 256;
+const MAX: usize = 256;
 
 /// What was counted for an image.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -126,7 +126,7 @@ fn forget_oldest(folder: &Path) {
     };
     let mut all: Vec<_> = entries.filter_map(written).collect();
     all.sort();
-    let many = all.len().saturating_sub(MOST);
+    let many = all.len().saturating_sub(MAX);
     for (_, path) in &all[..many] {
         let _ = fs::remove_file(path);
     }
@@ -182,15 +182,15 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let others = ["notes.txt", "00000000000000ff", "zzzzzzzzzzzzzzzz"].map(|name| top.path().join(name));
         others.iter().for_each(|path| fs::write(path, "of somebody else").unwrap());
-        for number in 0x100..0x103 + MOST as u64 {
+        for number in 0x100..0x103 + MAX as u64 {
             let path = file(top.path(), number);
             let made = fs::File::create(path).unwrap();
             made.set_len(StartsHead::FILE_SIZE as u64).unwrap();
             made.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(10_000 - number)).unwrap();
         }
         forget_oldest(top.path());
-        assert_eq!(top.path().read_dir().unwrap().count(), MOST + others.len());
-        assert!(file(top.path(), 0x100).exists() && !file(top.path(), 0x102 + MOST as u64).exists());
+        assert_eq!(top.path().read_dir().unwrap().count(), MAX + others.len());
+        assert!(file(top.path(), 0x100).exists() && !file(top.path(), 0x102 + MAX as u64).exists());
         assert!(others.iter().all(|path| path.exists()));
     }
 }

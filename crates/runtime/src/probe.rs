@@ -138,7 +138,7 @@ fn contains(file: &[u8], symbol: &[u8]) -> bool {
 }
 
 /// What an interpreter says about itself.
-struct Answer {
+struct ProbeReply {
     language: Language,
     implementation: String,
     version: String,
@@ -148,7 +148,7 @@ struct Answer {
     executable: OsString,
 }
 
-fn answer(program: &Path, language: Language, environment: &[(OsString, OsString)]) -> Result<Answer> {
+fn answer(program: &Path, language: Language, environment: &[(OsString, OsString)]) -> Result<ProbeReply> {
     let mut command = Command::new(program);
     let environment = environment.iter().filter(|(name, _)| name != "RUBYOPT").map(|(name, value)| (name, value));
     command.env_clear().envs(environment);
@@ -172,7 +172,7 @@ fn answer(program: &Path, language: Language, environment: &[(OsString, OsString
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let path = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-    Ok(Answer {
+    Ok(ProbeReply {
         language,
         implementation: text(implementation),
         version: text(version),
@@ -183,7 +183,7 @@ fn answer(program: &Path, language: Language, environment: &[(OsString, OsString
     })
 }
 
-impl Answer {
+impl ProbeReply {
     fn label(&self) -> String {
         let name = match self.implementation.as_str() {
             "cpython" => "CPython",
@@ -249,7 +249,7 @@ mod tests {
         let language = if implementation.contains("ruby") { Language::Ruby } else { Language::Python };
         let [implementation, version, threads, jit] = [implementation, version, threads, jit].map(str::to_owned);
         let (exe, executable) = (OsString::new(), OsString::new());
-        let answer = Answer { language, implementation, version, threads, jit, exe, executable };
+        let answer = ProbeReply { language, implementation, version, threads, jit, exe, executable };
         answer.check(Path::new("/bin/x")).err().map(|failure| failure.message)
     }
 

@@ -37,7 +37,7 @@ pub struct Shim {
 }
 
 /// The kernel follows five scripts; `env` and shims add steps of their own.
-const MOST_STEPS: usize = 12;
+const MAX_STEPS: usize = 12;
 /// Enough for a first line and for the lines of a shell trick.
 const START: u64 = 4096;
 
@@ -52,7 +52,7 @@ pub fn resolve(command: &[OsString], search_path: &OsStr) -> Result<Resolved> {
         followed: Vec::new(),
         shim: None,
     };
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let start = start_of(&program)?;
         resolved.followed.push(program.clone());
         if start.starts_with(b"#!") {
@@ -102,7 +102,7 @@ pub fn resolve(command: &[OsString], search_path: &OsStr) -> Result<Resolved> {
         }
     }
     Err(Failure::refusal(format!(
-        "{} leads from script to script without end (or in more than {MOST_STEPS} steps). Check the first lines of: {}.",
+        "{} leads from script to script without end (or in more than {MAX_STEPS} steps). Check the first lines of: {}.",
         resolved.named.display(),
         resolved.followed.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     )))

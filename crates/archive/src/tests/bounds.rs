@@ -39,7 +39,7 @@ fn there_are_never_more_segments_than_that() {
     for number in 0..30 {
         let done = store(&program, &format!("c{number}.rb"), 2000, DEFAULT_BOUND);
         assert_eq!(done.entries, if number == 0 { 3 } else { 1 });
-        assert!(program.open().segments() <= MOST_SEGMENTS);
+        assert!(program.open().segments() <= MAX_SEGMENTS);
     }
     assert_eq!(names(&program.open()), (0..30).map(|number| format!("./c{number}.rb")).collect::<Vec<_>>());
 }

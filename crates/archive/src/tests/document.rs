@@ -63,9 +63,9 @@ fn every_constant_has_its_value() {
         ("VERSION", u64::from(VERSION)),
         ("FIRST_SEGMENT", FIRST_SEGMENT),
         ("ALIGNMENT", ALIGNMENT),
-        ("MOST_SEGMENTS", MOST_SEGMENTS as u64),
-        ("MOST_PAYLOAD", MOST_PAYLOAD),
-        ("MOST_BLOCK", MOST_BLOCK),
+        ("MAX_SEGMENTS", MAX_SEGMENTS as u64),
+        ("MAX_PAYLOAD", MAX_PAYLOAD),
+        ("MAX_BLOCK", MAX_BLOCK),
         ("DEFAULT_BOUND", DEFAULT_BOUND),
         ("SETTLING", SETTLING as u64),
     ];

@@ -15,8 +15,8 @@ use runtime::{leads_to_ruby, locate, resolve, Language, Main};
 use super::{place, refusal};
 use crate::arguments::ArchiveBuild;
 use crate::human;
-use crate::page;
 use crate::progress::Progress;
+use crate::render;
 
 /// How the Ruby of the command is started.
 struct Ruby {
@@ -87,7 +87,7 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
         eprintln!("snapboot: {line}");
     }
     let (entries, size) = (archive.live().len(), human::size(archive.size()));
-    page::print(&format!("{}: {entries} entries, {size}\n", path.display()))?;
+    render::print(&format!("{}: {entries} entries, {size}\n", path.display()))?;
     Ok(0)
 }
 

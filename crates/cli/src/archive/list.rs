@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Named;
 use crate::arguments::ArchiveList;
 use crate::human;
-use crate::page;
+use crate::render;
 
 /// Characters of a context's description in the table.
 const SHOWN: usize = 80;
@@ -60,9 +60,9 @@ pub fn main(arguments: &ArchiveList) -> Result<u8> {
     let named = Named::find(&arguments.archive)?;
     let contents = Contents::of(&named.open()?, named.path.display().to_string());
     if arguments.json {
-        page::print_json(&contents)?;
+        render::print_json(&contents)?;
     } else {
-        page::print(&contents.page())?;
+        render::print(&contents.page())?;
     }
     Ok(0)
 }
@@ -118,9 +118,9 @@ impl Contents {
             let inputs = entry.inputs.len().to_string();
             vec![entry.kind.to_owned(), size(entry.stored_size), size(entry.size), inputs, entry.name.clone()]
         });
-        let kinds = page::numbers(&["kind", "entries", "in the archive", "decoded", "context"], 3, kinds);
-        let entries = page::numbers(&["kind", "in the archive", "decoded", "inputs", "name"], 3, entries);
-        format!("{}\n{kinds}\n{entries}", page::facts(facts))
+        let kinds = render::numbers(&["kind", "entries", "in the archive", "decoded", "context"], 3, kinds);
+        let entries = render::numbers(&["kind", "in the archive", "decoded", "inputs", "name"], 3, entries);
+        format!("{}\n{kinds}\n{entries}", render::facts(facts))
     }
 }
 

@@ -5,8 +5,8 @@ use failure::{Failure, Result};
 use super::{refusal, Named};
 use crate::arguments::ArchivePrune;
 use crate::human;
-use crate::page;
 use crate::progress::Progress;
+use crate::render;
 
 /// Runs the subcommand.
 pub fn main(arguments: &ArchivePrune) -> Result<u8> {
@@ -20,7 +20,7 @@ pub fn main(arguments: &ArchivePrune) -> Result<u8> {
     };
     let done = archive::prune(&named.path, named.root.as_deref(), bound).map_err(refusal)?;
     progress.stop();
-    page::print(&format!(
+    render::print(&format!(
         "{}: {} of {} entries kept, {} instead of {}\n",
         named.path.display(),
         done.after,

@@ -6,8 +6,8 @@ use failure::{Failure, Result};
 use super::Named;
 use crate::arguments::ArchiveVerify;
 use crate::human;
-use crate::page;
 use crate::progress::Progress;
+use crate::render;
 
 /// Runs the subcommand; fails with exit status 1 when something is wrong.
 pub fn main(arguments: &ArchiveVerify) -> Result<u8> {
@@ -47,7 +47,7 @@ pub fn main(arguments: &ArchiveVerify) -> Result<u8> {
             wrong.join("; ")
         )));
     }
-    page::print(&format!(
+    render::print(&format!(
         "{}: whole ({whole} entries in {}, {})\n",
         named.path.display(),
         human::count(archive.segments(), "segment"),

@@ -10,7 +10,7 @@ use installation::Installation;
 use serde::Serialize;
 
 use crate::arguments::Check;
-use crate::page::{print, print_json};
+use crate::render::{print, print_json};
 use crate::why::unknown_on_stale;
 use crate::FAILED;
 

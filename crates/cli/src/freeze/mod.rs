@@ -13,7 +13,7 @@ use installation::Installation;
 use runtime::search_path;
 
 use crate::arguments::{self, Freeze};
-use crate::page;
+use crate::render;
 use mistakes::{misplaced_options, preloads};
 
 /// Runs the subcommand; returns the exit status.
@@ -21,7 +21,7 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
     let request = request(arguments)?;
     let words: Vec<OsString> = std::env::args_os().collect();
     if let Some(note) = misplaced_options(&arguments.command, &words) {
-        page::tell(&format!("snapboot: note: {note}"));
+        render::tell(&format!("snapboot: note: {note}"));
     }
     let progress = crate::progress::Progress::start();
     let outcome = freeze::freeze(&request, &progress);
@@ -29,9 +29,9 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
     match outcome {
         FreezeOutcome::Written(written) => {
             for warning in &written.warnings {
-                page::tell(&format!("snapboot: warning: {warning}"));
+                render::tell(&format!("snapboot: warning: {warning}"));
             }
-            page::print(&summary::text(&written)).map(|()| 0)
+            render::print(&summary::text(&written)).map(|()| 0)
         }
         FreezeOutcome::Refused(findings) => {
             let lines: Vec<String> = findings.iter().map(|finding| format!("cannot freeze: {finding}")).collect();

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use failure::{Failure, Result};
 
 use crate::arguments::Time;
-use crate::page;
+use crate::render;
 use crate::FAILED;
 use spawn::Timed;
 
@@ -42,9 +42,9 @@ pub fn main(arguments: &Time) -> Result<u8> {
         }
     }
     if arguments.json {
-        page::print_json(&show::json(&subjects))?;
+        render::print_json(&show::json(&subjects))?;
     } else {
-        page::print(&show::page(&subjects))?;
+        render::print(&show::page(&subjects))?;
     }
     let failed = subjects.iter().any(|subject| !subject.failures.is_empty());
     Ok(if failed && !arguments.allow_failure { FAILED } else { 0 })

@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use super::statistics::{Ratio, Summary};
 use super::{histogram, Subject};
 use crate::human::milliseconds;
-use crate::page::numbers;
+use crate::render::numbers;
 
 /// How the two commands are called.
 const LETTERS: [&str; 2] = ["A", "B"];

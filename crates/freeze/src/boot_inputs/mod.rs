@@ -2,9 +2,9 @@
 //!
 //! The recorder has noted every place that the boot asked for ([`recorder::Notes`]); the front end reports what was loaded, and what
 //! Python's importers were asked for ([`importers`]). Some of it is no input ([`ignored`]); the rest is put together by directory
-//! ([`collapse`]).
+//! ([`dependencies`]).
 
-mod collapse;
+mod dependencies;
 mod ignored;
 mod importers;
 mod relative;
@@ -24,7 +24,7 @@ use image_file::content_digest;
 use image_file::directory_answers::{self, is_of_some, listing, DirectoryAnswer};
 use recorder::{Identity, Notes, State};
 
-use collapse::{Collapsed, List};
+use dependencies::{Dependencies, List};
 use relative::Relative;
 
 pub use ignored::Ignored;
@@ -64,7 +64,7 @@ pub struct Inputs {
     /// Libraries and other files that the freezer recorded as mapped.
     mapped: Vec<(PathBuf, Identity)>,
     /// Answers by directory.
-    directories: BTreeMap<PathBuf, collapse::Answers>,
+    directories: BTreeMap<PathBuf, dependencies::Answers>,
     /// Directories that were looked at themselves.
     known: BTreeSet<PathBuf>,
     /// Files and answers by names that start where the program is started.
@@ -80,7 +80,7 @@ impl Inputs {
     /// its new form, so the freeze is void then: fails and names the file. So is a list that changed meanwhile.
     pub fn record(booted: &Booted<'_>, mapped: Vec<(PathBuf, Identity)>) -> Result<Self> {
         let names = mapped.iter().map(|it| it.0.as_path()).collect();
-        let Collapsed { mut files, mut directories, lists, known, .. } = Collapsed::of(booted, &names);
+        let Dependencies { mut files, mut directories, lists, known, .. } = Dependencies::of(booted, &names);
         drop_written(&mut files, booted.notes);
         let names: BTreeSet<&Path> = booted.loaded.iter().filter_map(|path| existing(path)).collect();
         let mut unseen = Vec::new();
@@ -224,7 +224,7 @@ impl Inputs {
 #[derive(Default)]
 struct Row<'a> {
     files: Vec<(&'a Path, &'a Path, &'a Identity)>,
-    answers: Option<&'a collapse::Answers>,
+    answers: Option<&'a dependencies::Answers>,
 }
 
 /// Takes out files that the boot wrote to under another name: through a link, or the other way round.

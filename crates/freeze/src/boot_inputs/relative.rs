@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use image_file::directory_answers::DirectoryAnswer;
 use recorder::{Identity, Note, Notes, State};
 
-use super::collapse::Answers;
+use super::dependencies::Answers;
 use super::ignored::Ignored;
 
 /// What an image keeps of relative names. All are named from the directory in which the program was started.

@@ -13,7 +13,7 @@ use image::{mapping_kind, Mapping, TouchedRange, PAGE};
 const GAP: u64 = 32 * 1024;
 
 /// Where each mapping's pages go.
-pub struct Order {
+pub struct PageOrder {
     /// All mappings, in the order of the dump, with their new offsets.
     pub mappings: Vec<Mapping>,
     /// What a start touches.
@@ -22,7 +22,7 @@ pub struct Order {
     moves: Vec<(u64, u64, u64)>,
 }
 
-impl Order {
+impl PageOrder {
     /// `touched`: old offsets of the pages that a start touches. `start`: the first new offset.
     pub fn new(mappings: Vec<Mapping>, touched: &[u64], start: u64) -> Self {
         let mut touched = touched.to_vec();
@@ -44,7 +44,7 @@ impl Order {
             moves.push((offset, next, size));
             next += size;
         }
-        let mut order = Order { mappings, touched: Vec::new(), moves };
+        let mut order = PageOrder { mappings, touched: Vec::new(), moves };
         let moved: Vec<u64> = touched.iter().filter_map(|page| order.moved(*page)).collect();
         order.touched = joined(moved);
         for index in 0..order.mappings.len() {
@@ -114,7 +114,7 @@ mod tests {
             row(mapping_kind::COPY, 4 * PAGE, 1),
             row(mapping_kind::IMAGE, 5 * PAGE, 2),
         ];
-        let order = Order::new(rows, &[5 * PAGE, 0, 6 * PAGE], 3 * PAGE);
+        let order = PageOrder::new(rows, &[5 * PAGE, 0, 6 * PAGE], 3 * PAGE);
         let offsets: Vec<u64> = order.mappings.iter().map(|row| row.offset / PAGE).collect();
         assert_eq!(offsets, [5, 0, 9, 3]);
         assert_eq!(order.size(), 7 * PAGE);

@@ -16,7 +16,7 @@ use super::relative::is_absolute;
 use super::Booted;
 
 /// Links that lead to links that lead nowhere: more than the kernel follows.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Answers of a directory, sorted by name.
 pub type Answers = BTreeSet<(OsString, DirectoryAnswer)>;
@@ -54,7 +54,7 @@ impl List {
 
 /// What an image keeps.
 #[derive(Debug, Default)]
-pub struct Collapsed {
+pub struct Dependencies {
     /// Files whose content counts, as they were when they were first asked for.
     pub files: BTreeMap<PathBuf, Identity>,
     /// Answers by directory.
@@ -69,12 +69,12 @@ pub struct Collapsed {
     behind: HashMap<PathBuf, bool>,
 }
 
-impl Collapsed {
+impl Dependencies {
     /// Collapses all notes but those that are to be ignored, and adds what the importers were asked for. `mapped` files are compared by
     /// another table; of these only the links count by which they were found.
     pub fn of(booted: &Booted<'_>, mapped: &BTreeSet<&Path>) -> Self {
         let Booted { notes, ignored, importers, script, .. } = *booted;
-        let mut collapsed = Collapsed::default();
+        let mut collapsed = Dependencies::default();
         for (path, note) in notes.places.iter().filter(|(path, note)| is_absolute(path, note, script)) {
             if ignored.reason(path, note, &notes.places).is_none() {
                 let importer = importers.iter().find(|importer| importer.directory == *path);
@@ -91,7 +91,7 @@ impl Collapsed {
             for name in importer.absent() {
                 let path = importer.directory.join(name);
                 if !notes.places.get(&path).is_some_and(|note| note.made || note.written) {
-                    collapsed.add_absent(&path, MOST_LINKS);
+                    collapsed.add_absent(&path, MAX_LINKS);
                 }
             }
         }
@@ -104,7 +104,7 @@ impl Collapsed {
         if note.looked_at_link {
             match &note.state {
                 State::Link(target) => self.add_answer(path, DirectoryAnswer::Link(target.clone())),
-                State::Absent => self.add_absent(path, MOST_LINKS),
+                State::Absent => self.add_absent(path, MAX_LINKS),
                 State::File(_) | State::Directory | State::Special => self.add_answer(path, DirectoryAnswer::Plain),
                 State::Unknown => {}
             }
@@ -124,7 +124,7 @@ impl Collapsed {
                 self.directories.entry(path.to_owned()).or_default().insert((".".into(), DirectoryAnswer::Directory));
             }
             State::Special => self.add_answer(path, DirectoryAnswer::Special),
-            State::Absent => self.add_absent(path, MOST_LINKS),
+            State::Absent => self.add_absent(path, MAX_LINKS),
             // Found out above, or never.
             State::Link(_) | State::Unknown => {}
         }
