@@ -18,7 +18,7 @@ def test_the_current_directory_is_named_with_its_reader(language, tmp_path):
     env, path = language.write(tmp_path, source)
     image = tmp_path / "x.img"
     result = support.freeze(image, [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
-    words = f"the current directory ({tmp_path}), asked for by {path.name}:2"
+    words = f"the current directory ({tmp_path}), read by {path.name}:2"
     assert result.status == 0 and f"\ndepends on {words}\n" in result.out, result
     shown, depends = inspected(image)
     assert depends == [words] and words in shown

@@ -131,7 +131,7 @@ def test_what_can_be_compared_is(name, tmp_path):
     argv = [*with_umask, support.SNAPBOOT, "freeze", "-o", image, "--preload", language.preload(), "--", language.program]
     result = support.run(argv, env=env, log=False, cwd=tmp_path)
     assert result.status == 0, result
-    assert f"depends on {words}, asked for by boot{language.ending}:2" in result.out, result
+    assert f"depends on {words}, read by boot{language.ending}:2" in result.out, result
     same = support.thawed([*with_umask, *language.argv(image)], env=env, cwd=tmp_path)
     if "umask" in name:
         other = support.run(["sh", "-c", 'umask 077; exec "$@"', "sh", *language.argv(image)], env=env, cwd=tmp_path)

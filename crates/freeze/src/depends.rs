@@ -8,7 +8,7 @@ use super::environment::{shown, Environment};
 use super::reads::FullEnvironmentRead;
 use super::report::Report;
 
-/// All of it in words: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as `the current directory (/x), asked for by lib.py:3`.
+/// All of it in words: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as `the current directory (/x), read by lib.py:3`.
 pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
     let reads = &report.reads;
     let whole = |place: &str| format!("every variable of the environment, which is read by {}", shown(place));
@@ -22,7 +22,7 @@ pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
     environment.asked_for(reads).into_iter().chain(wholes).chain(compared).chain(facts(report)).collect()
 }
 
-/// Per-start facts that the boot asked for. Those of the machine and the user (CPUs, limits, groups) differ between machines, as
+/// Per-start facts that the boot has read. Those of the machine and the user (CPUs, limits, groups) differ between machines, as
 /// files do; these between two starts of one user.
 fn facts(report: &Report) -> Vec<String> {
     let reads = &report.reads;
@@ -44,7 +44,7 @@ fn facts(report: &Report) -> Vec<String> {
             fact_kind::TERMINAL | fact_kind::WINDOW => REMEDY,
             _ => "",
         };
-        words.push(format!("{what}, asked for by {}{remedy}", who.as_deref().unwrap_or("C code of the program")));
+        words.push(format!("{what}, read by {}{remedy}", who.as_deref().unwrap_or("C code of the program")));
     }
     words
 }

@@ -67,8 +67,8 @@ impl Elsewhere {
     }
 }
 
-/// Has what the boot asked for below `start`, and in the other boot below another folder as well (`asked`), count where an image is
-/// started. Returns whether that is all that it asked for there by whole paths.
+/// Has what the boot looked up below `start`, and in the other boot below another folder as well (`asked`), count where an image is
+/// started. Returns whether that is all that it looked up there by whole paths.
 pub fn follow(asked: &BTreeSet<PathBuf>, start: &Path, notes: &mut Notes, ignored: &Ignored) -> bool {
     for (path, note) in &mut notes.places {
         if path.strip_prefix(start).is_ok_and(|name| asked.contains(name)) && note.named.absolutely {

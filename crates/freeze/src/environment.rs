@@ -1,8 +1,8 @@
 //! The environment of one freeze: what of it the boot sees, why that may not do, and what of it an image compares.
 //!
-//! The boot starts with what the table of [`super::variables`] or `--env` names. All others it sees when it asks for them: front end and
-//! freezer find them in the file `environment` of the control directory, and put what is asked for into the process. So the values of
-//! all that it never asks for get into no image. A variable becomes an input when the boot has read it ([`super::reads`]), set or not.
+//! The boot starts with what the table of [`super::variables`] or `--env` names. All others it sees when it looks them up: front end and
+//! freezer find them in the file `environment` of the control directory, and put what is looked up into the process. So the values of
+//! all that it never looks up get into no image. A variable becomes an input when the boot has read it ([`super::reads`]), set or not.
 //! What looks like a secret is withheld; where it is read nevertheless, an image would differ from an ordinary start: the freeze is refused then.
 //! Volatile variables (PWD, TERM, SSH_* and the like, see [`inputs::environment::VOLATILE`]) count when they are read by name only.
 
@@ -145,17 +145,17 @@ impl Environment {
         &self.seen
     }
 
-    /// What the boot sees, or would if it asked for it: a start with these is fresh.
+    /// What the boot sees, or would if it looked it up: a start with these is fresh.
     pub fn shown(&self) -> impl Iterator<Item = &Pair> {
         self.seen.iter().chain(&self.on_demand)
     }
 
-    /// The value of a variable that the boot sees, or would if it asked for it.
+    /// The value of a variable that the boot sees, or would if it looked it up.
     pub fn value(&self, name: &str) -> Option<&OsStr> {
         self.shown().find(|(seen, _)| seen == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// The files `environment` and `on_demand` of the control directory: what the boot sees when it asks for it; and the names, with offset
+    /// The files `environment` and `on_demand` of the control directory: what the boot sees when it looks it up; and the names, with offset
     /// and size of each value in the first file, since whoever reads all of that has it in its memory.
     pub fn on_demand(&self) -> (Entries, Entries) {
         let (mut entries, mut index, mut offset) = (Entries::default(), Entries::default(), 0);

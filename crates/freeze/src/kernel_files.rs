@@ -1,4 +1,4 @@
-//! Files of the kernel (/proc, /sys) that a boot asked for: which of them the image depends on, and on what in them.
+//! Files of the kernel (/proc, /sys) that a boot read: which of them the image depends on, and on what in them.
 //!
 //! Their content is made when it is read, and size and times say nothing; so an image records a digest, and each start reads the file
 //! again. Much of what is there is measured by the kernel and changes all the time, or belongs to one process: that can be no input, and a
@@ -15,7 +15,7 @@ use image::fact_kind;
 use image_file::this_process::ThisProcess;
 use inputs::facts::Value;
 
-/// What an image depends on when its boot asked for a file.
+/// What an image depends on when its boot has read a file.
 #[derive(Debug, PartialEq, Eq)]
 enum Treatment {
     /// Facts that tell what is stable in it.
@@ -147,7 +147,7 @@ const OF_THE_PLACE: &[&str] = &[
 /// At least so long lies between two looks at a file.
 const STILL: Duration = Duration::from_millis(10);
 
-/// What an image depends on that asked for these files.
+/// What an image depends on whose boot has read these files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct KernelFiles {
     /// Facts: kind and number.
@@ -157,7 +157,7 @@ pub struct KernelFiles {
 }
 
 impl KernelFiles {
-    /// Sorts out what was asked for, and what was found then.
+    /// Sorts out what was read, and what was found then.
     pub fn of(asked: &BTreeMap<PathBuf, Option<Vec<u8>>>) -> KernelFiles {
         let mut facts = BTreeSet::new();
         for path in asked.keys() {

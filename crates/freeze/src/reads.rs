@@ -21,7 +21,7 @@ pub struct Reads {
     pub wholes: Vec<FullEnvironmentRead>,
     /// Facts: kind and number.
     pub facts: Vec<(u32, u32)>,
-    /// Where facts were asked for, as far as that is known.
+    /// Where facts were read, as far as that is known.
     pub places: BTreeMap<(u32, u32), String>,
     /// What belongs to each start and cannot be compared, and where it was read.
     pub early: Vec<Early>,

@@ -34,7 +34,7 @@ pub struct Report {
     pub reads: Reads,
     /// What the front end compares by itself after a thaw, in words.
     pub compared: Vec<String>,
-    /// Where the program asked for the current directory, if it seems only to keep it, and a thaw can renew that.
+    /// Where the program read the current directory, if it seems only to keep it, and a thaw can renew that.
     pub keeps_folder: Vec<String>,
     /// What it keeps of it: where, as far as that is known, and what comes after it.
     pub kept: Vec<OsString>,
@@ -61,7 +61,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
     let read =
         |name: &str| Entries::read(&dir.file(name)).map_err(|error| Failure::io("read", &dir.file(name), &error));
     let report = read("report")?;
-    // A child that ran imports first adds what it was asked for.
+    // A child that ran imports first adds what it has looked up.
     let mut importers = Importer::all(&report);
     importers.extend(Importer::all(&read("asked")?));
     let (notes, mut findings): (Vec<_>, Vec<_>) =

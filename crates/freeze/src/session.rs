@@ -107,7 +107,7 @@ const SHARED_LAYOUT: &str =
 
 /// What the recorder could not see.
 const HIDDEN: &str =
-    "a process that the program started while it booted keeps its memory from others, so the files that it asked for \
+    "a process that the program started while it booted keeps its memory from others, so the files that it read \
     are not known: the image does not become stale when they change";
 
 /// One freeze, with all that was found out before it starts.

@@ -1,7 +1,7 @@
-//! The policy for variables: which of them the boot sees from its start, which count in any case, and which have to be asked for.
+//! The policy for variables: which of them the boot sees from its start, which count in any case, and which have to be named by the user.
 //!
-//! What the boot sees from its start stands in one table. All others it sees when it asks for them, so that the values of those that it never
-//! asks for get into no image; but not those that look like secrets.
+//! What the boot sees from its start stands in one table. All others it sees when it looks them up, so that the values of those that it never
+//! looks up get into no image; but not those that look like secrets.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -134,7 +134,7 @@ pub fn help() -> String {
          The same for Python programs: {}.\n  \
          The same for Ruby programs: {}.\n  \
          Seen, and inputs when the boot has read them: {}.\n  \
-         All others: seen when the boot asks for them, and inputs then. Who reads the whole environment depends on all of it, but for \
+         All others: seen when the boot reads them, and inputs then. Who reads the whole environment depends on all of it, but for \
          {}.\n  \
          What looks like a secret (*TOKEN*, *PASSWORD*, *SECRET*, *_KEY and the like, or an address with a password) is withheld, unless \
          --env names it; a program that reads it while it boots cannot be frozen where it is set.\n  \

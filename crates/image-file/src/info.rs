@@ -31,7 +31,7 @@ pub struct Info {
     pub variables: Vec<String>,
     /// What the user should know about what was frozen.
     pub notes: Vec<String>,
-    /// Files of the kernel that the boot asked for (/proc, /sys, /dev); what of it is an input is among the facts.
+    /// Files of the kernel that the boot read (/proc, /sys, /dev); what of it is an input is among the facts.
     pub system: Vec<String>,
     /// What the front end wanted the user to know.
     pub warnings: Vec<String>,

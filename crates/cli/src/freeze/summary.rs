@@ -42,7 +42,7 @@ fn hint(written: &Written) -> Option<String> {
                 .to_owned(),
         ),
         module => Some(format!(
-            "leaves the import of {module} and what follows to each start, since it fails, prints, or asks for what may be another one at \
+            "leaves the import of {module} and what follows to each start, since it fails, prints, or reads what may be another one at \
              each start; --preload {module} takes it into the image, if that can be"
         )),
     }
@@ -103,13 +103,10 @@ mod tests {
     fn names_share_a_line_and_nothing_floods() {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         assert!(depends(&[]).is_empty());
-        let some = texts(&["NO_COLOR (read by a.py:3)", "the current directory (/x), asked for by a.py:1", "SHELL"]);
+        let some = texts(&["NO_COLOR (read by a.py:3)", "the current directory (/x), read by a.py:1", "SHELL"]);
         assert_eq!(
             depends(&some),
-            [
-                "depends on NO_COLOR (read by a.py:3), SHELL",
-                "depends on the current directory (/x), asked for by a.py:1"
-            ]
+            ["depends on NO_COLOR (read by a.py:3), SHELL", "depends on the current directory (/x), read by a.py:1"]
         );
         let names = depends(&texts(&["A", "B", "C", "D", "E", "F", "G"]));
         assert_eq!(names, ["depends on A, B, C, D, E, and 2 more (snapboot inspect lists them)"]);

@@ -55,7 +55,7 @@ impl List {
 /// What an image keeps.
 #[derive(Debug, Default)]
 pub struct Dependencies {
-    /// Files whose content counts, as they were when they were first asked for.
+    /// Files whose content counts, as they were when they were first looked up.
     pub files: BTreeMap<PathBuf, Identity>,
     /// Answers by directory.
     pub directories: BTreeMap<PathBuf, Answers>,
@@ -70,7 +70,7 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    /// Collapses all notes but those that are to be ignored, and adds what the importers were asked for. `mapped` files are compared by
+    /// Collapses all notes but those that are to be ignored, and adds what the importers looked up. `mapped` files are compared by
     /// another table; of these only the links count by which they were found.
     pub fn of(booted: &Booted<'_>, mapped: &BTreeSet<&Path>) -> Self {
         let Booted { notes, ignored, importers, script, .. } = *booted;
@@ -130,7 +130,7 @@ impl Dependencies {
         }
     }
 
-    /// A list counts when somebody else than an importer asked for it: these look for names in it, which count by themselves.
+    /// A list counts when somebody else than an importer read it: these look for names in it, which count by themselves.
     fn add_list(&mut self, path: &Path, note: &Note, importer: Option<&Importer>) {
         let Some(names) = &note.listed else { return };
         if note.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len()) {
@@ -154,7 +154,7 @@ impl Dependencies {
         true
     }
 
-    /// Notes that a directory that was not there keeps its name when it comes to be, if that is all that it was asked for. Returns false
+    /// Notes that a directory that was not there keeps its name when it comes to be, if that is all that was looked up. Returns false
     /// where it is not all.
     fn add_named(&mut self, path: &Path, note: &Note, importer: &Importer) -> bool {
         let is_all = note.state == State::Absent && note.asked <= importer.named && note.opened == 0;

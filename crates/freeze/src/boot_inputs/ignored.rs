@@ -1,4 +1,4 @@
-//! What a boot asked for and does not depend on: each with the reason why.
+//! What a boot looked up and does not depend on: each with the reason why.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -75,7 +75,7 @@ impl Ignored {
         self.own.iter().any(|own| path.starts_with(own))
     }
 
-    /// Whether a directory is one on the way to Snapboot's own files, and the boot asked for nothing else below it.
+    /// Whether a directory is one on the way to Snapboot's own files, and the boot looked up nothing else below it.
     fn leads_only_to_own(&self, directory: &Path, places: &HashMap<PathBuf, Note>) -> bool {
         let is_on_the_way = |path: &Path| self.own.iter().any(|own| own.starts_with(path));
         is_on_the_way(directory)
@@ -94,7 +94,7 @@ impl Ignored {
         })
     }
 
-    /// `__pycache__` itself, and a file in it whose source was asked for, too.
+    /// `__pycache__` itself, and a file in it whose source was looked up, too.
     fn is_bytecode(&self, path: &Path, places: &HashMap<PathBuf, Note>) -> bool {
         if path.file_name() == Some(OsStr::new("__pycache__")) {
             return true;

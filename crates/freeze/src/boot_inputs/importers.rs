@@ -1,4 +1,4 @@
-//! What Python's importers were asked for, and others who look for certain names in a list of their own (`importlib.metadata`, RubyGems).
+//! What Python's importers looked up, and others who look for certain names in a list of their own (`importlib.metadata`, RubyGems).
 //! The kernel sees one list and none of the names; but of the list only these names count, or a new file beside others would make every
 //! image stale.
 
@@ -19,11 +19,11 @@ pub struct Importer {
     pub directory: PathBuf,
     /// How often it was listed by those who tell what they looked for.
     pub lists: usize,
-    /// How often it was asked for to find its real name, where it is a directory.
+    /// How often it was looked up to find its real name, where it is a directory.
     pub named: usize,
     /// Endings of names that something else looked for in a list of its own (`.pth`).
     pub endings: Vec<OsString>,
-    /// Distributions that `importlib.metadata` was asked for; an empty name stands for all.
+    /// Distributions that `importlib.metadata` looked up; an empty name stands for all.
     pub distributions: BTreeSet<OsString>,
     /// Patterns of names, each with one `*`.
     pub patterns: BTreeSet<OsString>,

@@ -1,7 +1,7 @@
 //! What the boot depended on: files, and the answers of directories; and whether all of it stayed the same while it ran.
 //!
-//! The recorder has noted every place that the boot asked for ([`recorder::Notes`]); the front end reports what was loaded, and what
-//! Python's importers were asked for ([`importers`]). Some of it is no input ([`ignored`]); the rest is put together by directory
+//! The recorder has noted every place that the boot looked up ([`recorder::Notes`]); the front end reports what was loaded, and what
+//! Python's importers looked up ([`importers`]). Some of it is no input ([`ignored`]); the rest is put together by directory
 //! ([`dependencies`]).
 
 mod dependencies;
@@ -36,11 +36,11 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// What is known of a boot.
 pub struct Booted<'a> {
-    /// What was asked for.
+    /// What was looked up.
     pub notes: &'a Notes,
     /// Files that the front end knows to be loaded.
     pub loaded: &'a [PathBuf],
-    /// What Python's importers were asked for.
+    /// What Python's importers looked up.
     pub importers: &'a [Importer],
     /// What is no input.
     pub ignored: &'a Ignored,

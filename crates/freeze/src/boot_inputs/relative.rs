@@ -1,4 +1,4 @@
-//! What the boot asked for by names that start where the program was started: they mean another place in each start that is made elsewhere.
+//! What the boot looked up by names that start where the program was started: they mean another place in each start that is made elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,7 @@ use super::ignored::Ignored;
 pub struct Relative {
     /// Where the program was started.
     start: PathBuf,
-    /// Files whose content counts: names, places, and what they were when they were first asked for.
+    /// Files whose content counts: names, places, and what they were when they were first looked up.
     pub files: BTreeMap<PathBuf, (PathBuf, Identity)>,
     /// Answers by directory; `.` has all but those of lists.
     pub directories: BTreeMap<PathBuf, Answers>,
@@ -47,7 +47,7 @@ pub fn asked_below(directory: &Path, notes: &Notes, ignored: &Ignored) -> bool {
         path != directory
             && path.starts_with(directory)
             && note.named.absolutely
-            // What was asked for in both ways counts where the image is started.
+            // What was looked up in both ways counts where the image is started.
             && !note.named.from_start
             && ignored.reason(path, note, &notes.places).is_none()
     })
