@@ -26,6 +26,7 @@ use super::boot_inputs::{Booted, Inputs};
 use super::control_dir::ControlDir;
 use super::cpu::check_libraries;
 use super::environment::Environment;
+use super::environment_inputs::EnvironmentInputs;
 use super::first_start::first_start;
 use super::interrupt::Interrupt;
 use super::kernel_files::KernelFiles;
@@ -297,7 +298,8 @@ fn complete(
     }
     let answers = inputs.write(dumped, &mut tables)?;
     tables.push(Section::Settings, &settings(parts));
-    parts.environment.write(parts.language, parts.reads, &mut tables);
+    let Added { environment, reads, language, .. } = *parts;
+    EnvironmentInputs { environment, reads }.write(language, &mut tables);
     facts(parts.reads, kernel_files, &mut tables)?;
     for guard in parts.guards {
         let text = tables.text(guard.as_bytes());

@@ -4,7 +4,9 @@ use image::fact_kind;
 use image_file::this_process::ThisProcess;
 use inputs::facts::Value;
 
-use super::environment::{shown, Environment};
+use super::environment::Environment;
+use super::environment_inputs::EnvironmentInputs;
+use super::places::shown;
 use super::reads::FullEnvironmentRead;
 use super::report::Report;
 
@@ -19,7 +21,13 @@ pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
         }
     });
     let compared = report.compared.iter().cloned();
-    environment.asked_for(reads).into_iter().chain(wholes).chain(compared).chain(facts(report)).collect()
+    EnvironmentInputs { environment, reads }
+        .read_by_name()
+        .into_iter()
+        .chain(wholes)
+        .chain(compared)
+        .chain(facts(report))
+        .collect()
 }
 
 /// Per-start facts that the boot has read. Those of the machine and the user (CPUs, limits, groups) differ between machines, as

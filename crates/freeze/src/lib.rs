@@ -4,7 +4,7 @@
 //! reads no arguments. The modules are its steps: [`output`] (where to), [`variables`] and [`environment`] (what the boot sees), [`cpu`]
 //! (for which CPUs), [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside, under the
 //! recorder: [`watched`]), [`session`] (which boots it takes), [`report`] and [`findings`] (what came of them), [`reads`] and
-//! [`boot_inputs`] (what they read), [`assemble`] (the image), [`rehearse`] and [`page_order`] (which of its pages come first) and
+//! [`boot_inputs`] and [`environment_inputs`] (what they read, and an image depends on), [`assemble`] (the image), [`rehearse`] and [`page_order`] (which of its pages come first) and
 //! [`first_start`].
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ mod depends;
 mod elsewhere;
 mod entries;
 mod environment;
+mod environment_inputs;
 mod exceptions;
 mod fault;
 mod findings;
@@ -28,6 +29,7 @@ mod leftovers;
 mod outcome;
 mod output;
 mod page_order;
+mod places;
 mod plugins;
 mod progress;
 mod reads;

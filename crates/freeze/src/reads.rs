@@ -7,9 +7,10 @@ use std::path::Path;
 
 use runtime::Language;
 
-use super::environment::{shown, Environment};
+use super::environment::Environment;
 use super::exceptions::{is_by, EARLY, FACTS, PROGRAMS, RENEWED, VARIABLES, WHOLES};
 use super::findings::Finding;
+use super::places::shown;
 use crate::entries::Entries;
 
 /// What was read and counts.

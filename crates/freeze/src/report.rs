@@ -12,6 +12,7 @@ use runtime::Runtime;
 use super::boot_inputs::Importer;
 use super::control_dir::ControlDir;
 use super::environment::Environment;
+use super::environment_inputs::EnvironmentInputs;
 use super::reads::{Early, Reads};
 use crate::entries::Entries;
 use crate::findings::{self, Finding};
@@ -68,7 +69,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
         findings::read(&read("findings")?).into_iter().partition(Finding::is_note);
     let site = if report.all("site").next().is_some() { read("site")? } else { Entries::default() };
     let reads = Reads::gather(&[&report, &site], &read("noted")?, runtime.language, environment);
-    let mut missed = environment.findings(&reads);
+    let mut missed = EnvironmentInputs { environment, reads: &reads }.findings();
     missed.extend(reads.early.iter().map(Early::finding));
     if !findings.is_empty() || status.code() == Some(WRITTEN) {
         findings.extend(missed.iter().cloned());

@@ -22,6 +22,7 @@ use crate::cpu;
 use crate::depends;
 use crate::elsewhere::{self, Elsewhere};
 use crate::environment::Environment;
+use crate::environment_inputs::EnvironmentInputs;
 use crate::fault::Point;
 use crate::findings::add_origins;
 use crate::interrupt::Interrupt;
@@ -330,7 +331,10 @@ impl Session<'_> {
             loaded: report.loaded.len(),
             cpu: self.request.cpu.word().to_owned(),
             seconds: self.begun.elapsed().as_secs_f64(),
-            variables: environment.compared_names(self.runtime.language, &report.reads).map(text).collect(),
+            variables: EnvironmentInputs { environment, reads: &report.reads }
+                .compared_names(self.runtime.language)
+                .map(text)
+                .collect(),
             notes: self.notes.clone(),
             system: notes.system.keys().map(|path| text(path.as_os_str())).collect(),
             warnings: report.warnings.clone(),

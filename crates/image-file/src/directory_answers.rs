@@ -15,6 +15,9 @@ use image::{
 };
 use recorder::State;
 
+/// Answers of a directory, sorted by name.
+pub type DirectoryAnswers = BTreeSet<(OsString, DirectoryAnswer)>;
+
 /// One answer; see [`answer_kind`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DirectoryAnswer {

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use image::{answer_kind, is_selected};
-use image_file::directory_answers::{is_of_some, DirectoryAnswer};
+use image_file::directory_answers::{is_of_some, DirectoryAnswer, DirectoryAnswers};
 use recorder::{Identity, Note, Notes, State};
 
 use super::ignored::Ignored;
@@ -17,9 +17,6 @@ use super::Booted;
 
 /// Links that lead to links that lead nowhere: more than the kernel follows.
 const MAX_LINKS: usize = 40;
-
-/// Answers of a directory, sorted by name.
-pub type Answers = BTreeSet<(OsString, DirectoryAnswer)>;
 
 /// A list, and which names of it count: see [`image::is_selected`].
 #[derive(Debug)]
@@ -58,7 +55,7 @@ pub struct Dependencies {
     /// Files whose content counts, as they were when they were first looked up.
     pub files: BTreeMap<PathBuf, Identity>,
     /// Answers by directory.
-    pub directories: BTreeMap<PathBuf, Answers>,
+    pub directories: BTreeMap<PathBuf, DirectoryAnswers>,
     /// Directories of which the list counts.
     pub lists: Vec<List>,
     /// Places that were there as directories, by name: what has a row of its own is known to be one.

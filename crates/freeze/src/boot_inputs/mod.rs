@@ -21,7 +21,7 @@ use image::{
     answer_kind, directory_flag, AnswersWriter, Directory, Input, MappedFile, Question, Section, Tables, TablesWriter,
 };
 use image_file::content_digest;
-use image_file::directory_answers::{self, is_of_some, listing, DirectoryAnswer};
+use image_file::directory_answers::{self, is_of_some, listing, DirectoryAnswer, DirectoryAnswers};
 use recorder::{Identity, Notes, State};
 
 use dependencies::{Dependencies, List};
@@ -64,7 +64,7 @@ pub struct Inputs {
     /// Libraries and other files that the freezer recorded as mapped.
     mapped: Vec<(PathBuf, Identity)>,
     /// Answers by directory.
-    directories: BTreeMap<PathBuf, dependencies::Answers>,
+    directories: BTreeMap<PathBuf, DirectoryAnswers>,
     /// Directories that were looked at themselves.
     known: BTreeSet<PathBuf>,
     /// Files and answers by names that start where the program is started.
@@ -224,7 +224,7 @@ impl Inputs {
 #[derive(Default)]
 struct Row<'a> {
     files: Vec<(&'a Path, &'a Path, &'a Identity)>,
-    answers: Option<&'a dependencies::Answers>,
+    answers: Option<&'a DirectoryAnswers>,
 }
 
 /// Takes out files that the boot wrote to under another name: through a link, or the other way round.

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-use image_file::directory_answers::DirectoryAnswer;
+use image_file::directory_answers::{DirectoryAnswer, DirectoryAnswers};
 use recorder::{Identity, Note, Notes, State};
 
-use super::dependencies::Answers;
 use super::ignored::Ignored;
 
 /// What an image keeps of relative names. All are named from the directory in which the program was started.
@@ -18,7 +17,7 @@ pub struct Relative {
     /// Files whose content counts: names, places, and what they were when they were first looked up.
     pub files: BTreeMap<PathBuf, (PathBuf, Identity)>,
     /// Answers by directory; `.` has all but those of lists.
-    pub directories: BTreeMap<PathBuf, Answers>,
+    pub directories: BTreeMap<PathBuf, DirectoryAnswers>,
     /// Directories of which the list counts: name, place, and the names in it at that time.
     pub lists: Vec<(PathBuf, PathBuf, BTreeSet<OsString>)>,
 }

@@ -1,0 +1,246 @@
+//! What of the environment an image depends on: what the boot saw, and has read.
+//!
+//! A variable is an input when the boot has read it, set or not, or when the table of [`super::variables`] has it as one that always
+//! counts. What looks like a secret was withheld; where it was read nevertheless, an image would differ from an ordinary start, and the
+//! freeze is refused.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use image::{presence, Item, Section, TablesWriter, Variable};
+use inputs::environment::{is_volatile, locale, ALL, LOCALE};
+use runtime::Language;
+
+use super::environment::{is_under, Environment};
+use super::findings::Finding;
+use super::places::shown;
+use super::reads::{FullEnvironmentRead, Reads};
+use super::variables::{always_compared, rule};
+
+/// An environment, and what was read of it.
+pub struct EnvironmentInputs<'a> {
+    /// What the boot sees.
+    pub environment: &'a Environment,
+    /// What it has read.
+    pub reads: &'a Reads,
+}
+
+impl<'a> EnvironmentInputs<'a> {
+    /// Why an image would not do what an ordinary start does: what is set, and was read, and was withheld.
+    pub fn findings(&self) -> Vec<Finding> {
+        let read = self.environment.secrets.iter().filter_map(|name| Some((name, self.reads.variables.get(name)?)));
+        let named = read.map(|(name, place)| {
+            let place = place.as_deref().map(shown);
+            let reader = place.as_deref().unwrap_or("C code of the program");
+            let name = name.to_string_lossy();
+            format!(
+                "{name} is set, and {reader} reads it, but it looks like a secret and is withheld from the boot; let the boot see it, and \
+                 make it an input, with --env {name}; or have it taken for unset with --withhold {name}"
+            )
+        });
+        named.chain(self.found_in_copies()).map(|text| Finding::new("variable", text)).collect()
+    }
+
+    /// Whoever reads the whole environment may read secrets in it, and nobody sees which.
+    fn found_in_copies(&self) -> Option<String> {
+        let places: Vec<String> = self.reads.wholes.iter().filter_map(FullEnvironmentRead::place).map(shown).collect();
+        let secrets: Vec<_> = self.environment.secrets.iter().map(|name| name.to_string_lossy()).collect();
+        if places.is_empty() || secrets.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "{} reads the whole environment, but this looks like secrets and is withheld from the boot: {}; let the boot see what the \
+             program needs with --env NAME; and have the rest taken for unset with --withhold NAME, or --withhold '*'",
+            places.join(", "),
+            secrets.join(", ")
+        ))
+    }
+
+    fn withholds_all(&self) -> bool {
+        self.environment.patterns_withheld.iter().any(|pattern| pattern.as_bytes() == ALL)
+    }
+
+    /// Names of the variables that are set and that an image of this language compares, for people.
+    pub fn compared_names(&self, language: Language) -> impl Iterator<Item = &'a OsStr> + use<'a, '_> {
+        self.environment.shown().map(|(name, _)| name.as_os_str()).filter(move |name| self.compares(language, name))
+    }
+
+    /// Names of the variables that are set, count because the boot has read them by name, and are in no table; none where all count.
+    pub fn read_by_name(&self) -> Vec<String> {
+        if !self.reads.wholes.is_empty() {
+            return Vec::new();
+        }
+        let is_read_by_name = |name: &OsStr| self.reads.variables.contains_key(name) && rule(name).is_none();
+        let names = self.environment.shown().map(|(name, _)| name.as_os_str()).filter(|name| is_read_by_name(name));
+        names
+            .map(|name| {
+                let place = self.reads.variables.get(name).and_then(Option::as_deref);
+                format!("{} (read by {})", name.to_string_lossy(), place.map_or("C code of the program".into(), shown))
+            })
+            .collect()
+    }
+
+    /// Writes what is compared: a digest of each value that is set, what was read and not set, the locale, and the patterns.
+    pub fn write(&self, language: Language, tables: &mut TablesWriter) {
+        let mut rows: BTreeMap<&[u8], (u32, [u8; 16])> = BTreeMap::new();
+        // Those of the table that are not set need no rows.
+        let is_in_table = |name: &OsStr| rule(name).is_some_and(|rule| rule.compares(language));
+        for name in self.reads.variables.keys().filter(|name| !is_in_table(name)) {
+            let wanted =
+                if is_under(&self.environment.patterns_withheld, name) { presence::ANY } else { presence::UNSET };
+            rows.insert(name.as_bytes(), (wanted, [0; 16]));
+        }
+        // Secrets that were read have ended the freeze.
+        for name in self.environment.withheld.iter().chain(&self.environment.secrets) {
+            rows.insert(name.as_bytes(), (presence::ANY, [0; 16]));
+        }
+        for (name, value) in self.environment.shown().filter(|(name, _)| self.compares(language, name)) {
+            rows.insert(name.as_bytes(), (presence::SET, image::digest(value.as_bytes())));
+        }
+        let entries: Vec<Vec<u8>> =
+            self.environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
+        let locale = locale(entries.iter().map(Vec::as_slice));
+        let present = if locale.is_some() { presence::SET } else { presence::UNSET };
+        rows.insert(LOCALE, (present, locale.map_or([0; 16], image::digest)));
+        for (name, (present, value)) in rows {
+            let name = tables.text(name);
+            tables.push(Section::Variables, &Variable { name, value, present, reserved: 0 });
+        }
+        let whole = (!self.reads.wholes.is_empty() && !self.withholds_all()).then_some(ALL);
+        let always = always_compared(language).map(|pattern| pattern.as_bytes());
+        for pattern in always.chain(self.environment.named.iter().map(String::as_bytes)).chain(whole) {
+            let text = tables.text(pattern);
+            tables.push(Section::Patterns, &Item { text });
+        }
+    }
+
+    fn compares(&self, language: Language, name: &OsStr) -> bool {
+        (!self.reads.wholes.is_empty() && !is_volatile(name.as_bytes()))
+            || self.reads.variables.contains_key(name)
+            || is_under(&self.environment.named, name)
+            || rule(name).is_some_and(|rule| rule.compares(language))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::super::environment::tests::{environment, names};
+    use super::*;
+
+    fn read(names: &[&str], wholes: Vec<FullEnvironmentRead>) -> Reads {
+        let variables = names.iter().map(|name| (OsString::from(name), Some("/app/settings.py:3".to_owned())));
+        Reads { variables: variables.collect(), wholes, ..Reads::default() }
+    }
+
+    /// Whether an image compares equal in another environment.
+    fn holds(made_in: &Environment, language: Language, reads: &Reads, entries: &[&[u8]]) -> bool {
+        let mut writer = TablesWriter::new();
+        EnvironmentInputs { environment: made_in, reads }.write(language, &mut writer);
+        let bytes = writer.finish();
+        let tables = image::Tables::parse_unchecked_sum(&bytes).unwrap();
+        let entries: Vec<&[u8]> = entries.to_vec();
+        let result = inputs::environment::compare(&tables, entries.into_iter()).unwrap().is_none();
+        result
+    }
+
+    #[test]
+    fn the_table_and_named_variables_are_seen_from_the_start_and_all_but_secrets_on_demand() {
+        let all = [("HOME", "/h"), ("PYTHONPATH", "/p"), ("SECRET", "x"), ("TERM", "vt"), ("EL", "1"), ("FM", "1")];
+        let picked = environment(&all, &["EL"], &[]);
+        assert_eq!(names(picked.seen()), ["EL", "HOME", "PYTHONPATH"]);
+        let (entries, index) = picked.on_demand();
+        assert_eq!(entries.to_bytes(), b"variable=FM=1\0volatile=TERM=vt\0");
+        assert_eq!(index.to_bytes(), b"variable=12,1,FM\0volatile=28,2,TERM\0");
+        let compared = |language, reads: &Reads| {
+            EnvironmentInputs { environment: &picked, reads }
+                .compared_names(language)
+                .map(|name| name.to_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(compared(Language::Python, &Reads::default()), ["EL", "PYTHONPATH"]);
+        assert_eq!(compared(Language::Ruby, &Reads::default()), ["EL"]);
+        let reads = read(&["PYTHONPATH", "FM", "TERM", "HOME"], Vec::new());
+        assert_eq!(compared(Language::Ruby, &reads), ["EL", "HOME", "PYTHONPATH", "FM", "TERM"]);
+    }
+
+    #[test]
+    fn secrets_that_were_read_are_found() {
+        let found = |environment: &Environment, reads: &Reads| {
+            EnvironmentInputs { environment, reads }
+                .findings()
+                .into_iter()
+                .map(|finding| finding.text)
+                .collect::<Vec<_>>()
+        };
+        let all = [("DATABASE_URL", "db://me:pass@host"), ("OTHER_KEY", "y"), ("EL", "1"), ("RAILS_ENV", "test")];
+        let reads = read(&["DATABASE_URL", "RAILS_ENV", "EL", "MISSING"], Vec::new());
+        let text = found(&environment(&all, &[], &[]), &reads);
+        assert_eq!(text.len(), 1);
+        assert!(text[0].starts_with("DATABASE_URL is set, and /app/settings.py:3 reads it"), "{text:?}");
+        assert!(text[0].contains("--env DATABASE_URL"), "{text:?}");
+        assert_eq!(found(&environment(&all, &["DATABASE_URL"], &[]), &reads), [""; 0]);
+        assert_eq!(found(&environment(&all, &[], &["DATABASE_URL"]), &reads), [""; 0]);
+        let wholes = || {
+            read(
+                &[],
+                vec![FullEnvironmentRead::Read("/app.py:1".to_owned()), FullEnvironmentRead::Passed("git".to_owned())],
+            )
+        };
+        let text = found(&environment(&all, &[], &[]), &wholes());
+        let expected =
+            "/app.py:1 reads the whole environment, but this looks like secrets and is withheld from the boot: \
+                        DATABASE_URL, OTHER_KEY;";
+        assert!(text[0].starts_with(expected), "{text:?}");
+        assert_eq!(found(&environment(&all, &["*"], &[]), &wholes()), [""; 0]);
+        assert_eq!(found(&environment(&all, &["OTHER_KEY"], &["*"]), &wholes()), [""; 0]);
+        assert_eq!(found(&environment(&all[2..], &[], &[]), &wholes()), [""; 0]);
+    }
+
+    #[test]
+    fn what_was_read_is_compared() {
+        let made_in = environment(&[("TZ", "UTC"), ("PATH", "/bin"), ("TERM", "vt")], &[], &["QUIET"]);
+        let reads = read(&["TZ", "MISSING", "QUIET", "LINES"], Vec::new());
+        let holds = |entries: &[&[u8]]| holds(&made_in, Language::Python, &reads, entries);
+        assert!(holds(&[b"TZ=UTC", b"PATH=/other", b"DATABASE_URL=x", b"QUIET=1", b"TERM=xterm", b"COLUMNS=1"]));
+        assert!(!holds(&[b"TZ=CET"]) && !holds(&[]) && !holds(&[b"TZ=UTC", b"MISSING="]));
+        assert!(!holds(&[b"TZ=UTC", b"LINES=1"]), "read by name");
+        let whole = read(&[], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
+        let made_in = environment(&[("A", "1"), ("B_KEY", "1"), ("TERM", "vt")], &[], &["QUIET"]);
+        let holds = |entries: &[&[u8]]| super::tests::holds(&made_in, Language::Python, &whole, entries);
+        assert!(holds(&[b"A=1", b"PWD=/", b"TERM=xterm"]) && holds(&[b"A=1", b"B_KEY=2"]));
+        assert!(!holds(&[b"A=1", b"B=1"]) && !holds(&[b"A=2"]) && !holds(&[]));
+        let whole = read(&["TERM"], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
+        assert!(!super::tests::holds(&made_in, Language::Python, &whole, &[b"A=1", b"TERM=xterm"]));
+    }
+
+    #[test]
+    fn an_image_compares_equal_in_the_environment_it_was_made_in() {
+        let all = [("LANG", "C.UTF-8"), ("LC_ALL", ""), ("RAILS_ENV", "production"), ("LD_DEBUG", "x")];
+        let made_in = environment(&all, &["EL"], &[]);
+        let reads = read(&["RAILS_ENV"], Vec::new());
+        let compare = |entries: &[&[u8]]| holds(&made_in, Language::Ruby, &reads, entries);
+        assert!(compare(&[b"LANG=C.UTF-8", b"LC_ALL=", b"RAILS_ENV=production", b"LD_DEBUG=x", b"TZ=UTC"]));
+        assert!(
+            compare(&[b"LC_ALL=C.UTF-8", b"RAILS_ENV=production", b"LD_DEBUG=x"]),
+            "the same locale by another name"
+        );
+        assert!(
+            compare(&[b"LANG=C.UTF-8", b"RAILS_ENV=production", b"LD_DEBUG=x", b"PYTHONPATH=/x", b"HOME=/h"]),
+            "the other language's, and one that nobody read"
+        );
+        assert!(!compare(&[b"LANG=C", b"RAILS_ENV=production", b"LD_DEBUG=x"]), "another locale");
+        assert!(!compare(&[b"LANG=C.UTF-8", b"RAILS_ENV=test", b"LD_DEBUG=x"]), "another value");
+        assert!(!compare(&[b"LANG=C.UTF-8", b"RAILS_ENV=production"]), "a variable is gone");
+        assert!(
+            !compare(&[b"LANG=C.UTF-8", b"RAILS_ENV=production", b"LD_DEBUG=x", b"RUBYOPT=-w"]),
+            "a variable appeared"
+        );
+        assert!(
+            !compare(&[b"LANG=C.UTF-8", b"RAILS_ENV=production", b"LD_DEBUG=x", b"EL=0"]),
+            "a named variable appeared"
+        );
+    }
+}
