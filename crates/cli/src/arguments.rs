@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser};
+use clap::{Args, CommandFactory, Parser};
 use image::MOST_VARIANTS;
 
 /// Makes Python and Ruby programs start in milliseconds: freezes a booted program into an image, an executable file
@@ -14,6 +14,37 @@ use image::MOST_VARIANTS;
 pub struct Arguments {
     #[command(subcommand)]
     pub subcommand: Subcommand,
+}
+
+/// Reads the command line; ends the process where it makes no sense.
+///
+/// Words of a command may begin with a hyphen, so clap takes the first option that it does not know for the command. Where no `--` says
+/// that it is meant, it is a mistake, and clap tells of it.
+pub fn parse() -> Arguments {
+    let arguments = Arguments::parse();
+    if let Some(mistake) = unknown_option(&arguments.subcommand, std::env::args_os()) {
+        mistake.exit();
+    }
+    arguments
+}
+
+/// What clap says of an unknown option in the place of a command. `all`: the command line.
+fn unknown_option(subcommand: &Subcommand, all: impl Iterator<Item = OsString>) -> Option<clap::Error> {
+    let (name, words, command) = match subcommand {
+        Subcommand::Freeze(freeze) => ("freeze", "command", &freeze.command),
+        Subcommand::Run(run) => ("run", "words", &run.words),
+        Subcommand::Time(time) => ("time", "commands", &time.commands),
+        _ => return None,
+    };
+    let all: Vec<OsString> = all.collect();
+    let is_option = command.first()?.as_encoded_bytes().starts_with(b"-") && command[0].len() > 1;
+    let is_meant = all.get(all.len().checked_sub(command.len() + 1)?)? == "--";
+    if !is_option || is_meant {
+        return None;
+    }
+    let strict =
+        |own: clap::Command| own.mut_arg(words, |word| word.allow_hyphen_values(false).trailing_var_arg(false));
+    Arguments::command().mut_subcommand(name, strict).try_get_matches_from(all).err()
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -348,4 +379,31 @@ pub struct Confined {
 pub struct Watched {
     /// The control directory of the freeze; none where `snapboot check` tries whether anything can be watched.
     pub dir: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_option_is_no_command() {
+        let mistake = |line: &str| {
+            let words = || line.split(' ').map(OsString::from);
+            let arguments = Arguments::try_parse_from(words()).unwrap();
+            unknown_option(&arguments.subcommand, words()).map(|mistake| mistake.to_string())
+        };
+        let said = mistake("snapboot freeze --preloads json -- python").unwrap();
+        assert!(
+            said.contains("unexpected argument '--preloads'") && said.contains("similar argument exists: '--preload'"),
+            "{said}"
+        );
+        for line in ["freeze -o x.img -q python", "time -z -- true", "run -x a.img"] {
+            assert!(mistake(&format!("snapboot {line}")).unwrap().contains("unexpected argument"), "{line}");
+        }
+        for line in
+            ["freeze -o x.img -- -q", "freeze python -q --preloads x", "time -n 3 -- ls -z", "run a.img -x", "run -"]
+        {
+            assert_eq!(mistake(&format!("snapboot {line}")), None, "{line}");
+        }
+    }
 }

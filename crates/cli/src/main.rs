@@ -19,10 +19,9 @@ mod why;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use failure::{Failure, Kind};
 
-use arguments::{Arguments, Subcommand};
+use arguments::Subcommand;
 
 /// Exit status for the user's mistakes and for refusals.
 const REFUSED: u8 = 2;
@@ -30,7 +29,7 @@ const REFUSED: u8 = 2;
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().subcommand {
+    let result = match arguments::parse().subcommand {
         Subcommand::Freeze(arguments) => freeze::main(&arguments),
         Subcommand::Refreeze(arguments) => refreeze::main(&arguments),
         Subcommand::Run(arguments) => run::main(&arguments),
