@@ -119,6 +119,8 @@ def _rehearse(imports, package, folder, importers, reads):
     passed, tell = posix.pipe()
     child = fork()
     if not child:
+        # What it reads is in no image. This process reads it again with the imports that it takes.
+        reads.tell_phase(b"rehearsal")
         importers.forget_lists()
         try:
             _rehearse_in_child(imports, package, folder, tell, reads)
@@ -129,6 +131,7 @@ def _rehearse(imports, package, folder, importers, reads):
                 posix._exit(0)
     posix.close(tell)
     posix.waitpid(child, 0)
+    reads.tell_phase(b"program")
     # A process that an import started may hold the other end for ever: take what is there.
     posix.set_blocking(passed, False)
     try:

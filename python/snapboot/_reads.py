@@ -36,14 +36,20 @@ class Reads:
             for name in ("getcwd", "getcwdb"):
                 self.watch(loaded.__dict__, name, self._asks_folder)
             self.watch(loaded.__dict__, "uname", self._asks_names)
-        _phase(b"program")
+        self.tell_phase(b"program")
+
+    @staticmethod
+    def tell_phase(who):
+        """Tells the freezer, which notes what the C library is asked, who asks from now on: `program`, or what does not count."""
+        posix.putenv(b"SNAPBOOT_PHASE", who)
+        posix.unsetenv(b"SNAPBOOT_PHASE")
 
     def stop(self, report, asked_umask=False):
         """Leaves no trace, and adds what was noted to the report.
 
         asked_umask: whether whoever set the umask did so to learn what it was.
         """
-        _phase(b"front end")
+        self.tell_phase(b"front end")
         self._put_in_place(self._variables, self._variables.plain)
         self._variables.noted = None
         for names in _modules.all_names():
@@ -302,12 +308,6 @@ def _picks_another(frame):
         return False
     calls = line.split(b"uname()")[1:]
     return bool(calls) and all(rest.startswith(OTHER_NAMES) for rest in calls)
-
-
-def _phase(who):
-    """Tells the freezer, which notes what the C library is asked, who asks from now on."""
-    posix.putenv(b"SNAPBOOT_PHASE", who)
-    posix.unsetenv(b"SNAPBOOT_PHASE")
 
 
 def _add(report, key, name, reader, place):

@@ -2,7 +2,7 @@
 
 import json
 
-from . import support
+from . import support, terminal
 from .languages import PYTHON, both
 
 
@@ -53,3 +53,15 @@ def test_a_guard_is_named_with_the_argument_that_it_matches(language, tmp_path):
     image = support.frozen(tmp_path / "x.img", [language.program], *guards, env=env)
     said = support.run([*language.argv(image)[:2], "", "--mode=fast"], env=env).err
     assert ": --mode=fast; it matches the guard --mode*; starting the ordinary way\n" in said, said
+
+
+def test_what_an_import_reads_that_is_left_to_each_start_is_no_input(tmp_path):
+    """A child tries the imports of the main part. It reads what no image holds."""
+    (tmp_path / "asks.py").write_text("import sys\nIS_TERMINAL = sys.stdout.isatty()\nsys.stdout.write('loaded\\n')\n")
+    (tmp_path / "main.py").write_text("import json\nimport asks\nprint(asks.IS_TERMINAL)\n")
+    env = support.environment()
+    result = support.freeze(tmp_path / "x.img", [support.PYTHON, "main.py"], env=env, cwd=tmp_path)
+    assert result.status == 0 and "terminal" not in result.out and "leaves the import of asks" in result.out, result
+    assert support.thawed([tmp_path / "x.img"], env=env, cwd=tmp_path).out == "loaded\nFalse\n"
+    shown, _ = terminal.shown_on([tmp_path / "x.img"], env, cwd=tmp_path)
+    assert shown.split() == [b"loaded", b"True"], shown
