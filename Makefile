@@ -4,6 +4,7 @@
 #   make            the release build                 make demo     four programs thawed, one with an archive
 #   make test       every test suite                  make bench    all scenarios, the tables of docs/benchmarks.md (PLANS=cold-boot: some)
 #   make lint       the style checks                  make fuzz     damaged images, CASES=1000000
+#   make check-aarch64  type-checks all crates for aarch64, where nothing is frozen yet
 #   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
 #   make uniqueness ten thousand thaws, no random value twice
 #   make staleness  a thousand changes, no stale start
@@ -24,7 +25,7 @@ PLANS ?= scenarios cold-boot models
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness staleness damage sweep modules strangers
+.PHONY: build test demo bench lint fuzz install clean toolchain uniqueness staleness damage sweep modules strangers check-aarch64
 
 build: toolchain
 	$(CARGO) build --release --workspace
@@ -46,6 +47,11 @@ lint: toolchain
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(PYTHON) tools/lint.py
+
+# Nothing is linked, so any C compiler does for what is compiled from C.
+check-aarch64: toolchain
+	@[ -d "$$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" ] || rustup target add aarch64-unknown-linux-gnu
+	CC_aarch64_unknown_linux_gnu=cc $(CARGO) check --workspace --target aarch64-unknown-linux-gnu
 
 # Of each of six programs.
 uniqueness: build

@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
+use image::arch::Registers;
 use image::validate::{self, ADDRESS_END, MOST_DESCRIPTORS};
-use image::x86_64::Registers;
 use image::{
     checksum, mapping_kind, policy, reserved, settings_flag, Answers, Command, CpuLeaf, Descriptor, Directory, Entry,
     Error, Fact, Head, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Question, Record, Section,

@@ -21,6 +21,8 @@ use seccompiler::{
     SeccompRule,
 };
 
+use crate::arch::HARMLESS_HERE;
+
 /// The hidden subcommand by whose name `snapboot freeze` starts a confined process.
 pub const SUBCOMMAND: &str = "confined";
 
@@ -99,22 +101,6 @@ const HARMLESS: &[c_long] = &[
     libc::SYS_uname,
 ];
 
-/// The same, of an architecture that still has old ones.
-#[cfg(target_arch = "x86_64")]
-const HARMLESS_OLD: &[c_long] = &[
-    libc::SYS_access,
-    libc::SYS_arch_prctl,
-    libc::SYS_dup2,
-    libc::SYS_epoll_wait,
-    libc::SYS_lstat,
-    libc::SYS_poll,
-    libc::SYS_readlink,
-    libc::SYS_stat,
-    libc::SYS_time,
-];
-#[cfg(not(target_arch = "x86_64"))]
-const HARMLESS_OLD: &[c_long] = &[];
-
 /// The command that becomes `program` in a confined process.
 pub fn command(program: &Path) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
@@ -146,7 +132,7 @@ fn filter() -> std::result::Result<SeccompFilter, seccompiler::BackendError> {
     };
     let rule = |condition| SeccompRule::new(vec![condition?]);
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        HARMLESS.iter().chain(HARMLESS_OLD).map(|call| (*call, Vec::new())).collect();
+        HARMLESS.iter().chain(HARMLESS_HERE).map(|call| (*call, Vec::new())).collect();
     // No file is opened for writing; what it can write to are the standard streams, which are /dev/null, and its own pipes.
     let writing = i64::from(O_ACCMODE | O_CREAT | O_TRUNC);
     rules.insert(libc::SYS_openat, vec![rule(has(2, writing, 0))?]);

@@ -8,6 +8,7 @@
 //! [`first_start`].
 #![forbid(unsafe_code)]
 
+mod arch;
 mod assemble;
 mod boot;
 mod boot_inputs;

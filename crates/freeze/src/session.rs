@@ -38,7 +38,7 @@ use crate::variables;
 /// Finds out what is to be frozen, and freezes it.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
     let begun = Instant::now();
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+    if !cfg!(target_os = "linux") || !inputs::cpu::IS_SUPPORTED {
         let message = "images can be made on Linux x86-64 only: not yet elsewhere. Programs run as before.";
         return Err(Failure::refusal(message).into());
     }

@@ -4,7 +4,7 @@
 //! Data pages come first, page-aligned, then the tables, then a trailer that says where both are. `snapboot freeze` completes the
 //! image from that.
 
-use image::x86_64::Registers;
+use image::arch::Registers;
 use image::{mapping_kind, Record, Section, TablesWriter, Trailer, PAGE};
 
 use crate::findings::{decimal, Findings, Kind};

@@ -2,6 +2,7 @@
 
 use image::{process_flag, Platform, Process, Section, SignalAction, TablesWriter};
 
+use crate::arch;
 use crate::findings::{Findings, Kind};
 use crate::maps::decimal;
 use crate::sys;
@@ -56,8 +57,7 @@ fn process(findings: &mut Findings, thread_pointer: u64, stack_end: u64) -> Proc
         robust_length,
         rseq_area,
         rseq_length,
-        // RSEQ_SIG of sys/rseq.h on x86.
-        rseq_signature: 0x5305_3053,
+        rseq_signature: arch::RSEQ_SIGNATURE,
         altstack_start,
         altstack_size,
         altstack_flags,

@@ -6,12 +6,13 @@
 //! first code that runs in the thawed process, then the runtime's own code after fork.
 //!
 //! Nothing here uses the process' heap, stdio or locks; working memory is an arena of the freezer's own ([`sys::arena`]).
-//! Unsafe code lives in `sys` only.
+//! Unsafe code lives in `sys` and `arch` only.
 #![no_std]
 #![deny(unsafe_code)]
 
 extern crate alloc;
 
+mod arch;
 mod capture;
 mod descriptors;
 mod findings;
@@ -49,7 +50,7 @@ fn after_fork_in_child() {
     if sys::environment_variable(ARM).is_some() {
         sys::noted::stop();
         let room = sys::environment_variable(ROOM).and_then(sys::Room::at);
-        let handover = sys::arch::suspend(capture::run);
+        let handover = arch::suspend(capture::run);
         resume(&handover, room);
     }
 }

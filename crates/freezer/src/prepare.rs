@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::arch;
 use crate::findings::{decimal, Findings, Kind};
 use crate::maps::hexadecimal;
 use crate::sys::{self, File};
@@ -13,6 +14,9 @@ const STEP: u32 = 5;
 /// Collects findings and keeps them for the child.
 pub fn inspect() {
     let mut findings = Findings::default();
+    if let Some(refusal) = arch::refusal() {
+        findings.add(Kind::Kernel, &[refusal]);
+    }
     threads(&mut findings);
     timers(&mut findings);
     locks(&mut findings);

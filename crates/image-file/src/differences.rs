@@ -125,7 +125,7 @@ fn cpu_lines(difference: &cpu::Difference) -> Vec<String> {
             let register = ["eax", "ebx", "ecx", "edx"][difference.register];
             format!("bit {bit} of {register} in leaf {:#x}.{}", difference.leaf, difference.subleaf)
         };
-        let name = cpu::name(difference, bit).map_or_else(unnamed, str::to_owned);
+        let name = difference.name(bit).map_or_else(unnamed, str::to_owned);
         format!("CPU: {name}: {}", if difference.wants(bit) { "there -> gone" } else { "not there -> there" })
     };
     difference.bits().map(line).collect()

@@ -15,6 +15,7 @@
 extern crate alloc;
 
 mod answers;
+pub mod arch;
 mod beside;
 mod error;
 mod gem_stub;
@@ -27,7 +28,6 @@ mod tables;
 mod tests;
 mod text;
 pub mod validate;
-pub mod x86_64;
 
 #[cfg(any(feature = "write", test))]
 pub use answers::AnswersWriter;

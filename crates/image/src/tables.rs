@@ -18,7 +18,7 @@ use crate::{Record, Text};
 pub enum Section {
     /// Bytes: all strings, each followed by a NUL.
     Strings = 1,
-    /// One [`crate::x86_64::Registers`].
+    /// One [`crate::arch::Registers`].
     Registers = 2,
     /// One [`crate::Process`].
     Process = 3,

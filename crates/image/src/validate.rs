@@ -1,6 +1,6 @@
 //! Checks of rows that were read: after them, a row's addresses, offsets and indices may be used.
 
-use crate::x86_64::Registers;
+use crate::arch::Registers;
 use crate::{
     directory_flag, mapping_kind, policy, reserved, settings_flag, CpuLeaf, Descriptor, Directory, Error, Head,
     HotRange, Input, Mapping, Process, Question, Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE,

@@ -6,8 +6,7 @@
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 
-#[cfg(target_arch = "x86_64")]
-#[path = "cpu_x86_64.rs"]
+mod arch;
 pub mod cpu;
 pub mod environment;
 pub mod facts;

@@ -3,7 +3,7 @@
 
 use core::slice;
 
-use image::x86_64::Registers;
+use image::arch::Registers;
 use image::{
     descriptor_kind, mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section,
     Settings, Tables, TouchedRange,
@@ -250,7 +250,7 @@ fn platform(start: &Start, frozen: &mut Frozen) -> Result<(), Reason> {
 /// Names the first feature that differs; the command's `inspect --why` names all.
 fn another_cpu(difference: &cpu::Difference) -> Reason {
     let bit = difference.bits().next().unwrap_or(0);
-    let name = cpu::name(difference, bit).unwrap_or("a feature without a name");
+    let name = difference.name(bit).unwrap_or("a feature without a name");
     if difference.is_model() {
         Reason::new("stale: the image was made on another model of CPU")
     } else if difference.wants(bit) {

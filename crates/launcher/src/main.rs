@@ -16,8 +16,6 @@
 #![deny(unsafe_code)]
 
 mod answers;
-#[cfg(target_arch = "x86_64")]
-#[path = "arch_x86_64.rs"]
 mod arch;
 mod aside;
 mod beside;
@@ -73,6 +71,9 @@ fn launch(start: &Start) -> ! {
 enum Never {}
 
 fn thaw(start: &Start, opened: &Opened, block: &mut Block) -> Result<Never, Reason> {
+    if let Some(refusal) = arch::refusal() {
+        return Err(Reason::new(refusal));
+    }
     let frozen = check::first(start, opened, block)?;
     let mut files = Files::of(&frozen)?;
     let pays = files.are_many() && sys::has_cpus();

@@ -36,7 +36,7 @@ pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
     // SAFETY: the addresses are those that the frozen process had registered.
     unsafe {
         let registers = &frozen.registers;
-        let tid = sys::adopt_thread(process, registers.fs_base, registers.gs_base)
+        let tid = sys::adopt_thread(process, registers)
             .map_err(|errno| Reason::new("cannot register the thread").errno(errno))?;
         (process.tid_address as *mut u32).write(tid);
         sys::prctl(&[PR_SET_NAME as usize, process.comm.as_ptr() as usize])
@@ -62,7 +62,7 @@ pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
         }
         let handover = block.hand_over(RESERVED_START..reserved::LEFTOVER_END, argv, environment);
         // The point of no return.
-        arch::jump(registers.rsp, registers.rip, handover)
+        arch::jump(registers, handover)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The system calls that the launcher makes, each behind a function whose contract Rust can check as far as it can be checked.
 #![allow(unsafe_code)]
 
+use image::arch::Registers;
 use linux_raw_sys::general as raw;
 
-use crate::arch::syscall;
+use crate::arch::{set_thread_pointer, syscall};
 
 mod memory;
 
@@ -43,39 +44,41 @@ pub unsafe fn call(number: u32, arguments: &[usize]) -> Result<usize> {
     result(unsafe { syscall(number, all) })
 }
 
+/// Where a relative path starts: the working directory.
+const CWD: usize = raw::AT_FDCWD as isize as usize;
+
 /// Opens a file. `path` ends with a NUL.
 pub fn open(path: &[u8], flags: u32) -> Result<Fd> {
     debug_assert!(path.last() == Some(&0));
-    let cwd = raw::AT_FDCWD as isize as usize;
     // SAFETY: `path` is NUL-terminated and the kernel only reads it.
-    unsafe { call(raw::__NR_openat, &[cwd, path.as_ptr() as usize, flags as usize, 0]) }.map(|fd| Fd(fd as u32))
+    unsafe { call(raw::__NR_openat, &[CWD, path.as_ptr() as usize, flags as usize, 0]) }.map(|fd| Fd(fd as u32))
 }
 
 /// Opens a file that may have to be made first, with this mode. `path` ends with a NUL.
 pub fn create(path: &[u8], flags: u32, mode: u32) -> Result<Fd> {
-    let cwd = raw::AT_FDCWD as isize as usize;
-    let arguments = [cwd, path.as_ptr() as usize, flags as usize, mode as usize];
+    let arguments = [CWD, path.as_ptr() as usize, flags as usize, mode as usize];
     // SAFETY: `path` is NUL-terminated and the kernel only reads it.
     unsafe { call(raw::__NR_openat, &arguments) }.map(|fd| Fd(fd as u32))
 }
 
 /// Gives a file another name, in whose place it comes. Both end with a NUL.
 pub fn rename(from: &[u8], to: &[u8]) -> Result<()> {
+    let arguments = [CWD, from.as_ptr() as usize, CWD, to.as_ptr() as usize];
     // SAFETY: the paths are NUL-terminated and the kernel only reads them.
-    unsafe { call(raw::__NR_rename, &[from.as_ptr() as usize, to.as_ptr() as usize]) }.map(drop)
+    unsafe { call(raw::__NR_renameat, &arguments) }.map(drop)
 }
 
 /// Removes a file, if it is there. `path` ends with a NUL.
 pub fn unlink(path: &[u8]) {
     // SAFETY: `path` is NUL-terminated and the kernel only reads it.
-    let _ = unsafe { call(raw::__NR_unlink, &[path.as_ptr() as usize]) };
+    let _ = unsafe { call(raw::__NR_unlinkat, &[CWD, path.as_ptr() as usize, 0]) };
 }
 
 /// What a symbolic link says; returns its length, at most that of `target`. `path` ends with a NUL.
 pub fn read_link(path: &[u8], target: &mut [u8]) -> Result<usize> {
-    let arguments = [path.as_ptr() as usize, target.as_mut_ptr() as usize, target.len()];
+    let arguments = [CWD, path.as_ptr() as usize, target.as_mut_ptr() as usize, target.len()];
     // SAFETY: `path` is NUL-terminated; the kernel writes to `target` only.
-    unsafe { call(raw::__NR_readlink, &arguments) }
+    unsafe { call(raw::__NR_readlinkat, &arguments) }
 }
 
 /// Reads from a place in a file; returns how much (bytes), 0 at the end. Less than asked for only at the end of a regular file.
@@ -130,12 +133,13 @@ fn status(number: u32, arguments: [usize; 4], place: usize) -> Result<Status> {
     unsafe { call(number, &arguments)? };
     // SAFETY: all-zero and kernel-written bytes are both valid for this structure of integers.
     let stat = unsafe { stat.assume_init() };
-    let ns =
-        |seconds: u64, nanoseconds: u64| (seconds as i64).wrapping_mul(1_000_000_000).wrapping_add(nanoseconds as i64);
+    // Signed on some architectures, unsigned on others.
+    let (mtime, ctime) = (stat.st_mtime as i64, stat.st_ctime as i64);
+    let ns = |seconds: i64, nanoseconds: u64| seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds as i64);
     Ok(Status {
         size: stat.st_size as u64,
-        mtime: ns(stat.st_mtime, stat.st_mtime_nsec),
-        ctime: ns(stat.st_ctime, stat.st_ctime_nsec),
+        mtime: ns(mtime, stat.st_mtime_nsec),
+        ctime: ns(ctime, stat.st_ctime_nsec),
         owner: stat.st_uid,
         mode: stat.st_mode,
         device: stat.st_dev,
@@ -151,7 +155,7 @@ pub fn fstat(fd: Fd) -> Result<Status> {
 /// Status of a file by path, links followed; a relative path is looked up from `directory`. `path` ends with a NUL.
 pub fn stat(directory: Option<Fd>, path: &[u8]) -> Result<Status> {
     debug_assert!(path.last() == Some(&0));
-    let from = directory.map_or(raw::AT_FDCWD as isize as usize, |directory| directory.0 as usize);
+    let from = directory.map_or(CWD, |directory| directory.0 as usize);
     status(raw::__NR_newfstatat, [from, path.as_ptr() as usize, 0, 0], 2)
 }
 
@@ -362,14 +366,11 @@ pub unsafe fn prctl(arguments: &[usize]) -> Result<usize> {
 }
 
 /// Registers what glibc keeps with the kernel for the thread: thread id address, robust list, rseq area, alternate
-/// stack, FS and GS base. Returns the thread id.
+/// stack, and the thread pointer. Returns the thread id.
 ///
 /// # Safety
 /// All addresses belong to the frozen process and mean the same there; afterwards thread-local memory is that process's.
-pub unsafe fn adopt_thread(process: &image::Process, fs_base: u64, gs_base: u64) -> Result<u32> {
-    /// ARCH_SET_GS and ARCH_SET_FS of asm/prctl.h.
-    const SET_GS: usize = 0x1001;
-    const SET_FS: usize = 0x1002;
+pub unsafe fn adopt_thread(process: &image::Process, registers: &Registers) -> Result<u32> {
     let altstack = raw::stack_t {
         ss_sp: process.altstack_start as *mut _,
         ss_flags: process.altstack_flags as i32,
@@ -386,10 +387,7 @@ pub unsafe fn adopt_thread(process: &image::Process, fs_base: u64, gs_base: u64)
             let (area, length) = (process.rseq_area as usize, process.rseq_length as usize);
             call(raw::__NR_rseq, &[area, length, 0, process.rseq_signature as usize])?;
         }
-        if gs_base != 0 {
-            call(raw::__NR_arch_prctl, &[SET_GS, gs_base as usize])?;
-        }
-        call(raw::__NR_arch_prctl, &[SET_FS, fs_base as usize])?;
+        set_thread_pointer(registers)?;
         Ok(tid as u32)
     }
 }

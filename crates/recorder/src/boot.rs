@@ -16,11 +16,9 @@ use libc::{
 use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
 use nix::unistd::close;
 
+use crate::arch::AUDIT;
 use crate::calls;
 use crate::sys;
-
-/// AUDIT_ARCH_X86_64 of linux/audit.h.
-const ARCHITECTURE: u32 = 0xc000_003e;
 
 /// Executes `program` under the filter, and sends its listening end over the socket `socket` before. `argv` starts with the program's
 /// name; `environment` is all that the program gets. Returns only when something failed: when it was the program's execution, with
@@ -54,7 +52,7 @@ fn filter() -> Vec<sock_filter> {
         (line(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0), line(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF, 0, 0));
     let rows = calls::numbers().count();
     let mut filter =
-        vec![load(offset_of!(seccomp_data, arch)), is(ARCHITECTURE, 0, rows + 1), load(offset_of!(seccomp_data, nr))];
+        vec![load(offset_of!(seccomp_data, arch)), is(AUDIT, 0, rows + 1), load(offset_of!(seccomp_data, nr))];
     // Behind the rows come a line that passes, one that asks, and four for each argument that may hold flags.
     for (index, (number, flags)) in calls::numbers().enumerate() {
         let place = flags.map_or(1, |argument| 2 + 4 * (argument - FLAGS[0]));
@@ -102,11 +100,11 @@ mod tests {
     #[test]
     fn calls_of_the_table_ask_and_no_others() {
         for (number, _) in calls::numbers() {
-            assert_eq!(answer(ARCHITECTURE, number as u32, [0; 6]), SECCOMP_RET_USER_NOTIF, "{number}");
+            assert_eq!(answer(AUDIT, number as u32, [0; 6]), SECCOMP_RET_USER_NOTIF, "{number}");
             assert_eq!(answer(0x4000_0003, number as u32, [0; 6]), SECCOMP_RET_ALLOW, "of a 32-bit program");
         }
         for number in [libc::SYS_read, libc::SYS_exit_group, libc::SYS_sendmsg, 100_000] {
-            assert_eq!(answer(ARCHITECTURE, number as u32, [!0; 6]), SECCOMP_RET_ALLOW, "{number}");
+            assert_eq!(answer(AUDIT, number as u32, [!0; 6]), SECCOMP_RET_ALLOW, "{number}");
         }
     }
 
@@ -116,7 +114,7 @@ mod tests {
             let mut arguments = [0; 6];
             flags.into_iter().for_each(|argument| arguments[argument] = AT_EMPTY_PATH as u32);
             let expected = if flags.is_some() { SECCOMP_RET_ALLOW } else { SECCOMP_RET_USER_NOTIF };
-            assert_eq!(answer(ARCHITECTURE, number as u32, arguments), expected, "{number}");
+            assert_eq!(answer(AUDIT, number as u32, arguments), expected, "{number}");
         }
         assert_eq!(calls::numbers().filter(|(_, flags)| flags.is_some()).count(), 4);
     }

@@ -9,9 +9,8 @@
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 
+mod arch;
 mod boot;
-#[cfg(target_arch = "x86_64")]
-#[path = "calls_x86_64.rs"]
 mod calls;
 mod file_systems;
 mod notes;

@@ -36,7 +36,7 @@ pub fn lines() -> Vec<Line> {
 
 fn architecture() -> Line {
     let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
-    let supported = cfg!(all(target_os = "linux", target_arch = "x86_64")) && machine == "x86_64";
+    let supported = cfg!(target_os = "linux") && inputs::cpu::IS_SUPPORTED && machine == "x86_64";
     Line::yes_if("architecture", supported, "Linux x86-64", format!("{machine}: not yet, only Linux x86-64"))
 }
 
@@ -47,8 +47,8 @@ fn cpu() -> Line {
     Line::new("CPU", State::Yes, format!("{model}, features {}; images run on equal features", cpu_digest()))
 }
 
-/// The start of a digest of what images record of the CPU: equal on machines that can use each other's.
-#[cfg(target_arch = "x86_64")]
+/// The start of a digest of what images record of the CPU: equal on machines that can use each other's. Unknown where nothing is
+/// recorded.
 fn cpu_digest() -> String {
     use image::Record;
     let mut bytes = Vec::new();
@@ -57,12 +57,10 @@ fn cpu_digest() -> String {
         bytes.resize(start + image::CpuLeaf::SIZE, 0);
         leaf.encode(&mut bytes[start..]);
     }
+    if bytes.is_empty() {
+        return "unknown".to_owned();
+    }
     image::digest(&bytes).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn cpu_digest() -> String {
-    "unknown".to_owned()
 }
 
 fn kernel() -> Line {

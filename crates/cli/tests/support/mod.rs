@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use image::x86_64::Registers;
+use image::arch::Registers;
 use image::{mapping_kind, CpuLeaf, Mapping, Process, Section, TablesWriter, NO_FILE, PAGE};
 
 /// The installation and a directory to work in; removed at the end of the test.

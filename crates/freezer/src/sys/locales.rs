@@ -125,7 +125,8 @@ fn with_archive(look: impl FnOnce(&[u8]) -> bool) -> bool {
     // the end of every other process that has it mapped, too.
     unsafe {
         let errno = *libc::__errno_location();
-        let file = libc::syscall(libc::SYS_open, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) as c_int;
+        let file =
+            libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) as c_int;
         let is_there = file >= 0 || *libc::__errno_location() != libc::ENOENT;
         *libc::__errno_location() = errno;
         if file < 0 {

@@ -1,21 +1,15 @@
 //! Everything in the freezer that needs unsafe code: calls into the C library and the kernel, entry points, memory.
 #![allow(unsafe_code)]
 
-#[cfg(target_arch = "x86_64")]
-#[path = "arch_x86_64.rs"]
-pub mod arch;
 pub mod arena;
 mod entry;
-#[cfg(target_arch = "x86_64")]
-#[path = "exec_x86_64.rs"]
-mod exec;
 mod exit;
 pub mod interpose;
 mod locales;
 pub mod malloc;
 pub mod noted;
 mod on_demand;
-mod questions;
+pub mod questions;
 mod room;
 mod tables;
 
@@ -160,7 +154,7 @@ impl Status {
     fn new(stat: &libc::stat) -> Status {
         Status {
             mode: stat.st_mode,
-            links: stat.st_nlink,
+            links: stat.st_nlink as _,
             inode: stat.st_ino,
             size: stat.st_size as u64,
             mtime: stat.st_mtime * 1_000_000_000 + stat.st_mtime_nsec,
@@ -359,7 +353,7 @@ pub fn alternate_stack() -> (u64, u64, u32) {
 /// The kernel's action for a signal: handler, flags, restorer, mask.
 pub fn signal_action(number: u32) -> Option<[u64; 4]> {
     let mut action = [0u64; 4];
-    // SAFETY: the kernel writes its own sigaction, four words on x86-64.
+    // SAFETY: the kernel writes its own sigaction, four words.
     let status = unsafe { libc::syscall(libc::SYS_rt_sigaction, number, 0, action.as_mut_ptr(), 8) };
     (status == 0).then_some(action)
 }

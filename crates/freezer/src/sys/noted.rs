@@ -130,7 +130,7 @@ fn write(parts: &[&[u8]]) {
     unsafe {
         let errno = *libc::__errno_location();
         let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
-        let file = libc::syscall(libc::SYS_open, PATH.0.get(), flags, 0o600);
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, PATH.0.get(), flags, 0o600);
         if file >= 0 {
             libc::syscall(libc::SYS_writev, file, vector.as_ptr(), count);
             libc::syscall(libc::SYS_close, file);

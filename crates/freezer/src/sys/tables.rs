@@ -107,7 +107,7 @@ pub fn announce(kind: &[u8], text: &[u8]) {
         // SAFETY: plain calls; the path ends with a NUL. Whoever looks something up finds its errno as it was.
         unsafe {
             let errno = *libc::__errno_location();
-            libc::syscall(libc::SYS_access, path.as_ptr(), libc::F_OK);
+            libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, path.as_ptr(), libc::F_OK);
             *libc::__errno_location() = errno;
         }
     }

@@ -17,7 +17,7 @@ const SOURCES: [&str; 6] = [
     include_str!("../records.rs"),
     include_str!("../input_records.rs"),
     include_str!("../tables.rs"),
-    include_str!("../x86_64.rs"),
+    include_str!("../arch/x86_64.rs"),
     include_str!("../beside.rs"),
 ];
 
@@ -50,7 +50,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<Variable>(),
         row::<Fact>(),
         row::<Item>(),
-        row::<x86_64::Registers>(),
+        row::<arch::Registers>(),
     ])
 }
 

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::arch::Registers;
 use crate::validate::{rows, ADDRESS_END, MOST_DESCRIPTORS};
-use crate::x86_64::Registers;
 use crate::*;
 
 const HEAD: Head = {

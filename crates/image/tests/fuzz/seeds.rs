@@ -1,6 +1,6 @@
 //! Heads and tables as the writer makes them, for the fuzzer to spoil.
 
-use image::x86_64::Registers;
+use image::arch::Registers;
 use image::{
     descriptor_kind, fact_kind, mapping_kind, process_flag, question_kind, CpuLeaf, Descriptor, Directory, Fact, Head,
     HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Question, Record, Section, Settings, SignalAction,

@@ -1,9 +1,19 @@
 //! Leaving and re-entering the frozen thread, on x86-64.
 
+mod exec;
+
 use core::arch::global_asm;
 
-use image::x86_64::Registers;
+use image::arch::Registers;
 use image::Handover;
+
+/// RSEQ_SIG of sys/rseq.h.
+pub const RSEQ_SIGNATURE: u32 = 0x5305_3053;
+
+/// Why no process can be frozen here: nothing stands in the way.
+pub fn refusal() -> Option<&'static [u8]> {
+    None
+}
 
 // The System V ABI has a call preserve rbx, rbp, r12 to r15, the x87 control word and the control bits of mxcsr: all
 // of them are put on the stack, which is part of the image, so stack pointer and address are enough to come back.

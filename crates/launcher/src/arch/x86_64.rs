@@ -1,8 +1,8 @@
 //! Entry, system calls, the jump and the memory functions that the compiler calls, for x86-64.
-#![allow(unsafe_code)]
 
 use core::arch::{asm, global_asm};
 
+use image::arch::Registers;
 use linux_raw_sys::general as raw;
 
 use crate::start::Start;
@@ -29,6 +29,11 @@ global_asm!(
     size = const STACK_SIZE,
     entry = sym entry,
 );
+
+/// Why no image can be thawed here: nothing stands in the way.
+pub fn refusal() -> Option<&'static str> {
+    None
+}
 
 extern "C" fn entry(stack: *const usize) -> ! {
     // SAFETY: `stack` is what the kernel passed in rsp to a new process: argc, argv, envp and auxv as the System V ABI lays them out.
@@ -106,19 +111,36 @@ pub unsafe fn spawn(run: extern "C" fn(usize) -> !, argument: usize) -> sys::Res
     sys::result(result).map(|pid| sys::Pid(pid as u32))
 }
 
+/// Sets the thread pointer, behind which thread-local memory lies.
+///
+/// # Safety
+/// Afterwards thread-local memory is that of the frozen process.
+pub unsafe fn set_thread_pointer(registers: &Registers) -> sys::Result<()> {
+    /// ARCH_SET_GS and ARCH_SET_FS of asm/prctl.h.
+    const SET_GS: usize = 0x1001;
+    const SET_FS: usize = 0x1002;
+    // SAFETY: the calls involve no memory; nothing of the launcher is thread-local.
+    unsafe {
+        if registers.gs_base != 0 {
+            sys::call(raw::__NR_arch_prctl, &[SET_GS, registers.gs_base as usize])?;
+        }
+        sys::call(raw::__NR_arch_prctl, &[SET_FS, registers.fs_base as usize]).map(drop)
+    }
+}
+
 /// Goes on in the frozen thread: its stack, its next instruction, `handover` as the value that its call returns.
 ///
 /// # Safety
 /// Memory and kernel state are those of the frozen process.
-pub unsafe fn jump(rsp: u64, rip: u64, handover: u64) -> ! {
+pub unsafe fn jump(registers: &Registers, handover: u64) -> ! {
     // SAFETY: see above; nothing of the launcher is used afterwards.
     unsafe {
         asm!(
             "mov rsp, {rsp}",
             "xor ebp, ebp",
             "jmp {rip}",
-            rsp = in(reg) rsp,
-            rip = in(reg) rip,
+            rsp = in(reg) registers.rsp,
+            rip = in(reg) registers.rip,
             in("rax") handover,
             options(noreturn),
         );

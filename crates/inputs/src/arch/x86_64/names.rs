@@ -2,8 +2,6 @@
 
 use image::CpuLeaf;
 
-use super::Difference;
-
 /// Leaf, subleaf, register (0 to 3 for eax, ebx, ecx and edx), and the names of its bits from the lowest on; `-` stands for a
 /// bit that has none.
 const NAMES: [(u32, u32, usize, &str); 11] = [
@@ -84,11 +82,8 @@ const NAMES: [(u32, u32, usize, &str); 11] = [
     ),
 ];
 
-/// The name of a bit of the register that differs; None where it has none.
-pub fn name(difference: &Difference, bit: u32) -> Option<&'static str> {
-    let is_register = |&&(leaf, subleaf, register, _): &&(u32, u32, usize, &str)| {
-        (leaf, subleaf, register) == (difference.leaf, difference.subleaf, difference.register)
-    };
-    let (.., names) = NAMES.iter().find(is_register)?;
+/// The name of a bit of a register (0 to 3 for eax, ebx, ecx and edx) of a leaf; None where it has none.
+pub fn bit_name(leaf: u32, subleaf: u32, register: usize, bit: u32) -> Option<&'static str> {
+    let (.., names) = NAMES.iter().find(|row| (row.0, row.1, row.2) == (leaf, subleaf, register))?;
     names.split(' ').nth(bit as usize).filter(|name| *name != "-")
 }

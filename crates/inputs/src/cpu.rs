@@ -1,46 +1,14 @@
-//! The CPU as an input, on x86-64.
+//! The CPU as an input.
 //!
 //! glibc picks string functions by CPUID when a process starts, numerical and cryptographic libraries pick kernels, and glibc sizes
 //! the area in which lazy binding saves registers by the register states that the kernel has enabled (XCR0). A process that did so
 //! on one CPU goes on only where all of that is the same, or where it took care to need less: see [`baseline`].
 
-use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
-
 use image::{CpuLeaf, Error, Section, Tables};
 
-#[path = "cpu_names_x86_64.rs"]
-mod names;
+use crate::arch::{bit_name, Cpu, BASELINE, LEAVES};
 
-pub use names::name;
-
-/// Leaves of CPUID that name the CPU and its features (leaf, subleaf) and the bits of eax, ebx, ecx and edx that do
-/// (leaf 1's ebx holds the number of the current core; its ecx bit 27 and leaf 7's edx are as the kernel set them).
-const LEAVES: [(u32, u32, [u32; 4]); 6] = [
-    (0x0000_0001, 0, [!0, 0, !0, !0]),
-    (0x0000_0007, 0, [!0, !0, !0, !0]),
-    (0x0000_0007, 1, [!0, !0, !0, !0]),
-    (0x0000_000d, 1, [!0, 0, 0, 0]),
-    (0x8000_0001, 0, [!0, 0, !0, !0]),
-    (CpuLeaf::XCR0, 0, [!0, 0, 0, !0]),
-];
-
-/// What a process that was frozen under the settings for the baseline needs: x86-64-v2, with AES and PCLMULQDQ.
-///
-/// Of leaf 1 SSE3, PCLMULQDQ, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT and AES in ecx, and what every x86-64 CPU has in edx: FPU,
-/// TSC, CMPXCHG8B, CMOV, MMX, FXSR, SSE and SSE2; of leaf 0x80000001 LAHF, SYSCALL, NX and long mode. XCR0 does not count.
-const BASELINE: [(u32, u32, [u32; 4]); 2] = [
-    (
-        0x0000_0001,
-        0,
-        [
-            0,
-            0,
-            1 | 1 << 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23 | 1 << 25,
-            1 | 1 << 4 | 1 << 8 | 1 << 15 | 1 << 23 | 1 << 24 | 1 << 25 | 1 << 26,
-        ],
-    ),
-    (0x8000_0001, 0, [0, 0, 1, 1 << 11 | 1 << 20 | 1 << 29]),
-];
+pub use crate::arch::IS_SUPPORTED;
 
 /// Where the CPU is another one than an image wants: one register of one leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +34,11 @@ impl Difference {
     /// Whether the image wants this bit to be set.
     pub fn wants(&self, bit: u32) -> bool {
         self.wanted >> bit & 1 != 0
+    }
+
+    /// The name of one of the bits; None where it has none.
+    pub fn name(&self, bit: u32) -> Option<&'static str> {
+        bit_name(self.leaf, self.subleaf, self.register, bit)
     }
 
     /// Whether the register is a number that stands for the model and not a set of features.
@@ -114,42 +87,6 @@ fn row(leaf: u32, subleaf: u32, masks: [u32; 4], values: [u32; 4]) -> CpuLeaf {
     CpuLeaf { leaf, subleaf, eax_mask, ebx_mask, ecx_mask, edx_mask, eax, ebx, ecx, edx }
 }
 
-/// Reads leaves. Each takes some microseconds where the machine is a virtual one, so what leaf 1 says of XSAVE is kept.
-#[derive(Default)]
-struct Cpu {
-    has_xsave: Option<bool>,
-}
-
-impl Cpu {
-    /// eax, ebx, ecx and edx of a leaf. One that the CPU does not have answers something, and always the same.
-    fn read(&mut self, leaf: u32, subleaf: u32) -> [u32; 4] {
-        /// In ecx of leaf 1: the kernel has enabled XSAVE.
-        const OSXSAVE: u32 = 1 << 27;
-        if leaf == CpuLeaf::XCR0 {
-            let has_xsave = self.has_xsave.unwrap_or_else(|| __cpuid(1).ecx & OSXSAVE != 0);
-            let xcr0 = if has_xsave { xcr0() } else { 0 };
-            return [xcr0 as u32, 0, 0, (xcr0 >> 32) as u32];
-        }
-        let found = __cpuid_count(leaf, subleaf);
-        if leaf == 1 {
-            self.has_xsave = Some(found.ecx & OSXSAVE != 0);
-        }
-        [found.eax, found.ebx, found.ecx, found.edx]
-    }
-}
-
-/// The register states that the kernel has enabled. The caller has found OSXSAVE in CPUID.
-#[allow(unsafe_code)]
-fn xcr0() -> u64 {
-    #[target_feature(enable = "xsave")]
-    fn read() -> u64 {
-        // SAFETY: xgetbv exists wherever the kernel has enabled xsave, which the caller checked; register 0 always exists.
-        unsafe { _xgetbv(0) }
-    }
-    // SAFETY: the caller found OSXSAVE in CPUID.
-    unsafe { read() }
-}
-
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -181,7 +118,7 @@ mod tests {
         leaves[5].eax ^= 1 << 17;
         let found = found(&leaves);
         assert_eq!(found.len(), 2);
-        let names: Vec<_> = found.iter().flat_map(|it| it.bits().map(|bit| name(it, bit))).collect();
+        let names: Vec<_> = found.iter().flat_map(|it| it.bits().map(|bit| it.name(bit))).collect();
         assert_eq!(names, [Some("avx"), Some("xcr0_amx_tilecfg")]);
         assert_eq!(found[0].wants(28), leaves[0].ecx >> 28 & 1 != 0);
         assert!(!found[0].is_model());

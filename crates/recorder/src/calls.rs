@@ -1,4 +1,4 @@
-//! The system calls that take file names, on x86-64: which argument is what.
+//! The system calls that take file names: which argument is what. Which calls there are is a matter of the architecture.
 
 use libc::{
     c_long, seccomp_data, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_ACCMODE, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_PATH, O_RDONLY,
@@ -46,7 +46,8 @@ pub enum Asked {
 
 /// What one row of the table knows of a call; numbers are those of arguments.
 #[derive(Clone, Copy)]
-enum Shape {
+#[allow(dead_code)] // Not every architecture has calls of each shape.
+pub enum Shape {
     /// Name.
     Name(usize, Use),
     /// Directory and name.
@@ -69,59 +70,9 @@ enum Shape {
     Address(usize),
 }
 
+use crate::arch::TABLE;
 use Shape::{Address, At, Flagged, List, Name, Open, OpenAt, OpenHow, Two, TwoAt};
-use Use::{Look, LookAtLink, Make, Read, ReadLink, Remove, Write};
-
-/// Every call that the filter stops at.
-///
-/// System facts that are no files (uname, getuid, sched_getaffinity, prlimit, sysinfo, TIOCGWINSZ, getcwd) would be rows here too.
-const TABLE: [(c_long, Shape); 45] = [
-    (libc::SYS_open, Open(0, 1)),
-    (libc::SYS_openat, OpenAt(0, 1, 2)),
-    (libc::SYS_openat2, OpenHow(0, 1, 2)),
-    (libc::SYS_creat, Name(0, Make)),
-    (libc::SYS_stat, Name(0, Look)),
-    (libc::SYS_lstat, Name(0, LookAtLink)),
-    (libc::SYS_newfstatat, Flagged(0, 1, 3)),
-    (libc::SYS_statx, Flagged(0, 1, 2)),
-    (libc::SYS_access, Name(0, Look)),
-    (libc::SYS_faccessat, At(0, 1, Look)),
-    (libc::SYS_faccessat2, Flagged(0, 1, 3)),
-    (libc::SYS_statfs, Name(0, Look)),
-    (libc::SYS_getxattr, Name(0, Look)),
-    (libc::SYS_lgetxattr, Name(0, LookAtLink)),
-    (libc::SYS_listxattr, Name(0, Look)),
-    (libc::SYS_llistxattr, Name(0, LookAtLink)),
-    (libc::SYS_readlink, Name(0, ReadLink)),
-    (libc::SYS_readlinkat, At(0, 1, ReadLink)),
-    (libc::SYS_execve, Name(0, Read)),
-    (libc::SYS_execveat, Flagged(0, 1, 4)),
-    (libc::SYS_chdir, Name(0, Look)),
-    (libc::SYS_getdents, List),
-    (libc::SYS_getdents64, List),
-    (libc::SYS_inotify_add_watch, Name(1, Look)),
-    (libc::SYS_truncate, Name(0, Write)),
-    (libc::SYS_utime, Name(0, Write)),
-    (libc::SYS_utimes, Name(0, Write)),
-    (libc::SYS_utimensat, At(0, 1, Write)),
-    (libc::SYS_chmod, Name(0, Write)),
-    (libc::SYS_fchmodat, At(0, 1, Write)),
-    (libc::SYS_mkdir, Name(0, Make)),
-    (libc::SYS_mkdirat, At(0, 1, Make)),
-    (libc::SYS_mknod, Name(0, Make)),
-    (libc::SYS_mknodat, At(0, 1, Make)),
-    (libc::SYS_symlink, Name(1, Make)),
-    (libc::SYS_symlinkat, At(1, 2, Make)),
-    (libc::SYS_link, Two(0, 1, LookAtLink)),
-    (libc::SYS_linkat, TwoAt([0, 1, 2, 3], LookAtLink)),
-    (libc::SYS_rename, Two(0, 1, Remove)),
-    (libc::SYS_renameat, TwoAt([0, 1, 2, 3], Remove)),
-    (libc::SYS_renameat2, TwoAt([0, 1, 2, 3], Remove)),
-    (libc::SYS_unlink, Name(0, Remove)),
-    (libc::SYS_unlinkat, At(0, 1, Remove)),
-    (libc::SYS_rmdir, Name(0, Remove)),
-    (libc::SYS_bind, Address(1)),
-];
+use Use::{Look, LookAtLink, Make, Read, Write};
 
 /// The numbers of all calls of the table, and for those with AT_ flags which argument holds them.
 pub fn numbers() -> impl Iterator<Item = (i64, Option<usize>)> {

@@ -1,0 +1,11 @@
+//! What differs by architecture: system calls that are harmless and not everywhere (`HARMLESS_HERE`).
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::*;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::*;

@@ -1,0 +1,16 @@
+//! System calls that only x86-64 still has.
+
+use libc::c_long;
+
+/// Those that are harmless.
+pub const HARMLESS_HERE: &[c_long] = &[
+    libc::SYS_access,
+    libc::SYS_arch_prctl,
+    libc::SYS_dup2,
+    libc::SYS_epoll_wait,
+    libc::SYS_lstat,
+    libc::SYS_poll,
+    libc::SYS_readlink,
+    libc::SYS_stat,
+    libc::SYS_time,
+];

@@ -1,0 +1,17 @@
+//! The frozen thread, on aarch64: not yet. A freeze ends with the refusal.
+
+use image::arch::Registers;
+use image::Handover;
+
+/// RSEQ_SIG of sys/rseq.h.
+pub const RSEQ_SIGNATURE: u32 = 0xd428_bc00;
+
+/// Why no process can be frozen here.
+pub fn refusal() -> Option<&'static [u8]> {
+    Some(b"processes are frozen on x86-64 only, not yet on aarch64")
+}
+
+/// Nothing is left or entered again: `capture` finds the refusal among the findings, and ends the process.
+pub fn suspend(capture: fn(Registers) -> !) -> Handover {
+    capture(Registers::default())
+}
