@@ -10,9 +10,10 @@ use image::validate::{self, ADDRESS_END, MOST_DESCRIPTORS};
 use image::{
     checksum, mapping_kind, policy, reserved, settings_flag, Answers, Command, CpuLeaf, Descriptor, Directory, Entry,
     Error, Fact, Head, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Question, Record, Section,
-    Settings, SignalAction, Tables, TablesWriter, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET,
-    HEAD_ROOM, MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    Settings, SignalAction, Tables, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM,
+    MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
+use image_writer::TablesWriter;
 
 /// How far the bytes got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,8 @@ use std::fs::{set_permissions, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use image::{mapping_kind, Head, MappedFile, Mapping, Section, TablesWriter, HEAD_OFFSET, HEAD_ROOM, NO_FILE, PAGE};
+use image::{mapping_kind, Head, MappedFile, Mapping, Section, HEAD_OFFSET, HEAD_ROOM, NO_FILE, PAGE};
+use image_writer::TablesWriter;
 use support::{minimal, stderr, stdout, Scene};
 
 const PAGES_OFFSET: u64 = (HEAD_OFFSET + HEAD_ROOM) as u64;

@@ -11,12 +11,13 @@ use std::time::Duration;
 use failure::{Failure, Result};
 use image::{
     fact_kind, settings_flag, Fact, Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables,
-    TablesWriter, Trailer, HEAD_OFFSET, HEAD_ROOM,
+    Trailer, HEAD_OFFSET, HEAD_ROOM,
 };
 use image_file::digest_pages;
 use image_file::info::Info;
 use image_file::rotation;
 use image_file::this_process::ThisProcess;
+use image_writer::TablesWriter;
 use inputs::facts::{Kernel, Value};
 use recorder::Identity;
 use runtime::Language;

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use image::{presence, Item, Section, TablesWriter, Variable};
+use image::{presence, Item, Section, Variable};
+use image_writer::TablesWriter;
 use inputs::environment::{is_volatile, locale, ALL, LOCALE};
 use runtime::Language;
 

@@ -5,7 +5,8 @@
 //! image from that.
 
 use image::arch::Registers;
-use image::{mapping_kind, Record, Section, TablesWriter, Trailer, PAGE};
+use image::{mapping_kind, Record, Section, Trailer, PAGE};
+use image_writer::TablesWriter;
 
 use crate::findings::{decimal, Findings, Kind};
 use crate::pages::{PageMap, PageWriter};

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use image::{descriptor_kind, Descriptor, Section, TablesWriter};
+use image::{descriptor_kind, Descriptor, Section};
+use image_writer::TablesWriter;
 
 use crate::findings::{decimal, Findings};
 use crate::maps;

@@ -1,6 +1,7 @@
 //! The kernel's side of the process: signals, registrations, places of heap, stack and arguments.
 
-use image::{process_flag, Platform, Process, Section, SignalAction, TablesWriter};
+use image::{process_flag, Platform, Process, Section, SignalAction};
+use image_writer::TablesWriter;
 
 use crate::arch;
 use crate::findings::{Findings, Kind};

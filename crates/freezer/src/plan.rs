@@ -3,9 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use image::{
-    mapping_flag, mapping_kind, MappedFile, Mapping, Section, TablesWriter, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
-};
+use image::{mapping_flag, mapping_kind, MappedFile, Mapping, Section, NO_FILE, PAGE, RESERVED_END, RESERVED_START};
+use image_writer::TablesWriter;
 
 use crate::findings::{hexadecimal, Findings, Kind};
 use crate::maps::Area;

@@ -214,7 +214,8 @@ fn time(ns: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use image::{Item, TablesWriter, Variable};
+    use image::{Item, Variable};
+    use image_writer::TablesWriter;
 
     use super::*;
 

@@ -5,9 +5,6 @@
 //! the directory tells most quickly whether it is one of these names: the answers start with marks of all that may not appear. Then
 //! they follow, sorted by name, and each name leaves out what it has in common with the one before.
 
-#[cfg(any(feature = "write", test))]
-use alloc::vec::Vec;
-
 use crate::{answer_kind, Error};
 
 /// Longest name of an answer (bytes); the kernel takes no longer path.
@@ -38,7 +35,7 @@ impl<'a> Answer<'a> {
 const MARK: usize = 4;
 
 /// Stands for the first part of a name that is absent.
-fn mark(name: &[u8]) -> u32 {
+pub fn mark(name: &[u8]) -> u32 {
     let first = name.split(|&byte| byte == b'/').next().unwrap_or(name);
     crate::checksum(first) as u32
 }
@@ -110,7 +107,8 @@ pub fn is_list(kind: u32) -> bool {
     matches!(kind, LISTING | DISTRIBUTIONS | MATCHING | FEATURES)
 }
 
-fn has_value(kind: u32) -> bool {
+/// Whether an answer of this kind has a value.
+pub fn has_value(kind: u32) -> bool {
     kind == answer_kind::LINK || is_list(kind)
 }
 
@@ -163,53 +161,4 @@ pub fn is_unlisted(name: &[u8], image: &[u8]) -> bool {
         |name: &[u8]| name.strip_prefix(image).map(|rest| matches!(rest, b"" | b".seen" | b".seen~" | b".thaws"));
     let hidden = name.strip_prefix(b".").and_then(|name| name.strip_prefix(image));
     rest(name) == Some(true) || hidden.is_some_and(|rest| rest.starts_with(b".freezing-"))
-}
-
-/// Writes the answers of one directory after the other.
-#[cfg(any(feature = "write", test))]
-#[derive(Clone, Debug, Default)]
-pub struct AnswersWriter {
-    bytes: Vec<u8>,
-    marks: Vec<u32>,
-    own: Vec<u8>,
-    last: Vec<u8>,
-}
-
-#[cfg(any(feature = "write", test))]
-impl AnswersWriter {
-    /// Adds an answer of the present directory. Names come sorted, have no NUL and at most [`MOST_NAME`] bytes; `value` has no NUL.
-    pub fn push(&mut self, kind: u32, name: &[u8], value: &[u8]) {
-        let shared = name.iter().zip(&self.last).take_while(|(one, other)| one == other).count().min(u8::MAX.into());
-        self.own.extend_from_slice(&[kind as u8, shared as u8]);
-        self.own.extend_from_slice(&name[shared..]);
-        self.own.push(0);
-        if has_value(kind) {
-            self.own.extend_from_slice(value);
-            self.own.push(0);
-        }
-        if kind == answer_kind::ABSENT {
-            self.marks.push(mark(name));
-        }
-        self.last = name.to_vec();
-    }
-
-    /// Ends a directory; returns offset, size and checksum of its answers. All are 0 when it has none.
-    pub fn end_directory(&mut self) -> (u64, u64, u64) {
-        if self.own.is_empty() {
-            return (0, 0, 0);
-        }
-        let start = self.bytes.len();
-        self.marks.sort_unstable();
-        self.marks.dedup();
-        self.bytes.extend_from_slice(&(self.marks.len() as u32).to_le_bytes());
-        self.marks.drain(..).for_each(|mark| self.bytes.extend_from_slice(&mark.to_le_bytes()));
-        self.bytes.append(&mut self.own);
-        self.last.clear();
-        (start as u64, (self.bytes.len() - start) as u64, crate::checksum(&self.bytes[start..]))
-    }
-
-    /// All answers.
-    pub fn finish(self) -> Vec<u8> {
-        self.bytes
-    }
 }

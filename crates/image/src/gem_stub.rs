@@ -77,8 +77,11 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::string::{String, ToString};
-    use alloc::vec::Vec;
+    extern crate std;
+
+    use std::format;
+    use std::string::{String, ToString};
+    use std::vec::Vec;
 
     const ENCODING: &str = "# -*- encoding: utf-8 -*-";
 
@@ -94,9 +97,9 @@ mod tests {
 
     #[test]
     fn a_feature_is_looked_for_in_the_folders_that_the_specification_names() {
-        let start = alloc::format!("{ENCODING}\n# stub: rack 2.0 ruby lib\0ext/x\n\nGem\n");
+        let start = format!("{ENCODING}\n# stub: rack 2.0 ruby lib\0ext/x\n\nGem\n");
         let sought = |features| sought(features, "rack-2.0.gemspec", &start).unwrap();
-        let path = |rest: &str| alloc::format!("../gems/rack-2.0/{rest}\0");
+        let path = |rest: &str| format!("../gems/rack-2.0/{rest}\0");
         let of = |rest: &str| FEATURE_SUFFIXES.map(|it| path(&(rest.to_string() + core::str::from_utf8(it).unwrap())));
         assert_eq!(sought("a"), [of("lib/a"), of("ext/x/a")].concat());
         assert_eq!(sought("a\nb/c")[..6], [of("lib/a"), of("lib/b/c")].concat());
@@ -117,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_specification_that_does_not_tell_may_have_it() {
-        let is_told = |name: &str, lines: &str| sought("a", name, &alloc::format!("{ENCODING}\n{lines}")).is_some();
+        let is_told = |name: &str, lines: &str| sought("a", name, &format!("{ENCODING}\n{lines}")).is_some();
         assert!(is_told("rack-2.0.gemspec", "# stub: rack 2.0 ruby lib\n\n"));
         assert!(is_told("rack-2.0-x86_64-linux.gemspec", "# stub: rack 2.0 x86_64-linux lib\n\n"));
         assert!(!is_told("rack-2.0.gemspec", "# stub: rack 2.0 ruby lib\n# stub: ext/extconf.rb\n"), "extensions");
@@ -128,7 +131,7 @@ mod tests {
             assert!(!is_told("rack-2.0.gemspec", short), "{short}");
         }
         let long = "l".repeat(MOST_PATH);
-        assert!(!is_told("rack-2.0.gemspec", &alloc::format!("# stub: rack 2.0 ruby {long}\n\n")));
+        assert!(!is_told("rack-2.0.gemspec", &format!("# stub: rack 2.0 ruby {long}\n\n")));
         assert_eq!(sought("a", "rack-2.0.txt", ""), Some(Vec::new()), "no specification");
     }
 }

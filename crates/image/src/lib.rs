@@ -11,9 +11,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-#[cfg(any(feature = "write", test))]
-extern crate alloc;
-
 mod answers;
 pub mod arch;
 mod beside;
@@ -24,14 +21,10 @@ mod input_records;
 mod records;
 mod selection;
 mod tables;
-#[cfg(test)]
-mod tests;
 mod text;
 pub mod validate;
 
-#[cfg(any(feature = "write", test))]
-pub use answers::AnswersWriter;
-pub use answers::{is_list, is_unlisted, Answer, Answers, Listing, MOST_NAME};
+pub use answers::{has_value, is_list, is_unlisted, mark, Answer, Answers, Listing, MOST_NAME};
 pub use beside::*;
 pub use error::Error;
 pub use gem_stub::{is_known, known, may_have_feature, MOST_START};
@@ -42,8 +35,6 @@ pub use input_records::*;
 pub use record::{Field, Record};
 pub use records::*;
 pub use selection::is_selected;
-#[cfg(any(feature = "write", test))]
-pub use tables::TablesWriter;
 pub use tables::{Entry, Rows, Section, Tables, Trailer};
 pub use text::Text;
 

@@ -6,9 +6,6 @@
 use core::marker::PhantomData;
 use record::record;
 
-#[cfg(any(feature = "write", test))]
-use alloc::vec::Vec;
-
 use crate::{Error, Head, HEAD_OFFSET};
 use crate::{Record, Text};
 
@@ -128,8 +125,6 @@ record! {
     }
 }
 
-const DIRECTORY_START: usize = 8;
-
 /// The tables of an image, checked: every section lies inside, every record is whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables<'a> {
@@ -138,6 +133,9 @@ pub struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
+    /// Where the directory starts, from the start of the tables (bytes).
+    pub const DIRECTORY_START: usize = 8;
+
     /// Checks `bytes` against the checksum and the sizes in `head` and reads the directory.
     pub fn parse(bytes: &'a [u8], head: &Head) -> Result<Tables<'a>, Error> {
         if bytes.len() as u64 != head.tables_size {
@@ -157,13 +155,13 @@ impl<'a> Tables<'a> {
             found: bytes.len() as u64,
         };
         let mut count = [0; 4];
-        count.copy_from_slice(bytes.get(..4).ok_or(truncated(DIRECTORY_START))?);
+        count.copy_from_slice(bytes.get(..4).ok_or(truncated(Self::DIRECTORY_START))?);
         let count = u32::from_le_bytes(count) as usize;
         if count > Section::ALL.len() {
             return Err(Error::OutOfRange { what: "the number of sections", value: count as u64 });
         }
-        let directory_end = DIRECTORY_START + count * Entry::SIZE;
-        let directory = bytes.get(DIRECTORY_START..directory_end).ok_or(truncated(directory_end))?;
+        let directory_end = Self::DIRECTORY_START + count * Entry::SIZE;
+        let directory = bytes.get(Self::DIRECTORY_START..directory_end).ok_or(truncated(directory_end))?;
         let mut tables = Tables { bytes, sections: [(0, 0, 0); Section::ALL.len() + 1] };
         for entry in directory.chunks_exact(Entry::SIZE).map(Entry::decode) {
             let slot = tables
@@ -187,6 +185,11 @@ impl<'a> Tables<'a> {
     pub fn bytes(&self, section: Section) -> &'a [u8] {
         let (offset, size, _) = self.sections[section as usize];
         &self.bytes[offset..offset + size]
+    }
+
+    /// Size of one record of a section, 1 for bytes; 0 when the image does not have it.
+    pub fn record_size(&self, section: Section) -> usize {
+        self.sections[section as usize].2
     }
 
     /// The rows of a section; fails when its records have another size than `R`'s.
@@ -247,101 +250,6 @@ impl<R: Record> Rows<'_, R> {
     pub fn get(&self, index: usize) -> Option<R> {
         let start = index.checked_mul(R::SIZE)?;
         self.bytes.get(start..)?.get(..R::SIZE).map(R::decode)
-    }
-}
-
-/// Builds tables. What the freezer wrote is taken over with [`TablesWriter::extending`], and more is added.
-#[cfg(any(feature = "write", test))]
-#[derive(Clone, Debug, Default)]
-pub struct TablesWriter {
-    strings: Vec<u8>,
-    sections: Vec<(Section, usize, Vec<u8>)>,
-}
-
-#[cfg(any(feature = "write", test))]
-impl TablesWriter {
-    /// Empty tables.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Starts from tables that were read; [`Text`]s in their rows stay valid.
-    pub fn extending(tables: &Tables<'_>) -> Self {
-        let mut writer = TablesWriter { strings: tables.bytes(Section::Strings).to_vec(), sections: Vec::new() };
-        for section in Section::ALL.into_iter().skip(1) {
-            let (_, size, record_size) = tables.sections[section as usize];
-            if size != 0 {
-                writer.sections.push((section, record_size, tables.bytes(section).to_vec()));
-            }
-        }
-        writer
-    }
-
-    /// Adds a string (without a NUL inside) and returns where it is.
-    pub fn text(&mut self, string: &[u8]) -> Text {
-        let text = Text { offset: self.strings.len() as u32, length: string.len() as u32 };
-        self.strings.extend_from_slice(string);
-        self.strings.push(0);
-        text
-    }
-
-    /// Adds a row to a section.
-    pub fn push<R: Record>(&mut self, section: Section, row: &R) {
-        let bytes = self.section(section, R::SIZE);
-        let start = bytes.len();
-        bytes.resize(start + R::SIZE, 0);
-        row.encode(&mut bytes[start..]);
-    }
-
-    /// Makes a row the only one of its section.
-    pub fn replace<R: Record>(&mut self, section: Section, row: &R) {
-        self.replace_all(section, core::slice::from_ref(row));
-    }
-
-    /// Makes these rows the only ones of their section.
-    pub fn replace_all<R: Record>(&mut self, section: Section, rows: &[R]) {
-        self.section(section, R::SIZE).clear();
-        rows.iter().for_each(|row| self.push(section, row));
-    }
-
-    /// Sets the bytes of a section that has no rows.
-    pub fn set_bytes(&mut self, section: Section, content: &[u8]) {
-        let bytes = self.section(section, 1);
-        bytes.clear();
-        bytes.extend_from_slice(content);
-    }
-
-    fn section(&mut self, section: Section, record_size: usize) -> &mut Vec<u8> {
-        let index = self.sections.iter().position(|(existing, ..)| *existing == section).unwrap_or_else(|| {
-            self.sections.push((section, record_size, Vec::new()));
-            self.sections.len() - 1
-        });
-        &mut self.sections[index].2
-    }
-
-    /// The tables as bytes.
-    pub fn finish(mut self) -> Vec<u8> {
-        self.sections.insert(0, (Section::Strings, 1, core::mem::take(&mut self.strings)));
-        let mut bytes = Vec::new();
-        bytes.extend_from_slice(&(self.sections.len() as u64).to_le_bytes());
-        let mut offset = (DIRECTORY_START + self.sections.len() * Entry::SIZE).next_multiple_of(8);
-        for (section, record_size, content) in &self.sections {
-            let entry = Entry {
-                section: *section as u32,
-                record_size: *record_size as u32,
-                offset: offset as u64,
-                size: content.len() as u64,
-            };
-            let start = bytes.len();
-            bytes.resize(start + Entry::SIZE, 0);
-            entry.encode(&mut bytes[start..]);
-            offset = (offset + content.len()).next_multiple_of(8);
-        }
-        for (.., content) in &self.sections {
-            bytes.resize(bytes.len().next_multiple_of(8), 0);
-            bytes.extend_from_slice(content);
-        }
-        bytes
     }
 }
 

@@ -91,7 +91,7 @@ fn row(leaf: u32, subleaf: u32, masks: [u32; 4], values: [u32; 4]) -> CpuLeaf {
 mod tests {
     extern crate std;
 
-    use image::TablesWriter;
+    use image_writer::TablesWriter;
     use std::vec::Vec;
 
     use super::*;

@@ -205,7 +205,7 @@ pub fn value_of<'a>(name: &[u8], mut environment: impl Iterator<Item = &'a [u8]>
 mod tests {
     extern crate std;
 
-    use image::TablesWriter;
+    use image_writer::TablesWriter;
     use std::string::String;
     use std::vec::Vec;
 

@@ -331,7 +331,7 @@ mod tests {
     use std::string::String;
     use std::vec::Vec;
 
-    use image::TablesWriter;
+    use image_writer::TablesWriter;
 
     use super::*;
 

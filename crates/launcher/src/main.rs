@@ -90,22 +90,6 @@ fn thaw(start: &Start, opened: &Opened, block: &mut Block) -> Result<Never, Reas
     restore::go_on(&frozen, block)
 }
 
-/// There is no heap. Only the half of `image` that writes would use one, and nothing here calls it; a build of the whole
-/// workspace links it all the same.
-struct NoHeap;
-
-#[global_allocator]
-static HEAP: NoHeap = NoHeap;
-
-#[allow(unsafe_code)]
-// SAFETY: nothing is ever allocated.
-unsafe impl core::alloc::GlobalAlloc for NoHeap {
-    unsafe fn alloc(&self, _: core::alloc::Layout) -> *mut u8 {
-        core::ptr::null_mut()
-    }
-    unsafe fn dealloc(&self, _: *mut u8, _: core::alloc::Layout) {}
-}
-
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     arch::trap()

@@ -2,7 +2,7 @@ mod batch;
 mod bounds;
 mod damage;
 mod document;
-#[path = "../../../image/src/tests/format_document.rs"]
+#[path = "../../../image/tests/format/format_document.rs"]
 mod format_document;
 mod look_up;
 mod opening;

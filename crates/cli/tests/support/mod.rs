@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use image::arch::Registers;
-use image::{mapping_kind, CpuLeaf, Mapping, Process, Section, TablesWriter, NO_FILE, PAGE};
+use image::{mapping_kind, CpuLeaf, Mapping, Process, Section, NO_FILE, PAGE};
+use image_writer::TablesWriter;
 
 /// The installation and a directory to work in; removed at the end of the test.
 pub struct Scene {

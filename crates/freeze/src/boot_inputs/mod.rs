@@ -17,11 +17,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use failure::{Failure, Result};
-use image::{
-    answer_kind, directory_flag, AnswersWriter, Directory, Input, MappedFile, Question, Section, Tables, TablesWriter,
-};
+use image::{answer_kind, directory_flag, Directory, Input, MappedFile, Question, Section, Tables};
 use image_file::content_digest;
 use image_file::directory_answers::{self, is_of_some, listing, DirectoryAnswer, DirectoryAnswers};
+use image_writer::{AnswersWriter, TablesWriter};
 use recorder::{Identity, Notes, State};
 
 use dependencies::{Dependencies, List};

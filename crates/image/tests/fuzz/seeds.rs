@@ -4,8 +4,9 @@ use image::arch::Registers;
 use image::{
     descriptor_kind, fact_kind, mapping_kind, process_flag, question_kind, CpuLeaf, Descriptor, Directory, Fact, Head,
     HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Question, Record, Section, Settings, SignalAction,
-    Tables, TablesWriter, TouchedRange, Variable, HEAD_ROOM, NO_FILE, PAGE, VARIANTS_OFFSET,
+    Tables, TouchedRange, Variable, HEAD_ROOM, NO_FILE, PAGE, VARIANTS_OFFSET,
 };
+use image_writer::TablesWriter;
 
 use crate::read::Pieces;
 

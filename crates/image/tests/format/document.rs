@@ -1,24 +1,21 @@
 //! Holds `docs/internals/image-format.md` to the code: every record, section and constant has its row there, and no row is left over.
 
-use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use std::collections::BTreeMap;
 
-use super::format_document::{self, modules, rows_named};
-use crate::*;
+use crate::format_document::{self, modules, rows_named};
+use image::*;
 use record::{Field, Record};
 
 const DOCUMENT: &str = include_str!("../../../../docs/internals/image-format.md");
 
 /// The sources in which records are declared.
 const SOURCES: [&str; 6] = [
-    include_str!("../head.rs"),
-    include_str!("../records.rs"),
-    include_str!("../input_records.rs"),
-    include_str!("../tables.rs"),
-    include_str!("../arch/x86_64.rs"),
-    include_str!("../beside.rs"),
+    include_str!("../../src/head.rs"),
+    include_str!("../../src/records.rs"),
+    include_str!("../../src/input_records.rs"),
+    include_str!("../../src/tables.rs"),
+    include_str!("../../src/arch/x86_64.rs"),
+    include_str!("../../src/beside.rs"),
 ];
 
 /// Name, size and fields of every record of the format.

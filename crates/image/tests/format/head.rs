@@ -1,9 +1,6 @@
 //! The head and the command: what is written is read back; each damage is named.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
-use crate::{
+use image::{
     checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, MOST_VARIANTS, PAGE,
     VARIANTS_OFFSET, VERSION,
 };
@@ -216,7 +213,6 @@ fn a_command_fills_the_room_to_the_last_byte_and_no_further() {
 
 #[test]
 fn errors_say_what_was_expected_and_what_to_do() {
-    use alloc::string::ToString;
     let text = Error::Version { found: 7 }.to_string();
     assert!(text.contains("version 1, found 7") && text.contains("freeze again"), "{text}");
     let text = Error::Truncated { what: "the image", expected: 10, found: 9 }.to_string();

@@ -1,8 +1,7 @@
 //! The tables: what is written is read back; nothing outside of them is ever reached.
 
-use alloc::vec::Vec;
-
-use crate::*;
+use image::*;
+use image_writer::TablesWriter;
 
 /// Tables with a string, two guards and some bytes.
 fn example() -> Vec<u8> {

@@ -1,10 +1,9 @@
 //! The checks of rows: each rule broken by itself.
 
-use alloc::vec::Vec;
-
-use crate::arch::Registers;
-use crate::validate::{rows, ADDRESS_END, MOST_DESCRIPTORS};
-use crate::*;
+use image::arch::Registers;
+use image::validate::{rows, ADDRESS_END, MOST_DESCRIPTORS};
+use image::*;
+use image_writer::TablesWriter;
 
 const HEAD: Head = {
     let (magic, pages_digest) = ([0; 8], [0; 16]);

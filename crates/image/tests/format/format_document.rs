@@ -1,10 +1,6 @@
 //! What a document says of a format, for the tests that hold it to the code. The archive's tests use this file, too.
 
-extern crate alloc;
-
-use self::alloc::collections::BTreeMap;
-use self::alloc::string::String;
-use self::alloc::vec::Vec;
+use std::collections::BTreeMap;
 
 /// A table: the heading that it stands under, and its rows, the first of which names the columns.
 struct Table {

@@ -1,9 +1,7 @@
 //! Answers of directories: what is written is read back; damage is an error and no panic.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
-use crate::{answer_kind, checksum, is_unlisted, Answers, AnswersWriter, Error, Listing};
+use image::{answer_kind, checksum, is_unlisted, Answers, Error, Listing};
+use image_writer::AnswersWriter;
 
 /// Kind, name and value.
 type Row = (u32, &'static [u8], &'static [u8]);
