@@ -34,6 +34,7 @@ class Context:
         """Makes the interpreter look as it would in `plan`'s command, with its fixed arguments and nothing more."""
         self.plan = plan
         self.parts = []  # of sys.argv: see Early
+        self.consoles = None  # of rich: see Early
         self.executable = plan.argv[0] if plan.argv[0].startswith("/") else sys.executable
         main = _arguments.parse(plan.argv[plan.main_index :])
         folder = __file__.rpartition("/")[0]
@@ -89,6 +90,7 @@ class Context:
         self.known_main = sys.modules["__main__"] if early.knows_main else None
         self.umask = None if early.asked_umask() else _early.umask()
         self.parts = early.parts
+        self.consoles = early.consoles
 
     def warm_up(self):
         """See _stages.Freeze. Does to this process what `renew` does that leaves it as it is."""
@@ -129,6 +131,11 @@ class Context:
             self.streams.renew()
         except IsADirectoryError:
             raise _main.Fallback("a standard stream is a directory") from None
+        if self.consoles is not None:
+            try:
+                self.consoles.renew()
+            except Exception as error:
+                raise _main.Fallback("a console of rich cannot find out what its terminal is: %r" % error) from None
         self.entropy.renew()
         try:
             self.folder.renew()

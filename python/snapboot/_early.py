@@ -7,7 +7,7 @@ lists in place), and notes when its content is read. All of this is undone befor
 import posix
 import sys
 
-from . import _modules
+from . import _consoles, _modules
 
 ModuleType = type(sys)
 
@@ -27,6 +27,7 @@ class Early:
         # Whether it has looked into the main module, so that no other may take its place.
         self.knows_main = False
         self.umask = umask()
+        self.consoles = _consoles.Consoles(reads)
         # Parts of the lists that the program has made: each with the name of the list and the slices that lead there.
         self.parts = []
         self._lists = {name: self._watch_list(name) for name in ("argv", "orig_argv") if hasattr(sys, name)}
@@ -46,8 +47,9 @@ class Early:
         main = sys.modules["__main__"]
         main.__class__ = type("module", (ModuleType,), {"__getattribute__": self._watched_attribute()})
 
-    def stop(self):
+    def stop(self, report):
         """Leaves no trace, but for a list that somebody holds where it cannot be exchanged: that stays in use."""
+        self.consoles.stop(report)
         main = sys.modules.get("__main__")
         if isinstance(main, ModuleType):
             main.__class__ = ModuleType
@@ -88,7 +90,9 @@ class Early:
         ordinary = stream.isatty
 
         def isatty():
-            self.reads.fact("terminal", sys._getframe(1), of)
+            frame = sys._getframe(1)
+            if not self.consoles.keeps(frame, of):
+                self.reads.fact("terminal", frame, of)
             return ordinary()
 
         stream.isatty = isatty

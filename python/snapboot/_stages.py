@@ -237,7 +237,7 @@ class Freeze:
         if self.reading:
             self.reading = False
             if self.early is not None:
-                self.early.stop()
+                self.early.stop(self.report)
                 self.context.learn(self.early)
                 if self.early.knows_name:
                     self.report.add("compared", "the name of the script, as it is given")
