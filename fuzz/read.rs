@@ -6,12 +6,12 @@
 use std::fmt::Write;
 
 use image::arch::Registers;
-use image::validate::{self, ADDRESS_END, MOST_DESCRIPTORS};
+use image::validate::{self, ADDRESS_END, MAX_DESCRIPTORS};
 use image::{
-    checksum, mapping_kind, policy, reserved, settings_flag, Answers, Command, CpuLeaf, Descriptor, Directory, Entry,
-    Error, Fact, Head, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Question, Record, Section,
-    Settings, SignalAction, Tables, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM,
-    MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    checksum, mapping_kind, policy, reserved, settings_flag, AnswersReader, Command, CpuLeaf, Descriptor, Directory,
+    Entry, Error, FileLookup, Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record,
+    Section, Settings, SignalAction, Tables, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET,
+    HEAD_ROOM, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 use image_writer::TablesWriter;
 
@@ -103,7 +103,7 @@ fn image(room: &[u8], tail: &[u8], file_size: u64) -> Reached {
     }
     let Some(head) = checked(Head::parse(room, file_size)) else { return Reached::Head };
     check_head(&head, file_size);
-    assert!((1..=MOST_VARIANTS).contains(&head.variants));
+    assert!((1..=MAX_VARIANTS).contains(&head.variants));
     for number in 1..head.variants {
         if let Some(other) = checked(Head::parse_variant(number, room, file_size)) {
             check_head(&other, file_size);
@@ -135,13 +135,13 @@ fn check_head(head: &Head, file_size: u64) {
     let wide = |number: u64| u128::from(number);
     assert!(head.file_size <= file_size);
     assert!(head.pages_offset.is_multiple_of(PAGE) && head.pages_size.is_multiple_of(PAGE));
-    assert!(head.tables_offset.is_multiple_of(PAGE) && head.tables_size <= MOST_TABLES);
+    assert!(head.tables_offset.is_multiple_of(PAGE) && head.tables_size <= MAX_TABLES);
     assert!(head.pages_offset.min(head.tables_offset) >= (HEAD_OFFSET + HEAD_ROOM) as u64);
     let (pages, tables) = (wide(head.pages_offset), wide(head.tables_offset));
     let (pages_end, tables_end) = (pages + wide(head.pages_size), tables + wide(head.tables_size));
     assert!(pages_end <= tables || tables_end <= pages);
     assert!(head.answers_size == 0 || wide(head.answers_offset) + wide(head.answers_size) <= wide(head.file_size));
-    assert!(head.answers_size <= MOST_ANSWERS);
+    assert!(head.answers_size <= MAX_ANSWERS);
     assert!(pages_end <= wide(head.file_size) && tables_end <= wide(head.file_size));
 }
 
@@ -185,8 +185,8 @@ fn inspect(tables: &Tables) {
     rows(tables, Section::Touched, |_: &TouchedRange| []);
     rows(tables, Section::Settings, |_: &Settings| []);
     rows(tables, Section::Cpu, |_: &CpuLeaf| []);
-    rows(tables, Section::Facts, |row: &Fact| [row.value]);
-    rows(tables, Section::Questions, |row: &Question| [row.text]);
+    rows(tables, Section::Facts, |row: &HostFact| [row.value]);
+    rows(tables, Section::Lookups, |row: &FileLookup| [row.text]);
 }
 
 /// Reads the rows of a section in both ways, writes each again, and follows its strings.
@@ -250,7 +250,7 @@ fn check_rows(tables: &Tables, head: &Head) {
         }
     }
     for row in tables.rows::<Descriptor>(Section::Descriptors).unwrap() {
-        assert!((3..=MOST_DESCRIPTORS).contains(&row.number) && row.peer <= MOST_DESCRIPTORS);
+        assert!((3..=MAX_DESCRIPTORS).contains(&row.number) && row.peer <= MAX_DESCRIPTORS);
     }
     let mut numbers: Vec<u32> =
         tables.rows::<SignalAction>(Section::Signals).unwrap().map(|action| action.number).collect();
@@ -297,7 +297,7 @@ fn is_in_pages(head: &Head, offset: u64, size: u64) -> bool {
 
 /// Any bytes as the answers of a directory, with a checksum that is right: each name is whole and has its NUL.
 fn answers(data: &[u8]) {
-    let Some(mut answers) = checked(Answers::parse(data, checksum(data))) else { return };
+    let Some(mut answers) = checked(AnswersReader::parse(data, checksum(data))) else { return };
     while let Some(Some(answer)) = checked(answers.next()) {
         let (last, name) = answer.name.split_last().unwrap();
         assert!(*last == 0 && name == answer.bare_name() && !name.contains(&0) && !answer.value.contains(&0));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser};
-use image::MOST_VARIANTS;
+use image::MAX_VARIANTS;
 
 /// Makes Python and Ruby programs start in milliseconds: freezes a booted program into an image, an executable file
 /// that continues where the boot ended.
@@ -159,7 +159,7 @@ pub struct Freeze {
     /// Boot the program K times, and keep all K processes in the image: each start continues one of them, drawn at random. They
     /// differ in memory layout and hash seed (unless PYTHONHASHSEED is set), which all starts of one variant share. The image
     /// is K times as large.
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_VARIANTS.into()))]
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_VARIANTS.into()))]
     pub variants: u32,
 
     /// How long the image may be used, as in 12h or 7d: afterwards COMMAND runs in the ordinary way until you freeze again. All

@@ -196,13 +196,13 @@ impl Contents {
             descriptors: descriptors(&tables)?,
             signals: tables.rows::<SignalAction>(Section::Signals)?.map(|action| action.number).collect(),
             guards: texts(Section::Guards)?,
-            limits: rotation::limits(&image.settings()?, &image.path, image.head().tables_sum),
+            limits: rotation::limits(&image.settings()?, &image.path, image.head().image_id()),
             starts: Starts::of(image),
             patterns: texts(Section::Patterns)?,
             compared: names(presence::SET)?,
             not_set: names(presence::UNSET)?,
             facts: tables
-                .rows::<image::Fact>(Section::Facts)?
+                .rows::<image::HostFact>(Section::Facts)?
                 .map(|fact| Ok(format!("{}: {}", inputs::facts::name(fact.kind, fact.of), text(fact.value)?)))
                 .collect::<Result<_>>()?,
             inputs: tables

@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Prints the answer; returns the exit status: 0 when the image would be used, 1 when not.
 pub fn answer(image: &ImageFile) -> Result<u8> {
-    let mut found = rotation::differences(&image.settings()?, &image.path, image.head().tables_sum);
+    let mut found = rotation::differences(&image.settings()?, &image.path, image.head().image_id());
     found.extend(differences::stale(image)?);
     let mut verdict = "stale";
     if found.is_empty() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use failure::{Failure, Result};
 use image::{
-    fact_kind, settings_flag, Fact, Head, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables,
+    fact_kind, settings_flag, Head, HostFact, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables,
     Trailer, HEAD_OFFSET, HEAD_ROOM,
 };
 use image_file::digest_pages;
@@ -86,7 +86,7 @@ pub struct Assembled {
     /// How long its first start took, from its execution to the end of an empty main part.
     pub thaws_in: Duration,
     /// By which files outside of it know it.
-    pub image_sum: u64,
+    pub image_id: u64,
 }
 
 /// An image in the making: the launcher, and one variant after the other.
@@ -218,7 +218,7 @@ impl<'a> Assembly<'a> {
         }
         let thaws_in = first_start(finished, &self.dir.file("said"))?;
         if max_thaws.is_some() {
-            rotation::write_counter(&counter, self.heads[0].tables_sum)
+            rotation::write_counter(&counter, self.heads[0].image_id())
                 .map_err(|error| Failure::io("write", &counter, &error))?;
         }
         Point::BeforeRename.reached();
@@ -238,7 +238,7 @@ impl<'a> Assembly<'a> {
             rotation::remove_counter(output);
         }
         Point::AfterRename.reached();
-        Ok(Assembled { size: self.heads[0].file_size, thaws_in, image_sum: self.heads[0].tables_sum })
+        Ok(Assembled { size: self.heads[0].file_size, thaws_in, image_id: self.heads[0].image_id() })
     }
 }
 
@@ -317,8 +317,8 @@ fn settings(parts: &Added<'_>) -> Settings {
         policy: parts.policy,
         flags: if parts.check_pages { settings_flag::CHECK_PAGES } else { 0 },
         made: rotation::now(),
-        most_age: parts.max_age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
-        most_thaws: parts.max_thaws.unwrap_or(0),
+        max_age: parts.max_age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
+        max_thaws: parts.max_thaws.unwrap_or(0),
     }
 }
 
@@ -333,10 +333,10 @@ fn facts(reads: &Reads, files: &KernelFiles, tables: &mut TablesWriter) -> Resul
                 inputs::facts::name(kind, of)
             )));
         };
-        rows.push(Fact { kind, of, value: tables.text(value.bytes()) });
+        rows.push(HostFact { kind, of, value: tables.text(value.bytes()) });
     }
     for content in files.contents.values() {
-        rows.push(Fact { kind: fact_kind::KERNEL_FILE, of: 0, value: tables.text(content) });
+        rows.push(HostFact { kind: fact_kind::KERNEL_FILE, of: 0, value: tables.text(content) });
     }
     tables.replace_all(Section::Facts, &rows);
     Ok(())

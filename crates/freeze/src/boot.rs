@@ -15,7 +15,7 @@ use std::time::Duration;
 use command_fds::{CommandFdExt, FdMapping};
 use failure::{Failure, Result};
 use installation::Installation;
-use recorder::{Notes, Recorder};
+use recorder::{Accesses, Recorder};
 use runtime::helper_process::{self, kill_group, timespec};
 use runtime::{python, Language, Main, MainKind, Runtime};
 use rustix::event::{poll, PollFd, PollFlags};
@@ -60,7 +60,7 @@ pub struct Boot<'a> {
 /// How a boot ended.
 pub enum Ended {
     /// The runtime ended by itself; what was noted of its boot.
-    Exited(ExitStatus, Notes),
+    Exited(ExitStatus, Accesses),
     /// This signal came for the freeze.
     Interrupted(i32),
 }
@@ -134,7 +134,7 @@ impl Boot<'_> {
         if !matches!(ended, Ok(Some(_))) {
             kill_group(child);
         }
-        let notes = recorder.map_or_else(|| Ok(Notes::default()), Recorder::finish).map_err(not_watched);
+        let notes = recorder.map_or_else(|| Ok(Accesses::default()), Recorder::finish).map_err(not_watched);
         match ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", self.runtime.label)))? {
             Some(status) => Ok(Ended::Exited(status, notes?)),
             None => Ok(Ended::Interrupted(self.interrupt.signal().unwrap_or_default())),

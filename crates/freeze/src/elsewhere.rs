@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use failure::{Failure, Result};
-use recorder::{Named, Note, Notes};
+use recorder::{Accesses, Named, PathAccess};
 
 use super::boot_inputs::{asked_below, Ignored, Importer};
 use super::control_dir::ControlDir;
@@ -38,7 +38,7 @@ impl Elsewhere {
 
     /// What was looked for below it by whole paths, named from there; None when something was looked for above it, or its names were
     /// listed by others than those who look for modules.
-    pub fn asked(&self, notes: &Notes, importers: &[Importer]) -> Option<BTreeSet<PathBuf>> {
+    pub fn asked(&self, notes: &Accesses, importers: &[Importer]) -> Option<BTreeSet<PathBuf>> {
         // A list of the folder by its short name is compared where the image is started.
         let known = importers.iter().find(|it| it.directory == self.folder).map_or(0, |it| it.lists);
         if notes
@@ -48,7 +48,7 @@ impl Elsewhere {
         {
             return None;
         }
-        let is_beside = |path: &Path, note: &Note| {
+        let is_beside = |path: &Path, note: &PathAccess| {
             path.starts_with(&self.above)
                 && !path.starts_with(&self.folder)
                 // Links are looked for on the way to any file.
@@ -57,7 +57,7 @@ impl Elsewhere {
         if notes.places.iter().any(|(path, note)| is_beside(path, note)) {
             return None;
         }
-        let below = |(path, note): (&PathBuf, &Note)| {
+        let below = |(path, note): (&PathBuf, &PathAccess)| {
             path.strip_prefix(&self.folder)
                 .ok()
                 .filter(|_| note.named.absolutely && path != &self.folder)
@@ -69,7 +69,7 @@ impl Elsewhere {
 
 /// Has what the boot looked up below `start`, and in the other boot below another folder as well (`asked`), count where an image is
 /// started. Returns whether that is all that it looked up there by whole paths.
-pub fn follow(asked: &BTreeSet<PathBuf>, start: &Path, notes: &mut Notes, ignored: &Ignored) -> bool {
+pub fn follow(asked: &BTreeSet<PathBuf>, start: &Path, notes: &mut Accesses, ignored: &Ignored) -> bool {
     for (path, note) in &mut notes.places {
         if path.strip_prefix(start).is_ok_and(|name| asked.contains(name)) && note.named.absolutely {
             note.named = Named::FROM_START;

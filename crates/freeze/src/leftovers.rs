@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use recorder::{Note, Notes, State};
+use recorder::{Accesses, PathAccess, State};
 
 use super::control_dir::ControlDir;
 use super::environment::Environment;
@@ -35,8 +35,8 @@ pub struct Left {
 }
 
 /// The outermost places that the boot has made and that are still there. Compiled code is no matter: any start would find it.
-pub fn left(notes: &Notes, dir: &ControlDir) -> Vec<Left> {
-    let is_left = |(path, note): &(&PathBuf, &Note)| {
+pub fn left(notes: &Accesses, dir: &ControlDir) -> Vec<Left> {
+    let is_left = |(path, note): &(&PathBuf, &PathAccess)| {
         note.made && note.state == State::Absent && path.symlink_metadata().is_ok() && !path.starts_with(dir.path())
     };
     let places: BTreeSet<&PathBuf> = notes.places.iter().filter(is_left).map(|(path, _)| path).collect();
@@ -168,13 +168,16 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let mut notes = Notes::default();
+        let mut notes = Accesses::default();
         let folders =
             [top.path().join("d"), top.path().join("d/inner"), top.path().join("__pycache__"), dir.file("image")];
         for path in made.iter().chain(&folders) {
-            notes.places.insert(path.clone(), Note { made: true, state: State::Absent, ..Note::default() });
+            notes.places.insert(path.clone(), PathAccess { made: true, state: State::Absent, ..PathAccess::default() });
         }
-        notes.places.insert(top.path().join("was"), Note { made: true, state: State::Directory, ..Note::default() });
+        notes.places.insert(
+            top.path().join("was"),
+            PathAccess { made: true, state: State::Directory, ..PathAccess::default() },
+        );
         let found: Vec<(PathBuf, &str)> = left(&notes, &dir).into_iter().map(|left| (left.path, left.kind)).collect();
         assert_eq!(found, [(top.path().join("d"), "folder"), (top.path().join("x"), "file")]);
     }

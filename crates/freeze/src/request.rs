@@ -25,7 +25,7 @@ pub struct FreezeRequest {
     pub check_pages: bool,
     /// On which CPUs the image thaws.
     pub cpu: Cpu,
-    /// How many times the program is booted, each start continuing one of them: 1 to [`image::MOST_VARIANTS`].
+    /// How many times the program is booted, each start continuing one of them: 1 to [`image::MAX_VARIANTS`].
     pub variants: u32,
     /// How long the image may be used; None: for ever.
     pub max_age: Option<Duration>,

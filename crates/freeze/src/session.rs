@@ -11,7 +11,7 @@ use image::fact_kind;
 use image_file::info::Info;
 use image_file::starts::{self, Starts};
 use image_file::{rotation, ImageFile};
-use recorder::Notes;
+use recorder::Accesses;
 use runtime::{probe, resolve, search_path, Main, Runtime, Shim};
 
 use crate::assemble::{Added, Assembled, Assembly};
@@ -86,7 +86,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         progress,
         interrupt: &interrupt,
     };
-    let replaced = replaced.as_ref().map(|old| (old.head().tables_sum, Starts::of(old)));
+    let replaced = replaced.as_ref().map(|old| (old.head().image_id(), Starts::of(old)));
     let made = session.make(&output, replaced);
     // Whatever came of it, the signal comes first: everything is cleaned up.
     interrupt.check()?;
@@ -203,7 +203,7 @@ impl Session<'_> {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
         let assembled = assembly.finish(output, &command, self.request.max_thaws, self.interrupt)?;
-        starts::begin(assembled.image_sum, replaced.as_ref().map(|(sum, _)| *sum));
+        starts::begin(assembled.image_id, replaced.as_ref().map(|(sum, _)| *sum));
         let report = first.unwrap_or_default();
         let Assembled { size, thaws_in, .. } = assembled;
         Ok(Written {
@@ -223,7 +223,7 @@ impl Session<'_> {
 
     /// Boots once, and once more where something was left behind, to learn whether every start makes its own; then to learn where in
     /// the program comes from what is in the way. Also returns when the boot began (ns since 1970).
-    fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<(Report, Notes, i64)> {
+    fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<(Report, Accesses, i64)> {
         let begun = dir.now()?;
         let (outcome, notes) = self.boot_once(boot, dir, &Watch::Inputs)?;
         let temporary = Temporary::new(boot.environment);
@@ -302,7 +302,7 @@ impl Session<'_> {
         })
     }
 
-    fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Notes)> {
+    fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Accesses)> {
         let (status, notes) = match boot.run(dir, watch)? {
             Ended::Exited(status, notes) => (status, notes),
             Ended::Interrupted(signal) => return Err(Stop::Interrupted(signal)),
@@ -317,7 +317,7 @@ impl Session<'_> {
         }
     }
 
-    fn info(&self, environment: &Environment, report: &Report, notes: &Notes) -> Info {
+    fn info(&self, environment: &Environment, report: &Report, notes: &Accesses) -> Info {
         let text = |string: &OsStr| string.to_string_lossy().into_owned();
         let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Info {

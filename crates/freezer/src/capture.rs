@@ -9,8 +9,8 @@ use image::{mapping_kind, Record, Section, Trailer, PAGE};
 use image_writer::TablesWriter;
 
 use crate::findings::{decimal, Findings, Kind};
+use crate::memory_layout::MemoryLayout;
 use crate::pages::{PageMap, PageWriter};
-use crate::plan::Plan;
 use crate::sys::{self, File};
 use crate::{descriptors, kernel, maps, ARM};
 
@@ -66,7 +66,7 @@ fn write(directory: &[u8], registers: &Registers, findings: &mut Findings) -> Re
 
     let areas = maps::read();
     let stack_end = areas.iter().find(|area| area.name == b"[stack]").map_or(0, |area| area.end);
-    let mut plan = Plan::new(&page_map, &mut tables, findings, pages_offset, registers.rsp);
+    let mut plan = MemoryLayout::new(&page_map, &mut tables, findings, pages_offset, registers.rsp);
     plan.add_all(&areas).map_err(failed(b"reading /proc/self/pagemap"))?;
     let (rows, pages_size, vdso) = (plan.rows, plan.pages_size, plan.vdso);
 
@@ -75,7 +75,9 @@ fn write(directory: &[u8], registers: &Registers, findings: &mut Findings) -> Re
         return Ok(());
     }
     tables.push(Section::Registers, registers);
-    sys::interpose::remember(rows.iter().filter(|row| row.kind == mapping_kind::IMAGE).map(|row| row.start..row.end));
+    sys::image_memory::remember(
+        rows.iter().filter(|row| row.kind == mapping_kind::IMAGE).map(|row| row.start..row.end),
+    );
 
     fault_point(directory, b"freezer-before-pages");
     let mut writer = PageWriter::new(&image).map_err(failed(b"opening /proc/self/mem"))?;

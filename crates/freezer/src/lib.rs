@@ -18,8 +18,9 @@ mod descriptors;
 mod findings;
 mod kernel;
 mod maps;
+mod memory_layout;
 mod pages;
-mod plan;
+
 mod prepare;
 mod sys;
 

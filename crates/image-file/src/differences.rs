@@ -11,12 +11,12 @@ use std::path::Path;
 
 use failure::{Failure, Result};
 use image::{
-    directory_flag, policy, Directory, Input, MappedFile, Platform, Question, Section, Settings, Tables, Text,
+    directory_flag, policy, Directory, FileLookup, Input, MappedFile, Platform, Section, Settings, Tables, Text,
 };
 use inputs::cpu;
 use inputs::environment::{Difference, LOCALE};
 use inputs::facts::Value;
-use inputs::questions;
+use inputs::lookups;
 use recorder::Identity;
 
 use crate::this_process::ThisProcess;
@@ -43,7 +43,7 @@ fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8]) -> Result<Vec<Str
     for difference in inputs::environment::differences(tables, entries)? {
         found.push(variable(difference?));
     }
-    for fact in tables.rows::<image::Fact>(Section::Facts)? {
+    for fact in tables.rows::<image::HostFact>(Section::Facts)? {
         found.extend(self::fact(tables, &fact)?);
     }
     let policy = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default().policy;
@@ -62,8 +62,8 @@ fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8]) -> Result<Vec<Str
 
 /// Answers that a changed file gives no longer; None for one that was asked nothing, so that all of it counts.
 fn answers(tables: &Tables<'_>, input: usize, path: Text) -> Result<Option<Vec<String>>> {
-    let questions: Vec<Question> =
-        tables.rows::<Question>(Section::Questions)?.filter(|question| question.input as usize == input).collect();
+    let questions: Vec<FileLookup> =
+        tables.rows::<FileLookup>(Section::Lookups)?.filter(|question| question.input as usize == input).collect();
     let path = Path::new(OsStr::from_bytes(tables.text(path)?));
     if questions.is_empty() {
         return Ok(None);
@@ -77,7 +77,7 @@ fn answers(tables: &Tables<'_>, input: usize, path: Text) -> Result<Option<Vec<S
     let mut found = Vec::new();
     for question in questions {
         let text = tables.text(question.text)?;
-        if questions::answer(question.kind, text, &content) != Some(question.answer) {
+        if lookups::answer(question.kind, text, &content) != Some(question.answer) {
             found.push(format!("{}: says something else of {}", path.display(), String::from_utf8_lossy(text)));
         }
     }
@@ -132,7 +132,7 @@ fn cpu_lines(difference: &cpu::Difference) -> Vec<String> {
 }
 
 /// What differs in a fact: `hostname: a -> b`.
-fn fact(tables: &Tables<'_>, fact: &image::Fact) -> Result<Option<String>> {
+fn fact(tables: &Tables<'_>, fact: &image::HostFact) -> Result<Option<String>> {
     let recorded = tables.text(fact.value)?;
     let now = Value::now(&ThisProcess { is_for_boot: false }, fact, recorded);
     if now.as_ref().is_some_and(|now| now.bytes() == recorded) {

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use failure::Result;
 use image::{
-    answer_kind, is_known, is_selected, is_unlisted, known, may_have_feature, Answer, Answers, Directory, Listing,
-    MOST_START,
+    answer_kind, is_known, is_selected, is_unlisted, known, may_have_feature, AnswersReader, Directory, Listing,
+    RecordedAnswer, MAX_START,
 };
 use recorder::State;
 
@@ -54,7 +54,7 @@ impl DirectoryAnswer {
         }
     }
 
-    fn of(answer: &Answer<'_>) -> DirectoryAnswer {
+    fn of(answer: &RecordedAnswer<'_>) -> DirectoryAnswer {
         match answer.kind {
             answer_kind::ABSENT => DirectoryAnswer::Absent,
             answer_kind::BELOW => DirectoryAnswer::Below,
@@ -177,7 +177,7 @@ fn is_new_with(directory: &Path, known: &[u8], features: &OsStr, file: &OsStr) -
     }
     let mut start = Vec::new();
     let read = File::open(directory.join(file));
-    let read = read.and_then(|file| file.take(MOST_START as u64).read_to_end(&mut start));
+    let read = read.and_then(|file| file.take(MAX_START as u64).read_to_end(&mut start));
     let is_file = |path: &[u8]| directory.join(OsStr::from_bytes(&path[..path.len() - 1])).is_file();
     read.is_err() || may_have_feature(features, name, &start, is_file)
 }
@@ -189,7 +189,7 @@ pub fn recorded(all: &[u8], row: &Directory) -> Result<Vec<(OsString, DirectoryA
     }
     // The rows of an image that could be opened lie inside.
     let part = &all[row.answers_offset as usize..][..row.answers_size as usize];
-    let mut answers = Answers::parse(part, row.answers_sum)?;
+    let mut answers = AnswersReader::parse(part, row.answers_sum)?;
     let mut found = Vec::new();
     while let Some(answer) = answers.next()? {
         found.push((OsString::from_vec(answer.bare_name().to_vec()), DirectoryAnswer::of(&answer)));

@@ -29,10 +29,10 @@ pub fn counter(image: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes a counter that stands at zero. `image_sum`: the checksum of the image's tables.
-pub fn write_counter(path: &Path, image_sum: u64) -> io::Result<()> {
+/// Writes a counter that stands at zero. `image_id`: the checksum of the image's tables.
+pub fn write_counter(path: &Path, image_id: u64) -> io::Result<()> {
     let mut head = [0; ThawsHead::SIZE];
-    ThawsHead { magic: ThawsHead::MAGIC, image: image_sum }.encode(&mut head);
+    ThawsHead { magic: ThawsHead::MAGIC, image: image_id }.encode(&mut head);
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     io::Write::write_all(&mut file, &head)?;
     file.sync_all()
@@ -66,7 +66,7 @@ fn head(path: &Path) -> Option<ThawsHead> {
 }
 
 /// The thaws of an image that were counted; an error says why they are not known.
-fn thaws(image: &Path, image_sum: u64) -> std::result::Result<u64, String> {
+fn thaws(image: &Path, image_id: u64) -> std::result::Result<u64, String> {
     let path = counter(image);
     let shown = path.display();
     match path.symlink_metadata() {
@@ -76,7 +76,7 @@ fn thaws(image: &Path, image_sum: u64) -> std::result::Result<u64, String> {
         Ok(_) => {}
     }
     match head(&path) {
-        Some(head) if head.image == image_sum => {}
+        Some(head) if head.image == image_id => {}
         _ => return Err(format!("{shown} belongs to another image")),
     }
     match fs::OpenOptions::new().append(true).open(&path).and_then(|file| file.metadata()) {
@@ -91,23 +91,23 @@ fn resolved(image: &Path) -> PathBuf {
 }
 
 /// Why an image counts as stale for its age or its thaws, a line each.
-pub fn differences(settings: &Settings, image: &Path, image_sum: u64) -> Vec<String> {
+pub fn differences(settings: &Settings, image: &Path, image_id: u64) -> Vec<String> {
     let mut found = Vec::new();
-    if settings.most_age != 0 {
+    if settings.max_age != 0 {
         let made = time(settings.made);
         match u64::try_from(now().saturating_sub(settings.made)) {
             Err(_) => found.push(format!("age: unknown, since the clock is behind {made}, when the image was made")),
-            Ok(age) if age > settings.most_age => {
-                let (most, age) = (length(settings.most_age), length(age));
+            Ok(age) if age > settings.max_age => {
+                let (most, age) = (length(settings.max_age), length(age));
                 found.push(format!("age: made {made}, {age} ago; --max-age {most}"));
             }
             Ok(_) => {}
         }
     }
-    if settings.most_thaws != 0 {
-        match thaws(&resolved(image), image_sum) {
-            Ok(thaws) if thaws < settings.most_thaws => {}
-            Ok(_) => found.push(format!("thaws: all of --max-thaws {} were used", settings.most_thaws)),
+    if settings.max_thaws != 0 {
+        match thaws(&resolved(image), image_id) {
+            Ok(thaws) if thaws < settings.max_thaws => {}
+            Ok(_) => found.push(format!("thaws: all of --max-thaws {} were used", settings.max_thaws)),
             Err(why) => found.push(format!("thaws: they cannot be counted, since {why}")),
         }
     }
@@ -115,15 +115,15 @@ pub fn differences(settings: &Settings, image: &Path, image_sum: u64) -> Vec<Str
 }
 
 /// Until when an image may be used, for people; nothing when there is no limit.
-pub fn limits(settings: &Settings, image: &Path, image_sum: u64) -> Vec<String> {
+pub fn limits(settings: &Settings, image: &Path, image_id: u64) -> Vec<String> {
     let mut limits = Vec::new();
-    if settings.most_age != 0 {
-        let end = settings.made.saturating_add_unsigned(settings.most_age);
-        limits.push(format!("until {} ({} after it was made)", time(end), length(settings.most_age)));
+    if settings.max_age != 0 {
+        let end = settings.made.saturating_add_unsigned(settings.max_age);
+        limits.push(format!("until {} ({} after it was made)", time(end), length(settings.max_age)));
     }
-    if settings.most_thaws != 0 {
-        let used = thaws(&resolved(image), image_sum).map_or_else(|why| why, |thaws| format!("{thaws} so far"));
-        limits.push(format!("for {} thaws ({used})", settings.most_thaws));
+    if settings.max_thaws != 0 {
+        let used = thaws(&resolved(image), image_id).map_or_else(|why| why, |thaws| format!("{thaws} so far"));
+        limits.push(format!("for {} thaws ({used})", settings.max_thaws));
     }
     limits
 }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn age_is_said_from_what_to_what() {
         let lines = |made| {
-            let settings = Settings { made, most_age: HOUR, ..Settings::default() };
+            let settings = Settings { made, max_age: HOUR, ..Settings::default() };
             differences(&settings, Path::new("/no/app.img"), 0).join("")
         };
         assert_eq!(lines(now()), "");
@@ -183,7 +183,7 @@ mod tests {
     fn thaws_are_counted_for_this_image_only() {
         let top = tempfile::tempdir().unwrap();
         let image = top.path().join("app.img");
-        let settings = Settings { most_thaws: 2, ..Settings::default() };
+        let settings = Settings { max_thaws: 2, ..Settings::default() };
         let lines = |sum| differences(&settings, &image, sum).join("");
         assert!(lines(7).contains("app.img.thaws is not there"));
         write_counter(&counter(&image), 7).unwrap();

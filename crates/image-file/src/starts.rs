@@ -46,14 +46,14 @@ pub struct Fallback {
 impl Starts {
     /// What was counted for this image; None when nothing is known of it here.
     pub fn of(image: &ImageFile) -> Option<Self> {
-        let sum = image.head().tables_sum;
+        let sum = image.head().image_id();
         Self::parse(&fs::read(file(&folder()?, sum)).ok()?, sum)
     }
 
-    fn parse(bytes: &[u8], image_sum: u64) -> Option<Self> {
+    fn parse(bytes: &[u8], image_id: u64) -> Option<Self> {
         let (head, text) = bytes.split_at_checked(StartsHead::SIZE)?;
         let head = StartsHead::decode(head);
-        if head.magic != StartsHead::MAGIC || head.image != image_sum {
+        if head.magic != StartsHead::MAGIC || head.image != image_id {
             return None;
         }
         let text = text.get(..usize::try_from(head.reason).ok()?)?;
@@ -78,8 +78,8 @@ fn folder() -> Option<PathBuf> {
     Some(Path::new(&state?).join("starts"))
 }
 
-fn file(folder: &Path, image_sum: u64) -> PathBuf {
-    folder.join(format!("{image_sum:016x}"))
+fn file(folder: &Path, image_id: u64) -> PathBuf {
+    folder.join(format!("{image_id:016x}"))
 }
 
 /// Makes the folder, where the folder above all that would have to be made is the user's. To be called before a boot, which may look into the folders
@@ -97,16 +97,16 @@ pub fn prepare() {
 }
 
 /// Begins to count for a new image, and forgets the one that it has replaced.
-pub fn begin(image_sum: u64, replaced: Option<u64>) {
+pub fn begin(image_id: u64, replaced: Option<u64>) {
     let Some(folder) = folder() else { return };
-    if let Some(replaced) = replaced.filter(|&replaced| replaced != image_sum) {
+    if let Some(replaced) = replaced.filter(|&replaced| replaced != image_id) {
         let _ = fs::remove_file(file(&folder, replaced));
     }
     let mut bytes = [0; StartsHead::FILE_SIZE];
     let head =
-        StartsHead { magic: StartsHead::MAGIC, image: image_sum, thaws: 0, since: 0, fallbacks: 0, last: 0, reason: 0 };
+        StartsHead { magic: StartsHead::MAGIC, image: image_id, thaws: 0, since: 0, fallbacks: 0, last: 0, reason: 0 };
     head.encode(&mut bytes);
-    let path = file(&folder, image_sum);
+    let path = file(&folder, image_id);
     let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     if made.is_ok_and(|mut made| made.write_all(&bytes).is_err()) {
         let _ = fs::remove_file(path);

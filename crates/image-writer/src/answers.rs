@@ -14,7 +14,7 @@ pub struct AnswersWriter {
 }
 
 impl AnswersWriter {
-    /// Adds an answer of the present directory. Names come sorted, have no NUL and at most [`MOST_NAME`] bytes; `value` has no NUL.
+    /// Adds an answer of the present directory. Names come sorted, have no NUL and at most [`MAX_NAME`] bytes; `value` has no NUL.
     pub fn push(&mut self, kind: u32, name: &[u8], value: &[u8]) {
         let shared = name.iter().zip(&self.last).take_while(|(one, other)| one == other).count().min(u8::MAX.into());
         self.own.extend_from_slice(&[kind as u8, shared as u8]);

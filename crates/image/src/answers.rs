@@ -8,14 +8,14 @@
 use crate::{answer_kind, Error};
 
 /// Longest name of an answer (bytes); the kernel takes no longer path.
-pub const MOST_NAME: usize = 4095;
+pub const MAX_NAME: usize = 4095;
 
 /// Bytes before the name of an answer: its kind and how many bytes it shares with the name before.
 const PREFIX: usize = 2;
 
 /// One answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer<'a> {
+pub struct RecordedAnswer<'a> {
     /// One of [`answer_kind`].
     pub kind: u32,
     /// The name, relative to the directory, with the NUL that ends it.
@@ -24,7 +24,7 @@ pub struct Answer<'a> {
     pub value: &'a [u8],
 }
 
-impl<'a> Answer<'a> {
+impl<'a> RecordedAnswer<'a> {
     /// The name without its NUL.
     pub fn bare_name(&self) -> &'a [u8] {
         &self.name[..self.name.len() - 1]
@@ -41,16 +41,16 @@ pub fn mark(name: &[u8]) -> u32 {
 }
 
 /// Reads the answers of one directory.
-pub struct Answers<'a> {
+pub struct AnswersReader<'a> {
     marks: &'a [[u8; MARK]],
     rest: &'a [u8],
-    name: [u8; MOST_NAME + 1],
+    name: [u8; MAX_NAME + 1],
     length: usize,
 }
 
-impl<'a> Answers<'a> {
+impl<'a> AnswersReader<'a> {
     /// `bytes` are those of one directory. Fails when `sum` is not their checksum.
-    pub fn parse(bytes: &'a [u8], sum: u64) -> Result<Answers<'a>, Error> {
+    pub fn parse(bytes: &'a [u8], sum: u64) -> Result<AnswersReader<'a>, Error> {
         if crate::checksum(bytes) != sum {
             return Err(Error::Damaged { what: "answers" });
         }
@@ -60,7 +60,7 @@ impl<'a> Answers<'a> {
         let count = u32::from_le_bytes(*count) as usize;
         let size = count.checked_mul(MARK).ok_or(damaged(count))?;
         let (marks, rest) = rest.split_at_checked(size).ok_or(damaged(count))?;
-        Ok(Answers { marks: marks.as_chunks().0, rest, name: [0; MOST_NAME + 1], length: 0 })
+        Ok(AnswersReader { marks: marks.as_chunks().0, rest, name: [0; MAX_NAME + 1], length: 0 })
     }
 
     /// How many names with different first parts are absent.
@@ -76,7 +76,7 @@ impl<'a> Answers<'a> {
 
     /// The next answer; None at the end. Fails on what no writer has written.
     #[allow(clippy::should_implement_trait)] // The name is borrowed from the reader.
-    pub fn next(&mut self) -> Result<Option<Answer<'_>>, Error> {
+    pub fn next(&mut self) -> Result<Option<RecordedAnswer<'_>>, Error> {
         let Some((prefix, rest)) = self.rest.split_first_chunk::<PREFIX>() else {
             return if self.rest.is_empty() { Ok(None) } else { Err(damaged(self.rest.len())) };
         };
@@ -97,7 +97,7 @@ impl<'a> Answers<'a> {
             kind => return Err(Error::OutOfRange { what: "the kind of an answer", value: kind.into() }),
         };
         self.rest = rest;
-        Ok(Some(Answer { kind, name: &self.name[..=self.length], value }))
+        Ok(Some(RecordedAnswer { kind, name: &self.name[..=self.length], value }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether a new gem has a feature: what the start of its specification says of its folders, as RubyGems reads it, and what is in them.
 
 /// So much of a specification is read: more than the lines that tell ever have.
-pub const MOST_START: usize = 1024;
+pub const MAX_START: usize = 1024;
 
 /// What RubyGems appends to the name of a feature.
 pub const FEATURE_SUFFIXES: [&[u8]; 3] = [b"", b".rb", b".so"];
@@ -13,7 +13,7 @@ const SEPARATOR: u8 = b'\n';
 const PREFIX: &[u8] = b"# stub: ";
 
 /// Room for a path; a longer one cannot be looked for.
-const MOST_PATH: usize = 4096;
+const MAX_PATH: usize = 4096;
 
 /// Whether the gem of a specification may have one of these features. `name` is the specification's in its directory and `start` is how
 /// it starts; `is_file` tells whether there is a file of a path that is relative to that directory and ends with a NUL. Where the start
@@ -21,7 +21,7 @@ const MOST_PATH: usize = 4096;
 pub fn may_have_feature(features: &[u8], name: &[u8], start: &[u8], mut is_file: impl FnMut(&[u8]) -> bool) -> bool {
     let Some(full_name) = name.strip_suffix(b".gemspec") else { return false };
     let Some(folders) = folders(full_name, start) else { return true };
-    let mut path = Path { bytes: [0; MOST_PATH], length: 0 };
+    let mut path = Path { bytes: [0; MAX_PATH], length: 0 };
     folders.split(|&byte| byte == 0).any(|folder| {
         features.split(|&byte| byte == SEPARATOR).any(|feature| {
             FEATURE_SUFFIXES.into_iter().any(|suffix| {
@@ -60,7 +60,7 @@ pub fn is_known(all: &[u8], name: &[u8]) -> bool {
 }
 
 struct Path {
-    bytes: [u8; MOST_PATH],
+    bytes: [u8; MAX_PATH],
     length: usize,
 }
 
@@ -130,7 +130,7 @@ mod tests {
         {
             assert!(!is_told("rack-2.0.gemspec", short), "{short}");
         }
-        let long = "l".repeat(MOST_PATH);
+        let long = "l".repeat(MAX_PATH);
         assert!(!is_told("rack-2.0.gemspec", &format!("# stub: rack 2.0 ruby {long}\n\n")));
         assert_eq!(sought("a", "rack-2.0.txt", ""), Some(Vec::new()), "no specification");
     }

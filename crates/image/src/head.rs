@@ -16,15 +16,15 @@ pub const HEAD_ROOM: usize = 16 * 1024;
 /// Where the command's strings start, from the head (bytes).
 pub const COMMAND_OFFSET: usize = 256;
 /// An image holds at most this many frozen processes.
-pub const MOST_VARIANTS: u32 = 16;
+pub const MAX_VARIANTS: u32 = 16;
 /// Where the heads of all variants but the first are, one after the other, from the first head (bytes). The command ends before.
-pub const VARIANTS_OFFSET: usize = HEAD_ROOM - (MOST_VARIANTS as usize - 1) * Head::SIZE;
+pub const VARIANTS_OFFSET: usize = HEAD_ROOM - (MAX_VARIANTS as usize - 1) * Head::SIZE;
 
 /// The room that the launcher has for the tables (bytes).
-pub const MOST_TABLES: u64 = reserved::VDSO - reserved::TABLES;
+pub const MAX_TABLES: u64 = reserved::VDSO - reserved::TABLES;
 
 /// The room that the launcher has for the answers (bytes).
-pub const MOST_ANSWERS: u64 = reserved::SUBJECT - reserved::ANSWERS;
+pub const MAX_ANSWERS: u64 = reserved::SUBJECT - reserved::ANSWERS;
 
 /// The magic of a finished image. While an image is being written its first byte is zero.
 const MAGIC: [u8; 8] = *b"\x89SNAPBT\n";
@@ -74,6 +74,11 @@ impl Head {
     /// Bytes of the head that `head_sum` covers.
     const SUMMED: usize = Self::SIZE - 8;
 
+    /// By which other files know the image, when this is the head of its first variant: the checksum of the tables.
+    pub fn image_id(&self) -> u64 {
+        self.tables_sum
+    }
+
     /// Reads and checks the head of the first variant.
     ///
     /// `room` holds the [`HEAD_ROOM`] bytes at [`HEAD_OFFSET`]; `file_size` is the size of the file as it
@@ -84,7 +89,7 @@ impl Head {
 
     /// Like [`Head::parse`], for any variant: `number` counts from 0, and is below the first head's `variants`.
     pub fn parse_variant(number: u32, room: &[u8], file_size: u64) -> Result<Head, Error> {
-        if number >= MOST_VARIANTS {
+        if number >= MAX_VARIANTS {
             return Err(Error::OutOfRange { what: "the number of a variant", value: number.into() });
         }
         Head::parse_at(Head::place(number as usize), room, file_size)
@@ -109,7 +114,7 @@ impl Head {
         if checksum(&room[start..][..Self::SUMMED]) != head.head_sum {
             return Err(Error::Damaged { what: "head" });
         }
-        if head.variants == 0 || head.variants > MOST_VARIANTS {
+        if head.variants == 0 || head.variants > MAX_VARIANTS {
             return Err(Error::OutOfRange { what: "the number of variants", value: head.variants.into() });
         }
         Command::parse(room, &head)?;
@@ -128,16 +133,16 @@ impl Head {
         if pages_end > head.tables_offset && tables_end > head.pages_offset {
             return Err(Error::OutOfRange { what: "the offset of the tables", value: head.tables_offset });
         }
-        if head.tables_size > MOST_TABLES {
+        if head.tables_size > MAX_TABLES {
             return Err(Error::OutOfRange { what: "the size of the tables", value: head.tables_size });
         }
-        if head.answers_size > MOST_ANSWERS {
+        if head.answers_size > MAX_ANSWERS {
             return Err(Error::OutOfRange { what: "the size of the answers", value: head.answers_size });
         }
         Ok(head)
     }
 
-    /// Completes the heads of all variants (at least 1, at most [`MOST_VARIANTS`]): magic, version, the command's fields and the
+    /// Completes the heads of all variants (at least 1, at most [`MAX_VARIANTS`]): magic, version, the command's fields and the
     /// checksum. Writes them and the command into `room` ([`HEAD_ROOM`] bytes), ready to be stored at [`HEAD_OFFSET`].
     ///
     /// `command` is the program to execute, the anchor (see [`Command::anchor`]), and the argv.

@@ -51,10 +51,10 @@ pub mod directory_flag {
 
 record! {
     /// What the boot has asked an input that the whole machine shares. Of an input with questions not the content counts but the answers.
-    pub struct Question {
+    pub struct FileLookup {
         /// Row of the inputs section.
         pub input: u32,
-        /// One of [`question_kind`].
+        /// One of [`lookup_kind`].
         pub kind: u32,
         /// What was asked for.
         pub text: Text,
@@ -63,8 +63,8 @@ record! {
     }
 }
 
-/// What is asked of a shared file: see `inputs::questions`.
-pub mod question_kind {
+/// What is asked of a shared file: see `inputs::lookups`.
+pub mod lookup_kind {
     /// Where the dynamic loader's cache says that the library of this name is.
     pub const LIBRARY: u32 = 1;
     /// The line of this name in a table like /etc/passwd.

@@ -13,28 +13,29 @@
 
 mod answers;
 pub mod arch;
-mod beside;
+
 mod error;
 mod gem_stub;
 mod head;
 mod input_records;
 mod records;
 mod selection;
+mod sidecar;
 mod tables;
 mod text;
 pub mod validate;
 
-pub use answers::{has_value, is_list, is_unlisted, mark, Answer, Answers, Listing, MOST_NAME};
-pub use beside::*;
+pub use answers::{has_value, is_list, is_unlisted, mark, AnswersReader, Listing, RecordedAnswer, MAX_NAME};
 pub use error::Error;
-pub use gem_stub::{is_known, known, may_have_feature, MOST_START};
+pub use gem_stub::{is_known, known, may_have_feature, MAX_START};
 pub use head::{
-    Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_ANSWERS, MOST_TABLES, MOST_VARIANTS, VARIANTS_OFFSET,
+    Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, VARIANTS_OFFSET,
 };
 pub use input_records::*;
 pub use record::{Field, Record};
 pub use records::*;
 pub use selection::is_selected;
+pub use sidecar::*;
 pub use tables::{Entry, Rows, Section, Tables, Trailer};
 pub use text::Text;
 

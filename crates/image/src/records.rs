@@ -244,9 +244,9 @@ record! {
         /// When the image was made (ns since 1970).
         pub made: i64,
         /// How long it may be used from then on (ns); 0 for ever.
-        pub most_age: u64,
+        pub max_age: u64,
         /// How many thaws it may be used for; 0 for any number.
-        pub most_thaws: u64,
+        pub max_thaws: u64,
     }
 }
 
@@ -313,7 +313,7 @@ pub mod presence {
 
 record! {
     /// Something about the machine, the user or the process that the boot asked for.
-    pub struct Fact {
+    pub struct HostFact {
         /// One of [`fact_kind`].
         pub kind: u32,
         /// Number of the limit, or of the descriptor; otherwise 0.

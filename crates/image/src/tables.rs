@@ -51,10 +51,10 @@ pub enum Section {
     Cpu = 18,
     /// [`crate::Directory`] rows.
     Directories = 19,
-    /// [`crate::Fact`] rows.
+    /// [`crate::HostFact`] rows.
     Facts = 20,
-    /// [`crate::Question`] rows, in the order of the inputs that they ask.
-    Questions = 21,
+    /// [`crate::FileLookup`] rows, in the order of the inputs that they are about.
+    Lookups = 21,
 }
 
 impl Section {
@@ -80,7 +80,7 @@ impl Section {
         Section::Cpu,
         Section::Directories,
         Section::Facts,
-        Section::Questions,
+        Section::Lookups,
     ];
 
     /// The section's name in messages and in `docs/internals/image-format.md`.
@@ -106,7 +106,7 @@ impl Section {
             Section::Cpu => "cpu",
             Section::Directories => "directories",
             Section::Facts => "facts",
-            Section::Questions => "questions",
+            Section::Lookups => "lookups",
         }
     }
 }

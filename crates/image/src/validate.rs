@@ -2,8 +2,8 @@
 
 use crate::arch::Registers;
 use crate::{
-    directory_flag, mapping_kind, policy, reserved, settings_flag, CpuLeaf, Descriptor, Directory, Error, Head,
-    HotRange, Input, Mapping, Process, Question, Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE,
+    directory_flag, mapping_kind, policy, reserved, settings_flag, CpuLeaf, Descriptor, Directory, Error, FileLookup,
+    Head, HotRange, Input, Mapping, Process, Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE,
     RESERVED_END, RESERVED_START,
 };
 
@@ -11,7 +11,7 @@ use crate::{
 pub const ADDRESS_END: u64 = 0x7fff_ffff_f000;
 
 /// More than a process can have open unless an administrator raised the limit.
-pub const MOST_DESCRIPTORS: u32 = 1 << 20;
+pub const MAX_DESCRIPTORS: u32 = 1 << 20;
 
 /// Room that the launcher has for the vvar and vdso group (bytes).
 const VDSO_ROOM: u64 = reserved::LEFTOVER_END - reserved::VDSO;
@@ -39,8 +39,8 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     }
     for descriptor in tables.rows::<Descriptor>(Section::Descriptors)? {
         // 0 to 2 are the new process' own.
-        within("a descriptor number", descriptor.number, 3, MOST_DESCRIPTORS)?;
-        within("the number of a pipe's other end", descriptor.peer, 0, MOST_DESCRIPTORS)?;
+        within("a descriptor number", descriptor.number, 3, MAX_DESCRIPTORS)?;
+        within("the number of a pipe's other end", descriptor.peer, 0, MAX_DESCRIPTORS)?;
         tables.text(descriptor.path)?;
     }
     for hot in tables.rows::<HotRange>(Section::Hot)? {
@@ -54,7 +54,7 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     }
     let inputs = tables.rows::<Input>(Section::Inputs)?.len();
     let mut before = 0;
-    for question in tables.rows::<Question>(Section::Questions)? {
+    for question in tables.rows::<FileLookup>(Section::Lookups)? {
         within("the input of a question", question.input, before, (inputs as u32).saturating_sub(1))?;
         before = question.input;
     }

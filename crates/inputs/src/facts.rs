@@ -5,7 +5,7 @@
 
 use core::fmt::{self, Write};
 
-use image::{fact_kind, Error, Fact, Section, Tables};
+use image::{fact_kind, Error, HostFact, Section, Tables};
 
 use crate::place;
 
@@ -105,7 +105,7 @@ impl Value {
     }
 
     /// Asks again for what an image recorded. None as for [`Value::ask`], and for a record that is damaged.
-    pub fn now(kernel: &impl Kernel, fact: &Fact, recorded: &[u8]) -> Option<Value> {
+    pub fn now(kernel: &impl Kernel, fact: &HostFact, recorded: &[u8]) -> Option<Value> {
         if fact.kind != fact_kind::KERNEL_FILE {
             return Value::ask(kernel, fact.kind, fact.of);
         }
@@ -227,8 +227,8 @@ impl Write for Value {
 }
 
 /// The first fact that is not what the image recorded. Fails for tables that are damaged.
-pub fn compare(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<Fact>, Error> {
-    for fact in tables.rows::<Fact>(Section::Facts)? {
+pub fn compare(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<HostFact>, Error> {
+    for fact in tables.rows::<HostFact>(Section::Facts)? {
         if !is_unchanged(&fact, tables.text(fact.value)?, kernel) {
             return Ok(Some(fact));
         }
@@ -238,7 +238,7 @@ pub fn compare(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<Fact>
 
 /// Not inlined: room for the longest answers would make the stack of every start larger, also where no fact was asked for.
 #[inline(never)]
-fn is_unchanged(fact: &Fact, recorded: &[u8], kernel: &impl Kernel) -> bool {
+fn is_unchanged(fact: &HostFact, recorded: &[u8], kernel: &impl Kernel) -> bool {
     Value::now(kernel, fact, recorded).is_some_and(|now| now.bytes() == recorded)
 }
 
@@ -262,13 +262,13 @@ pub fn kind(word: &[u8]) -> Option<u32> {
 }
 
 /// Of which file of the kernel's a fact tells. None for other kinds, and for a record that is damaged.
-pub fn path<'a>(fact: &Fact, recorded: &'a [u8]) -> Option<&'a [u8]> {
+pub fn path<'a>(fact: &HostFact, recorded: &'a [u8]) -> Option<&'a [u8]> {
     let end = recorded.windows(2).rposition(|pair| pair == b": ")?;
     (fact.kind == fact_kind::KERNEL_FILE).then_some(&recorded[..end])
 }
 
 /// What has changed where a standard stream was asked whether it is a terminal, in words. None for other facts.
-pub fn change_of_terminal(fact: &Fact, recorded: &[u8]) -> Option<&'static str> {
+pub fn change_of_terminal(fact: &HostFact, recorded: &[u8]) -> Option<&'static str> {
     let was_none = recorded == NO_TERMINAL;
     (fact.kind == fact_kind::TERMINAL).then_some(match (fact.of, was_none) {
         (0, true) => "stale: standard input is a terminal; it was none when the image was made",
@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(said("/proc/kcore").unwrap(), "/proc/kcore: unreadable");
         assert_eq!(said("/sys/a: b").unwrap(), "/sys/a: b: absent");
         assert_eq!(said(&"x".repeat(MOST)), None);
-        let fact = Fact { kind: fact_kind::KERNEL_FILE, ..Fact::default() };
+        let fact = HostFact { kind: fact_kind::KERNEL_FILE, ..HostFact::default() };
         let again = Value::now(&MACHINE, &fact, b"/sys/a: b: directory").unwrap();
         assert_eq!(again.bytes(), b"/sys/a: b: absent");
         assert!(Value::now(&MACHINE, &fact, b"damaged").is_none());
@@ -461,7 +461,7 @@ mod tests {
             for (word, of, value) in facts {
                 let value = writer.text(value.as_bytes());
                 let kind = kind(word.as_bytes()).unwrap();
-                writer.push(Section::Facts, &Fact { kind, of: *of, value });
+                writer.push(Section::Facts, &HostFact { kind, of: *of, value });
             }
             let bytes = writer.finish();
             let found = compare(&Tables::parse_unchecked_sum(&bytes).unwrap(), &MACHINE).unwrap();

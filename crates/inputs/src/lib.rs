@@ -10,6 +10,6 @@ mod arch;
 pub mod cpu;
 pub mod environment;
 pub mod facts;
+pub mod lookups;
 pub mod on_stale;
 pub mod place;
-pub mod questions;

@@ -4,17 +4,17 @@
 use core::slice;
 
 use image::{
-    answer_kind, is_known, is_list, is_selected, is_unlisted, may_have_feature, reserved, Answer, Answers, Directory,
-    Listing, MOST_START, PAGE,
+    answer_kind, is_known, is_list, is_selected, is_unlisted, may_have_feature, reserved, AnswersReader, Directory,
+    Listing, RecordedAnswer, MAX_START, PAGE,
 };
 use linux_raw_sys::errno::{EACCES, ENAMETOOLONG, ENOENT, ENOTDIR};
 use linux_raw_sys::general::{
     O_CLOEXEC, O_DIRECTORY, O_PATH, O_RDONLY, PROT_READ, PROT_WRITE, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG,
 };
 
-use crate::beside::Name;
-use crate::check::Frozen;
-use crate::fallback::{Reason, Thing};
+use crate::frozen::Frozen;
+use crate::reason::{Reason, Thing};
+use crate::sidecar::SidecarPath;
 use crate::start::without_nul;
 use crate::sys::{self, Errno, Fd, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
@@ -39,7 +39,7 @@ impl Known {
     pub fn ask(&mut self, row: &Directory, path: &'static [u8], open: Option<Fd>) -> Result<(), Reason> {
         let (start, size) = (row.answers_offset as usize, row.answers_size as usize);
         let bytes = self.bytes()?.get(start..start + size).unwrap_or(b"");
-        let mut answers = Answers::parse(bytes, row.answers_sum).map_err(Reason::image)?;
+        let mut answers = AnswersReader::parse(bytes, row.answers_sum).map_err(Reason::image)?;
         let directory = match open {
             Some(directory) => directory,
             None => sys::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)
@@ -87,7 +87,7 @@ impl Known {
 }
 
 /// Whether a directory gives this answer. Fails where it gives none at all.
-fn holds(directory: Fd, answer: &Answer<'_>, image: Fd) -> sys::Result<bool> {
+fn holds(directory: Fd, answer: &RecordedAnswer<'_>, image: Fd) -> sys::Result<bool> {
     let is_kind = |mode: u32, kind| mode & S_IFMT == kind;
     match answer.kind {
         answer_kind::ABSENT | answer_kind::BELOW => match sys::stat_link(directory, answer.name) {
@@ -116,15 +116,15 @@ fn holds(directory: Fd, answer: &Answer<'_>, image: Fd) -> sys::Result<bool> {
 }
 
 /// Whether a directory has a name that may be one of those that were absent; also when it cannot be listed.
-fn has_one_of(directory: Fd, answers: &Answers<'_>) -> bool {
+fn has_one_of(directory: Fd, answers: &AnswersReader<'_>) -> bool {
     let mut found = false;
     let listed = list(directory, |name| found |= answers.may_be_absent(name));
     found || listed.is_err()
 }
 
 /// Whether a directory lists the same names, of those that the answer is about.
-fn lists(directory: Fd, answer: &Answer<'_>, image: Fd) -> sys::Result<bool> {
-    let beside = Name::beside(image, "");
+fn lists(directory: Fd, answer: &RecordedAnswer<'_>, image: Fd) -> sys::Result<bool> {
+    let beside = SidecarPath::of(image, "");
     let own = beside.as_ref().map_or(&b""[..], |name| without_nul(name.bytes()));
     let own = own.rsplit(|&byte| byte == b'/').next().unwrap_or(b"");
     let mut listing = Listing::default();
@@ -137,7 +137,7 @@ fn lists(directory: Fd, answer: &Answer<'_>, image: Fd) -> sys::Result<bool> {
 }
 
 /// Whether this specification was not known, and its gem may have one of the features of the answer.
-fn is_new_with_feature(directory: Fd, answer: &Answer<'_>, name: &[u8]) -> bool {
+fn is_new_with_feature(directory: Fd, answer: &RecordedAnswer<'_>, name: &[u8]) -> bool {
     if !is_selected(answer.kind, answer.bare_name(), name) || is_known(answer.value, name) {
         return false;
     }
@@ -145,7 +145,7 @@ fn is_new_with_feature(directory: Fd, answer: &Answer<'_>, name: &[u8]) -> bool 
     let Some(place) = path[..255].get_mut(..name.len()) else { return true };
     place.copy_from_slice(name);
     let Ok(file) = sys::open_at(directory, &path[..=name.len()], O_RDONLY | O_CLOEXEC) else { return true };
-    let mut start = [0; MOST_START];
+    let mut start = [0; MAX_START];
     let size = sys::read_at(file, &mut start, 0).unwrap_or(0);
     sys::close(file);
     may_have_feature(answer.bare_name(), name, &start[..size], |path| {
@@ -178,7 +178,7 @@ fn list(directory: Fd, mut each: impl FnMut(&[u8])) -> sys::Result<()> {
 }
 
 /// The reason for the fallback, with the whole path of the name, and what the kernel said if it did not answer.
-fn changed(answer: &Answer<'_>, path: &'static [u8], errno: Option<Errno>) -> Reason {
+fn changed(answer: &RecordedAnswer<'_>, path: &'static [u8], errno: Option<Errno>) -> Reason {
     let is_list = is_list(answer.kind);
     let subject = joined(without_nul(path), if is_list { b"" } else { answer.bare_name() });
     if let Some(errno @ Errno(EACCES)) = errno {
@@ -186,7 +186,7 @@ fn changed(answer: &Answer<'_>, path: &'static [u8], errno: Option<Errno>) -> Re
     }
     let what = match answer.kind {
         answer_kind::ABSENT | answer_kind::BELOW => {
-            "stale: this was looked for in vain when the image was made, and is there now"
+            "stale: this was looked up and not found when the image was made, and is there now"
         }
         answer_kind::DIRECTORY => "stale: this directory cannot be found any more",
         answer_kind::PLAIN => "stale: this is a symbolic link now, or gone",

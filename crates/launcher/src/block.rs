@@ -10,7 +10,7 @@ use core::slice;
 use image::{reserved, Handover, Process, PAGE};
 use linux_raw_sys::general::{PROT_READ, PROT_WRITE};
 
-use crate::opened::Opened;
+use crate::image_file::ImageFile;
 use crate::start::{without_nul, Start};
 use crate::sys::{self, Errno, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
@@ -18,7 +18,7 @@ use crate::sys::{self, Errno, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 const NOTE_ROOM: usize = 256;
 
 /// More arguments than a freeze starts its runtime with.
-const MOST_ARGUMENTS: u64 = 4096;
+const MAX_ARGUMENTS: u64 = 4096;
 
 /// A null-terminated list of pointers to strings that lie one after the other, each with its NUL.
 struct List {
@@ -78,7 +78,7 @@ pub struct Block {
 
 /// Whether the script that the command names by a relative path is not found by it from here, or is another one. When it is not
 /// where it was either, the relative path is as good.
-fn leads_elsewhere(opened: &Opened, index: usize, path: &[u8]) -> bool {
+fn leads_elsewhere(opened: &ImageFile, index: usize, path: &[u8]) -> bool {
     let named = opened.command.argv().nth(index).unwrap_or(b"\0");
     match (sys::stat(None, named), sys::stat(None, path)) {
         (Ok(named), Ok(script)) => (named.device, named.inode) != (script.device, script.inode),
@@ -89,7 +89,7 @@ fn leads_elsewhere(opened: &Opened, index: usize, path: &[u8]) -> bool {
 
 impl Block {
     /// Copies the command's argv followed by the arguments that the image was given, and the environment.
-    pub fn build(start: &Start, opened: &Opened) -> Result<Block, Errno> {
+    pub fn build(start: &Start, opened: &ImageFile) -> Result<Block, Errno> {
         let moved = opened.command.anchor().filter(|(index, path)| leads_elsewhere(opened, *index, path));
         let command = || {
             opened.command.argv().enumerate().map(move |(index, word)| match moved {
@@ -223,7 +223,7 @@ impl Block {
         // alone. The new list has at least one entry.
         unsafe {
             let argc = start.read();
-            if argc == 0 || argc > MOST_ARGUMENTS || start.add(1).read() != process.arg_start {
+            if argc == 0 || argc > MAX_ARGUMENTS || start.add(1).read() != process.arg_start {
                 return;
             }
             let last = self.argv.count - 1;

@@ -3,10 +3,8 @@
 
 use core::slice;
 
-use image::arch::Registers;
 use image::{
-    descriptor_kind, mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Process, Rows, Section,
-    Settings, Tables, TouchedRange,
+    descriptor_kind, mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Section, Tables, TouchedRange,
 };
 use inputs::cpu;
 use inputs::environment::{self, Difference};
@@ -14,52 +12,19 @@ use linux_raw_sys::general::{PROT_READ, RLIMIT_STACK};
 
 use crate::block::{Block, Rehearsal};
 use crate::facts;
-use crate::fallback::Reason;
-use crate::opened::Opened;
+use crate::frozen::Frozen;
+use crate::image_file::ImageFile;
 use crate::pages;
+use crate::reason::Reason;
 use crate::rotation;
 use crate::start::Start;
 use crate::starts;
 use crate::sys::{self, Errno, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
-/// A frozen process whose image was found good.
-pub struct Frozen {
-    /// The image.
-    pub file: Fd,
-    /// Its tables, with all rows checked.
-    pub tables: Tables<'static>,
-    /// Registers.
-    pub registers: Registers,
-    /// Kernel state.
-    pub process: Process,
-    /// First address of the vvar and vdso group as the kernel placed it now.
-    pub vdso_group: u64,
-    /// Its size.
-    pub vdso_group_size: u64,
-    /// The head of this variant.
-    pub head: Head,
-    /// By which files beside the image know it.
-    pub image_sum: u64,
-    /// How it wants to be used.
-    pub settings: Settings,
-}
-
-impl Frozen {
-    /// The rows of a section; an image that got here has only well-formed ones.
-    pub fn rows<R: image::Record>(&self, section: Section) -> Result<Rows<'static, R>, Reason> {
-        self.tables.rows(section).map_err(Reason::image)
-    }
-
-    /// A string with its NUL.
-    pub fn text(&self, text: image::Text) -> Result<&'static [u8], Reason> {
-        self.tables.text_with_nul(text).map_err(Reason::image)
-    }
-}
-
 /// Checks the file, the machine, the process, the environment and the arguments, cheapest first.
-pub fn first(start: &Start, opened: &Opened, block: &Block) -> Result<Frozen, Reason> {
+pub fn first(start: &Start, opened: &ImageFile, block: &Block) -> Result<Frozen, Reason> {
     let file = opened.file?;
-    let (image_sum, head, tables) = tables(start, opened, file, block)?;
+    let (image_id, head, tables) = tables(start, opened, file, block)?;
     let mut frozen = Frozen {
         file,
         registers: tables.one(Section::Registers).map_err(Reason::image)?,
@@ -69,7 +34,7 @@ pub fn first(start: &Start, opened: &Opened, block: &Block) -> Result<Frozen, Re
         vdso_group: 0,
         vdso_group_size: 0,
         head,
-        image_sum,
+        image_id,
     };
     guards(&frozen, block)?;
     rotation::check_age(&frozen.settings)?;
@@ -87,14 +52,14 @@ pub fn last(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
         pages::check(frozen.file, &frozen.head)?;
     }
     if block.rehearsal().is_none() {
-        rotation::count_thaw(&frozen.settings, frozen.file, frozen.image_sum)?;
-        starts::count_thaw(frozen.image_sum, block);
+        rotation::count_thaw(&frozen.settings, frozen.file, frozen.image_id)?;
+        starts::count_thaw(frozen.image_id, block);
     }
     Ok(())
 }
 
 /// Head and tables of the variant that is to be thawed, and before them the checksum by which files beside the image know it.
-fn tables(start: &Start, opened: &Opened, file: Fd, block: &Block) -> Result<(u64, Head, Tables<'static>), Reason> {
+fn tables(start: &Start, opened: &ImageFile, file: Fd, block: &Block) -> Result<(u64, Head, Tables<'static>), Reason> {
     let status = sys::fstat(file).map_err(|errno| Reason::new("cannot stat the image").errno(errno))?;
     if status.owner != 0 && status.owner != sys::euid() {
         return Err(Reason::new("the image belongs to another user, whose code it would run"));
@@ -124,7 +89,7 @@ fn tables(start: &Start, opened: &Opened, file: Fd, block: &Block) -> Result<(u6
     } else {
         prefetch(file, &head, &tables)?;
     }
-    Ok((first.tables_sum, head, tables))
+    Ok((first.image_id(), head, tables))
 }
 
 /// After a reboot, or when memory was short, the image must come from the disk: what will be used is asked for in one go, while

@@ -6,9 +6,9 @@ use core::mem::MaybeUninit;
 use inputs::facts::{self, Content, Kernel};
 use linux_raw_sys::{errno, general as raw};
 
-use crate::check::Frozen;
 use crate::content;
-use crate::fallback::Reason;
+use crate::frozen::Frozen;
+use crate::reason::Reason;
 use crate::sys::{self, call};
 
 /// Compares every fact; the first difference is the reason for the fallback.

@@ -5,11 +5,11 @@ use linux_raw_sys::errno::{ENOENT, ENOTDIR};
 use linux_raw_sys::general::{O_CLOEXEC, O_DIRECTORY, O_NONBLOCK, O_PATH, O_RDONLY};
 
 use crate::answers::Known;
-use crate::aside::Work;
-use crate::check::Frozen;
-use crate::fallback::{Reason, Thing};
 use crate::freshness::{self, Freshness, Recorded};
-use crate::shared::Questions;
+use crate::frozen::Frozen;
+use crate::helper_process::Work;
+use crate::reason::{Reason, Thing};
+use crate::shared_file::Lookups;
 use crate::start::without_nul;
 use crate::sys::{self, Errno, Fd, Status};
 
@@ -31,8 +31,8 @@ pub struct Files<'a> {
 impl<'a> Files<'a> {
     /// The inputs of a frozen process, not looked at yet.
     pub fn of(frozen: &'a Frozen) -> Result<Self, Reason> {
-        let Frozen { file, tables, image_sum, settings, .. } = frozen;
-        let freshness = Freshness::of(*file, tables, *image_sum, settings.policy).map_err(Reason::image)?;
+        let Frozen { file, tables, image_id, settings, .. } = frozen;
+        let freshness = Freshness::of(*file, tables, *image_id, settings.policy).map_err(Reason::image)?;
         Ok(Files { frozen, outcome: None, freshness })
     }
 
@@ -90,18 +90,18 @@ fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
                     if freshness.holds(without_nul(path), open, &now, &recorded).map_err(gone)? {
                         continue;
                     }
-                    let questions = Questions::to(frozen, number)?;
-                    if questions.are_none() {
+                    let lookups = Lookups::to(frozen, number)?;
+                    if lookups.are_none() {
                         return Err(Reason::new(CHANGED).subject(without_nul(path)));
                     }
-                    freshness.shared_holds(without_nul(path), &now, || questions.ask(path))?;
+                    freshness.shared_holds(without_nul(path), &now, || lookups.ask(path))?;
                 }
                 Err(errno) => {
-                    let questions = Questions::to(frozen, number)?;
-                    if errno != Errno(ENOENT) || questions.are_none() {
+                    let lookups = Lookups::to(frozen, number)?;
+                    if errno != Errno(ENOENT) || lookups.are_none() {
                         return Err(gone(errno));
                     }
-                    questions.ask_of(b"")?;
+                    lookups.ask_of(b"")?;
                 }
             }
         }

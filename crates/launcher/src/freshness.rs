@@ -12,8 +12,8 @@ use linux_raw_sys::general::{
     O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, PROT_READ, PROT_WRITE,
 };
 
-use crate::beside::Name;
 use crate::content;
+use crate::sidecar::SidecarPath;
 use crate::sys::{self, Fd, Status, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
 /// What was recorded of a file.
@@ -48,7 +48,7 @@ fn times_tell(policy: u32, now: &Status, mtime: i64, ctime: i64) -> bool {
 pub struct Freshness {
     policy: u32,
     image: Fd,
-    image_sum: u64,
+    image_id: u64,
     /// Rows in the inputs, the files and the directories section together.
     rows: usize,
     seen: Option<Seen>,
@@ -57,12 +57,12 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// For the image that is open as `image`, and that IMAGE.seen knows by `image_sum`. `policy`: one of [`image::policy`].
-    pub fn of(image: Fd, tables: &image::Tables<'_>, image_sum: u64, policy: u32) -> Result<Freshness, image::Error> {
+    /// For the image that is open as `image`, and that IMAGE.seen knows by `image_id`. `policy`: one of [`image::policy`].
+    pub fn of(image: Fd, tables: &image::Tables<'_>, image_id: u64, policy: u32) -> Result<Freshness, image::Error> {
         let rows = tables.rows::<Input>(Section::Inputs)?.len()
             + tables.rows::<MappedFile>(Section::Files)?.len()
             + tables.rows::<Directory>(Section::Directories)?.len();
-        Ok(Freshness { policy, image, image_sum, rows, seen: None, has_news: false })
+        Ok(Freshness { policy, image, image_id, rows, seen: None, has_news: false })
     }
 
     /// Whether loaded files need no look at all.
@@ -125,7 +125,7 @@ impl Freshness {
     /// Whether this is the directory of the image: to remember its times would change them.
     #[inline(never)]
     fn is_home(&self, status: &Status) -> bool {
-        let Some(mut name) = Name::beside(self.image, "") else { return false };
+        let Some(mut name) = SidecarPath::of(self.image, "") else { return false };
         let slash = name.bytes().iter().rposition(|&byte| byte == b'/').unwrap_or(0);
         // The slash stays, for the root directory.
         name.cut(slash + 1);
@@ -133,8 +133,8 @@ impl Freshness {
     }
 
     fn seen(&mut self) -> &mut Seen {
-        let (image, image_sum, rows) = (self.image, self.image_sum, self.rows);
-        self.seen.get_or_insert_with(|| Seen::read(image, image_sum, rows))
+        let (image, image_id, rows) = (self.image, self.image_id, self.rows);
+        self.seen.get_or_insert_with(|| Seen::read(image, image_id, rows))
     }
 
     /// Writes IMAGE.seen when there is something new, and gives the memory back. Nothing depends on that, so nothing is said when it
@@ -142,7 +142,7 @@ impl Freshness {
     pub fn remember(&mut self) {
         let Some(seen) = self.seen.take() else { return };
         if self.has_news {
-            let _ = seen.write(self.image, self.image_sum);
+            let _ = seen.write(self.image, self.image_id);
         }
         // SAFETY: nothing keeps a slice of the area, and nobody asks any more.
         let _ = unsafe { sys::unmap(reserved::SEEN, (2 * seen.most * SeenFile::SIZE) as u64) };
@@ -176,7 +176,7 @@ struct Seen {
 impl Seen {
     /// An area, with the rows of IMAGE.seen if that is there, whole, and as private as the image. Without memory there is no room.
     #[inline(never)]
-    fn read(image: Fd, image_sum: u64, most: usize) -> Seen {
+    fn read(image: Fd, image_id: u64, most: usize) -> Seen {
         let mut seen = Seen { most, old: 0, new: 0 };
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
         // SAFETY: the place is reserved for this.
@@ -187,15 +187,15 @@ impl Seen {
             seen.most = 0;
             return seen;
         }
-        let Some(name) = Name::beside(image, ".seen") else { return seen };
+        let Some(name) = SidecarPath::of(image, ".seen") else { return seen };
         let Ok(file) = sys::open(name.bytes(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) else { return seen };
-        seen.old = seen.old_rows_of(file, image_sum).unwrap_or(0);
+        seen.old = seen.old_rows_of(file, image_id).unwrap_or(0);
         sys::close(file);
         seen
     }
 
     /// Reads the rows; None when the file is not to be believed.
-    fn old_rows_of(&mut self, file: Fd, image_sum: u64) -> Option<usize> {
+    fn old_rows_of(&mut self, file: Fd, image_id: u64) -> Option<usize> {
         let status = sys::fstat(file).ok()?;
         let is_own = status.owner == 0 || status.owner == sys::euid();
         if !is_own || status.mode & 0o022 != 0 {
@@ -207,7 +207,7 @@ impl Seen {
         }
         let head = SeenHead::decode(&bytes);
         let count = usize::try_from(head.count).ok()?;
-        if head.magic != SeenHead::MAGIC || head.image != image_sum || count > self.most {
+        if head.magic != SeenHead::MAGIC || head.image != image_id || count > self.most {
             return None;
         }
         let rows = &mut self.area()[..count * SeenFile::SIZE];
@@ -234,12 +234,12 @@ impl Seen {
 
     /// Puts the new rows in the place of the old file, at once.
     #[inline(never)]
-    fn write(&self, image: Fd, image_sum: u64) -> Option<()> {
-        let (name, temporary) = (Name::beside(image, ".seen")?, Name::beside(image, ".seen~")?);
+    fn write(&self, image: Fd, image_id: u64) -> Option<()> {
+        let (name, temporary) = (SidecarPath::of(image, ".seen")?, SidecarPath::of(image, ".seen~")?);
         let rows = &self.area()[self.most * SeenFile::SIZE..][..self.new * SeenFile::SIZE];
         let (count, sum) = (self.new as u64, image::checksum(rows));
         let mut head = [0; SeenHead::SIZE];
-        SeenHead { magic: SeenHead::MAGIC, image: image_sum, count, sum }.encode(&mut head);
+        SeenHead { magic: SeenHead::MAGIC, image: image_id, count, sum }.encode(&mut head);
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
         let Ok(file) = sys::create(temporary.bytes(), flags, 0o600) else {
             // Perhaps a thaw was killed in here: the next one has room. Of two at the same time one may lose its file.

@@ -3,10 +3,10 @@
 //! It is the program at the front of every image, and runs where nothing may be taken for granted: no libc, no heap,
 //! its own stack in its own range of addresses, because everything else is about to be replaced. In order:
 //!
-//! 1. [`start`]: find arguments, environment and the head; open the image ([`opened`]).
+//! 1. [`start`]: find arguments, environment and the head; open the image ([`image_file`]).
 //! 2. [`block`]: copy arguments and environment to where they stay.
 //! 3. [`check`]: machine, process, environment and arguments, which decide whether the image may be used.
-//! 4. [`memory`]: drop the old address space and lay out the frozen one; meanwhile [`files`] looks at all inputs ([`aside`]).
+//! 4. [`memory`]: drop the old address space and lay out the frozen one; meanwhile [`files`] looks at all inputs, mostly in a second process ([`helper_process`]).
 //! 5. [`restore`]: kernel state, then the jump, which is the point of no return.
 //!
 //! Until the jump anything unexpected ends in [`fallback`]: the original command is executed as if there were no image.
@@ -17,8 +17,6 @@
 
 mod answers;
 mod arch;
-mod aside;
-mod beside;
 mod block;
 mod check;
 mod content;
@@ -27,22 +25,28 @@ mod facts;
 mod fallback;
 mod files;
 mod freshness;
+mod frozen;
+mod helper_process;
+mod image_file;
 mod memory;
-mod opened;
 mod pages;
+mod reason;
 mod restore;
 mod rotation;
-mod shared;
+mod shared_file;
+mod sidecar;
 mod start;
 mod starts;
 mod sys;
 mod text;
 
-use aside::Aside;
+use core::convert::Infallible;
+
 use block::Block;
-use fallback::Reason;
 use files::Files;
-use opened::Opened;
+use helper_process::HelperProcess;
+use image_file::ImageFile;
+use reason::Reason;
 use start::Start;
 
 /// Called by the entry code on the launcher's own stack, with what the kernel left on the stack of the new process.
@@ -52,7 +56,7 @@ fn launch(start: &Start) -> ! {
             "refusing to run with raised privileges (set-uid or file capabilities): an image is code of its owner"
         ));
     }
-    let opened = match Opened::open(start) {
+    let opened = match ImageFile::open(start) {
         Ok(opened) => opened,
         Err(reason) => fallback::fail(format_args!("{reason}; and there is no original command to fall back to")),
     };
@@ -67,17 +71,15 @@ fn launch(start: &Start) -> ! {
     fallback::run(&opened, &block, &reason)
 }
 
-/// What a successful thaw returns: nothing, because the frozen process goes on.
-enum Never {}
-
-fn thaw(start: &Start, opened: &Opened, block: &mut Block) -> Result<Never, Reason> {
+/// Becomes the frozen process; returns only when that has failed, with the reason.
+fn thaw(start: &Start, opened: &ImageFile, block: &mut Block) -> Result<Infallible, Reason> {
     if let Some(refusal) = arch::refusal() {
         return Err(Reason::new(refusal));
     }
     let frozen = check::first(start, opened, block)?;
     let mut files = Files::of(&frozen)?;
     let pays = files.are_many() && sys::has_cpus();
-    let mut files = Aside::start(&mut files, pays);
+    let mut files = HelperProcess::start(&mut files, pays);
     if let Some(files) = files.done() {
         files.outcome()?;
     }

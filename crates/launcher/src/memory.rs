@@ -10,11 +10,11 @@ use linux_raw_sys::general::{
     MADV_WIPEONFORK, O_CLOEXEC, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
 
-use crate::aside::Aside;
-use crate::check::Frozen;
-use crate::fallback::{Reason, Thing};
 use crate::files::Files;
 use crate::freshness::{self, Recorded};
+use crate::frozen::Frozen;
+use crate::helper_process::HelperProcess;
+use crate::reason::{Reason, Thing};
 use crate::start::without_nul;
 use crate::sys::{
     self, Errno, Fd, Part, MAP_ANONYMOUS, MAP_FIXED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK,
@@ -26,7 +26,7 @@ const MAP_DROPPABLE: u32 = 0x08;
 /// Replaces everything outside of the launcher's own range by the frozen process' memory.
 ///
 /// `inputs` is asked only about a library whose times have changed, and waited for then.
-pub fn lay_out(frozen: &Frozen, inputs: &mut Aside<'_, Files<'_>>) -> Result<(), Reason> {
+pub fn lay_out(frozen: &Frozen, inputs: &mut HelperProcess<'_, Files<'_>>) -> Result<(), Reason> {
     let mut vdso = Vdso { group: drop_old(frozen)?, size: frozen.vdso_group_size, was_moved: false };
     let mut library = Library { index: image::NO_FILE, file: Fd(0), inputs };
     let files = frozen.rows::<MappedFile>(Section::Files)?;
@@ -126,7 +126,7 @@ impl Vdso {
 struct Library<'a, 'b, 'c> {
     index: u32,
     file: Fd,
-    inputs: &'a mut Aside<'b, Files<'c>>,
+    inputs: &'a mut HelperProcess<'b, Files<'c>>,
 }
 
 impl Library<'_, '_, '_> {

@@ -3,7 +3,7 @@
 use image::{settings_flag, ContentDigest, Error, Head, Settings};
 
 use crate::block::Block;
-use crate::fallback::Reason;
+use crate::reason::Reason;
 use crate::sys::{self, Fd};
 
 /// How much is read at a time (bytes): half of the launcher's stack.

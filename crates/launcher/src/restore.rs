@@ -1,6 +1,8 @@
 //! The kernel's side of the frozen process, and the jump.
 #![allow(unsafe_code)]
 
+use core::convert::Infallible;
+
 use image::{descriptor_kind, process_flag, reserved, Descriptor, Process, Section, SignalAction, RESERVED_START};
 use linux_raw_sys::errno::EBADF;
 use linux_raw_sys::general::{O_ACCMODE, O_APPEND, O_CLOEXEC, O_DIRECT, O_NONBLOCK};
@@ -8,10 +10,9 @@ use linux_raw_sys::prctl::{prctl_mm_map, PR_SET_MM, PR_SET_MM_MAP, PR_SET_NAME};
 
 use crate::arch;
 use crate::block::{Block, Rehearsal};
-use crate::check::Frozen;
-use crate::fallback::Reason;
+use crate::frozen::Frozen;
+use crate::reason::Reason;
 use crate::sys::{self, Action, Errno, Fd};
-use crate::Never;
 
 /// SIGCANCEL and SIGSETXID, which glibc keeps for itself. It takes them over whatever they were (and its posix_spawn leaves them
 /// ignored).
@@ -21,7 +22,7 @@ const C_LIBRARY_SIGNALS: core::ops::RangeInclusive<u32> = 32..=33;
 const IGNORE: u64 = 1;
 
 /// Restores everything but memory, and jumps into the frozen process.
-pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Never, Reason> {
+pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Infallible, Reason> {
     let process = &frozen.process;
     let inherited = note_ignored_signals(frozen, block)?;
     descriptors(frozen, block.rehearsal().is_some())?;

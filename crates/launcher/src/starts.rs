@@ -18,10 +18,10 @@ const ROOM: usize = StartsHead::FILE_SIZE - StartsHead::SIZE;
 /// Where the numbers begin that a thaw writes, and where they end: thaws, and fallbacks since.
 const THAWS: core::ops::Range<usize> = 16..32;
 
-/// Counts a start that thaws. `image_sum`: see [`StartsHead::image`].
+/// Counts a start that thaws. `image_id`: see [`StartsHead::image`].
 #[inline(never)]
-pub fn count_thaw(image_sum: u64, block: &Block) {
-    with_file(image_sum, block, |file, head| {
+pub fn count_thaw(image_id: u64, block: &Block) {
+    with_file(image_id, block, |file, head| {
         head.thaws = head.thaws.wrapping_add(1);
         head.since = 0;
         let mut bytes = [0; StartsHead::SIZE];
@@ -33,8 +33,8 @@ pub fn count_thaw(image_sum: u64, block: &Block) {
 
 /// Counts a start that falls back, and notes why.
 #[inline(never)]
-pub fn count_fallback(image_sum: u64, block: &Block, reason: &impl Display) {
-    with_file(image_sum, block, |file, head| {
+pub fn count_fallback(image_id: u64, block: &Block, reason: &impl Display) {
+    with_file(image_id, block, |file, head| {
         let mut text = Text::<ROOM>::new();
         let _ = write!(text, "{reason}");
         head.fallbacks = head.fallbacks.wrapping_add(1);
@@ -49,17 +49,17 @@ pub fn count_fallback(image_sum: u64, block: &Block, reason: &impl Display) {
 }
 
 /// Opens the file of an image and reads its head. Does nothing where there is none, or one that is not to be written.
-fn with_file(image_sum: u64, block: &Block, count: impl FnOnce(Fd, &mut StartsHead)) {
-    let Some(path) = path(image_sum, block) else { return };
+fn with_file(image_id: u64, block: &Block, count: impl FnOnce(Fd, &mut StartsHead)) {
+    let Some(path) = path(image_id, block) else { return };
     let Some(path) = path.whole() else { return };
     let Ok(file) = sys::open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) else { return };
-    if let Some(mut head) = head_of(file, image_sum) {
+    if let Some(mut head) = head_of(file, image_id) {
         count(file, &mut head);
     }
     sys::close(file);
 }
 
-fn head_of(file: Fd, image_sum: u64) -> Option<StartsHead> {
+fn head_of(file: Fd, image_id: u64) -> Option<StartsHead> {
     let status = sys::fstat(file).ok()?;
     let is_right = status.mode & S_IFMT == S_IFREG && status.size == StartsHead::FILE_SIZE as u64;
     // To write beyond the limit would be the end of this process.
@@ -69,11 +69,11 @@ fn head_of(file: Fd, image_sum: u64) -> Option<StartsHead> {
     }
     let mut bytes = [0; StartsHead::SIZE];
     sys::read_at(file, &mut bytes, 0).ok().filter(|&size| size == bytes.len())?;
-    Some(StartsHead::decode(&bytes)).filter(|head| head.magic == StartsHead::MAGIC && head.image == image_sum)
+    Some(StartsHead::decode(&bytes)).filter(|head| head.magic == StartsHead::MAGIC && head.image == image_id)
 }
 
 /// Where the file would be, with a NUL. None where nothing is to be counted.
-fn path(image_sum: u64, block: &Block) -> Option<Text<512>> {
+fn path(image_id: u64, block: &Block) -> Option<Text<512>> {
     let value = |name: &str| value_of(name.as_bytes(), block.environment());
     let (state, below) = match value(StartsHead::VARIABLE) {
         Some(state) => (state, ""),
@@ -84,6 +84,6 @@ fn path(image_sum: u64, block: &Block) -> Option<Text<512>> {
     };
     let mut path = Text::new();
     path.push(state);
-    let _ = write!(path, "{below}/starts/{image_sum:016x}\0");
+    let _ = write!(path, "{below}/starts/{image_id:016x}\0");
     state.starts_with(b"/").then_some(path)
 }

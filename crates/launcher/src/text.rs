@@ -2,22 +2,22 @@
 
 use core::fmt::{self, Write};
 
-/// Up to `MOST` bytes. What does not fit is cut.
-pub struct Text<const MOST: usize> {
-    bytes: [u8; MOST],
+/// Up to `MAX` bytes. What does not fit is cut.
+pub struct Text<const MAX: usize> {
+    bytes: [u8; MAX],
     length: usize,
     is_cut: bool,
 }
 
-impl<const MOST: usize> Text<MOST> {
+impl<const MAX: usize> Text<MAX> {
     /// An empty one.
     pub const fn new() -> Self {
-        Text { bytes: [0; MOST], length: 0, is_cut: false }
+        Text { bytes: [0; MAX], length: 0, is_cut: false }
     }
 
     /// Adds bytes.
     pub fn push(&mut self, bytes: &[u8]) {
-        let taken = bytes.len().min(MOST - self.length);
+        let taken = bytes.len().min(MAX - self.length);
         self.bytes[self.length..self.length + taken].copy_from_slice(&bytes[..taken]);
         self.length += taken;
         self.is_cut |= taken < bytes.len();
@@ -34,7 +34,7 @@ impl<const MOST: usize> Text<MOST> {
     }
 }
 
-impl<const MOST: usize> Write for Text<MOST> {
+impl<const MAX: usize> Write for Text<MAX> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.push(text.as_bytes());
         Ok(())

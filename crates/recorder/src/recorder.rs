@@ -18,11 +18,11 @@ use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags};
 use nix::sys::uio::{process_vm_readv, RemoteIoVec};
 use nix::unistd::Pid;
 
-use image::question_kind;
-use inputs::questions::{ANNOUNCED, LOCALE_ARCHIVE, TABLES};
+use image::lookup_kind;
+use inputs::lookups::{ANNOUNCED, LOCALE_ARCHIVE, TABLES};
 
+use crate::accesses::{Accesses, Named, ReadKernelFile, Writer, LOADER_CACHE};
 use crate::calls::{self, Asked, Base, Use};
-use crate::notes::{Named, Notes, ReadKernelFile, Writer, LOADER_CACHE};
 use crate::paths::Paths;
 use crate::sys;
 
@@ -35,7 +35,7 @@ const LONGEST: usize = 4096;
 pub struct Recorder {
     /// Closed to end the thread.
     at_end: PipeWriter,
-    thread: JoinHandle<io::Result<Notes>>,
+    thread: JoinHandle<io::Result<Accesses>>,
 }
 
 impl Recorder {
@@ -54,7 +54,7 @@ impl Recorder {
 
     /// Ends the watch, and gives the notes. Processes of the boot that still run cannot open files any more. Fails when none could be
     /// read.
-    pub fn finish(self) -> io::Result<Notes> {
+    pub fn finish(self) -> io::Result<Accesses> {
         drop(self.at_end);
         self.thread.join().map_err(|_| io::Error::other("the recorder failed"))?
     }
@@ -92,7 +92,7 @@ struct State {
 
 impl State {
     /// Answers until the boot has ended, or the watch.
-    fn run(mut self, listener: &OwnedFd, ended: &PipeReader) -> io::Result<Notes> {
+    fn run(mut self, listener: &OwnedFd, ended: &PipeReader) -> io::Result<Accesses> {
         sys::wake_in_turn(listener);
         loop {
             let mut events =
@@ -176,7 +176,7 @@ impl State {
             }
         } else if path == Path::new(LOCALE_ARCHIVE) {
             // The freezer looks into it by itself. It may not be there, and that is no answer to anybody.
-            if self.announced.get(&process.as_raw()).is_some_and(|(kind, _)| *kind == question_kind::LOCALE) {
+            if self.announced.get(&process.as_raw()).is_some_and(|(kind, _)| *kind == lookup_kind::LOCALE) {
                 return true;
             }
             self.writer.read_whole(path);
@@ -194,7 +194,7 @@ impl State {
         match told {
             [kind @ b'0'..=b'9', b'/', text @ ..] => {
                 let question = (u32::from(kind - b'0'), text.to_vec());
-                if question.0 == question_kind::LOCALE {
+                if question.0 == lookup_kind::LOCALE {
                     self.writer.look_up(Path::new(LOCALE_ARCHIVE), question.clone());
                 }
                 self.announced.insert(thread.as_raw(), question);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use image::{answer_kind, is_selected};
 use image_file::directory_answers::{is_of_some, DirectoryAnswer, DirectoryAnswers};
-use recorder::{Identity, Note, Notes, State};
+use recorder::{Accesses, Identity, PathAccess, State};
 
 use super::ignored::Ignored;
 use super::importers::Importer;
@@ -39,7 +39,12 @@ impl List {
     }
 
     /// What came to it or went since, but for what the boot itself put there.
-    pub fn changed<'a>(&'a self, now: &'a BTreeSet<OsString>, ignored: &Ignored, notes: &Notes) -> Option<&'a OsStr> {
+    pub fn changed<'a>(
+        &'a self,
+        now: &'a BTreeSet<OsString>,
+        ignored: &Ignored,
+        notes: &Accesses,
+    ) -> Option<&'a OsStr> {
         let counts = |name: &&OsString| {
             let is_own = notes.places.get(&self.directory.join(name)).is_some_and(|note| note.made);
             let (bytes, image) = (name.as_bytes(), ignored.image_name().as_bytes());
@@ -97,7 +102,7 @@ impl Dependencies {
         collapsed
     }
 
-    fn add(&mut self, path: &Path, note: &Note) {
+    fn add(&mut self, path: &Path, note: &PathAccess) {
         if note.looked_at_link {
             match &note.state {
                 State::Link(target) => self.add_answer(path, DirectoryAnswer::Link(target.clone())),
@@ -128,7 +133,7 @@ impl Dependencies {
     }
 
     /// A list counts when somebody else than an importer read it: these look for names in it, which count by themselves.
-    fn add_list(&mut self, path: &Path, note: &Note, importer: Option<&Importer>) {
+    fn add_list(&mut self, path: &Path, note: &PathAccess, importer: Option<&Importer>) {
         let Some(names) = &note.listed else { return };
         if note.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len()) {
             self.lists.push(List::whole(path, names));
@@ -140,7 +145,7 @@ impl Dependencies {
 
     /// Notes that certain names were looked for in a directory that was not there, and nothing else: it may come to be without them.
     /// Returns false where that is not all.
-    fn add_missed(&mut self, path: &Path, note: &Note, importer: &Importer) -> bool {
+    fn add_missed(&mut self, path: &Path, note: &PathAccess, importer: &Importer) -> bool {
         let selections = importer.selections();
         let is_all = note.state == State::Absent && note.asked == 0 && note.opened <= importer.lists;
         if !is_all || selections.is_empty() || selections.iter().any(|(kind, _)| !is_of_some(*kind)) {
@@ -153,7 +158,7 @@ impl Dependencies {
 
     /// Notes that a directory that was not there keeps its name when it comes to be, if that is all that was looked up. Returns false
     /// where it is not all.
-    fn add_named(&mut self, path: &Path, note: &Note, importer: &Importer) -> bool {
+    fn add_named(&mut self, path: &Path, note: &PathAccess, importer: &Importer) -> bool {
         let is_all = note.state == State::Absent && note.asked <= importer.named && note.opened == 0;
         let Some(above) = path.ancestors().skip(1).find(|above| self.is_directory(above)) else { return false };
         if !is_all || above.canonicalize().ok().as_deref() != Some(above) {
@@ -196,7 +201,7 @@ impl Dependencies {
             _ => DirectoryAnswer::Below,
         };
         let name = name.as_os_str().to_owned();
-        if name.len() <= image::MOST_NAME {
+        if name.len() <= image::MAX_NAME {
             self.directories.entry(directory).or_default().insert((name, fact));
         }
     }

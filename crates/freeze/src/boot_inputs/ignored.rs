@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use recorder::{Note, State};
+use recorder::{PathAccess, State};
 
 /// Why a place is no input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Ignored {
     }
 
     /// Why the place is no input; None when it is one.
-    pub fn reason(&self, path: &Path, note: &Note, places: &HashMap<PathBuf, Note>) -> Option<Reason> {
+    pub fn reason(&self, path: &Path, note: &PathAccess, places: &HashMap<PathBuf, PathAccess>) -> Option<Reason> {
         if self.is_image(path) {
             return Some(Reason::Image);
         }
@@ -76,7 +76,7 @@ impl Ignored {
     }
 
     /// Whether a directory is one on the way to Snapboot's own files, and the boot looked up nothing else below it.
-    fn leads_only_to_own(&self, directory: &Path, places: &HashMap<PathBuf, Note>) -> bool {
+    fn leads_only_to_own(&self, directory: &Path, places: &HashMap<PathBuf, PathAccess>) -> bool {
         let is_on_the_way = |path: &Path| self.own.iter().any(|own| own.starts_with(path));
         is_on_the_way(directory)
             && !places.keys().any(|path| path.starts_with(directory) && !self.is_own(path) && !is_on_the_way(path))
@@ -95,7 +95,7 @@ impl Ignored {
     }
 
     /// `__pycache__` itself, and a file in it whose source was looked up, too.
-    fn is_bytecode(&self, path: &Path, places: &HashMap<PathBuf, Note>) -> bool {
+    fn is_bytecode(&self, path: &Path, places: &HashMap<PathBuf, PathAccess>) -> bool {
         if path.file_name() == Some(OsStr::new("__pycache__")) {
             return true;
         }
@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn the_way_to_an_installation_counts_for_the_rest_of_what_lies_on_it() {
         let ignored = Ignored::new(Path::new("/nowhere/app.img"), vec![PathBuf::from("/opt/tools/snapboot")], None);
-        let looked = |state| Note { looked: true, looked_at_link: true, state, ..Note::default() };
-        let mut places: HashMap<PathBuf, Note> =
+        let looked = |state| PathAccess { looked: true, looked_at_link: true, state, ..PathAccess::default() };
+        let mut places: HashMap<PathBuf, PathAccess> =
             ["/opt", "/opt/tools", "/opt/tools/snapboot", "/opt/tools/snapboot/lib"]
                 .into_iter()
                 .map(|path| (PathBuf::from(path), looked(State::Directory)))

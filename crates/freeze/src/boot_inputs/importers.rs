@@ -141,7 +141,7 @@ impl Importer {
 fn one_selection(parts: &BTreeSet<OsString>) -> Option<OsString> {
     let parts: Vec<&OsStr> = parts.iter().map(OsString::as_os_str).collect();
     let all = parts.join(OsStr::new("/"));
-    (all.as_bytes().len() <= image::MOST_NAME).then_some(all)
+    (all.as_bytes().len() <= image::MAX_NAME).then_some(all)
 }
 
 /// All parts in as few selections as hold them; None where one of them is too long.
@@ -149,11 +149,11 @@ fn several_selections(parts: &BTreeSet<OsString>, separator: &str) -> Option<Vec
     let mut all: Vec<OsString> = Vec::new();
     for part in parts {
         match all.last_mut() {
-            Some(last) if last.len() + 1 + part.len() <= image::MOST_NAME => {
+            Some(last) if last.len() + 1 + part.len() <= image::MAX_NAME => {
                 last.push(separator);
                 last.push(part);
             }
-            _ if part.len() > image::MOST_NAME => return None,
+            _ if part.len() > image::MAX_NAME => return None,
             _ => all.push(part.clone()),
         }
     }
@@ -223,7 +223,7 @@ mod tests {
         let more = [("distribution", "a"), ("pattern", "b-*.x")];
         assert_eq!(selections(&more)[1..], [is(distributions, "a/b"), is(matching, "a-*.x/b-*.x")]);
         assert_eq!(selections(&[("distribution", "")])[1], is(distributions, ""));
-        let long = "n".repeat(image::MOST_NAME);
+        let long = "n".repeat(image::MAX_NAME);
         let more = [("distribution", long.as_str()), ("pattern", long.as_str())];
         assert_eq!(selections(&more)[1..], [is(distributions, ""), is(matching, "a-*.x"), is(matching, &long)]);
         let longer = long + "n";

@@ -1,6 +1,6 @@
 //! What the boot depended on: files, and the answers of directories; and whether all of it stayed the same while it ran.
 //!
-//! The recorder has noted every place that the boot looked up ([`recorder::Notes`]); the front end reports what was loaded, and what
+//! The recorder has noted every place that the boot looked up ([`recorder::Accesses`]); the front end reports what was loaded, and what
 //! Python's importers looked up ([`importers`]). Some of it is no input ([`ignored`]); the rest is put together by directory
 //! ([`dependencies`]).
 
@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use failure::{Failure, Result};
-use image::{answer_kind, directory_flag, Directory, Input, MappedFile, Question, Section, Tables};
+use image::{answer_kind, directory_flag, Directory, FileLookup, Input, MappedFile, Section, Tables};
 use image_file::content_digest;
 use image_file::directory_answers::{self, is_of_some, listing, DirectoryAnswer, DirectoryAnswers};
 use image_writer::{AnswersWriter, TablesWriter};
-use recorder::{Identity, Notes, State};
+use recorder::{Accesses, Identity, State};
 
 use dependencies::{Dependencies, List};
 use relative::Relative;
@@ -36,7 +36,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// What is known of a boot.
 pub struct Booted<'a> {
     /// What was looked up.
-    pub notes: &'a Notes,
+    pub notes: &'a Accesses,
     /// Files that the front end knows to be loaded.
     pub loaded: &'a [PathBuf],
     /// What Python's importers looked up.
@@ -69,7 +69,7 @@ pub struct Inputs {
     /// Files and answers by names that start where the program is started.
     relative: Relative,
     /// What was asked of files that others share.
-    questions: BTreeMap<PathBuf, Vec<shared::Question>>,
+    questions: BTreeMap<PathBuf, Vec<shared::Lookup>>,
 }
 
 impl Inputs {
@@ -210,7 +210,7 @@ impl Inputs {
                 tables.push(Section::Inputs, &Input { path, size, mtime, ctime, digest });
                 for (kind, text, answer) in self.questions.get(name).into_iter().flatten() {
                     let text = tables.text(text);
-                    tables.push(Section::Questions, &Question { input: count, kind: *kind, text, answer: *answer });
+                    tables.push(Section::Lookups, &FileLookup { input: count, kind: *kind, text, answer: *answer });
                 }
                 count += 1;
             }
@@ -227,7 +227,7 @@ struct Row<'a> {
 }
 
 /// Takes out files that the boot wrote to under another name: through a link, or the other way round.
-fn drop_written(files: &mut BTreeMap<PathBuf, Identity>, notes: &Notes) {
+fn drop_written(files: &mut BTreeMap<PathBuf, Identity>, notes: &Accesses) {
     let own = notes.places.iter().filter(|(_, note)| note.written || note.made);
     let own: BTreeSet<PathBuf> = own.filter_map(|(path, _)| path.canonicalize().ok()).collect();
     files.retain(|path, identity| {
@@ -267,7 +267,7 @@ fn changed(path: &Path) -> Failure {
 mod tests {
     use super::*;
 
-    fn booted<'a>(loaded: &'a [PathBuf], notes: &'a Notes, ignored: &'a Ignored, begun: i64) -> Booted<'a> {
+    fn booted<'a>(loaded: &'a [PathBuf], notes: &'a Accesses, ignored: &'a Ignored, begun: i64) -> Booted<'a> {
         Booted { notes, loaded, importers: &[], ignored, begun, script: None, start: Path::new("/") }
     }
 
@@ -281,7 +281,7 @@ mod tests {
         let file = top.path().join("lib.py");
         std::fs::write(&file, "a").unwrap();
         let identity = Identity::of(&file).unwrap();
-        let (notes, ignored) = (Notes::default(), nothing());
+        let (notes, ignored) = (Accesses::default(), nothing());
         let record = |loaded: &[PathBuf], begun| {
             Inputs::record(&booted(loaded, &notes, &ignored, begun), Vec::new()).map(drop).map_err(|it| it.message)
         };
@@ -296,7 +296,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let file = top.path().join("lib.py");
         std::fs::write(&file, "a").unwrap();
-        let (notes, ignored, loaded) = (Notes::default(), nothing(), [file.clone()]);
+        let (notes, ignored, loaded) = (Accesses::default(), nothing(), [file.clone()]);
         let booted = booted(&loaded, &notes, &ignored, i64::MAX);
         let inputs = Inputs::record(&booted, Vec::new()).unwrap();
         inputs.still_unchanged().unwrap();

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
 use image_file::directory_answers::{DirectoryAnswer, DirectoryAnswers};
-use recorder::{Identity, Note, Notes, State};
+use recorder::{Accesses, Identity, PathAccess, State};
 
 use super::ignored::Ignored;
 
@@ -24,24 +24,24 @@ pub struct Relative {
 
 /// Whether a place counts as one that was named from the start. The way to `script` does not, unless it was listed: an image is of that
 /// very script, wherever it is started.
-pub fn is_relative(path: &Path, note: &Note, script: Option<&Path>) -> bool {
+pub fn is_relative(path: &Path, note: &PathAccess, script: Option<&Path>) -> bool {
     let leads_to_script = script.is_some_and(|script| script.starts_with(path));
     note.named.from_start && (is_listed(note) || !leads_to_script)
 }
 
 /// Whether a place was listed by such a name.
-fn is_listed(note: &Note) -> bool {
+fn is_listed(note: &PathAccess) -> bool {
     note.opened_from_start && note.listed.is_some()
 }
 
 /// Whether a place counts for itself.
-pub fn is_absolute(path: &Path, note: &Note, script: Option<&Path>) -> bool {
+pub fn is_absolute(path: &Path, note: &PathAccess, script: Option<&Path>) -> bool {
     let leads_nowhere = matches!((&note.state, note.found()), (State::Link(_), State::Absent));
     note.named.absolutely || leads_nowhere || !is_relative(path, note, script)
 }
 
 /// Whether the boot asked by a whole path for anything below a directory.
-pub fn asked_below(directory: &Path, notes: &Notes, ignored: &Ignored) -> bool {
+pub fn asked_below(directory: &Path, notes: &Accesses, ignored: &Ignored) -> bool {
     notes.places.iter().any(|(path, note)| {
         path != directory
             && path.starts_with(directory)
@@ -54,7 +54,7 @@ pub fn asked_below(directory: &Path, notes: &Notes, ignored: &Ignored) -> bool {
 
 impl Relative {
     /// All of it that is not to be ignored.
-    pub fn of(notes: &Notes, ignored: &Ignored, script: Option<&Path>, start: &Path) -> Relative {
+    pub fn of(notes: &Accesses, ignored: &Ignored, script: Option<&Path>, start: &Path) -> Relative {
         let mut relative = Relative { start: start.to_owned(), ..Relative::default() };
         for (path, note) in notes.places.iter().filter(|(path, note)| is_relative(path, note, script)) {
             if ignored.reason(path, note, &notes.places).is_none() {
@@ -64,9 +64,9 @@ impl Relative {
         relative
     }
 
-    fn add(&mut self, path: &Path, note: &Note) {
+    fn add(&mut self, path: &Path, note: &PathAccess) {
         let name = name(path, &self.start);
-        if name.as_os_str().len() > image::MOST_NAME {
+        if name.as_os_str().len() > image::MAX_NAME {
             return;
         }
         if let Some(names) = note.listed.as_ref().filter(|_| is_listed(note)) {

@@ -6,17 +6,17 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use image::question_kind;
-use inputs::questions::{self, LoaderCache};
-use recorder::{Identity, Notes, State, LOADER_CACHE};
+use image::lookup_kind;
+use inputs::lookups::{self, LoaderCache};
+use recorder::{Accesses, Identity, State, LOADER_CACHE};
 
 /// What was asked of one file: kind, text, and digest of the answer.
-pub type Question = (u32, Vec<u8>, [u8; 16]);
+pub type Lookup = (u32, Vec<u8>, [u8; 16]);
 
 /// Files that were asked something, and that were not opened by the boot itself: they may not be there.
-pub fn beside(notes: &Notes) -> Option<(PathBuf, Identity)> {
-    let path = Path::new(questions::LOCALE_ARCHIVE);
-    let note = notes.places.get(path).filter(|note| !note.read_whole && !note.questions.is_empty())?;
+pub fn beside(notes: &Accesses) -> Option<(PathBuf, Identity)> {
+    let path = Path::new(lookups::LOCALE_ARCHIVE);
+    let note = notes.places.get(path).filter(|note| !note.read_whole && !note.lookups.is_empty())?;
     match note.found() {
         State::File(identity) => Some((path.to_owned(), *identity)),
         _ => Some((path.to_owned(), Identity::ABSENT)),
@@ -24,21 +24,21 @@ pub fn beside(notes: &Notes) -> Option<(PathBuf, Identity)> {
 }
 
 /// What the boot has asked a file; nothing where it read all of it, or nobody knows.
-pub fn asked(path: &Path, notes: &Notes) -> Vec<Question> {
+pub fn asked(path: &Path, notes: &Accesses) -> Vec<Lookup> {
     let Some(note) = notes.places.get(path).filter(|note| !note.read_whole) else { return Vec::new() };
     let is_cache = path == Path::new(LOADER_CACHE);
-    if !is_cache && note.questions.is_empty() {
+    if !is_cache && note.lookups.is_empty() {
         return Vec::new();
     }
     let content = fs::read(path).unwrap_or_default();
     let asked = if is_cache {
         let names = libraries(&content, notes).unwrap_or_default();
-        names.into_iter().map(|name| (question_kind::LIBRARY, name)).collect()
+        names.into_iter().map(|name| (lookup_kind::LIBRARY, name)).collect()
     } else {
-        note.questions.clone()
+        note.lookups.clone()
     };
     let answered = |(kind, text): (u32, Vec<u8>)| {
-        let answer = questions::answer(kind, &text, &content)?;
+        let answer = lookups::answer(kind, &text, &content)?;
         Some((kind, text, answer))
     };
     // One without an answer leaves nothing but the whole content.
@@ -47,7 +47,7 @@ pub fn asked(path: &Path, notes: &Notes) -> Vec<Question> {
 
 /// The names of all libraries that the loader may have looked up in its cache. One that the cache knew was opened there; one that it did
 /// not know was looked for in the loader's own directories, which the cache knows for other libraries.
-fn libraries(content: &[u8], notes: &Notes) -> Option<BTreeSet<Vec<u8>>> {
+fn libraries(content: &[u8], notes: &Accesses) -> Option<BTreeSet<Vec<u8>>> {
     let cache = LoaderCache::parse(content)?;
     let entries = cache.entries().collect::<Option<Vec<_>>>()?;
     let path = |bytes| Path::new(OsStr::from_bytes(bytes));

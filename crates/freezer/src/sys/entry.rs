@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, CStr};
 
-use super::{locales, malloc, noted, questions, tables};
+use super::{account_hooks, libc_hooks, locale_hooks, malloc, noted};
 
 /// The loader calls this before the program starts.
 #[used]
@@ -13,9 +13,9 @@ extern "C" fn constructor() {
     take_out_of_preload();
     take_out_bind_now();
     malloc::keep_off_mmap();
-    questions::bind();
-    tables::bind();
-    locales::bind();
+    libc_hooks::bind();
+    account_hooks::bind();
+    locale_hooks::bind();
     noted::start();
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };

@@ -20,9 +20,9 @@ static THRESHOLD_IS_FIXED: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null
 pub fn keep_off_mmap() {
     let data = glibc_data();
     /// Words that are compared at the most; glibc has a third of that.
-    const MOST: usize = 16 * 1024;
-    let words = data.len().min(MOST);
-    let mut before = [0u32; MOST];
+    const MAX: usize = 16 * 1024;
+    let words = data.len().min(MAX);
+    let mut before = [0u32; MAX];
     for (saved, word) in before.iter_mut().zip(&data[..words]) {
         *saved = word.load(Relaxed);
     }
@@ -68,12 +68,12 @@ fn gather_small_blocks() {
     /// Blocks of a size in the cache (malloc.c, TCACHE_FILL_COUNT).
     const CACHED: usize = 7;
     /// Rounds after which a heap that is still in pieces is left as it is: 4 MB.
-    const MOST_ROUNDS: usize = 512;
+    const MAX_ROUNDS: usize = 512;
     /// How far the next block may be from the one before.
     const NEAR: usize = 4096;
     let mut latest: *mut *mut libc::c_void = core::ptr::null_mut();
     let mut in_one_piece = 0;
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let mut is_in_one_piece = true;
         for size in SIZES.step_by(STEP) {
             // SAFETY: a plain call; a block has room for the pointer to the one before.

@@ -1,17 +1,17 @@
 //! Everything in the freezer that needs unsafe code: calls into the C library and the kernel, entry points, memory.
 #![allow(unsafe_code)]
 
+mod account_hooks;
 pub mod arena;
 mod entry;
 mod exit;
-pub mod interpose;
-mod locales;
+pub mod image_memory;
+pub mod libc_hooks;
+mod locale_hooks;
 pub mod malloc;
 pub mod noted;
 mod on_demand;
-pub mod questions;
 mod room;
-mod tables;
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -88,7 +88,7 @@ fn hidden() -> impl Iterator<Item = Hidden> {
 
 impl Hidden {
     fn name(&self) -> &'static [u8] {
-        super::questions::name_of(self.entry.to_bytes())
+        super::libc_hooks::name_of(self.entry.to_bytes())
     }
 
     /// From now on it is no longer hidden.

@@ -1,6 +1,6 @@
 //! Answers of directories: what is written is read back; damage is an error and no panic.
 
-use image::{answer_kind, checksum, is_unlisted, Answers, Error, Listing};
+use image::{answer_kind, checksum, is_unlisted, AnswersReader, Error, Listing};
 use image_writer::AnswersWriter;
 
 /// Kind, name and value.
@@ -29,7 +29,7 @@ fn written(rows: &[Row]) -> (Vec<u8>, u64) {
 type Found = (u32, Vec<u8>, Vec<u8>);
 
 fn read(bytes: &[u8], sum: u64) -> Result<Vec<Found>, Error> {
-    let mut answers = Answers::parse(bytes, sum)?;
+    let mut answers = AnswersReader::parse(bytes, sum)?;
     let mut found = Vec::new();
     while let Some(answer) = answers.next()? {
         assert_eq!(answer.name.last(), Some(&0));
@@ -62,7 +62,7 @@ fn directories_do_not_share_names_or_marks() {
 #[test]
 fn marks_tell_absent_names_by_their_first_part() {
     let (bytes, sum) = written(&ROWS);
-    let answers = Answers::parse(&bytes, sum).unwrap();
+    let answers = AnswersReader::parse(&bytes, sum).unwrap();
     assert_eq!(answers.absent(), 1);
     assert!(answers.may_be_absent(b"package"));
     for other in [&b"packag"[..], b"pad", b"z", b""] {

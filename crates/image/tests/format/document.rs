@@ -15,7 +15,7 @@ const SOURCES: [&str; 6] = [
     include_str!("../../src/input_records.rs"),
     include_str!("../../src/tables.rs"),
     include_str!("../../src/arch/x86_64.rs"),
-    include_str!("../../src/beside.rs"),
+    include_str!("../../src/sidecar.rs"),
 ];
 
 /// Name, size and fields of every record of the format.
@@ -35,7 +35,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<Platform>(),
         row::<CpuLeaf>(),
         row::<Input>(),
-        row::<Question>(),
+        row::<FileLookup>(),
         row::<HotRange>(),
         row::<TouchedRange>(),
         row::<Directory>(),
@@ -45,7 +45,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<ThawsHead>(),
         row::<StartsHead>(),
         row::<Variable>(),
-        row::<Fact>(),
+        row::<HostFact>(),
         row::<Item>(),
         row::<arch::Registers>(),
     ])
@@ -98,14 +98,14 @@ fn every_constant_has_its_value() {
         ("HEAD_OFFSET", HEAD_OFFSET as u64),
         ("HEAD_ROOM", HEAD_ROOM as u64),
         ("COMMAND_OFFSET", COMMAND_OFFSET as u64),
-        ("MOST_VARIANTS", MOST_VARIANTS.into()),
+        ("MAX_VARIANTS", MAX_VARIANTS.into()),
         ("VARIANTS_OFFSET", VARIANTS_OFFSET as u64),
-        ("MOST_TABLES", MOST_TABLES),
-        ("MOST_ANSWERS", MOST_ANSWERS),
+        ("MAX_TABLES", MAX_TABLES),
+        ("MAX_ANSWERS", MAX_ANSWERS),
         ("RESERVED_START", RESERVED_START),
         ("RESERVED_END", RESERVED_END),
         ("ADDRESS_END", validate::ADDRESS_END),
-        ("MOST_DESCRIPTORS", validate::MOST_DESCRIPTORS.into()),
+        ("MAX_DESCRIPTORS", validate::MAX_DESCRIPTORS.into()),
     ];
     assert_eq!(documented, coded);
 }

@@ -1,7 +1,7 @@
 //! The head and the command: what is written is read back; each damage is named.
 
 use image::{
-    checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MOST_TABLES, MOST_VARIANTS, PAGE,
+    checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MAX_TABLES, MAX_VARIANTS, PAGE,
     VARIANTS_OFFSET, VERSION,
 };
 
@@ -55,26 +55,26 @@ fn what_is_written_is_read_back() {
 #[test]
 fn every_variant_has_a_head_of_its_own() {
     let head = |number: u64| Head { pages_size: PAGE * (1 + number % 2), tables_sum: number, ..good() };
-    let heads: Vec<Head> = (0..MOST_VARIANTS.into()).map(head).collect();
+    let heads: Vec<Head> = (0..MAX_VARIANTS.into()).map(head).collect();
     let mut room = vec![0; HEAD_ROOM];
     let longest = vec![b'x'; VARIANTS_OFFSET - COMMAND_OFFSET - 5];
     Head::write(&heads, [&b"/p"[..], b"", &longest].into_iter(), &mut room).unwrap();
-    for number in 0..MOST_VARIANTS {
+    for number in 0..MAX_VARIANTS {
         let parsed = Head::parse_variant(number, &room, good().file_size).unwrap();
-        assert_eq!((parsed.tables_sum, parsed.variants), (number.into(), MOST_VARIANTS));
+        assert_eq!((parsed.tables_sum, parsed.variants), (number.into(), MAX_VARIANTS));
     }
-    let beyond = Head::parse_variant(MOST_VARIANTS, &room, u64::MAX);
+    let beyond = Head::parse_variant(MAX_VARIANTS, &room, u64::MAX);
     assert!(matches!(beyond, Err(Error::OutOfRange { what: "the number of a variant", .. })));
     assert_eq!(Head::parse_variant(1, &written(good()), u64::MAX), Err(Error::NotAnImage));
     let last = HEAD_ROOM - Head::SIZE;
     room[last + 40] ^= 1;
-    assert_eq!(Head::parse_variant(MOST_VARIANTS - 1, &room, u64::MAX), Err(Error::Damaged { what: "head" }));
+    assert_eq!(Head::parse_variant(MAX_VARIANTS - 1, &room, u64::MAX), Err(Error::Damaged { what: "head" }));
     assert!(Head::parse(&room, good().file_size).is_ok());
 }
 
 #[test]
 fn the_number_of_variants_has_bounds() {
-    for wrong in [0, MOST_VARIANTS + 1, u32::MAX] {
+    for wrong in [0, MAX_VARIANTS + 1, u32::MAX] {
         let mut room = written(good());
         let mut head = Head::decode(&room);
         head.variants = wrong;
@@ -140,7 +140,7 @@ fn areas_lie_inside_the_file_in_their_order() {
     assert_eq!(out_of_range(|head| (head.answers_offset, head.answers_size) = (FIRST + 3 * PAGE, 1)), "the answers");
     assert_eq!(out_of_range(|head| head.tables_offset -= PAGE), "the offset of the tables");
     let mut head = good();
-    head.tables_size = MOST_TABLES + 1;
+    head.tables_size = MAX_TABLES + 1;
     head.file_size = head.tables_offset + head.tables_size;
     let size = head.file_size;
     assert!(matches!(Head::parse(&written(head), size), Err(Error::OutOfRange { what: "the size of the tables", .. })));

@@ -1,7 +1,7 @@
 //! The checks of rows: each rule broken by itself.
 
 use image::arch::Registers;
-use image::validate::{rows, ADDRESS_END, MOST_DESCRIPTORS};
+use image::validate::{rows, ADDRESS_END, MAX_DESCRIPTORS};
 use image::*;
 use image_writer::TablesWriter;
 
@@ -118,7 +118,7 @@ fn tables(all: &Rows) -> Vec<u8> {
 fn questions_ask_inputs_in_their_order() {
     let with = |inputs: &[u32]| {
         let mut writer = TablesWriter::extending(&Tables::parse_unchecked_sum(&tables(&good())).unwrap());
-        inputs.iter().for_each(|&input| writer.push(Section::Questions, &Question { input, ..Question::default() }));
+        inputs.iter().for_each(|&input| writer.push(Section::Lookups, &FileLookup { input, ..FileLookup::default() }));
         rows(&Tables::parse_unchecked_sum(&writer.finish()).unwrap(), &HEAD).map_err(|error| match error {
             Error::OutOfRange { what, .. } => what,
             other => panic!("{other:?}"),
@@ -262,8 +262,8 @@ fn a_later_mapping_replaces_an_earlier_one() {
 #[test]
 fn descriptors_are_the_frozen_processs_own() {
     assert_eq!(wrong(|all| all.descriptor.number = 2), "a descriptor number");
-    assert_eq!(wrong(|all| all.descriptor.number = MOST_DESCRIPTORS + 1), "a descriptor number");
-    assert_eq!(wrong(|all| all.descriptor.peer = MOST_DESCRIPTORS + 1), "the number of a pipe's other end");
+    assert_eq!(wrong(|all| all.descriptor.number = MAX_DESCRIPTORS + 1), "a descriptor number");
+    assert_eq!(wrong(|all| all.descriptor.peer = MAX_DESCRIPTORS + 1), "the number of a pipe's other end");
     assert_eq!(wrong(|all| all.descriptor.path.length = 99), "the place of a string");
 }
 

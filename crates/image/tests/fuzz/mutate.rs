@@ -1,8 +1,8 @@
 //! Spoils a seed: damage as files suffer it, and as somebody would do it who wants to get at what lies behind a check.
 
 use fastrand::Rng;
-use image::validate::{ADDRESS_END, MOST_DESCRIPTORS};
-use image::{reserved, HEAD_ROOM, MOST_TABLES, PAGE, RESERVED_END, RESERVED_START};
+use image::validate::{ADDRESS_END, MAX_DESCRIPTORS};
+use image::{reserved, HEAD_ROOM, MAX_TABLES, PAGE, RESERVED_END, RESERVED_START};
 
 use crate::seeds::Seed;
 
@@ -18,11 +18,11 @@ const BORDERS: [u64; 18] = [
     1 << 31,
     PAGE,
     HEAD_ROOM as u64,
-    MOST_TABLES,
+    MAX_TABLES,
     RESERVED_START,
     RESERVED_END,
     ADDRESS_END,
-    MOST_DESCRIPTORS as u64,
+    MAX_DESCRIPTORS as u64,
     reserved::LEFTOVER_END - reserved::VDSO,
     64,
     u64::MAX - PAGE + 1,

@@ -2,9 +2,9 @@
 
 use image::arch::Registers;
 use image::{
-    descriptor_kind, fact_kind, mapping_kind, process_flag, question_kind, CpuLeaf, Descriptor, Directory, Fact, Head,
-    HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Question, Record, Section, Settings, SignalAction,
-    Tables, TouchedRange, Variable, HEAD_ROOM, NO_FILE, PAGE, VARIANTS_OFFSET,
+    descriptor_kind, fact_kind, lookup_kind, mapping_kind, process_flag, CpuLeaf, Descriptor, Directory, FileLookup,
+    Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section, Settings,
+    SignalAction, Tables, TouchedRange, Variable, HEAD_ROOM, NO_FILE, PAGE, VARIANTS_OFFSET,
 };
 use image_writer::TablesWriter;
 
@@ -89,8 +89,8 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
             Section::Cpu => (CpuLeaf::FIELDS, CpuLeaf::SIZE),
             Section::Directories => (Directory::FIELDS, Directory::SIZE),
             Section::Settings => (Settings::FIELDS, Settings::SIZE),
-            Section::Facts => (Fact::FIELDS, Fact::SIZE),
-            Section::Questions => (Question::FIELDS, Question::SIZE),
+            Section::Facts => (HostFact::FIELDS, HostFact::SIZE),
+            Section::Lookups => (FileLookup::FIELDS, FileLookup::SIZE),
             Section::Strings | Section::Info | Section::Auxv => continue,
         };
         let part = tables.bytes(section);
@@ -170,9 +170,9 @@ fn rows(count: u64) -> Vec<u8> {
         tables.push(Section::Directories, &directory);
         tables.push(Section::Variables, &Variable { name, value: [7; 16], present: 1, reserved: 0 });
         tables.push(Section::Patterns, &Item { text: name });
-        tables.push(Section::Facts, &Fact { kind: fact_kind::LIMIT, of: number, value: name });
-        let question = Question { input: number, kind: question_kind::LIBRARY, text: name, answer: [8; 16] };
-        tables.push(Section::Questions, &question);
+        tables.push(Section::Facts, &HostFact { kind: fact_kind::LIMIT, of: number, value: name });
+        let question = FileLookup { input: number, kind: lookup_kind::LIBRARY, text: name, answer: [8; 16] };
+        tables.push(Section::Lookups, &question);
         tables.push(Section::Guards, &Item { text: path });
         tables.push(Section::Hot, &HotRange { start: STACK, end: STACK + PAGE });
         tables.push(Section::Touched, &TouchedRange { offset: PAGES.0 + PAGE, size: PAGE });
@@ -183,8 +183,8 @@ fn rows(count: u64) -> Vec<u8> {
             &Settings {
                 policy: image::policy::CONTENT,
                 made: 1,
-                most_age: 2,
-                most_thaws: 3,
+                max_age: 2,
+                max_thaws: 3,
                 flags: image::settings_flag::CHECK_PAGES,
             },
         );

@@ -1,4 +1,4 @@
-//! The functions of the C library that execute a program and take any number of arguments, on x86-64: see [`crate::sys::questions`].
+//! The functions of the C library that execute a program and take any number of arguments, on x86-64: see [`crate::sys::libc_hooks`].
 //!
 //! Such a function cannot be written in Rust. These leave the arguments where they are, have the program noted, and go on to the C
 //! library's own.
@@ -6,7 +6,7 @@
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_void};
 
-use crate::sys::questions::{executed_with_all, Next};
+use crate::sys::libc_hooks::{executed_with_all, Next};
 
 /// Defines a function of that name: notes the program, its first argument, and jumps to the function that it stands in front of.
 macro_rules! pass_on_any {

@@ -7,17 +7,17 @@ use crate::sys::{self, Fd};
 /// The name of such a file, with a NUL.
 ///
 /// It is large: what makes one is not inlined, or else the stack of every start would be larger, also of those that need none.
-pub struct Name {
+pub struct SidecarPath {
     bytes: [u8; 4096],
     length: usize,
 }
 
-impl Name {
+impl SidecarPath {
     /// The name of the image followed by `suffix`. None when the image has no name any more, or one that is too long.
-    pub fn beside(image: Fd, suffix: &str) -> Option<Name> {
-        let mut link = Name { bytes: [0; 4096], length: 0 };
+    pub fn of(image: Fd, suffix: &str) -> Option<SidecarPath> {
+        let mut link = SidecarPath { bytes: [0; 4096], length: 0 };
         write!(link, "/proc/self/fd/{}\0", image.0).ok()?;
-        let mut name = Name { bytes: [0; 4096], length: 0 };
+        let mut name = SidecarPath { bytes: [0; 4096], length: 0 };
         name.length = sys::read_link(link.bytes(), &mut name.bytes).ok()?;
         if name.bytes().ends_with(b" (deleted)") {
             return None;
@@ -38,7 +38,7 @@ impl Name {
     }
 }
 
-impl Write for Name {
+impl Write for SidecarPath {
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
         let room = self.bytes.get_mut(self.length..self.length + text.len()).ok_or(core::fmt::Error)?;
         room.copy_from_slice(text.as_bytes());

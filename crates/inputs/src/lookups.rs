@@ -3,7 +3,7 @@
 //!
 //! The files may be damaged, or of a form that is not known here: then there is no answer, and the whole content counts.
 
-use image::{question_kind, ContentDigest};
+use image::{lookup_kind, ContentDigest};
 
 /// Tables that the C library looks lines up in, opening them anew each time.
 pub const TABLES: [&str; 2] = ["/etc/passwd", "/etc/group"];
@@ -18,10 +18,10 @@ pub const ANNOUNCED: &[u8] = b"/dev/null/snapboot/";
 /// The digest of what a file with this content answers. None where the content is not understood.
 pub fn answer(kind: u32, question: &[u8], content: &[u8]) -> Option<[u8; 16]> {
     match kind {
-        question_kind::LIBRARY => LoaderCache::parse(content)?.answer(question),
-        question_kind::NAME => Some(lines(content, |fields| fields.next() == Some(question))),
-        question_kind::LOCALE => locale(content, question),
-        question_kind::NUMBER => Some(lines(content, |fields| is_number(fields.nth(2), question))),
+        lookup_kind::LIBRARY => LoaderCache::parse(content)?.answer(question),
+        lookup_kind::NAME => Some(lines(content, |fields| fields.next() == Some(question))),
+        lookup_kind::LOCALE => locale(content, question),
+        lookup_kind::NUMBER => Some(lines(content, |fields| is_number(fields.nth(2), question))),
         _ => None,
     }
 }
@@ -29,10 +29,10 @@ pub fn answer(kind: u32, question: &[u8], content: &[u8]) -> Option<[u8; 16]> {
 /// What has changed when an answer is another one, for people: to be followed by what was asked for.
 pub fn difference(kind: u32) -> &'static str {
     match kind {
-        question_kind::LIBRARY => {
+        lookup_kind::LIBRARY => {
             "stale: the dynamic loader finds this library elsewhere now, or no longer, or did not before"
         }
-        question_kind::LOCALE => "stale: this locale was found in a folder, and is in the archive of locales now",
+        lookup_kind::LOCALE => "stale: this locale was found in a folder, and is in the archive of locales now",
         _ => "stale: a table of users or groups says something else of this now",
     }
 }
@@ -222,7 +222,7 @@ mod tests {
     const FAST: (&str, &str, u64) = ("libz.so.1", "/lib/glibc-hwcaps/x86-64-v3/libz.so.1", EXTENSION | 1);
 
     fn asked(cache: &[u8], name: &str) -> Option<[u8; 16]> {
-        answer(question_kind::LIBRARY, name.as_bytes(), cache)
+        answer(lookup_kind::LIBRARY, name.as_bytes(), cache)
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn of_an_archive_of_locales_the_names_count_that_were_asked_for() {
-        let asked = |name: &str, archive: &[u8]| answer(question_kind::LOCALE, name.as_bytes(), archive);
+        let asked = |name: &str, archive: &[u8]| answer(lookup_kind::LOCALE, name.as_bytes(), archive);
         let none = asked("C.UTF-8", b"").unwrap();
         for others in [&["de_DE.utf8", "german"][..], &[], &["C", "CUTF88", "C.utf"]] {
             assert_eq!(asked("C.UTF-8", &archive(others)), Some(none), "{others:?}");
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn of_a_table_the_lines_count_that_were_asked_for() {
         let of = |kind, question: &str, table: &str| answer(kind, question.as_bytes(), table.as_bytes()).unwrap();
-        let (name, number) = (question_kind::NAME, question_kind::NUMBER);
+        let (name, number) = (lookup_kind::NAME, lookup_kind::NUMBER);
         let old = "root:x:0:0::/root:/bin/sh\nann:x:7:7::/home/ann:/bin/sh\n";
         let more = "root:x:0:0::/root:/bin/sh\nbob:x:8:8::/home/bob:/bin/sh\nann:x:7:7::/home/ann:/bin/sh\n";
         for (kind, question) in [(name, "ann"), (number, "7"), (name, "nobody")] {

@@ -7,7 +7,7 @@ record! {
     pub struct SeenHead {
         /// [`SeenHead::MAGIC`].
         pub magic: [u8; 8],
-        /// The `tables_sum` of the image's first variant.
+        /// The `image_id` of the image's first variant.
         pub image: u64,
         /// Number of [`SeenFile`] rows that follow.
         pub count: u64,
@@ -34,11 +34,11 @@ record! {
 }
 
 record! {
-    /// The head of the file IMAGE.thaws, which has one more byte for each thaw of an image with [`crate::Settings::most_thaws`].
+    /// The head of the file IMAGE.thaws, which has one more byte for each thaw of an image with [`crate::Settings::max_thaws`].
     pub struct ThawsHead {
         /// [`ThawsHead::MAGIC`].
         pub magic: [u8; 8],
-        /// The `tables_sum` of the image's first variant.
+        /// The `image_id` of the image's first variant.
         pub image: u64,
     }
 }
@@ -53,7 +53,7 @@ record! {
     pub struct StartsHead {
         /// [`StartsHead::MAGIC`].
         pub magic: [u8; 8],
-        /// The `tables_sum` of the image's first variant.
+        /// The `image_id` of the image's first variant.
         pub image: u64,
         /// How many starts have thawed.
         pub thaws: u64,

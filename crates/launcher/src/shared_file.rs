@@ -3,32 +3,32 @@
 
 use core::slice;
 
-use image::{reserved, Question, Section};
-use inputs::questions;
+use image::{reserved, FileLookup, Section};
+use inputs::lookups;
 use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY, PROT_READ, PROT_WRITE};
 
-use crate::check::Frozen;
-use crate::fallback::Reason;
+use crate::frozen::Frozen;
+use crate::reason::Reason;
 use crate::start::without_nul;
 use crate::sys::{self, Fd, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
 /// What comes later in a file (bytes) is not looked at.
-const MOST: u64 = 64 << 20;
+const MAX: u64 = 64 << 20;
 
-/// What the boot has asked one file.
-pub struct Questions<'a> {
+/// What the boot has looked up in one file.
+pub struct Lookups<'a> {
     frozen: &'a Frozen,
-    rows: image::Rows<'static, Question>,
+    rows: image::Rows<'static, FileLookup>,
     input: u32,
 }
 
-impl<'a> Questions<'a> {
+impl<'a> Lookups<'a> {
     /// Those of an input, by its row.
     pub fn to(frozen: &'a Frozen, input: usize) -> Result<Self, Reason> {
-        Ok(Questions { frozen, rows: frozen.rows(Section::Questions)?, input: input as u32 })
+        Ok(Lookups { frozen, rows: frozen.rows(Section::Lookups)?, input: input as u32 })
     }
 
-    fn own(&self) -> impl Iterator<Item = Question> {
+    fn own(&self) -> impl Iterator<Item = FileLookup> {
         let input = self.input;
         self.rows.clone().skip_while(move |row| row.input < input).take_while(move |row| row.input == input)
     }
@@ -49,11 +49,11 @@ impl<'a> Questions<'a> {
 
     /// The same of a content; of one that is empty where there is no file any more.
     pub fn ask_of(&self, content: &[u8]) -> Result<(), Reason> {
-        for question in self.own() {
-            let text = self.frozen.tables.text(question.text).map_err(Reason::image)?;
-            if questions::answer(question.kind, text, content) != Some(question.answer) {
+        for lookup in self.own() {
+            let text = self.frozen.tables.text(lookup.text).map_err(Reason::image)?;
+            if lookups::answer(lookup.kind, text, content) != Some(lookup.answer) {
                 // The table stays, the content does not.
-                return Err(Reason::new(questions::difference(question.kind)).subject(text));
+                return Err(Reason::new(lookups::difference(lookup.kind)).subject(text));
             }
         }
         Ok(())
@@ -70,8 +70,8 @@ impl Content {
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
         // SAFETY: the place is reserved for this, and nothing else is there until the value is dropped.
         let room = unsafe {
-            sys::map(reserved::SHARED, MOST, PROT_READ | PROT_WRITE, flags, None, 0)?;
-            slice::from_raw_parts_mut(reserved::SHARED as *mut u8, MOST as usize)
+            sys::map(reserved::SHARED, MAX, PROT_READ | PROT_WRITE, flags, None, 0)?;
+            slice::from_raw_parts_mut(reserved::SHARED as *mut u8, MAX as usize)
         };
         let mut content = Content { size: 0 };
         loop {
@@ -91,6 +91,6 @@ impl Content {
 impl Drop for Content {
     fn drop(&mut self) {
         // SAFETY: the place was mapped for this value, and nobody has a slice of it any more.
-        let _ = unsafe { sys::unmap(reserved::SHARED, MOST) };
+        let _ = unsafe { sys::unmap(reserved::SHARED, MAX) };
     }
 }

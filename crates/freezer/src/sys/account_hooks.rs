@@ -1,17 +1,17 @@
 //! The C library's functions that look users and groups up. While the program boots, whoever watches it learns what is looked up in
-//! /etc/passwd and /etc/group, so that an image depends on these lines and not on all users of the machine. See [`super::questions`] for
-//! why they are here, and `inputs::questions` for how it is announced.
+//! /etc/passwd and /etc/group, so that an image depends on these lines and not on all users of the machine. See [`super::libc_hooks`] for
+//! why they are here, and `inputs::lookups` for how it is announced.
 //!
 //! What is looked up in any other way (all users in turn, by the C library for itself, by other programs) is not announced: then all
 //! of a table counts.
 
 use core::ffi::{c_char, c_int, c_uint, c_void, CStr};
 
-use image::question_kind;
-use inputs::questions::ANNOUNCED;
+use image::lookup_kind;
+use inputs::lookups::ANNOUNCED;
 
+use super::libc_hooks::Next;
 use super::noted::is_on;
-use super::questions::Next;
 
 /// Defines functions that announce a question, pass the call on, and announce the end.
 macro_rules! look_up {
@@ -74,7 +74,7 @@ look_up! {
 fn by_name(name: *const c_char) {
     if !name.is_null() {
         // SAFETY: users and groups are named by strings.
-        announce(&[b'0' + question_kind::NAME as u8, b'/'], unsafe { CStr::from_ptr(name) }.to_bytes());
+        announce(&[b'0' + lookup_kind::NAME as u8, b'/'], unsafe { CStr::from_ptr(name) }.to_bytes());
     }
 }
 
@@ -89,7 +89,7 @@ fn by_number(number: c_uint) {
             break;
         }
     }
-    announce(&[b'0' + question_kind::NUMBER as u8, b'/'], &digits[start..]);
+    announce(&[b'0' + lookup_kind::NUMBER as u8, b'/'], &digits[start..]);
 }
 
 /// Announces that what was looked up is found, or is not.

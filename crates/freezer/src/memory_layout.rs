@@ -31,7 +31,7 @@ const STACK_ROOM: u64 = 128 << 20;
 const STACK_DISTANCE: u64 = 1 << 20;
 
 /// The plan while it is being made.
-pub struct Plan<'a> {
+pub struct MemoryLayout<'a> {
     /// The mapping table.
     pub rows: Vec<Mapping>,
     /// Bytes of data pages.
@@ -47,7 +47,7 @@ pub struct Plan<'a> {
     stack_pointer: u64,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> MemoryLayout<'a> {
     /// Plans an image whose data pages start at `pages_offset`, for a thread that goes on at `stack_pointer`.
     pub fn new(
         page_map: &'a PageMap,
@@ -57,7 +57,18 @@ impl<'a> Plan<'a> {
         stack_pointer: u64,
     ) -> Self {
         let (rows, paths, vdso, forced) = (Vec::new(), Vec::new(), None, sys::own_range());
-        Plan { rows, pages_size: 0, vdso, pages_offset, page_map, tables, findings, paths, forced, stack_pointer }
+        MemoryLayout {
+            rows,
+            pages_size: 0,
+            vdso,
+            pages_offset,
+            page_map,
+            tables,
+            findings,
+            paths,
+            forced,
+            stack_pointer,
+        }
     }
 
     /// Adds all of the process' memory. Fails only when /proc cannot be read.

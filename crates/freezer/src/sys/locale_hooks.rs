@@ -1,4 +1,4 @@
-//! The C library's function that chooses a locale. See [`super::questions`] for why it is here.
+//! The C library's function that chooses a locale. See [`super::libc_hooks`] for why it is here.
 //!
 //! Before anything else the C library looks into its archive of locales, once for good: it is mapped, or was not there and is never looked
 //! for again. An image with that would miss every locale that is added later, so it would have to be stale. While the program boots, a
@@ -8,12 +8,12 @@
 use core::ffi::{c_char, c_int, c_void, CStr};
 use core::slice;
 
-use image::question_kind;
-use inputs::questions::{self, LOCALE_ARCHIVE};
+use image::lookup_kind;
+use inputs::lookups::{self, LOCALE_ARCHIVE};
 
+use super::account_hooks::{announce, announced};
+use super::libc_hooks::{locale, name_of, Next};
 use super::noted::is_on;
-use super::questions::{locale, name_of, Next};
-use super::tables::{announce, announced};
 
 extern "C" {
     static mut environ: *const *const c_char;
@@ -22,7 +22,7 @@ extern "C" {
 static SETLOCALE: Next = Next::of("setlocale\0");
 const VARIABLE: &[u8] = b"LOCPATH=/usr/lib/locale\0";
 /// With more variables than this the archive is not avoided.
-const MOST_VARIABLES: usize = 1000;
+const MAX_VARIABLES: usize = 1000;
 
 type SetLocale = unsafe extern "C" fn(c_int, *const c_char) -> *mut c_char;
 
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn setlocale(category: c_int, name: *const c_char) -> *mut
 /// # Safety
 /// The function leaves the environment alone.
 unsafe fn with_folders(call: impl FnOnce() -> *mut c_char) -> *mut c_char {
-    let mut list = [core::ptr::null(); MOST_VARIABLES + 2];
+    let mut list = [core::ptr::null(); MAX_VARIABLES + 2];
     list[0] = VARIABLE.as_ptr().cast();
     // SAFETY: `environ` is a list of strings that ends with null, or null; nobody keeps the other list.
     unsafe {
@@ -65,7 +65,7 @@ unsafe fn with_folders(call: impl FnOnce() -> *mut c_char) -> *mut c_char {
         let mut count = 0;
         while !own.is_null() && !(*own.add(count)).is_null() {
             let entry = *own.add(count);
-            if count == MOST_VARIABLES || name_of(CStr::from_ptr(entry).to_bytes()) == b"LOCPATH" {
+            if count == MAX_VARIABLES || name_of(CStr::from_ptr(entry).to_bytes()) == b"LOCPATH" {
                 return core::ptr::null_mut();
             }
             list[count + 1] = entry;
@@ -105,7 +105,7 @@ fn is_in_folders_only(all: &[u8]) -> bool {
         !name.contains(&b'/') && parts.nth(1).is_none_or(|code| code.iter().any(u8::is_ascii_alphabetic))
     };
     asked().all(|name| {
-        announce(&[b'0' + question_kind::LOCALE as u8, b'/'], name);
+        announce(&[b'0' + lookup_kind::LOCALE as u8, b'/'], name);
         let is_missing = is_plain(name) && with_archive(|archive| is_missing(name, archive));
         announced();
         is_missing
@@ -113,8 +113,8 @@ fn is_in_folders_only(all: &[u8]) -> bool {
 }
 
 fn is_missing(name: &[u8], archive: &[u8]) -> bool {
-    let answer = questions::answer(question_kind::LOCALE, name, archive);
-    answer == questions::answer(question_kind::LOCALE, name, b"")
+    let answer = lookups::answer(lookup_kind::LOCALE, name, archive);
+    answer == lookups::answer(lookup_kind::LOCALE, name, b"")
 }
 
 /// Looks into the archive, which is empty where there is none. False where it cannot be read.

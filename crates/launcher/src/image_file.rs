@@ -4,7 +4,7 @@
 use image::{reserved, Command, Head, Record, HEAD_OFFSET, HEAD_ROOM};
 use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY, PROT_READ};
 
-use crate::fallback::Reason;
+use crate::reason::Reason;
 use crate::start::Start;
 use crate::sys::{self, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
@@ -14,7 +14,7 @@ use crate::sys::{self, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 static HEAD: [u8; HEAD_ROOM] = [0; HEAD_ROOM];
 
 /// The image, with nothing checked yet but the command's own checksum.
-pub struct Opened {
+pub struct ImageFile {
     /// Head and command as bytes.
     pub room: &'static [u8],
     /// The original command.
@@ -25,10 +25,10 @@ pub struct Opened {
     pub file: Result<Fd, Reason>,
 }
 
-impl Opened {
+impl ImageFile {
     /// Opens the file that is being executed or, when the launcher has no head of its own, the one named by its first
     /// argument. Fails when there is no original command that could be executed instead.
-    pub fn open(start: &Start) -> Result<Opened, Reason> {
+    pub fn open(start: &Start) -> Result<ImageFile, Reason> {
         // The black box keeps the compiler from believing the zeros that it sees.
         let own: &'static [u8] = core::hint::black_box(&HEAD);
         let (room, own_arguments, file) = if own[..Head::SIZE].iter().any(|&byte| byte != 0) {
@@ -43,7 +43,7 @@ impl Opened {
             (head_of(file)?, 2, Ok(file))
         };
         let command = Command::parse(room, &Head::decode(room)).map_err(Reason::image)?;
-        Ok(Opened { room, command, own_arguments, file })
+        Ok(ImageFile { room, command, own_arguments, file })
     }
 }
 

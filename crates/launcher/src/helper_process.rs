@@ -8,19 +8,19 @@
 use crate::arch;
 use crate::sys::{self, Pid};
 
-/// What can be done aside.
+/// What a helper process can do.
 pub trait Work {
     /// Does it. What comes of it stays in the work; a process that was killed leaves it unfinished.
     fn run(&mut self);
 }
 
-/// Work that may be going on in a second process, which alone touches it until [`Aside::finish`].
-pub struct Aside<'a, W: Work> {
+/// Work that may be going on in a second process, which alone touches it until [`HelperProcess::finish`].
+pub struct HelperProcess<'a, W: Work> {
     work: &'a mut W,
     process: Option<Pid>,
 }
 
-impl<'a, W: Work> Aside<'a, W> {
+impl<'a, W: Work> HelperProcess<'a, W> {
     /// Has the work done: in a second process, if that `pays` and can be had, or else before this returns.
     pub fn start(work: &'a mut W, pays: bool) -> Self {
         let place = &raw mut *work as usize;
@@ -29,7 +29,7 @@ impl<'a, W: Work> Aside<'a, W> {
         if process.is_none() {
             work.run();
         }
-        Aside { work, process }
+        HelperProcess { work, process }
     }
 
     /// The work, if there is no second process at it.
@@ -46,7 +46,7 @@ impl<'a, W: Work> Aside<'a, W> {
     }
 }
 
-impl<W: Work> Drop for Aside<'_, W> {
+impl<W: Work> Drop for HelperProcess<'_, W> {
     /// No fallback may leave a child that its program does not know.
     fn drop(&mut self) {
         self.finish();
@@ -55,7 +55,7 @@ impl<W: Work> Drop for Aside<'_, W> {
 
 /// What the second process does.
 extern "C" fn run<W: Work>(place: usize) -> ! {
-    // SAFETY: `Aside::start` passes the address of its work, which it does not touch before this process has ended.
+    // SAFETY: `HelperProcess::start` passes the address of its work, which it does not touch before this process has ended.
     let work = unsafe { &mut *(place as *mut W) };
     work.run();
     sys::exit(0)

@@ -92,7 +92,7 @@ fn is_absence(error: &io::Error) -> bool {
 
 /// One place.
 #[derive(Clone, Debug, Default)]
-pub struct Note {
+pub struct PathAccess {
     /// What was there when it was first asked for.
     pub state: State,
     /// Where that is a link and it was followed: what it led to.
@@ -117,8 +117,8 @@ pub struct Note {
     pub opened_from_start: bool,
     /// Its content was read by others than those who look a certain thing up in it.
     pub read_whole: bool,
-    /// What was looked up in it by those who announced that: kinds of questions, and texts.
-    pub questions: BTreeSet<(u32, Vec<u8>)>,
+    /// What was looked up in it by those who announced that: kinds of look-ups, and texts.
+    pub lookups: BTreeSet<(u32, Vec<u8>)>,
 }
 
 /// In which ways a place was named.
@@ -146,9 +146,9 @@ pub const LOADER_CACHE: &str = "/etc/ld.so.cache";
 
 /// All notes of a boot.
 #[derive(Debug, Default)]
-pub struct Notes {
+pub struct Accesses {
     /// By absolute path.
-    pub places: HashMap<PathBuf, Note>,
+    pub places: HashMap<PathBuf, PathAccess>,
     /// Files of the kernel (/proc, /sys, devices) that were asked for, with what was in them then: facts about the system, and no inputs
     /// yet.
     pub system: BTreeMap<PathBuf, Option<Vec<u8>>>,
@@ -161,7 +161,7 @@ pub type ReadKernelFile = fn(&Path) -> Option<Vec<u8>>;
 
 /// Takes notes.
 pub(crate) struct Writer {
-    pub(crate) notes: Notes,
+    pub(crate) notes: Accesses,
     file_systems: FileSystems,
     /// Links to files of the kernel's: of these only where they lead counts.
     links: HashSet<PathBuf>,
@@ -170,7 +170,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(read: ReadKernelFile) -> Writer {
-        Writer { notes: Notes::default(), file_systems: FileSystems::default(), links: HashSet::new(), read }
+        Writer { notes: Accesses::default(), file_systems: FileSystems::default(), links: HashSet::new(), read }
     }
 
     /// Notes a use of a place. It has not happened yet, so what is there now is what will be found.
@@ -188,7 +188,7 @@ impl Writer {
                     Use::ReadLink
                 }
             };
-            let mut note = Note::first(path);
+            let mut note = PathAccess::first(path);
             note.add(used);
             note.named_by(used, named);
             self.notes.places.insert(path.to_owned(), note);
@@ -201,12 +201,12 @@ impl Writer {
     }
 
     /// Notes that something is looked up in a file.
-    pub(crate) fn look_up(&mut self, path: &Path, question: (u32, Vec<u8>)) {
-        self.note(path).questions.insert(question);
+    pub(crate) fn look_up(&mut self, path: &Path, lookup: (u32, Vec<u8>)) {
+        self.note(path).lookups.insert(lookup);
     }
 
-    fn note(&mut self, path: &Path) -> &mut Note {
-        self.notes.places.entry(path.to_owned()).or_insert_with_key(|path| Note::first(path))
+    fn note(&mut self, path: &Path) -> &mut PathAccess {
+        self.notes.places.entry(path.to_owned()).or_insert_with_key(|path| PathAccess::first(path))
     }
 
     /// How a directory was named that is open; by its whole path where nobody knows.
@@ -224,7 +224,7 @@ impl Writer {
         if self.file_systems.owner(path) == Owner::Kernel {
             return;
         }
-        let first = |path: &PathBuf| Note { named: Named::ABSOLUTELY, ..Note::first(path) };
+        let first = |path: &PathBuf| PathAccess { named: Named::ABSOLUTELY, ..PathAccess::first(path) };
         let note = self.notes.places.entry(path.to_owned()).or_insert_with_key(first);
         if note.listed.is_none() {
             // It is open: if it cannot be listed, it goes away right now, and that is found in the end.
@@ -238,11 +238,11 @@ pub fn names_in(path: &Path) -> io::Result<BTreeSet<OsString>> {
     fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect()
 }
 
-impl Note {
-    fn first(path: &Path) -> Note {
+impl PathAccess {
+    fn first(path: &Path) -> PathAccess {
         let state = State::of(path);
         let behind = matches!(state, State::Link(_)).then(|| State::behind(path));
-        Note { state, behind, ..Note::default() }
+        PathAccess { state, behind, ..PathAccess::default() }
     }
 
     /// What the place led to when it was first asked for.
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     /// A note of a file, a directory, a link or nothing after these uses.
-    fn note(name: &str, uses: &[Use]) -> Note {
+    fn note(name: &str, uses: &[Use]) -> PathAccess {
         let top = tempfile::tempdir().unwrap();
         fs::write(top.path().join("file"), "abc").unwrap();
         fs::create_dir(top.path().join("directory")).unwrap();
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn writing_is_told_from_asking_in_vain() {
-        let is = |note: Note| (note.looked, note.written, note.made);
+        let is = |note: PathAccess| (note.looked, note.written, note.made);
         assert_eq!(is(note("file", &[Use::Read])), (true, false, false));
         assert_eq!(is(note("file", &[Use::Read, Use::Write])), (true, true, false));
         assert_eq!(is(note("file", &[Use::Make])), (false, true, false));

@@ -1,0 +1,41 @@
+//! The frozen process that an image holds, once the image was found good.
+
+use image::arch::Registers;
+use image::{Head, Process, Rows, Section, Settings, Tables};
+
+use crate::reason::Reason;
+use crate::sys::Fd;
+
+/// A frozen process whose image was found good.
+pub struct Frozen {
+    /// The image.
+    pub file: Fd,
+    /// Its tables, with all rows checked.
+    pub tables: Tables<'static>,
+    /// Registers.
+    pub registers: Registers,
+    /// Kernel state.
+    pub process: Process,
+    /// First address of the vvar and vdso group as the kernel placed it now.
+    pub vdso_group: u64,
+    /// Its size.
+    pub vdso_group_size: u64,
+    /// The head of this variant.
+    pub head: Head,
+    /// By which files beside the image know it.
+    pub image_id: u64,
+    /// How it wants to be used.
+    pub settings: Settings,
+}
+
+impl Frozen {
+    /// The rows of a section; an image that got here has only well-formed ones.
+    pub fn rows<R: image::Record>(&self, section: Section) -> Result<Rows<'static, R>, Reason> {
+        self.tables.rows(section).map_err(Reason::image)
+    }
+
+    /// A string with its NUL.
+    pub fn text(&self, text: image::Text) -> Result<&'static [u8], Reason> {
+        self.tables.text_with_nul(text).map_err(Reason::image)
+    }
+}
