@@ -34,10 +34,10 @@ def real(python):
 
 
 @pytest.fixture
-def room():
-    """Loads a room of the front end into this process: `room("_arguments")`."""
+def module():
+    """Loads a module of the front end into this process: `module("command_line")`."""
     names = {"__name__": "front end"}
-    path = os.path.join(harness.FRONT_END, "_house.py")
+    path = os.path.join(harness.FRONT_END, "loader.py")
     with open(path) as file:
         exec(compile(file.read(), path, "exec"), names)
     return names["loader"](harness.FRONT_END)

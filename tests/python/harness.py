@@ -7,7 +7,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-FRONT_END = os.path.join(ROOT, "python", "snapboot")
+FRONT_END = os.path.join(ROOT, "python", "snapboot", "front_end")
 SNAPBOOT = os.path.join(ROOT, "target", "release", "snapboot")
 # What a test machine may have set, and a test must not depend on.
 UNWANTED = ("PYTEST_CURRENT_TEST", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONWARNINGS")

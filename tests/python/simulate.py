@@ -14,16 +14,16 @@ RESULT = 7
 def simulate(folder, front_end):
     """Loads the front end, replaces what only a real thaw has, and starts it."""
     known = set(sys.modules)
-    path = front_end + "/_house.py"
+    path = front_end + "/loader.py"
     names = {"__name__": "front end"}
     with open(path) as file:
         exec(compile(file.read(), path, "exec"), names)
     load = names["loader"](front_end)
-    stages = load("_stages")
+    freeze_run = load("freeze_run")
     for name in set(sys.modules) - known:
         del sys.modules[name]
-    process = load("_process")
-    fork = load("_fork")
+    process = load("process")
+    fork = load("fork")
     process.started_with = lambda: (strings(folder + b"/arguments"), strings(folder + b"/environment"))
     really_freeze = fork.freeze
 
@@ -32,11 +32,11 @@ def simulate(folder, front_end):
         if status is None:
             become_new_process(folder)
             return None
-        stages.KEPT[0].report.write(folder)
+        freeze_run.KEPT[0].report.write(folder)
         end_as(status)
 
     fork.freeze = freeze
-    stages.run()
+    freeze_run.run()
 
 
 def strings(path):

@@ -7,7 +7,7 @@ import pytest
 
 HOOKS = """
 import sys
-sys.path.insert(0, {front_end!r})
+sys.path.insert(0, {library!r})
 import snapboot
 print("boot", snapboot.state())
 @snapboot.before_freeze
@@ -19,7 +19,7 @@ def third(): print("after 1", snapboot.state(), sys.argv)
 @snapboot.defer
 def fourth(): print("deferred")
 """
-FRONT_END = os.path.dirname(harness.FRONT_END)
+LIBRARY = os.path.dirname(os.path.dirname(harness.FRONT_END))
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def simulated(python, tmp_path):
 
 
 def test_hooks(simulated, tmp_path):
-    (tmp_path / "hooked.py").write_text(HOOKS.format(front_end=FRONT_END))
+    (tmp_path / "hooked.py").write_text(HOOKS.format(library=LIBRARY))
     result = simulated(kind="bare", preload=["hooked"]).run(["-c", "print('main')", "x"])
     assert result.stderr == ""
     boot, after = result.stdout.split("before 1 freezing\n")
@@ -46,14 +46,14 @@ def test_hooks(simulated, tmp_path):
 
 
 def test_hooks_in_an_ordinary_start(python, tmp_path):
-    (tmp_path / "hooked.py").write_text(HOOKS.format(front_end=FRONT_END))
+    (tmp_path / "hooked.py").write_text(HOOKS.format(library=LIBRARY))
     result = harness.ordinary([python, "-c", "import hooked, snapboot; snapboot.freeze_point()"], cwd=str(tmp_path))
     assert (result.stdout, result.stderr) == ("boot ordinary\ndeferred\n", "")
 
 
 def test_an_exception_in_a_hook_names_the_hook(simulated, tmp_path):
     (tmp_path / "fails.py").write_text(
-        "import sys; sys.path.insert(0, %r)\nimport snapboot\n@snapboot.after_thaw\ndef reopen(): 1 / 0\n" % FRONT_END
+        "import sys; sys.path.insert(0, %r)\nimport snapboot\n@snapboot.after_thaw\ndef reopen(): 1 / 0\n" % LIBRARY
     )
     result = simulated(kind="bare", preload=["fails"]).run(["-c", "print('main')"])
     assert result.status == 1
@@ -77,7 +77,7 @@ def test_freeze_point_deep_in_the_program(simulated, tmp_path):
     script.write_text(
         "import sys; sys.path.insert(0, %r)\nimport snapboot\n"
         "def deep():\n    made = [1]\n    snapboot.freeze_point()\n    return made\n"
-        "print(deep(), sys.argv, snapboot.state())\nsnapboot.freeze_point()\nsys.exit(5)\n" % FRONT_END
+        "print(deep(), sys.argv, snapboot.state())\nsnapboot.freeze_point()\nsys.exit(5)\n" % LIBRARY
     )
     result = simulated(str(script), "fixed", kind="script", script=str(script)).run(["x"])
     assert (result.status, result.stderr) == (5, "")
@@ -174,7 +174,7 @@ def test_what_the_compiler_warns_of_is_frozen(simulated, tmp_path, code):
 
 @pytest.mark.parametrize("kind", ["script", "code"])
 def test_a_before_freeze_hook_of_the_main_part_is_warned_of(simulated, tmp_path, kind):
-    code = "import sys; sys.path.insert(0, %r)\nimport snapboot\nsnapboot.before_freeze(print)\n" % FRONT_END
+    code = "import sys; sys.path.insert(0, %r)\nimport snapboot\nsnapboot.before_freeze(print)\n" % LIBRARY
     script = tmp_path / "dead.py"
     script.write_text(code)
     image = simulated(*([str(script)] if kind == "script" else ["-c", code]), kind=kind, script=str(script))

@@ -3,8 +3,8 @@
 import pytest
 
 
-def names(room, source):
-    return [(one.name, one.names, one.level, one.guarded) for one in room("_imports").leading_imports(source)]
+def names(module, source):
+    return [(one.name, one.names, one.level, one.guarded) for one in module("imports").leading_imports(source)]
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ def names(room, source):
         (b"\xff\xff", []),
     ],
 )
-def test_only_those_before_other_effects(room, source, expected):
-    assert [one[0] for one in names(room, source)] == expected
+def test_only_those_before_other_effects(module, source, expected):
+    assert [one[0] for one in names(module, source)] == expected
 
 
-def test_forms(room):
-    assert names(room, "from ..x import y, z") == [("x", ("y", "z"), 2, False)]
-    assert names(room, "try:\n import a\nexcept ImportError:\n a = None\nimport b") == [
+def test_forms(module):
+    assert names(module, "from ..x import y, z") == [("x", ("y", "z"), 2, False)]
+    assert names(module, "try:\n import a\nexcept ImportError:\n a = None\nimport b") == [
         ("a", (), 0, True),
         ("b", (), 0, False),
     ]

@@ -49,12 +49,12 @@ impl Installation {
 
     /// What CPython runs to be frozen.
     pub fn python_front_end(&self) -> Result<PathBuf> {
-        part(self.front_ends.join("python/snapboot/_freeze.py"), "Python front end")
+        part(self.front_ends.join("python/snapboot/front_end/freeze.py"), "Python front end")
     }
 
     /// What CPython runs to tell what `site` reads.
     pub fn python_site(&self) -> Result<PathBuf> {
-        part(self.front_ends.join("python/snapboot/_site.py"), "Python front end")
+        part(self.front_ends.join("python/snapboot/front_end/site_reads.py"), "Python front end")
     }
 
     /// What CRuby requires to be frozen.

@@ -26,17 +26,17 @@ impl Scene {
         let scene = Scene { top: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
         let library = scene.path("lib/snapboot");
         fs::create_dir_all(scene.path("bin")).unwrap();
-        fs::create_dir_all(library.join("python/snapboot")).unwrap();
+        fs::create_dir_all(library.join("python/snapboot/front_end")).unwrap();
         fs::create_dir_all(scene.work()).unwrap();
         fs::hard_link(env!("CARGO_BIN_EXE_snapboot"), scene.path("bin/snapboot")).unwrap();
         fs::write(library.join("snapboot-launcher"), launcher()).unwrap();
         // Any library that does nothing when it is preloaded.
         fs::copy(loaded_library("/libc"), library.join("libsnapboot_freezer.so")).unwrap();
-        fs::write(library.join("python/snapboot/_freeze.py"), include_str!("stand_in.py")).unwrap();
-        fs::write(library.join("python/snapboot/_site.py"), "").unwrap();
+        fs::write(library.join("python/snapboot/front_end/freeze.py"), include_str!("stand_in.py")).unwrap();
+        fs::write(library.join("python/snapboot/front_end/site_reads.py"), "").unwrap();
         let mut tables = TablesWriter::new();
         minimal(&mut tables);
-        fs::write(library.join("python/snapboot/tables"), tables.finish()).unwrap();
+        fs::write(library.join("python/snapboot/front_end/tables"), tables.finish()).unwrap();
         scene
     }
 

@@ -1,7 +1,4 @@
-"""The plan that the `snapboot` command hands over, and the report that it gets back.
-
-Both are files of NUL-terminated `key=value` entries; a repeated key makes a list; values are raw bytes.
-"""
+"""What `snapboot freeze` asks for: DIR/plan, NUL-terminated `key=value` entries; a repeated key makes a list; values are raw bytes."""
 
 import posix
 import sys
@@ -32,29 +29,9 @@ class Plan:
         self.elsewhere = fields.get("elsewhere") == ["1"]
 
 
-class Report:
-    """What came of it: an ordered list of (key, value); value is str or bytes."""
-
-    def __init__(self):
-        self.entries = []
-
-    def add(self, key, value):
-        """Adds one entry."""
-        self.entries.append((key, value))
-
-    def write(self, folder, name="report"):
-        """Writes the file of that name into the control directory. Raises OSError."""
-        write_file(folder + b"/" + name.encode(), to_bytes(self.entries))
-
-
 def read_plan(folder):
     """Reads `plan` in the control directory (bytes). Raises OSError, or KeyError for a plan without a needed key."""
     return Plan(folder, read_file(folder + b"/plan").split(b"\0")[:-1])
-
-
-def to_bytes(entries):
-    """Entries, as pairs of key and value, as they stand in a file."""
-    return b"".join([key.encode() + b"=" + encode(value).replace(b"\0", b"") + b"\0" for key, value in entries])
 
 
 def read_file(path):
@@ -74,16 +51,6 @@ def read_all(descriptor):
         if not part:
             return b"".join(parts)
         parts.append(part)
-
-
-def write_file(path, data):
-    """Writes a new file. Raises OSError."""
-    descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
-    try:
-        while data:
-            data = data[posix.write(descriptor, data) :]
-    finally:
-        posix.close(descriptor)
 
 
 def encode(text):

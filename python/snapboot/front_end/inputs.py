@@ -2,7 +2,7 @@
 
 import posix
 
-from . import _modules
+from . import modules
 
 
 def loaded_files(script):
@@ -12,7 +12,7 @@ def loaded_files(script):
     script: the path of the main script, or None.
     """
     files = dict.fromkeys([] if script is None else [script])
-    for names in _modules.all_names():
+    for names in modules.all_names():
         for path in _files_of(names):
             files[path] = None
     return [path for path in files if path.startswith("/") and _is_file(path)]

@@ -3,7 +3,8 @@
 import posix
 import sys
 
-from . import _copies, _process
+from . import process
+from .copies import Copies
 
 OWN_PREFIX = b"SNAPBOOT_"
 IGNORED = b"SNAPBOOT_IGNORED"
@@ -27,7 +28,7 @@ class Environment:
         # The interpreter sets this one itself where it has replaced the locale C (PEP 538). A start that thaws would have done the same,
         # since an image depends on the locale.
         text = posix.environ.get(LOCALE)
-        self._coerced = text if text and LOCALE + b"=" + text not in _process.started_with()[1] else None
+        self._coerced = text if text and LOCALE + b"=" + text not in process.started_with()[1] else None
         # Whether the program has asked for all of it while it booted.
         self.was_read = False
 
@@ -57,7 +58,7 @@ class Environment:
         self._removed = [name for name in before if name not in now]
         self._zone = now.get(b"TZ")
         own = (now, posix.environ, self._set, self.own)
-        self._copies = _copies.Copies(before, own) if self.was_read else None
+        self._copies = Copies(before, own) if self.was_read else None
 
     def renew(self, entries):
         """Takes over the new process' environment; returns the signals that are to stay ignored.

@@ -20,8 +20,8 @@ import pytest
         (["./a.py", "-c", "b"], "script", "./a.py", ["./a.py", "-c", "b"]),
     ],
 )
-def test_what_it_honours(room, given, kind, value, argv):
-    main = room("_arguments").parse(given)
+def test_what_it_honours(module, given, kind, value, argv):
+    main = module("command_line").parse(given)
     assert (main.kind, main.value, main.argv) == (kind, value, argv)
 
 
@@ -40,12 +40,12 @@ def test_what_it_honours(room, given, kind, value, argv):
         ["-i"],
     ],
 )
-def test_what_it_leaves_to_an_ordinary_start(room, given):
-    assert room("_arguments").parse(given) is None
+def test_what_it_leaves_to_an_ordinary_start(module, given):
+    assert module("command_line").parse(given) is None
 
 
 @pytest.mark.parametrize("by_code", [False, True])
-def test_the_source_of_code_is_kept_for_tracebacks(room, monkeypatch, by_code):
+def test_the_source_of_code_is_kept_for_tracebacks(module, monkeypatch, by_code):
     """CPython 3.13.0 keeps it under the file's name, later releases for the code object."""
     kept = []
     monkeypatch.setattr(linecache, "_register_code", lambda key, text, name: kept.append((key, text)), raising=False)
@@ -53,7 +53,7 @@ def test_the_source_of_code_is_kept_for_tracebacks(room, monkeypatch, by_code):
         monkeypatch.setattr(linecache, "_interactive_cache", {}, raising=False)
     else:
         monkeypatch.delattr(linecache, "_interactive_cache", raising=False)
-    main = room("_main")
+    main = module("main_part")
     main.CODE_IN_LINECACHE = True
     code = main._compile_code("1 + 1")
     assert kept == [(code if by_code else "<string>", "1 + 1\n")]

@@ -7,14 +7,14 @@ import gc
 import posix
 import sys
 
-from . import _holders
+from .holders import paths_to
 
 # How far a generator of numpy's old interface is followed from a seed that was drawn (steps of 624 numbers).
 MOST_STEPS = 2000
 WORDS = 624
 
 
-class Entropy:
+class Randomness:
     """What has to be made anew after a thaw. Made right before the freeze, when it is known what the program has loaded."""
 
     def __init__(self, seeding):
@@ -66,7 +66,7 @@ class Entropy:
             return []
         # Dropped, so that nothing but the program holds them.
         stuck, self._stuck = self._stuck, []
-        paths = _holders.paths_to([generator for generator, _ in stuck])
+        paths = paths_to([generator for generator, _ in stuck])
         return [WARNING % (path, reason) for path, (_, reason) in zip(paths, stuck)]
 
     def renew(self):

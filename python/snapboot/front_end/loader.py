@@ -1,45 +1,45 @@
-"""The loader of the front end's rooms, which are the files beside this one.
+"""The loader of the front end's modules, which are the files beside this one.
 
 They are loaded without being registered in `sys.modules`, so that the program finds there only what it would find in an
-ordinary start. For the same reason the rooms import nothing but what the interpreter has loaded anyway at its start, and what
-is built into it.
+ordinary start. For the same reason they import nothing but what the interpreter has loaded anyway at its start, and what is
+built into it.
 """
 
 
 def loader(folder):
-    """Returns the `__import__` of the rooms in `folder`: relative imports are private, all others ordinary."""
+    """Returns what loads a module of `folder` by its name; relative imports in it are private, all others ordinary."""
     import builtins
     import posix
     import sys
 
-    rooms = {}
+    modules = {}
     private = dict(builtins.__dict__)
 
     def load(name):
-        if name not in rooms:
+        if name not in modules:
             path = folder + "/" + name + ".py"
             descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
             try:
                 source = posix.read(descriptor, posix.fstat(descriptor).st_size)
             finally:
                 posix.close(descriptor)
-            room = rooms[name] = type(sys)("snapboot." + name)
-            room.__file__ = path
-            room.__builtins__ = private
+            module = modules[name] = type(sys)("snapboot.front_end." + name)
+            module.__file__ = path
+            module.__builtins__ = private
             # Without docstrings: what lies in between is what a thaw has to touch.
-            exec(compile(source, path, "exec", dont_inherit=True, optimize=2), room.__dict__)
-        return rooms[name]
+            exec(compile(source, path, "exec", dont_inherit=True, optimize=2), module.__dict__)
+        return modules[name]
 
-    def import_room(name, globals=None, locals=None, fromlist=(), level=0):
+    def import_privately(name, globals=None, locals=None, fromlist=(), level=0):
         if level == 0:
             return __import__(name, globals, locals, fromlist, 0)
         if name:
             return load(name)
-        house = type(sys)("snapboot")
-        house.__dict__.update((wanted, load(wanted)) for wanted in fromlist)
-        return house
+        package = type(sys)("snapboot.front_end")
+        package.__dict__.update((wanted, load(wanted)) for wanted in fromlist)
+        return package
 
-    private["__import__"] = import_room
+    private["__import__"] = import_privately
     return load
 
 
@@ -48,13 +48,13 @@ def start(folder):
     import sys
 
     known = set(sys.modules)
-    stages = loader(folder)("_stages")
+    freeze_run = loader(folder)("freeze_run")
     for name in set(sys.modules) - known:
         del sys.modules[name]
     # Not to be freed after the thaw: that would only cost the new process time.
-    stages.KEPT += [sys._getframe(1).f_code, sys._getframe(2).f_code, folder]
+    freeze_run.KEPT += [sys._getframe(1).f_code, sys._getframe(2).f_code, folder]
     del known
-    stages.run()
+    freeze_run.run()
 
 
 if __name__ == "__main__":

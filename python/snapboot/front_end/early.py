@@ -7,7 +7,8 @@ lists in place), and notes when its content is read. All of this is undone befor
 import posix
 import sys
 
-from . import _consoles, _modules
+from . import modules
+from .consoles import Consoles
 
 ModuleType = type(sys)
 
@@ -15,7 +16,7 @@ ModuleType = type(sys)
 class Early:
     """Notes from its making on, until `stop`.
 
-    reads: the _reads.Reads that it tells. plan: the _plan.Plan.
+    reads: the Reads that it tells. plan: the Plan.
     """
 
     def __init__(self, reads, plan):
@@ -27,7 +28,7 @@ class Early:
         # Whether it has looked into the main module, so that no other may take its place.
         self.knows_main = False
         self.umask = umask()
-        self.consoles = _consoles.Consoles(reads)
+        self.consoles = Consoles(reads)
         # Parts of the lists that the program has made: each with the name of the list and the slices that lead there.
         self.parts = []
         self._lists = {name: self._watch_list(name) for name in ("argv", "orig_argv") if hasattr(sys, name)}
@@ -133,7 +134,7 @@ class Early:
 
 def _exchange(watched, plain, references):
     """Puts a list in the place of another, if only modules hold that. references: what else there is. Returns the one in use then."""
-    holders = [(names, key) for names in _modules.all_names() for key, value in names.items() if value is watched]
+    holders = [(names, key) for names in modules.all_names() for key, value in names.items() if value is watched]
     if sys.getrefcount(watched) > len(holders) + references:
         return watched
     for names, key in holders:

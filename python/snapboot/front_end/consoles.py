@@ -15,7 +15,7 @@ NEEDED = ("_detect_color_system", "is_dumb_terminal", PROPERTY)
 
 
 class Consoles:
-    """Watches from the first console on, until `stop`. reads: the _reads.Reads that it tells."""
+    """Watches from the first console on, until `stop`. reads: the Reads that it tells."""
 
     def __init__(self, reads):
         self._reads = reads

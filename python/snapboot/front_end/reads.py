@@ -8,7 +8,9 @@ them, so that the values of all others are not in an image.
 import posix
 import sys
 
-from . import _folder, _modules, _plan
+from . import modules
+from .folder import KEPT, Folder, holds_temporary_files
+from .plan import encode, read_file
 
 
 class Reads:
@@ -25,7 +27,7 @@ class Reads:
         self._wholes = {}  # reader: place
         self._facts = {}  # (fact, number that it is of, reader): place
         self._early = {}  # (what, reader): place
-        self.folder = _folder.Folder(is_elsewhere)
+        self.folder = Folder(is_elsewhere)
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
         self._kept = []
@@ -52,7 +54,7 @@ class Reads:
         self.tell_phase(b"front end")
         self._put_in_place(self._variables, self._variables.plain)
         self._variables.noted = None
-        for names in _modules.all_names():
+        for names in modules.all_names():
             for name in [name for name, value in names.items() if id(value) in self._functions]:
                 names[name] = self._functions[id(names[name])]
         platform = sys.modules.get("platform")
@@ -62,7 +64,7 @@ class Reads:
             _add(report, "variable", name, reader, place)
         for reader, place in self._wholes.items():
             _add(report, "variables", b"*", reader, place)
-        if _folder.holds_temporary_files():
+        if holds_temporary_files():
             _add(report, "fact", "cwd", sys.modules["tempfile"].__file__, "tempfile")
         is_kept = self.folder.find()
         for text in self.folder.kept if is_kept else ():
@@ -146,10 +148,10 @@ class Reads:
 
     def _asks_folder(self, frame, _):
         if frame.f_globals.get("__name__") == "tempfile":
-            return  # as the last of its candidates: see _folder.holds_temporary_files
+            return  # as the last of its candidates: see holds_temporary_files
         if _reader_from(frame) not in (None, MODULE_FINDER):
             # What these keep is renewed by name, and does not count for itself.
-            if frame.f_globals.get("__name__") not in _folder.KEPT:
+            if frame.f_globals.get("__name__") not in KEPT:
                 self.folder.ask(frame)
             self.fact("cwd", frame)
 
@@ -260,7 +262,7 @@ class Variables:
 def _on_demand(folder):
     """The variables that are shown on demand, and the names of those among them that are not when somebody asks for all."""
     hidden, volatile = {}, set()
-    for entry in _plan.read_file(folder + b"/on_demand").split(b"\0")[:-1]:
+    for entry in read_file(folder + b"/on_demand").split(b"\0")[:-1]:
         key, _, entry = entry.partition(b"=")
         offset, size, name = entry.split(b",", 2)
         hidden[name] = int(offset), int(size)
@@ -302,7 +304,7 @@ def _place(frame=None):
 def _picks_another(frame):
     """Whether the line that calls `os.uname` shows that it keeps another answer than the host's name: `os.uname().release`."""
     try:
-        source = _plan.read_file(_plan.encode(frame.f_code.co_filename))
+        source = read_file(encode(frame.f_code.co_filename))
         line = source.split(b"\n")[frame.f_lineno - 1]
     except (OSError, IndexError, ValueError):
         return False
@@ -319,7 +321,7 @@ def _add(report, key, name, reader, place):
 FOLDER = __file__.rpartition("/")[0] + "/"
 LIBRARY = sys.modules["encodings"].__file__.rpartition("/encodings/")[0] + "/"  # which is loaded before all others
 # Through these everybody reads.
-PASSING_ON = (FOLDER + "_reads.py", "<frozen os>", "<frozen posixpath>", "<frozen _collections_abc>")
+PASSING_ON = (FOLDER + "reads.py", "<frozen os>", "<frozen posixpath>", "<frozen _collections_abc>")
 PASSING_ON += tuple(LIBRARY + name for name in ("os.py", "posixpath.py", "pathlib.py", "_collections_abc.py"))
 # It makes paths of what code says of its file, "<frozen os>" for example, only to look for a module with that path.
 MODULE_FINDER = LIBRARY + "inspect.py"

@@ -8,13 +8,14 @@ program is PYTHONSTARTUP. From 3.13 on that loop is a Python program, `_pyrepl`,
 import posix
 import sys
 
-from . import _main, _plan
+from . import main_part
+from .plan import decode, read_file
 
 VARIABLE = b"PYTHONINSPECT"
 
 
 def is_wanted(main):
-    """Whether the program is to come from a terminal. main: an _arguments.Main."""
+    """Whether the program is to come from a terminal. main: a command_line.Main."""
     return main.kind == "stdin" and _is_at_terminal()
 
 
@@ -29,7 +30,7 @@ def _is_at_terminal():
 
 def follows():
     """Whether a session follows the program, by -i or PYTHONINSPECT. Loads what that loads before the program. Raises
-    _main.Fallback."""
+    main_part.Fallback."""
     if not sys.flags.inspect or not _is_at_terminal():
         return False
     _load_editor()
@@ -39,18 +40,18 @@ def follows():
 def call_of(module):
     """Says what the interpreter says first. Returns a function that runs PYTHONSTARTUP, if any, in this `__main__`.
 
-    Raises _main.Fallback where the interpreter would not begin a session, or the line editor has looked for its terminal
+    Raises main_part.Fallback where the interpreter would not begin a session, or the line editor has looked for its terminal
     too early.
     """
     environment = _environment()
     if sys.flags.ignore_environment:
-        raise _main.Fallback("the program is an interactive session")
+        raise main_part.Fallback("the program is an interactive session")
     _load_editor()
     if _uses_pyrepl():
         from _pyrepl import main
 
         if not _is_known(main):
-            raise _main.Fallback("the program is an interactive session of a Python that is not known yet")
+            raise main_part.Fallback("the program is an interactive session of a Python that is not known yet")
     if not sys.flags.quiet:
         text = "Python %s on %s\n" % (sys.version, sys.platform)
         if not sys.flags.no_site:
@@ -62,7 +63,7 @@ def call_of(module):
 
 def _load_editor():
     if "readline" in sys.modules:
-        raise _main.Fallback("the program is an interactive session, but readline was loaded without a terminal")
+        raise main_part.Fallback("the program is an interactive session, but readline was loaded without a terminal")
     for name in ("readline", "rlcompleter"):
         try:
             __import__(name)
@@ -73,20 +74,20 @@ def _load_editor():
 def _startup(path, module):
     if not path:
         return int
-    name = _plan.decode(path)
+    name = decode(path)
     try:
-        source = _plan.read_file(path)
+        source = read_file(path)
     except OSError as error:
         posix.write(2, b"Could not open PYTHONSTARTUP\n")
-        return _main.raising(type(error)(error.errno, error.strerror, name))
+        return main_part.raising(type(error)(error.errno, error.strerror, name))
     module.__dict__["__file__"] = name
     module.__dict__["__cached__"] = None
-    module.__dict__["__loader__"] = _main.SourceFileLoader("__main__", name)
+    module.__dict__["__loader__"] = main_part.SourceFileLoader("__main__", name)
     try:
         code = compile(source, name, "exec", 0, True)
     except (SyntaxError, ValueError) as error:
-        return _main.raising(error.with_traceback(None))
-    return _main.function(code, module.__dict__)
+        return main_part.raising(error.with_traceback(None))
+    return main_part.function(code, module.__dict__)
 
 
 class Hook:

@@ -4,19 +4,17 @@ import _signal
 import posix
 import sys
 
-from . import (
-    _arguments,
-    _early,
-    _entropy,
-    _environment,
-    _folder,
-    _importers,
-    _main,
-    _plan,
-    _process,
-    _search_path,
-    _streams,
-)
+from . import process
+from .command_line import parse
+from .early import umask
+from .environment import IGNORED, Environment
+from .folder import KEPT
+from .importers import folder_of, shadows
+from .main_part import Fallback, Prepared, new_main_module, script_name
+from .plan import decode, encode
+from .randomness import Randomness
+from .search_path import IS_SAFE, first_entry, importer_of
+from .stdio import Streams
 
 
 class Context:
@@ -24,8 +22,8 @@ class Context:
 
     def __init__(self):
         """To be made first of all, before the program can change anything."""
-        self.environment = _environment.Environment()
-        self.streams = _streams.Streams()
+        self.environment = Environment()
+        self.streams = Streams()
         # An image must not pass on that it was frozen in the background, where SIGINT is ignored.
         if _signal.getsignal(_signal.SIGINT) == _signal.SIG_IGN:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
@@ -36,17 +34,17 @@ class Context:
         self.parts = []  # of sys.argv: see Early
         self.consoles = None  # of rich: see Early
         self.executable = plan.argv[0] if plan.argv[0].startswith("/") else sys.executable
-        main = _arguments.parse(plan.argv[plan.main_index :])
+        main = parse(plan.argv[plan.main_index :])
         folder = __file__.rpartition("/")[0]
-        if not _search_path.IS_SAFE:
+        if not IS_SAFE:
             del sys.path[0]  # that folder, resolved
         for path in [path for path in sys.path_importer_cache if path.startswith(folder)]:
             del sys.path_importer_cache[path]
-        _main.new_main_module()
+        new_main_module()
         self.prepared = None
-        self.path_entry = _search_path.first_entry(main)
+        self.path_entry = first_entry(main)
         if plan.main == "script":
-            self.prepared = _main.Prepared(main.value, plan.script)
+            self.prepared = Prepared(main.value, plan.script)
             if self.prepared.is_package:
                 self.path_entry = self.prepared.filename
             else:
@@ -60,62 +58,62 @@ class Context:
         """The folder of the entry of `sys.path` that every thaw computes anew, if nothing else in the path leads there; or None."""
         if self.path_entry is None or self.prepared is not None:
             return None
-        folder = _importers.folder_of(self.path_entry)
-        return None if any(_importers.folder_of(path) == folder for path in sys.path if path is not self.path_entry) else folder
+        folder = folder_of(self.path_entry)
+        return None if any(folder_of(path) == folder for path in sys.path if path is not self.path_entry) else folder
 
     def settle(self, seeding, importers):
         """Notes how the program has left things. To be called right before the freeze.
 
-        seeding: the _seeding.Seeding that has seen it boot. importers: the Importers that have.
+        seeding: the Seeding that has seen it boot. importers: the Importers that have.
         """
         self.asked, self.asked_folder = {}, None
         if self.path_entry is not None and self.prepared is None:
-            self.asked_folder = _importers.folder_of(self.path_entry)
+            self.asked_folder = folder_of(self.path_entry)
             self.asked = importers.asked_in(self.asked_folder)
         self.environment.settle()
         self.streams.settle()
-        self.entropy = _entropy.Entropy(seeding)
+        self.randomness = Randomness(seeding)
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
         self.folders = [
             (sys.modules[module], name, gone)
-            for module, (name, gone) in _folder.KEPT.items()
+            for module, (name, gone) in KEPT.items()
             if hasattr(sys.modules.get(module), name)
         ]
 
     def learn(self, early):
-        """Notes what the program knows of this start. early: the _early.Early that has seen it boot."""
+        """Notes what the program knows of this start. early: the Early that has seen it boot."""
         # A list that somebody holds may have to stay in use in the place of the interpreter's own.
         self.known_name = sys.argv[0] if early.knows_name and sys.argv else None
         self.known_main = sys.modules["__main__"] if early.knows_main else None
-        self.umask = None if early.asked_umask() else _early.umask()
+        self.umask = None if early.asked_umask() else umask()
         self.parts = early.parts
         self.consoles = early.consoles
 
     def warm_up(self):
-        """See _stages.Freeze. Does to this process what `renew` does that leaves it as it is."""
+        """See freeze_run.Freeze. Does to this process what `renew` does that leaves it as it is."""
         try:
             for descriptor in range(3):
                 posix.fstat(descriptor)
         except OSError:
             return  # the program has closed it: a standard stream would get lost
-        _process.started_with()
-        _arguments.parse(["-c", "pass"])
+        process.started_with()
+        parse(["-c", "pass"])
         self.environment.renew([name + b"=" + value for name, value in posix.environ.items()])
         self.streams.renew()
-        self.entropy.renew()
+        self.randomness.renew()
 
     def renew(self, arguments, environment):
         """Adapts everything to the new process, given its arguments and environment as lists of bytes.
 
-        Returns its _arguments.Main. Raises Fallback.
+        Returns its Main. Raises Fallback.
         """
-        self.arguments = arguments = list(map(_plan.decode, arguments))
-        main = _arguments.parse(arguments[self.plan.main_index :])
+        self.arguments = arguments = list(map(decode, arguments))
+        main = parse(arguments[self.plan.main_index :])
         if main is None:
-            raise _main.Fallback("the interpreter is asked for what it decides at its start, or cannot do")
+            raise Fallback("the interpreter is asked for what it decides at its start, or cannot do")
         if self.known_name is not None and main.argv[0] != self.known_name:
-            raise _main.Fallback("the program has asked by which name it is called, and that was another one")
+            raise Fallback("the program has asked by which name it is called, and that was another one")
         if self.umask is not None:
             posix.umask(self.umask)
         if self.prepared is not None:
@@ -130,17 +128,17 @@ class Context:
         try:
             self.streams.renew()
         except IsADirectoryError:
-            raise _main.Fallback("a standard stream is a directory") from None
+            raise Fallback("a standard stream is a directory") from None
         if self.consoles is not None:
             try:
                 self.consoles.renew()
             except Exception as error:
-                raise _main.Fallback("a console of rich cannot find out what its terminal is: %r" % error) from None
-        self.entropy.renew()
+                raise Fallback("a console of rich cannot find out what its terminal is: %r" % error) from None
+        self.randomness.renew()
         try:
             self.folder.renew()
         except OSError:
-            raise _main.Fallback("the current directory, which the program has asked for, is gone") from None
+            raise Fallback("the current directory, which the program has asked for, is gone") from None
         if self.folders:
             self._renew_folders()
         if self.logging is not None:
@@ -154,7 +152,7 @@ class Context:
         A new one, since the garbage collector leaves alone what was frozen; the one from before if somebody has it already.
         """
         module = sys.modules["__main__"]
-        return module if sys.getrefcount(module) > 3 else _main.new_main_module()
+        return module if sys.getrefcount(module) > 3 else new_main_module()
 
     def fall_back(self, reason):
         """Runs the command the ordinary way, in this process. Never returns.
@@ -162,23 +160,23 @@ class Context:
         reason: why, for those who ask with SNAPBOOT_LOG; the launcher says its own reasons in the same form.
         """
         # As the process was given it: what the boot has changed is nothing to an ordinary start.
-        environment = dict(entry.split(b"=", 1) for entry in reversed(_process.started_with()[1]) if b"=" in entry)
-        environment.pop(_environment.IGNORED, None)
+        environment = dict(entry.split(b"=", 1) for entry in reversed(process.started_with()[1]) if b"=" in entry)
+        environment.pop(IGNORED, None)
         if b"SNAPBOOT_REHEARSE" in environment:  # `snapboot freeze` asks whether this thaws, and wants nothing of the program to run
-            posix.write(2, b"snapboot: %s\n" % _plan.encode(str(reason)))
+            posix.write(2, b"snapboot: %s\n" % encode(str(reason)))
             posix._exit(125)
         if environment.get(b"SNAPBOOT_LOG", b"0") not in (b"", b"0"):
             try:
-                posix.write(2, b"snapboot: %s; starting the ordinary way\n" % _plan.encode(str(reason)))
+                posix.write(2, b"snapboot: %s; starting the ordinary way\n" % encode(str(reason)))
             except OSError:
                 pass  # nobody hears it
         for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # which the interpreter ignores, and an exec passes on
             _signal.signal(number, _signal.SIG_DFL)
         try:
-            arguments = [_plan.encode(argument) for argument in self.arguments]
+            arguments = [encode(argument) for argument in self.arguments]
             posix.execve(self.executable, arguments, {name: environment[name] for name in reversed(environment)})
         except OSError as error:
-            posix.write(2, b"snapboot: cannot run %s: %s\n" % (_plan.encode(self.executable), str(error).encode()))
+            posix.write(2, b"snapboot: cannot run %s: %s\n" % (encode(self.executable), str(error).encode()))
         posix._exit(127)
 
     def _set_arguments(self, main, arguments):
@@ -194,10 +192,10 @@ class Context:
 
     def _renew_path(self, main):
         """Puts the entry for the new main part in the place of the one that was there while freezing."""
-        entry = _search_path.first_entry(main)
+        entry = first_entry(main)
         if main.kind == "script":
-            name = _main.script_name(main.value, None)
-            if _search_path.importer_of(name) is not None:
+            name = script_name(main.value, None)
+            if importer_of(name) is not None:
                 entry = name
         if self.asked and entry is not None:
             self._check_shadows(entry)
@@ -215,16 +213,16 @@ class Context:
     def _check_shadows(self, entry):
         """Raises Fallback when the folder of the new entry has a module that would have come before one that is loaded."""
         try:
-            folder = _importers.folder_of(entry)
+            folder = folder_of(entry)
         except FileNotFoundError:
             return  # a current directory that is gone holds nothing
         try:
-            found = _importers.shadows(folder, self.asked, folder == self.asked_folder)
+            found = shadows(folder, self.asked, folder == self.asked_folder)
         except OSError:
-            importer = _search_path.importer_of(entry)
+            importer = importer_of(entry)
             found = next((name for name in self.asked if importer is not None and importer.find_spec(name)), None)
         if found is not None:
-            raise _main.Fallback("stale: %s in the folder of the program would be found first" % found)
+            raise Fallback("stale: %s in the folder of the program would be found first" % found)
 
     def _renew_folders(self):
         """Where the process was started, for those who keep just that."""
@@ -248,13 +246,13 @@ class Context:
             if site.USER_SITE not in sys.path:
                 site.USER_BASE, site.USER_SITE = base, new
                 return
-        raise _main.Fallback("HOME leads to other packages of the user")
+        raise Fallback("HOME leads to other packages of the user")
 
 
 def _home(variables):
     """What `os.path.expanduser` puts in the place of a `~` that a slash follows."""
     if b"HOME" in variables:
-        return _plan.decode(variables[b"HOME"]).rstrip("/")
+        return decode(variables[b"HOME"]).rstrip("/")
     import pwd  # as it does
 
     try:

@@ -3,7 +3,8 @@
 import posix
 import sys
 
-from . import _process
+from . import process
+from .report import FREEZER_REFUSED, OK
 
 # How the freezer's child ends.
 WRITTEN = 0
@@ -11,12 +12,6 @@ REFUSED = 3
 
 # What `warnings.simplefilter("ignore")` puts in front of the filters.
 IGNORE_ALL = ("ignore", None, Warning, None, 0)
-
-# Statuses of the front end.
-OK = 0
-PROGRAM_RAISED = 1
-USER_MISTAKE = 2
-FREEZER_REFUSED = 3
 
 
 def fork():
@@ -35,7 +30,7 @@ def freeze(folder):
     Returns None in the thawed process, and in the freezing one the wait status of the child that wrote. Raises OSError.
     """
     posix.putenv(b"SNAPBOOT_ARM", folder)
-    posix.putenv(b"SNAPBOOT_ROOM", _process.room())
+    posix.putenv(b"SNAPBOOT_ROOM", process.room())
     child = fork()
     if not child:
         return None

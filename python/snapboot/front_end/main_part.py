@@ -3,8 +3,8 @@
 import posix
 import sys
 
-from . import _plan
-from ._search_path import absolute, importer_of
+from .plan import encode, read_all, read_file
+from .search_path import absolute, importer_of
 
 IGNORE_COOKIE = 0x10  # PyCF_IGNORE_COOKIE: what -c is given is text, not a file
 
@@ -45,7 +45,7 @@ class Prepared:
         self.script = script
         self.filename = script_name(given, script)
         self.is_package = importer_of(script) is not None
-        self.source = None if self.is_package else _plan.read_file(_plan.encode(script))
+        self.source = None if self.is_package else read_file(encode(script))
         self.code = None if self.is_package else self._compile()
 
     def named(self, given):
@@ -77,7 +77,7 @@ def check_syntax(main, prepared):
     """Raises the SyntaxError that each start of the program would end with, so that nobody freezes what can never run.
 
     An image that says so at every start would be right as well, but the freeze is where somebody is looking.
-    main: an _arguments.Main. prepared: its script, if it is one.
+    main: a command_line.Main. prepared: its script, if it is one.
     """
     if main.kind == "code":
         source, filename, flags = main.value + "\n", "<string>", IGNORE_COOKIE
@@ -108,7 +108,7 @@ def call_of(main, module, prepared=None):
     """Returns a function without arguments that runs the main part: a function with the main part's own code, so that
     no other frame comes in.
 
-    main: an _arguments.Main. module: the `__main__`. prepared: the script as it was when freezing, if this is it. Raises
+    main: a command_line.Main. module: the `__main__`. prepared: the script as it was when freezing, if this is it. Raises
     Fallback.
     """
     kind = main.kind
@@ -134,7 +134,7 @@ def call_of(main, module, prepared=None):
         code = None
     if code is None:
         try:
-            code = compile_script(_plan.read_file(_plan.encode(filename)), filename)
+            code = compile_script(read_file(encode(filename)), filename)
         except (OSError, SyntaxError, ValueError, OverflowError) as error:
             raise Fallback(CANNOT_COMPILE % type(error).__name__) from None
     return function(code, _as_file(names, filename, SourceFileLoader("__main__", filename)))
@@ -172,7 +172,7 @@ def _compile_stdin():
     try:
         if posix.isatty(0):
             raise Fallback("the program is an interactive session")
-        return compile_script(_plan.read_all(0), "<stdin>"), None
+        return compile_script(read_all(0), "<stdin>"), None
     except (Fallback, OSError, SyntaxError, ValueError) as error:
         if start is not None:
             posix.lseek(0, start, 0)

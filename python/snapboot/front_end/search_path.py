@@ -16,7 +16,7 @@ def absolute(path):
 def first_entry(main):
     """The entry for a main part that is neither a folder nor an archive; None if there is to be none.
 
-    main: an _arguments.Main.
+    main: a command_line.Main.
     """
     if IS_SAFE:
         return None

@@ -3,7 +3,7 @@
 import posix
 import sys
 
-from ._fork import fork
+from .fork import fork
 
 
 class UnknownPreload(Exception):

@@ -1,7 +1,7 @@
 """Calls the program's main part with no Python frame beneath it, as the interpreter itself does.
 
 A front end that is seen in `sys._getframe`, `inspect.stack`, in tracebacks and in `warnings.warn(..., stacklevel=2)` would
-make a thawed program different from an ordinary one. So the front end returns from all its functions, and from `_freeze.py`
+make a thawed program different from an ordinary one. So the front end returns from all its functions, and from `freeze.py`
 itself, and lets CPython call: after a script has run, it calls `sys.stderr.flush()` and then `sys.stdout.flush()`, from C.
 The first is the main part, the second the exit handlers.
 
@@ -31,7 +31,7 @@ class Ended(BaseException):
 
 
 class Trampoline:
-    """Stands in for `sys.stderr` from the return of `_freeze.py` to the call of the main part."""
+    """Stands in for `sys.stderr` from the return of `freeze.py` to the call of the main part."""
 
     def __init__(self, first, leave):
         """first: called without arguments, no frame beneath. leave: called with the exception it raised, or None; when it

@@ -11,7 +11,7 @@ import gc
 import posix
 import sys
 
-from . import _plan
+from .plan import decode, encode
 
 ModuleType = type(sys)
 
@@ -239,7 +239,7 @@ class Search:
         if kind is str:
             return value
         if kind is bytes:
-            return _plan.decode(value)
+            return decode(value)
         return str(value) if isinstance(value, self.path_kind) else None
 
     def renewed(self, put, old):
@@ -257,7 +257,7 @@ class Search:
 
             return put_tuple
         rest = self.rests_of(old)
-        make = kind if isinstance(old, self.path_kind) else _plan.encode if kind is bytes else str
+        make = kind if isinstance(old, self.path_kind) else encode if kind is bytes else str
         return lambda folder: put(make((folder.rstrip("/") or ("" if rest else "/")) + rest))
 
 

@@ -10,14 +10,14 @@ import sys
 _FOLDER = __file__.rpartition("/")[0]
 if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
     del sys.path[0]  # that folder
-_house = {"__name__": "snapboot._house"}
-with open(_FOLDER + "/_house.py", encoding="utf-8") as _file:
-    exec(compile(_file.read(), _file.name, "exec"), _house)
-_load = _house["loader"](_FOLDER)
+_loader = {"__name__": "snapboot.front_end.loader"}
+with open(_FOLDER + "/loader.py", encoding="utf-8") as _file:
+    exec(compile(_file.read(), _file.name, "exec"), _loader)
+_load = _loader["loader"](_FOLDER)
 _directory = posix.environ.pop(b"SNAPBOOT_FREEZE_DIR")
 posix.unsetenv(b"SNAPBOOT_FREEZE_DIR")
-_report = _load("_plan").Report()
-_reads = _load("_reads").Reads(_directory, lambda name, value: None)
+_report = _load("report").Report()
+_reads = _load("reads").Reads(_directory, lambda name, value: None)
 try:
     import site
 

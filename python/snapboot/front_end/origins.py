@@ -3,7 +3,7 @@
 import posix
 import sys
 
-from . import _plan
+from .plan import encode
 
 # Which argument is what is made.
 MAKING = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1, "socket.bind": 1}
@@ -31,7 +31,7 @@ class Origins:
     def made(self):
         """A list of "PATH:FILE:LINE", for each name that may have been made then and is there now."""
         self._busy = True
-        return [b"%s:%s:%d" % (path, _plan.encode(name), line) for path, (name, line) in self._made.items() if _is_there(path)]
+        return [b"%s:%s:%d" % (path, encode(name), line) for path, (name, line) in self._made.items() if _is_there(path)]
 
     def _hear(self, event, arguments):
         if self._busy or event not in OPENING and event not in MAKING:
@@ -78,7 +78,7 @@ def _descriptors():
 def _path(name):
     """The absolute path of a name as bytes; None of what is none: a descriptor's number, an address on the network."""
     try:
-        path = _plan.encode(getattr(type(name), "__fspath__", lambda it: it)(name))
+        path = encode(getattr(type(name), "__fspath__", lambda it: it)(name))
     except (AttributeError, TypeError, ValueError):
         return None
     return path if path[:1] == b"/" else posix.getcwdb() + b"/" + path

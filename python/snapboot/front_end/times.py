@@ -8,7 +8,7 @@ by its name as well; those of private names mostly serve to notice a fork, which
 import posix
 import sys
 
-from . import _modules
+from . import modules
 
 
 def kept(folder):
@@ -19,7 +19,7 @@ def kept(folder):
         return []
     taken = Taken(clock, posix.stat(folder + b"/plan").st_mtime)
     found = set()
-    for names in _modules.all_names():
+    for names in modules.all_names():
         module = names.get("__name__")
         if type(module) is not str or module.partition(".")[0] == "snapboot":
             continue

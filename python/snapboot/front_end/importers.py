@@ -8,7 +8,8 @@ methods, which is taken off again before the freeze.
 import posix
 import sys
 
-from . import _distributions, _plan
+from .distributions import Distributions
+from .report import to_bytes
 
 
 class Importers:
@@ -21,7 +22,7 @@ class Importers:
         self._lists = lists = {}
         self._endings = {}
         self._note_past()
-        self._distributions = distributions = _distributions.Distributions(lists)
+        self._distributions = distributions = Distributions(lists)
         self._originals = find_spec, fill_cache = type_.find_spec, type_._fill_cache
 
         def noting_find_spec(self, fullname, target=None):
@@ -79,7 +80,7 @@ class Importers:
         """Adds all of it to a file: what a child does that imports something first. Raises OSError."""
         descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC, 0o600)
         try:
-            posix.write(descriptor, _plan.to_bytes(self.entries()))
+            posix.write(descriptor, to_bytes(self.entries()))
         finally:
             posix.close(descriptor)
 

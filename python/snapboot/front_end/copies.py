@@ -2,7 +2,7 @@
 
 import gc
 
-from . import _plan
+from .plan import decode
 
 # A dictionary that has so much of the environment is a copy of it.
 ALIKE = 0.8
@@ -43,4 +43,4 @@ class Copies:
 
 
 def texts_of(names):
-    return {_plan.decode(name): _plan.decode(value) for name, value in names.items()}
+    return {decode(name): decode(value) for name, value in names.items()}

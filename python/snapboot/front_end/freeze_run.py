@@ -4,28 +4,19 @@ import gc
 import posix
 import sys
 
-from . import (
-    _arguments,
-    _boot_only,
-    _context,
-    _early,
-    _exit,
-    _fork,
-    _hooks,
-    _importers,
-    _imports,
-    _inputs,
-    _main,
-    _origins,
-    _plan,
-    _preload,
-    _process,
-    _reads,
-    _seeding,
-    _session,
-    _times,
-    _trampoline,
-)
+from . import fork, hooks, inputs, main_part, preload, process, session, times, trampoline
+from .boot_only import Mute
+from .command_line import Main
+from .context import Context
+from .early import Early
+from .exit import FOLDER, Exit
+from .importers import Importers
+from .imports import leading_imports
+from .origins import Origins
+from .plan import encode, read_plan
+from .reads import Reads
+from .report import PROGRAM_RAISED, USER_MISTAKE, Report
+from .seeding import Seeding
 
 
 def run():
@@ -39,53 +30,53 @@ class Freeze:
     """One freeze, from the plan to the report, and what comes after the thaw."""
 
     def __init__(self):
-        self.seeding = _seeding.Seeding()
-        self.context = _context.Context()
-        self.exit = _exit.Exit()
-        self.importers = _importers.Importers()
-        self.report = _plan.Report()
+        self.seeding = Seeding()
+        self.context = Context()
+        self.exit = Exit()
+        self.importers = Importers()
+        self.report = Report()
         self.folder = self.context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
-        self.plan = _plan.read_plan(self.folder)
-        self.origins = _origins.Origins() if self.plan.origins else None
-        self.mute = _boot_only.Mute(self.plan.boot_only)
-        self.front_end = _hooks.FrontEnd(self._freeze_point)
+        self.plan = read_plan(self.folder)
+        self.origins = Origins() if self.plan.origins else None
+        self.mute = Mute(self.plan.boot_only)
+        self.front_end = hooks.FrontEnd(self._freeze_point)
         self.running = False
         self.early = None
-        self.reads = _reads.Reads(self.folder, self.context.environment.show, self.plan.elsewhere)
+        self.reads = Reads(self.folder, self.context.environment.show, self.plan.elsewhere)
         self.reading = True
 
     def run(self):
         """See the function."""
         self.mute.begin()
-        _hooks.install(self.front_end)
+        hooks.install(self.front_end)
         main = self.context.begin(self.plan)
-        self.early = _early.Early(self.reads, self.plan)
+        self.early = Early(self.reads, self.plan)
         self.early.watch_main()
         try:
-            _main.check_syntax(main, self.context.prepared)
+            main_part.check_syntax(main, self.context.prepared)
         except SyntaxError as error:
             self._raised(error, NEVER_STARTS)
         try:
-            _preload.load_preloads(self.plan.preload, self.report if main.kind == "script" else None)
+            preload.load_preloads(self.plan.preload, self.report if main.kind == "script" else None)
             source, package = self._source_of(main)
             if source is not None:
-                self._load(_imports.leading_imports(source), package)
-        except (_preload.UnknownPreload, _preload.NoMainPart) as error:
-            self._end(_fork.USER_MISTAKE, str(error))
+                self._load(leading_imports(source), package)
+        except (preload.UnknownPreload, preload.NoMainPart) as error:
+            self._end(USER_MISTAKE, str(error))
         except BaseException as error:
             self._raised(error)
-        if source is not None and b"freeze_point" in _plan.encode(source):
+        if source is not None and b"freeze_point" in encode(source):
             self.running = True
             self._start(main, self._never_reached)
         else:
-            if source is not None and b"before_freeze" in _plan.encode(source):
+            if source is not None and b"before_freeze" in encode(source):
                 self.report.add("warning", DEAD_HOOK)
             self._freeze()
             self._start(self._thawed(), self.exit.leave)
 
     def _load(self, imports, package):
         """Imports as far as that goes. Returns whether it went to the end."""
-        left = _preload.load_imports(imports, package, self.folder, self.importers, self.reads)
+        left = preload.load_imports(imports, package, self.folder, self.importers, self.reads)
         if left and getattr(left[0], "name", ""):
             self.report.add("left", left[0].name)
         return not left
@@ -98,9 +89,9 @@ class Freeze:
         if prepared is not None:
             if not prepared.is_package:
                 return prepared.source, None
-            return _preload.module_source("__main__")
+            return preload.module_source("__main__")
         if main.kind == "module":
-            return _preload.module_source(main.value) if self._load([_preload.Packages(main.value)], None) else (None, None)
+            return preload.module_source(main.value) if self._load([preload.Packages(main.value)], None) else (None, None)
         return None, None
 
     def _freeze_point(self):
@@ -118,11 +109,11 @@ class Freeze:
         """Returns in the thawed process only."""
         self._settle()
         if self.plan.elsewhere:
-            self._end(_fork.WRITTEN)
+            self._end(fork.WRITTEN)
         self.front_end.state = "thawed"
-        status = _fork.freeze(self.folder)
+        status = fork.freeze(self.folder)
         if status is not None:
-            self._end(*_fork.outcome(status))
+            self._end(*fork.outcome(status))
 
     def _settle(self):
         """All that comes before the freeze. A function of its own, whose variables are gone by then: a thaw would free them."""
@@ -138,11 +129,11 @@ class Freeze:
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
         for name in self.plan.preload:
             self.report.add("preloaded", name)
-        for warning in self.context.entropy.warnings():
+        for warning in self.context.randomness.warnings():
             self.report.add("warning", warning)
-        for kind, name in _times.kept(self.folder):
+        for kind, name in times.kept(self.folder):
             self.report.add(kind, name)
-        for path in _inputs.loaded_files(self.plan.script):
+        for path in inputs.loaded_files(self.plan.script):
             self.report.add("loaded", path)
         for key, value in self.importers.entries(self.context.own_folder()):
             self.report.add(key, value)
@@ -167,26 +158,26 @@ class Freeze:
         for _ in range(WARM_UPS):
             self.context.warm_up()
             self.exit.warm_up()
-        for thing in (self, self.context, self.exit, self.front_end):
+        for thing in (self, self.context, self.exit, self.exit.release, self.front_end):
             for name in [*type(thing).__dict__, *thing.__dict__]:
                 getattr(thing, name)
-        for kind in _trampoline.KINDS:
+        for kind in trampoline.KINDS:
             for name in kind.__dict__:
                 getattr(kind, name)
 
     def _thawed(self):
         """Makes the thawed process the new one. Returns its main part."""
-        arguments, environment = _process.started_with()
+        arguments, environment = process.started_with()
         try:
             main = self.context.renew(arguments, environment)
-        except _main.Fallback as reason:
+        except main_part.Fallback as reason:
             self.context.fall_back(reason)
         rehearsal = self.context.environment.data.get(b"SNAPBOOT_REHEARSE")
         if rehearsal is not None:
             # `snapboot freeze` looks at which pages a thaw touches from here to its end, without running any of the program.
             self.exit.rehearses = True
             self.exit.is_confined = rehearsal == b"confined"
-            return _arguments.Main("code", "pass", ["-c"])
+            return Main("code", "pass", ["-c"])
         try:
             self.front_end.run_after()
         except BaseException as error:
@@ -196,21 +187,21 @@ class Freeze:
     def _start(self, main, leave):
         try:
             module = self.context.main_module()
-            self.exit.session = not self.exit.rehearses and _session.is_wanted(main)
+            self.exit.session = not self.exit.rehearses and session.is_wanted(main)
             if self.exit.session:
-                call = _session.call_of(module)
+                call = session.call_of(module)
             else:
-                self.exit.inspected = not self.exit.rehearses and _session.follows()
-                call = _main.call_of(main, module, self.context.prepared)
+                self.exit.inspected = not self.exit.rehearses and session.follows()
+                call = main_part.call_of(main, module, self.context.prepared)
                 # Not in other starts: who holds these names keeps what is in them alive to the end.
                 if self.exit.inspected and main.kind == "script" and call.__globals__ is module.__dict__:
                     self.exit.script_names = module.__dict__
-        except _main.Fallback as reason:
+        except main_part.Fallback as reason:
             if self.running:
-                self._end(_fork.USER_MISTAKE, "the script cannot be compiled; run it the ordinary way to see why")
+                self._end(USER_MISTAKE, "the script cannot be compiled; run it the ordinary way to see why")
             self.context.fall_back(reason)
         self.exit.from_file = main.kind in ("script", "stdin")
-        _trampoline.Trampoline(call, leave)
+        trampoline.Trampoline(call, leave)
 
     def _never_reached(self, holder):
         """The main part ended. In the thawed process, as it should; while freezing, before it came to its freeze point."""
@@ -220,7 +211,7 @@ class Freeze:
         if error is not None:
             self._raised(error, "the program ended before it came to snapboot.freeze_point()")
         self._end(
-            _fork.USER_MISTAKE,
+            USER_MISTAKE,
             "the program ended without calling snapboot.freeze_point(), which its main part mentions. Expected that call on "
             "the way that the given arguments lead; move it there, or take it out to freeze before the main part",
         )
@@ -228,10 +219,10 @@ class Freeze:
     def _raised(self, error, text=None):
         """The program's own code raised while it was booted: shows that as Python does, and ends."""
         trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_exit.FOLDER):
+        while trace is not None and trace.tb_frame.f_code.co_filename.startswith(FOLDER):
             trace = trace.tb_next
         sys.__excepthook__(type(error), error.with_traceback(trace), trace)
-        self._end(_fork.PROGRAM_RAISED, text)
+        self._end(PROGRAM_RAISED, text)
 
     def _stop_reads(self):
         if self.reading:

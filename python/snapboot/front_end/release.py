@@ -1,0 +1,239 @@
+"""What came after the thaw is released at the end, as the interpreter does, since that may run the program's code.
+
+The frozen heap is left as it is. `gc.freeze` at the freeze point keeps that cheap.
+"""
+
+import _io
+import _weakref
+import builtins
+import gc
+import sys
+
+from .modules import NAMES, is_module
+
+# What sys forgets first when the interpreter ends, so that nothing of the program hangs on to it.
+# Split, so that the names are strings of their own that lie side by side, and not on as many pages as there are names.
+SYS_ATTRIBUTES = (
+    "path argv ps1 ps2 last_exc last_type last_value last_traceback path_hooks path_importer_cache meta_path __interactivehook__"
+).split()
+ADDED_BUILTINS = "open exit quit copyright credits license help _".split()
+STREAMS = [("stdin", "__stdin__"), ("stdout", "__stdout__"), ("stderr", "__stderr__")]
+
+
+class Release:
+    """What is released at the end of this process. Made before the program can change anything."""
+
+    def __init__(self, ignore, plain):
+        """ignore: called with an exception that a finaliser raised, and with the finaliser. plain: kinds of things that have
+        nothing to do at the end."""
+        self._ignore = ignore
+        self._last_module = None
+        self._finalizable = []
+        self._files = []
+        self._io = None
+        # By their ids: a metaclass may be in the way of looking a kind up.
+        self._plain = {id(kind): kind for kind in plain}
+        self._callbacks = gc.callbacks
+        # What the interpreter brings back at its end: the builtins from before `io` and `site` added theirs.
+        self._builtins = {name: thing for name, thing in builtins.__dict__.items() if name not in ADDED_BUILTINS}
+
+    def settle(self):
+        """Notes what is in the frozen heap that has something to do at the end. To be called before the last garbage collection."""
+        self._last_module = next(reversed(sys.modules))
+        self._modules = {id(module) for module in sys.modules.values()} - {id(sys.modules["__main__"])}
+        standard = _standard_files()
+        things = gc.get_objects()
+        # The interpreter's own kinds are not all in use yet.
+        kinds = {id(kind): kind for kind in [*map(type, things), *object.__subclasses__()]}
+        self._plain.update({key: kind for key, kind in kinds.items() if _is_plain(kind)})
+        for thing in things:
+            kind = type(thing)
+            if id(kind) in self._plain:
+                continue
+            if id(kind) in WRITERS:
+                if id(thing) not in standard and not is_closed(thing):
+                    self._files.append(thing)
+            elif kind is not GENERATOR and _finalizer(kind) is not None and not issubclass(kind, _io._IOBase):
+                try:
+                    self._finalizable.append(_weakref.ref(thing))
+                except TypeError:
+                    pass
+
+    def forget(self):
+        """Nothing from before the thaw is finalised or flushed any more."""
+        self._finalizable.clear()
+        self._files.clear()
+
+    def run(self):
+        """Lets go of what came after the thaw: `__main__`, modules imported since, and what only they hold."""
+        names = sys.__dict__
+        modules = sys.modules
+        if gc.isenabled():
+            self._collect()
+        for name in SYS_ATTRIBUTES:
+            if name in names:
+                names[name] = None
+        for name, original in STREAMS:
+            names[name] = names.get(original)
+        builtins.__dict__["_"] = None
+        new = ["__main__"]
+        for name in reversed(modules):
+            if name == self._last_module:
+                break
+            new.append(name)
+        new[1:] = reversed(new[1:])
+        self._io = modules.pop("io", None)  # so that tracebacks come without source lines from here on, as in CPython
+        alive = []
+        last = []
+        for name in new:
+            module = modules.get(name)
+            # What only pretends to be a module stays where it is.
+            if is_module(module):
+                if id(module) not in self._modules:
+                    try:
+                        alive.append(_weakref.ref(module))
+                    except TypeError:
+                        pass
+                modules[name] = None
+                last.append(module)
+            del module
+        last.reverse()
+        for _ in range(len(last)):
+            _from_outside(last.pop)
+        names = builtins.__dict__
+        for name in ADDED_BUILTINS:
+            names.pop(name, None)
+        # To touch each of them would write to fifty frozen pages. So one that the program has replaced stays replaced.
+        if len(names) != len(self._builtins):
+            held = names.copy()  # what ends with it still finds the builtins
+            names.clear()
+            names.update(self._builtins)
+            del held
+        self._callbacks.clear()  # the interpreter calls them for the first collection only
+        self._collect()
+        for reference in reversed(alive):
+            module = reference()
+            if module is not None:
+                _clear(NAMES(module))
+            del module
+        self._finish_rest()
+
+    def _collect(self):
+        # Everything younger than the thaw, and no more: a full collection empties free lists too, and so writes to frozen pages.
+        # What a collection of one generation leaves is in the next one, which the next collection then has to cover.
+        generation = 2 if gc.get_objects(2) else 1 if gc.get_objects(1) else 0
+        _from_outside(gc.collect, generation)
+
+    def _finish_rest(self):
+        """Finalises what is still held, mostly by modules from before the thaw, and flushes files."""
+        plain = self._plain
+        rest = [thing for thing in gc.get_objects() if id(type(thing)) not in plain]
+        kinds = {id(kind): kind for kind in map(type, rest)}
+        ranks = {key: _rank(kind) for key, kind in kinds.items() if _finalizer(kind) is not None}
+        if ranks:
+            kept = _standard_files()
+            last = [(ranks[id(type(thing))], thing) for thing in rest if id(type(thing)) in ranks]
+            del rest
+            last.sort(key=_first)
+            for _, thing in last:
+                if id(thing) not in kept:
+                    self._finish(thing)
+        for reference in self._finalizable:
+            thing = reference()
+            if thing is not None:
+                self._finish(thing)
+        for stream in reversed(self._files):
+            try:
+                stream.flush()
+            except BaseException:
+                pass
+
+    def _finish(self, thing):
+        kind = type(thing)
+        try:
+            if kind is GENERATOR:
+                thing.close()
+            else:
+                _from_outside(_finalizer(kind), thing)
+        except BaseException as error:
+            self._ignore(error, _finalizer(kind))
+
+
+def _clear(names):
+    """_PyModule_ClearDict: first the names with one underscore, then all but the builtins."""
+    for name in list(names):
+        if type(name) is str and name[:1] == "_" and name[1:2] != "_" and names[name] is not None:
+            names[name] = None
+    for name in list(names):
+        if type(name) is str and name != "__builtins__" and not (name[:1] == "_" and name[1:2] != "_"):
+            if names[name] is not None:
+                names[name] = None
+
+
+def _standard_files():
+    """The ids of the standard streams and of what they are made of."""
+    found = set()
+    for thing in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
+        try:
+            while thing is not None:
+                found.add(id(thing))
+                thing = getattr(thing, "buffer", None) or getattr(thing, "raw", None)
+        except ValueError:  # detached
+            pass
+    return found
+
+
+def _first(pair):
+    return pair[0]
+
+
+def _rank(kind):
+    """In which order things end: whatever writes comes before what it writes to."""
+    if not issubclass(kind, _io._IOBase):
+        return 0
+    if issubclass(kind, _io.TextIOWrapper):
+        return 1
+    if issubclass(kind, _io._RawIOBase):
+        return 4
+    return 3 if id(kind) in BUFFERS else 2
+
+
+def _from_outside(function, *arguments):
+    """Calls a function that is written in C. Warnings ascribe what it does to nobody, as when the interpreter ends."""
+    OUTSIDE["function"] = function
+    OUTSIDE["arguments"] = arguments
+    exec(CALL, OUTSIDE)
+
+
+def _is_plain(kind):
+    """Whether things of this kind never have anything to do at the end: it has no finaliser, and nobody can give it one."""
+    return FLAGS(kind) & (MADE_AT_RUN_TIME | IMMUTABLE) != MADE_AT_RUN_TIME and _finalizer(kind) is None
+
+
+def _finalizer(kind):
+    try:
+        # As the interpreter looks: a metaclass is not asked.
+        return GENERATOR if kind is GENERATOR else type.__getattribute__(kind, "__del__")
+    except AttributeError:
+        return None
+
+
+def is_closed(stream):
+    try:
+        return bool(stream.closed)
+    except BaseException:
+        return False
+
+
+GENERATOR = type(0 for _ in ())
+# Whatever a metaclass answers.
+FLAGS = type.__dict__["__flags__"].__get__
+BUFFERS = frozenset(map(id, (_io.BufferedReader, _io.BufferedWriter, _io.BufferedRandom)))
+OUTSIDE = {"__name__": "sys"}
+CALL = compile("function(*arguments)", "<sys>" if sys.version_info >= (3, 13) else "sys", "exec")
+if sys.version_info >= (3, 13):
+    CALL = CALL.replace(co_firstlineno=0)
+WRITERS = frozenset(map(id, (_io.BufferedWriter, _io.BufferedRandom, _io.TextIOWrapper)))
+# Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IMMUTABLETYPE of object.h.
+MADE_AT_RUN_TIME = 1 << 9
+IMMUTABLE = 1 << 8

@@ -1,0 +1,41 @@
+"""What the front end tells `snapboot freeze`: DIR/report, entries as in the plan."""
+
+import posix
+
+from .plan import encode
+
+# Exit statuses of the freezing process.
+OK = 0
+PROGRAM_RAISED = 1
+USER_MISTAKE = 2
+FREEZER_REFUSED = 3
+
+
+class Report:
+    """What came of it: an ordered list of (key, value); value is str or bytes."""
+
+    def __init__(self):
+        self.entries = []
+
+    def add(self, key, value):
+        """Adds one entry."""
+        self.entries.append((key, value))
+
+    def write(self, folder, name="report"):
+        """Writes the file of that name into the control directory. Raises OSError."""
+        write_file(folder + b"/" + name.encode(), to_bytes(self.entries))
+
+
+def to_bytes(entries):
+    """Entries, as pairs of key and value, as they stand in a file."""
+    return b"".join([key.encode() + b"=" + encode(value).replace(b"\0", b"") + b"\0" for key, value in entries])
+
+
+def write_file(path, data):
+    """Writes a new file. Raises OSError."""
+    descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+    try:
+        while data:
+            data = data[posix.write(descriptor, data) :]
+    finally:
+        posix.close(descriptor)
