@@ -1,8 +1,8 @@
 """Consoles of rich, which many command-line tools make while they are imported: what they keep of their terminal is renewed.
 
-A console looks whether its stream is a terminal when it is made, and keeps what colours it has and whether it is interactive. Of one that is
-to find that out by itself a thaw has it found out again, so its look binds no image. Whoever else looks at what a console keeps does bind
-it; that is watched until the freeze. (rich/console.py, also where pip and others carry it along; rich 9 to 14.)
+A console looks whether its stream is a terminal when it is made, and keeps what colours it has and whether it is interactive. Of one
+that is to find that out by itself a thaw has it found out again, so its look binds no image. Whoever else looks at what a console
+keeps does bind it; that is watched until the freeze. (rich/console.py, also where pip and others carry it along; rich 9 to 14.)
 """
 
 import sys
@@ -30,7 +30,8 @@ class Consoles:
             return False
         arguments = making.f_locals
         console = arguments["self"]
-        class_ = next((one for one in type(console).__mro__ if getattr(one.__dict__.get("__init__"), "__code__", None) is making.f_code), None)
+        makers = [one for one in type(console).__mro__ if getattr(one.__dict__.get("__init__"), "__code__", None) is making.f_code]
+        class_ = makers[0] if makers else None
         if class_ is None or not all(hasattr(class_, name) for name in NEEDED):
             return False
         if class_ not in self._classes:
