@@ -3,22 +3,25 @@
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 
-use archive::{Found, Identity};
+use archive::{FileKind, Identity};
 use rustix::fs::{accessat, Access, AtFlags, FileType, CWD};
 
-use crate::code::Code;
-use crate::directories::{real_path, Answer, Directories, DirectoryId};
+use crate::cell::GvlCell;
+use crate::directories::{real_path, Directories, DirectoryId, LookUp};
 use crate::heap::Heap;
-use crate::load_path::LoadPath;
+use crate::load_path::{self, LoadPath};
 use crate::names::Place;
-use crate::store::Store;
+use crate::ruby::{Main, Protected};
+use crate::script::Script;
+use crate::store::{Store, STORE};
+
+/// The boot of this process.
+pub static BOOT: GvlCell<Boot> = GvlCell::empty();
 
 /// What this process knows besides the archive.
 pub struct Boot {
     pub directories: Directories,
     pub load_path: LoadPath,
-    /// `None`: code is not kept.
-    pub code: Option<Code>,
     pub heap: Heap,
     /// Paths that Ruby has made strings over.
     pub lasting: HashSet<&'static CStr>,
@@ -26,19 +29,20 @@ pub struct Boot {
     pub has_links: Option<bool>,
 }
 
-/// A file to be loaded.
-#[derive(Debug)]
-pub struct Script {
-    pub path: CString,
-    /// Its real path, if that is another one.
-    pub real: Option<Vec<u8>>,
-    pub identity: Identity,
+/// Queues what the heap of this boot was like.
+pub fn note_heap(ruby: Main<'_>) {
+    BOOT.with(ruby, |boot| STORE.with(ruby, |store| boot.heap.note(store)));
 }
 
-impl Script {
-    pub fn real_path(&self) -> &[u8] {
-        self.real.as_deref().unwrap_or(self.path.as_bytes())
+/// Looks whether $LOAD_PATH has changed. Whether the archive can look features up in it.
+pub fn update_load_path(ruby: Main<'_>) -> Protected<bool> {
+    let known = BOOT.with(ruby, |boot| (boot.load_path.array(), boot.load_path.is_current(*ruby)));
+    let Some((array, is_current)) = known else { return Ok(false) };
+    if !is_current? {
+        let elements = load_path::elements(*ruby, array)?;
+        BOOT.with(ruby, |boot| boot.load_path.set(*ruby, elements, &mut boot.directories)).transpose()?;
     }
+    Ok(BOOT.with(ruby, |boot| boot.load_path.roots().is_some()) == Some(true))
 }
 
 impl Boot {
@@ -54,7 +58,7 @@ impl Boot {
 
     /// The file that `stem` with this ending leads to. `stem` is [plain](names::is_plain) and not relative to the working
     /// directory.
-    pub fn find(&mut self, stem: &[u8], ending: &[u8], store: &mut Store) -> Answer<Script> {
+    pub fn find(&mut self, stem: &[u8], ending: &[u8], store: &mut Store) -> LookUp<Script> {
         self.directories.pass_time();
         let slash = stem.iter().rposition(|byte| *byte == b'/');
         let (folder, base) = slash.map_or((&b""[..], stem), |slash| (&stem[..slash], &stem[slash + 1..]));
@@ -62,20 +66,20 @@ impl Boot {
             let directory = self.directories.id(folder);
             self.look_in(&[directory], &[], &[base, ending], store)
         } else {
-            let Some(roots) = self.load_path.roots() else { return Answer::Unknown };
+            let Some(roots) = self.load_path.roots() else { return LookUp::Unknown };
             let roots = roots.to_vec();
             let components: Vec<&[u8]> =
                 if folder.is_empty() { Vec::new() } else { folder.split(|byte| *byte == b'/').collect() };
             self.look_in(&roots, &components, &[base, ending], store)
         };
         match found {
-            Answer::There(directory) => {
+            LookUp::Found(directory) => {
                 let path = self.path(directory, &[base, ending].concat());
                 // A file that vanished, or may not be read, is one that Ruby looks behind.
-                self.script_at(&path, store).map_or(Answer::Unknown, Answer::There)
+                self.script_at(&path, store).map_or(LookUp::Unknown, LookUp::Found)
             }
-            Answer::NotThere => Answer::NotThere,
-            Answer::Unknown => Answer::Unknown,
+            LookUp::NotFound => LookUp::NotFound,
+            LookUp::Unknown => LookUp::Unknown,
         }
     }
 
@@ -86,36 +90,36 @@ impl Boot {
         components: &[&[u8]],
         name: &[&[u8]],
         store: &mut Store,
-    ) -> Answer<DirectoryId> {
+    ) -> LookUp<DirectoryId> {
         for root in roots {
             let mut directory = *root;
             let mut is_there = true;
             for component in components {
                 match self.directories.below(directory, component, store) {
-                    Answer::There(below) => directory = below,
-                    Answer::NotThere => {
+                    LookUp::Found(below) => directory = below,
+                    LookUp::NotFound => {
                         is_there = false;
                         break;
                     }
-                    Answer::Unknown => return Answer::Unknown,
+                    LookUp::Unknown => return LookUp::Unknown,
                 }
             }
             if !is_there {
                 continue;
             }
             match self.directories.find(directory, name, store) {
-                Answer::There(Found::File) => return Answer::There(directory),
-                Answer::There(Found::Link) => {
+                LookUp::Found(FileKind::File) => return LookUp::Found(directory),
+                LookUp::Found(FileKind::Link) => {
                     let stat = rustix::fs::stat(self.path(directory, &name.concat()));
                     if stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) != FileType::Directory) {
-                        return Answer::There(directory);
+                        return LookUp::Found(directory);
                     }
                 }
-                Answer::There(Found::Directory) | Answer::NotThere => {}
-                Answer::There(Found::Other) | Answer::Unknown => return Answer::Unknown,
+                LookUp::Found(FileKind::Directory) | LookUp::NotFound => {}
+                LookUp::Found(FileKind::Other) | LookUp::Unknown => return LookUp::Unknown,
             }
         }
-        Answer::NotThere
+        LookUp::NotFound
     }
 
     fn path(&self, directory: DirectoryId, name: &[u8]) -> Vec<u8> {
@@ -142,7 +146,7 @@ impl Boot {
     fn real_path(&mut self, directory: DirectoryId, name: &[u8], store: &mut Store) -> Result<Option<Vec<u8>>, ()> {
         let path = self.path(directory, name);
         // Without look-ups there is no list.
-        if !store.parts.lookups || self.directories.find(directory, &[name], store) != Answer::There(Found::File) {
+        if !store.parts.lookups || self.directories.find(directory, &[name], store) != LookUp::Found(FileKind::File) {
             let real = real_path(&path).ok_or(())?;
             return Ok((real != path).then_some(real));
         }

@@ -1,37 +1,41 @@
-//! What belongs to whoever has Ruby's global lock.
+//! What belongs to the main Ractor.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, UnsafeCell};
 
-/// A value for one user at a time: the thread that has the GVL, in the main Ractor.
-pub struct Locked<T> {
+use crate::ruby::Main;
+
+/// A value for one user at a time: the thread that has the lock of the main Ractor.
+pub struct GvlCell<T> {
     value: UnsafeCell<Option<T>>,
     is_used: Cell<bool>,
 }
 
-// SAFETY: `with` is only called by threads that have the GVL, in the main Ractor (the methods of require.rs and methods.rs see
-// to that), so that no two of them are in it at the same time unless one gave the lock away inside of `with`. `is_used` sees that.
-unsafe impl<T> Sync for Locked<T> {}
+// SAFETY: both methods need the token of the main Ractor, which one thread has at a time. A thread that runs Ruby code inside `work`
+// may give the lock to another: `is_used` keeps that one out. The value may be made by one thread of Ruby's and used by another, which
+// is so for everything that Ruby's threads share; none of it is tied to a thread.
+unsafe impl<T: Send> Sync for GvlCell<T> {}
 
-impl<T> Locked<T> {
+impl<T> GvlCell<T> {
     pub const fn empty() -> Self {
-        Locked { value: UnsafeCell::new(None), is_used: Cell::new(false) }
+        GvlCell { value: UnsafeCell::new(None), is_used: Cell::new(false) }
     }
 
     /// Puts the value there, unless there is one.
-    pub fn fill(&self, make: impl FnOnce() -> Option<T>) {
-        if self.is_used.get() {
+    pub fn fill(&self, _: Main<'_>, make: impl FnOnce() -> Option<T>) {
+        if self.is_used.replace(true) {
             return;
         }
-        // SAFETY: nobody uses it, and `make` gets no access to it.
+        // SAFETY: nobody else uses it, as `is_used` said, and this use ends before that is reset.
         let value = unsafe { &mut *self.value.get() };
         if value.is_none() {
             *value = make();
         }
+        self.is_used.set(false);
     }
 
     /// Gives the value to `work`, which does not run Ruby code. `None`: there is no value, or somebody is using it.
-    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
+    pub fn with<R>(&self, _: Main<'_>, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         if self.is_used.replace(true) {
             return None;
         }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
 
-use archive::{DirectoryList, Found, Identity, Kind, NewInput, Policy};
+use archive::{DirectoryList, FileKind, Identity, Kind, NewInput, Policy};
 
 use crate::store::Store;
 
@@ -24,11 +24,11 @@ pub struct DirectoryId(u32);
 
 /// What can be said about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer<T> {
+pub enum LookUp<T> {
     /// It is there.
-    There(T),
+    Found(T),
     /// It is not.
-    NotThere,
+    NotFound,
     /// A directory cannot be listed: only the kernel knows.
     Unknown,
 }
@@ -144,27 +144,27 @@ impl Directories {
     }
 
     /// What is in a directory of that name, which is given in parts.
-    pub fn find(&mut self, id: DirectoryId, name: &[&[u8]], store: &mut Store) -> Answer<Found> {
+    pub fn find(&mut self, id: DirectoryId, name: &[&[u8]], store: &mut Store) -> LookUp<FileKind> {
         match self.list(id, store) {
-            Answer::There(list) => list.find(name).map_or(Answer::NotThere, Answer::There),
-            Answer::NotThere => Answer::NotThere,
-            Answer::Unknown => Answer::Unknown,
+            LookUp::Found(list) => list.find(name).map_or(LookUp::NotFound, LookUp::Found),
+            LookUp::NotFound => LookUp::NotFound,
+            LookUp::Unknown => LookUp::Unknown,
         }
     }
 
     /// The directory below another, where there may be one: what is a link may lead to anything.
-    pub fn below(&mut self, id: DirectoryId, name: &[u8], store: &mut Store) -> Answer<DirectoryId> {
+    pub fn below(&mut self, id: DirectoryId, name: &[u8], store: &mut Store) -> LookUp<DirectoryId> {
         match self.find(id, &[name], store) {
-            Answer::There(Found::Directory | Found::Link) => {
+            LookUp::Found(FileKind::Directory | FileKind::Link) => {
                 let path = [self.path(id), b"/", name].concat();
-                Answer::There(self.id(&path))
+                LookUp::Found(self.id(&path))
             }
-            Answer::There(_) | Answer::NotThere => Answer::NotThere,
-            Answer::Unknown => Answer::Unknown,
+            LookUp::Found(_) | LookUp::NotFound => LookUp::NotFound,
+            LookUp::Unknown => LookUp::Unknown,
         }
     }
 
-    fn list(&mut self, id: DirectoryId, store: &mut Store) -> Answer<DirectoryList<'_>> {
+    fn list(&mut self, id: DirectoryId, store: &mut Store) -> LookUp<DirectoryList<'_>> {
         let directory = &mut self.all[id.0 as usize];
         if directory.round != self.round {
             self.looks += 1;
@@ -174,8 +174,8 @@ impl Directories {
             directory.round = if is_settled { self.round } else { 0 };
         }
         match &directory.list {
-            List::Absent => Answer::NotThere,
-            list => list.parse().map_or(Answer::Unknown, Answer::There),
+            List::Absent => LookUp::NotFound,
+            list => list.parse().map_or(LookUp::Unknown, LookUp::Found),
         }
     }
 
@@ -206,7 +206,7 @@ impl Directories {
             }
             let parent = &self.all[parent.0 as usize];
             if let (true, Some(list)) = (parent.round == self.round, parent.list.parse()) {
-                is_link = Some(list.find(&[name])? == Found::Link);
+                is_link = Some(list.find(&[name])? == FileKind::Link);
             }
         }
         let is_link = match is_link {

@@ -1,44 +1,45 @@
 //! Makes the objects of a parsed document from what `Snapboot::Archive::Data::Notation` wrote of them; that file has the form.
-
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
 
-use crate::objects::{self, Maker};
-use crate::ruby::{self, Protected, Value};
+use crate::ruby::{Maker, Protected, Ruby, Value};
 
 /// Deeper than anything that is written, and far from the end of any stack.
 const DEEPEST: usize = 100;
 
 /// What is left to read. It owns nothing, so that an exception may pass.
-struct Reader<'a> {
+struct Reader<'a, 'r> {
     rest: &'a [u8],
     /// An array of the objects that stand in several places, and how many there are.
-    shared: Value,
+    shared: Value<'r>,
     shares: usize,
-    maker: &'a Maker,
+    maker: &'a Maker<'r>,
 }
 
 /// document(payload, a frozen String) -> the object in an array, or nil where the payload is none. May raise.
-pub extern "C-unwind" fn document(_: Value, payload: Value) -> Value {
-    ruby::entry(|| match read(ruby::bytes_in_place(payload)?, ruby::array()?)? {
-        Some(object) => ruby::array_of(&[object]),
-        None => Ok(ruby::nil()),
-    })
+pub fn document<'r>(ruby: Ruby<'r>, _: Value<'r>, payload: Value<'r>) -> Protected<Value<'r>> {
+    // SAFETY: an argument of a method, which stays on Ruby's stack until that returns.
+    let Some(bytes) = (unsafe { ruby.frozen_bytes(payload) })? else { return Ok(ruby.nil()) };
+    match read(ruby, bytes)? {
+        Some(object) => ruby.array_of(&[object]),
+        None => Ok(ruby.nil()),
+    }
 }
 
 /// The object of a payload, if it is one.
-fn read(payload: &[u8], shared: Value) -> Protected<Option<Value>> {
-    let read = |maker: &Maker| {
+fn read<'r>(ruby: Ruby<'r>, payload: &[u8]) -> Protected<Option<Value<'r>>> {
+    let shared = ruby.array()?;
+    let read = |maker: &Maker<'r>| {
         let mut reader = Reader { rest: payload, shared, shares: 0, maker };
         reader.object(0).filter(|_| reader.rest.is_empty())
     };
     // SAFETY: a reader owns nothing: it holds references, objects and numbers.
-    unsafe { objects::make(read) }
+    unsafe { ruby.make(read) }
 }
 
-impl<'a> Reader<'a> {
-    fn object(&mut self, depth: usize) -> Option<Value> {
+impl<'a, 'r> Reader<'a, 'r> {
+    fn object(&mut self, depth: usize) -> Option<Value<'r>> {
         if depth > DEEPEST {
             return None;
         }
@@ -48,9 +49,9 @@ impl<'a> Reader<'a> {
             b':' => self.maker.symbol(self.text()?),
             b'i' => self.maker.integer(i64::from_le_bytes(self.number()?)),
             b'f' => self.maker.float(f64::from_le_bytes(self.number()?)),
-            b'n' => ruby::nil(),
-            b'y' => ruby::boolean(true),
-            b'x' => ruby::boolean(false),
+            b'n' => self.maker.nil(),
+            b'y' => self.maker.boolean(true),
+            b'x' => self.maker.boolean(false),
             b'{' => self.hash(depth)?,
             b'<' => {
                 let hash = self.hash(depth)?;
@@ -74,7 +75,7 @@ impl<'a> Reader<'a> {
                 if number >= self.shares {
                     return None;
                 }
-                ruby::entry_of(self.shared, number)
+                self.maker.entry_of(self.shared, number)
             }
             b'd' => {
                 self.maker.evaluated(c"require 'date'");
@@ -85,7 +86,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn hash(&mut self, depth: usize) -> Option<Value> {
+    fn hash(&mut self, depth: usize) -> Option<Value<'r>> {
         let hash = self.maker.hash();
         for _ in 0..self.size()? {
             let key = self.object(depth + 1)?;
@@ -95,7 +96,7 @@ impl<'a> Reader<'a> {
         Some(hash)
     }
 
-    fn array(&mut self, depth: usize) -> Option<Value> {
+    fn array(&mut self, depth: usize) -> Option<Value<'r>> {
         let size = self.size()?;
         let array = self.maker.array(size);
         for _ in 0..size {

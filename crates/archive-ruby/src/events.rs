@@ -1,63 +1,63 @@
-//! Telling Ruby code what happened: listeners to look-ups, and who waits for a file to be loaded.
+//! Events for Ruby code: each look-up of code, and files that have been loaded.
 
 use std::ffi::CStr;
 
-use crate::cell::Locked;
-use crate::ruby::{self, Protected};
+use crate::cell::GvlCell;
+use crate::ruby::{Main, Protected, Value};
 use crate::store::Event;
 
-/// What Ruby code wants to hear of.
+/// The events that Ruby code has subscribed to.
 #[derive(Default)]
-struct Wishes {
+struct Subscriptions {
     /// Every look-up of code.
     look_ups: bool,
-    /// That files of these names have been loaded.
+    /// Files of these names, once they have been loaded.
     names: Vec<Vec<u8>>,
 }
 
-static WISHES: Locked<Wishes> = Locked::empty();
+static SUBSCRIPTIONS: GvlCell<Subscriptions> = GvlCell::empty();
 
-/// Every look-up of code is told to Snapboot::Archive from now on.
-pub fn tell_look_ups() {
-    WISHES.fill(|| Some(Wishes::default()));
-    WISHES.with(|wishes| wishes.look_ups = true);
+/// From now on Snapboot::Archive hears of every look-up of code.
+pub fn tell_look_ups(ruby: Main<'_>) {
+    SUBSCRIPTIONS.fill(ruby, || Some(Subscriptions::default()));
+    SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.look_ups = true);
 }
 
-/// Snapboot::Archive is told when a file of that name has been loaded.
-pub fn await_file(name: Vec<u8>) {
-    WISHES.fill(|| Some(Wishes::default()));
-    WISHES.with(|wishes| wishes.names.push(name));
+/// Snapboot::Archive will hear when a file of that name has been loaded.
+pub fn await_file(ruby: Main<'_>, name: Vec<u8>) {
+    SUBSCRIPTIONS.fill(ruby, || Some(Subscriptions::default()));
+    SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.names.push(name));
 }
 
-/// A look-up of code has taken place. May raise what a listener raises.
-pub fn tell(event: Event, path: &CStr) -> Protected<()> {
-    if WISHES.with(|wishes| wishes.look_ups) == Some(true) {
-        let arguments = [ruby::number(event as usize), ruby::text(path.to_bytes())?];
-        ruby::send(archive()?, "tell_code", &arguments)?;
+/// Reports a look-up of code. May raise what a listener raises.
+pub fn tell(ruby: Main<'_>, event: Event, path: &CStr) -> Protected<()> {
+    if SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.look_ups) == Some(true) {
+        let arguments = [ruby.number(event as usize), ruby.text(path.to_bytes())?];
+        ruby.send(archive(ruby)?, "tell_code", &arguments)?;
     }
     Ok(())
 }
 
-/// The name of the file that a feature may lead to, if somebody waits for that to be loaded.
-pub fn awaited(feature: &[u8]) -> Option<Vec<u8>> {
+/// The name of the awaited file that a feature may lead to.
+pub fn awaited(ruby: Main<'_>, feature: &[u8]) -> Option<Vec<u8>> {
     let name = feature.rsplit(|byte| *byte == b'/').next()?;
     let stem = name.strip_suffix(b".rb").unwrap_or(name);
     let is_it = |awaited: &&Vec<u8>| awaited.strip_suffix(b".rb") == Some(stem);
-    WISHES.with(|wishes| wishes.names.iter().find(is_it).cloned()).flatten()
+    SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.names.iter().find(is_it).cloned()).flatten()
 }
 
-/// A file that was awaited has been loaded. May raise what happens then.
-pub fn loaded(name: &[u8]) -> Protected<()> {
-    let is_awaited = WISHES.with(|wishes| {
-        let at = wishes.names.iter().position(|awaited| awaited == name)?;
-        Some(wishes.names.swap_remove(at))
+/// An awaited file has been loaded. May raise what a listener raises.
+pub fn loaded(ruby: Main<'_>, name: &[u8]) -> Protected<()> {
+    let is_awaited = SUBSCRIPTIONS.with(ruby, |subscriptions| {
+        let at = subscriptions.names.iter().position(|awaited| awaited == name)?;
+        Some(subscriptions.names.swap_remove(at))
     });
     match is_awaited.flatten() {
-        Some(name) => ruby::send(archive()?, "tell_loaded", &[ruby::text(&name)?]).map(drop),
+        Some(name) => ruby.send(archive(ruby)?, "tell_loaded", &[ruby.text(&name)?]).map(drop),
         None => Ok(()),
     }
 }
 
-fn archive() -> Protected {
-    ruby::module_under(ruby::module(c"Snapboot")?, c"Archive")
+fn archive(ruby: Main<'_>) -> Protected<Value<'_>> {
+    ruby.module_under(ruby.module(c"Snapboot")?, c"Archive")
 }

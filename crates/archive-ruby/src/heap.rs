@@ -13,9 +13,8 @@
 use archive::{Kind, NewInput};
 use rustix::process::{getrlimit, Resource};
 
-use crate::ruby::{self, Protected, Value};
-use crate::store::Store;
-use crate::STORE;
+use crate::ruby::{Main, Protected, Ruby, Value};
+use crate::store::{Store, STORE};
 
 /// The entry's name in the archive. Its payload is two numbers of eight bytes: files loaded, and objects that stayed.
 const NAME: &[u8] = b"heap";
@@ -43,7 +42,7 @@ pub struct Heap {
     /// Files of this boot.
     loaded: u64,
     /// An Array of an object in each page of the room.
-    pages: Value,
+    pages: Value<'static>,
     /// Bytes that were not counted for the next collection.
     forgiven: usize,
     /// Objects that have stayed by the time at which the last of them was loaded, where that is worth to be known.
@@ -52,7 +51,7 @@ pub struct Heap {
 
 impl Heap {
     /// `description`: of the Ruby that runs. `version`: its number.
-    pub fn new(store: &mut Store, description: &str, version: &[u8]) -> Protected<Self> {
+    pub fn new(ruby: Ruby<'_>, store: &mut Store, description: &str, version: &[u8]) -> Protected<Self> {
         let is_set = std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"RUBY_GC_"));
         // Where memory is limited, room that is not needed after all could be what is missing later.
         let is_limited = [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some());
@@ -68,14 +67,14 @@ impl Heap {
             scope,
             expected: expected.unwrap_or_default(),
             loaded: 0,
-            pages: ruby::keep(ruby::array()?)?,
+            pages: ruby.keep(ruby.array()?)?,
             forgiven: 0,
             stayed: None,
         })
     }
 
     /// A file is about to be loaded. Answers how large the heap should be now (objects), and the Array that keeps it so large.
-    pub fn count(&mut self) -> Protected<Option<(usize, Value)>> {
+    pub fn count(&mut self, ruby: Main<'_>) -> Protected<Option<(usize, Value<'static>)>> {
         if !self.is_known_ruby {
             return Ok(None);
         }
@@ -83,33 +82,33 @@ impl Heap {
         let (files, objects) = self.expected;
         // A few files more than ever before do not make another boot of it.
         if self.loaded >= FEWEST.max(files + files / 8) {
-            self.stayed = Some(self.old_objects()?);
+            self.stayed = Some(self.old_objects(ruby)?);
             // A server that has booted may never end.
             if self.loaded.is_multiple_of(NOTED) {
-                STORE.with(|store| self.note(store));
+                STORE.with(ruby, |store| self.note(store));
             }
         }
         let (begin, end) = if files > 0 { (files / PART, files / 2) } else { (FEWEST, 2 * FEWEST) };
         if self.loaded >= begin && (files == 0 || self.loaded < files) && self.forgiven < MAX_FORGIVEN {
-            let bytes = ruby::allocated()?;
+            let bytes = ruby.allocated()?;
             self.forgiven += bytes;
-            ruby::forgive(bytes);
+            ruby.forgive(bytes);
         }
         // More is in use then than Ruby asks for.
         if self.loaded == end {
-            ruby::clear_array(self.pages)?;
+            ruby.clear_array(self.pages)?;
         }
         if self.loaded != begin {
             return Ok(None);
         }
         // As many again for those that do not.
-        let room = if files > 0 { 2 * objects } else { 3 * self.old_objects()? };
+        let room = if files > 0 { 2 * objects } else { 3 * self.old_objects(ruby)? };
         Ok(Some((room as usize, self.pages)))
     }
 
     /// Objects that have stayed so far, as far as they are not the program's data.
-    fn old_objects(&self) -> Protected<u64> {
-        Ok((ruby::old_objects()? as u64).min(self.loaded * MAX_FOR_A_FILE))
+    fn old_objects(&self, ruby: Main<'_>) -> Protected<u64> {
+        Ok((ruby.old_objects()? as u64).min(self.loaded * MAX_FOR_A_FILE))
     }
 
     /// Queues what this boot was like, if it was larger than what is known.

@@ -6,36 +6,27 @@ mod cell;
 mod code;
 mod directories;
 mod document;
-mod endings;
 mod events;
+mod exits;
+mod gems;
 mod heap;
 mod load_path;
 mod methods;
 mod names;
-mod objects;
 mod process;
 mod queue;
 mod relocate;
 mod require;
 mod ruby;
+mod script;
 mod store;
 mod tracers;
 mod warnings;
-
-use boot::Boot;
-use cell::Locked;
-use store::Store;
-
-/// The archive of this process.
-static STORE: Locked<Store> = Locked::empty();
-
-/// What this process knows besides it.
-static BOOT: Locked<Boot> = Locked::empty();
 
 /// Called by Ruby when the library is loaded.
 #[allow(unsafe_code)]
 #[no_mangle]
 pub extern "C-unwind" fn Init_libsnapboot_ruby() {
-    ruby::initialise();
-    ruby::entry(methods::define);
+    // SAFETY: Ruby calls this, and it owns nothing.
+    unsafe { ruby::initialise(methods::define) };
 }

@@ -2,13 +2,13 @@
 
 use crate::directories::{real_path, Directories, DirectoryId};
 use crate::names;
-use crate::ruby::{self, Protected, Value};
+use crate::ruby::{Protected, Ruby, Value};
 
 /// The directories in which features are looked for.
 pub struct LoadPath {
-    array: Value,
+    array: Value<'static>,
     /// A copy that shares its elements with the array as long as nobody changes that.
-    copy: Value,
+    copy: Value<'static>,
     length: usize,
     roots: Vec<DirectoryId>,
     /// The working directory, if an element is relative to it.
@@ -18,11 +18,11 @@ pub struct LoadPath {
 }
 
 impl LoadPath {
-    pub fn new() -> Protected<Self> {
-        let array = ruby::keep(ruby::global(c"$LOAD_PATH")?)?;
+    pub fn new(ruby: Ruby<'_>) -> Protected<Self> {
+        let array = ruby.keep(ruby.global(c"$LOAD_PATH")?)?;
         Ok(LoadPath {
             array,
-            copy: ruby::keep(ruby::array()?)?,
+            copy: ruby.keep(ruby.array()?)?,
             length: usize::MAX,
             roots: Vec::new(),
             cwd: None,
@@ -31,19 +31,24 @@ impl LoadPath {
     }
 
     /// The array.
-    pub fn array(&self) -> Value {
+    pub fn array(&self) -> Value<'static> {
         self.array
     }
 
     /// Whether the array, and what its elements are relative to, is as it was.
-    pub fn is_current(&self) -> Protected<bool> {
-        let is_same = self.length != usize::MAX && ruby::is_same_array(self.array, self.copy, self.length)?;
+    pub fn is_current(&self, ruby: Ruby<'_>) -> Protected<bool> {
+        let is_same = self.length != usize::MAX && ruby.is_same_array(self.array, self.copy, self.length)?;
         Ok(is_same && self.cwd.as_ref().is_none_or(|cwd| working_directory().as_ref() == Some(cwd)))
     }
 
     /// The elements of the array are these now. `None`: not all are strings; Ruby converts others at each search.
-    pub fn set(&mut self, elements: Option<Vec<Vec<u8>>>, directories: &mut Directories) -> Protected<()> {
-        self.length = ruby::length(self.array)?;
+    pub fn set(
+        &mut self,
+        ruby: Ruby<'_>,
+        elements: Option<Vec<Vec<u8>>>,
+        directories: &mut Directories,
+    ) -> Protected<()> {
+        self.length = ruby.length(self.array)?;
         self.is_usable = elements.is_some();
         let elements = elements.unwrap_or_default();
         let cwd = working_directory();
@@ -61,7 +66,7 @@ impl LoadPath {
             })
             .collect();
         directories.begin_round();
-        ruby::replace(self.copy, self.array)
+        ruby.replace(self.copy, self.array)
     }
 
     /// The directories in order. `None`: only Ruby itself knows what an element means.
@@ -85,6 +90,21 @@ fn expanded(element: &[u8], directories: &mut Directories) -> DirectoryId {
         }
         Ok(None) | Err(()) => id,
     }
+}
+
+/// The elements of $LOAD_PATH, if all are strings.
+pub fn elements(ruby: Ruby<'_>, array: Value<'_>) -> Protected<Option<Vec<Vec<u8>>>> {
+    let mut elements = Vec::new();
+    for position in 0..ruby.length(array)? {
+        let element = ruby.entry_of(array, position);
+        if !ruby.is_string(element) {
+            return Ok(None);
+        }
+        // As Ruby does: so that it cannot change without the array.
+        ruby.freeze(element)?;
+        elements.push(ruby.c_bytes(ruby.path(element)?)?.into_bytes());
+    }
+    Ok(Some(elements))
 }
 
 fn working_directory() -> Option<Vec<u8>> {

@@ -2,53 +2,64 @@
 //!
 //! No struct layout and no constant of a version is used here, so that one file serves all of them: nil and true are taken
 //! from functions when the library is initialised. What is not part of the public API is looked up by name
-//! ([`look_up`]) and done without where it is not there.
+//! ([`Ruby::look_up`]) and done without where it is not there.
 //!
-//! A Ruby exception leaves frames by longjmp, which drops nothing. So a function of Ruby's that may raise, allocate or run Ruby
-//! code is called in [`protect`] and nowhere else: what ended it comes back as a [`Jump`], through Rust's own frames by `?`, and
-//! [`entry`] goes on with it when nothing is left to be dropped.
-//!
-//! Functions declared `safe` never raise. They ask of their callers only what holds everywhere in this crate: the thread is one
-//! of Ruby's and has the GVL (the thread of queue.rs calls nothing of Ruby), and a [`Value`] came from Ruby and is still on the stack or
-//! kept.
+//! Three types hold the rules that Ruby's functions have:
+//! - [`Ruby`] is a token: the current thread is one of Ruby's and has the lock (GVL) of its Ractor. It exists only while a function
+//!   runs that Ruby called ([`entry`]) and cannot leave its thread. [`Main`] says in addition that this is the main Ractor.
+//! - [`Value`] is valid for as long as that token: the garbage collector finds it on the stack. One that lives longer is kept
+//!   ([`Ruby::keep`]) or in a [`Root`].
+//! - [`Jump`] is an exception on its way. Ruby raises by longjmp, which runs no destructor. So a function of Ruby's that may raise,
+//!   allocate or run Ruby code is called in [`Ruby::protect`] and nowhere else. A jump then goes through Rust's own frames by `?`,
+//!   and [`entry`] hands it back to Ruby when nothing is left to be dropped.
 #![allow(unsafe_code)]
 
 mod array;
 mod collector;
 mod feature;
-pub mod method;
+mod method;
 mod module;
+mod objects;
 mod optional;
+mod root;
 mod string;
 mod trace;
 
-use std::ffi::{c_int, c_long, c_void, CStr};
+use std::ffi::{c_int, c_long, CStr};
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-pub use array::{array, array_of, clear_array, entry_of, is_array, is_same_array, length, push, replace};
-pub use collector::{allocated, forgive, make_room, old_objects};
-pub use feature::{beside, caller_file, not_found, original_require, provide, provided, Provided};
-pub use module::{
-    alias, alias_singleton, constant, find_constant, has_private_method, module, module_under, own_method, source_of,
-};
-pub use optional::{is_compiling_traced, is_main_ractor, look_up};
-pub use string::{
-    binary, binary_static, bytes, bytes_in_place, c_bytes, clear, file_name, freeze, path, text, with_binary,
-};
-pub use trace::{compile_tracer, disable, enable};
+pub use feature::Provided;
+pub use method::Method;
+pub use objects::Maker;
+pub use root::Root;
 
-/// A Ruby object. The garbage collector finds those on the stack; others have to be [`keep`]t.
+/// The current thread is one of Ruby's and has the lock of its Ractor, for as long as `'r`. All of Ruby is called through this.
+#[derive(Clone, Copy, Debug)]
+pub struct Ruby<'r>(PhantomData<(&'r (), *mut ())>);
+
+/// Likewise, and the Ractor is the main one: no other thread has such a token at the same time.
+#[derive(Clone, Copy, Debug)]
+pub struct Main<'r>(Ruby<'r>);
+
+impl<'r> Deref for Main<'r> {
+    type Target = Ruby<'r>;
+
+    fn deref(&self) -> &Ruby<'r> {
+        &self.0
+    }
+}
+
+/// A Ruby object. `'static` are those that the garbage collector never takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Value(usize);
+pub struct Value<'r>(usize, PhantomData<&'r ()>);
 
-/// A Ruby name.
+/// A Ruby name. None that is made here is ever taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Id(usize);
-
-/// A function that Ruby calls. The number of its parameters is told where it is defined.
-pub type Method = *const c_void;
 
 /// How a protected call ended, if not by returning: an exception, a throw, the end of its thread. Ruby holds the rest of it.
 #[derive(Clone, Copy, Debug)]
@@ -56,111 +67,93 @@ pub type Method = *const c_void;
 pub struct Jump(c_int);
 
 /// What may be ended by Ruby.
-pub type Protected<T = Value> = Result<T, Jump>;
+pub type Protected<T> = Result<T, Jump>;
 
 unsafe extern "C-unwind" {
-    safe static rb_cObject: Value;
-    safe static rb_cString: Value;
-    safe static rb_cSymbol: Value;
-    safe static rb_mKernel: Value;
-    safe static rb_eException: Value;
+    static rb_cObject: Value<'static>;
+    static rb_cString: Value<'static>;
+    static rb_cSymbol: Value<'static>;
+    static rb_mKernel: Value<'static>;
+    static rb_eException: Value<'static>;
 
-    safe fn rb_obj_class(object: Value) -> Value;
-    safe fn rb_obj_is_kind_of(object: Value, class: Value) -> Value;
-    safe fn rb_id2sym(id: Id) -> Value;
-    safe fn rb_errinfo() -> Value;
-    safe fn rb_ruby_verbose_ptr() -> *mut Value;
-    safe fn rb_get_coverages() -> Value;
-    safe fn rb_ext_ractor_safe(is_safe: bool);
-    safe fn rb_int2inum(number: isize) -> Value;
-
-    fn rb_set_errinfo(exception: Value);
-    fn rb_f_exec(count: c_int, arguments: *const Value) -> Value;
+    fn rb_obj_class<'r>(object: Value<'r>) -> Value<'r>;
+    fn rb_obj_is_kind_of(object: Value<'_>, class: Value<'_>) -> Value<'static>;
+    fn rb_id2sym<'r>(id: Id) -> Value<'r>;
+    fn rb_errinfo<'r>() -> Value<'r>;
+    fn rb_set_errinfo(exception: Value<'_>);
+    fn rb_ruby_verbose_ptr() -> *mut Value<'static>;
+    fn rb_ruby_debug_ptr() -> *mut Value<'static>;
+    fn rb_get_coverages<'r>() -> Value<'r>;
+    fn rb_ext_ractor_safe(is_safe: bool);
+    fn rb_int2inum<'r>(number: isize) -> Value<'r>;
+    fn rb_f_exec<'r>(count: c_int, arguments: *const Value<'_>) -> Value<'r>;
     fn rb_jump_tag(state: c_int) -> !;
-    fn rb_protect(function: extern "C-unwind" fn(usize) -> Value, argument: usize, state: *mut c_int) -> Value;
-    fn rb_gc_register_mark_object(object: Value);
+    fn rb_protect(
+        function: extern "C-unwind" fn(usize) -> Value<'static>,
+        argument: usize,
+        state: *mut c_int,
+    ) -> Value<'static>;
+    fn rb_gc_register_mark_object(object: Value<'_>);
     fn rb_intern2(name: *const u8, size: c_long) -> Id;
-    fn rb_funcallv(receiver: Value, method: Id, count: c_int, arguments: *const Value) -> Value;
-    fn rb_funcall_passing_block(receiver: Value, method: Id, count: c_int, arguments: *const Value) -> Value;
-    fn rb_call_super_kw(count: c_int, arguments: *const Value, has_keywords: c_int) -> Value;
-    safe fn rb_keyword_given_p() -> c_int;
-    safe fn rb_warning_category_enabled_p(category: c_int) -> bool;
-    safe fn rb_ruby_debug_ptr() -> *mut Value;
-    fn rb_respond_to(object: Value, method: Id) -> c_int;
-    fn rb_num2long(number: Value) -> c_long;
-    fn rb_gv_get(name: *const std::ffi::c_char) -> Value;
+    fn rb_funcallv<'r>(receiver: Value<'_>, method: Id, count: c_int, arguments: *const Value<'_>) -> Value<'r>;
+    fn rb_funcall_passing_block<'r>(
+        receiver: Value<'_>,
+        method: Id,
+        count: c_int,
+        arguments: *const Value<'_>,
+    ) -> Value<'r>;
+    fn rb_call_super_kw<'r>(count: c_int, arguments: *const Value<'_>, has_keywords: c_int) -> Value<'r>;
+    fn rb_keyword_given_p() -> c_int;
+    fn rb_warning_category_enabled_p(category: c_int) -> bool;
+    fn rb_respond_to(object: Value<'_>, method: Id) -> c_int;
+    fn rb_num2long(number: Value<'_>) -> c_long;
+    fn rb_gv_get<'r>(name: *const std::ffi::c_char) -> Value<'r>;
 }
 
 static NIL: AtomicUsize = AtomicUsize::new(0);
 static TRUE: AtomicUsize = AtomicUsize::new(0);
 
-/// Called once, when Ruby loads the library.
-pub fn initialise() {
-    // nil is the name that no error has; true, that an object is one of its own class.
-    if let Ok(array) = array() {
-        NIL.store(entry_of(array, 0).0, Relaxed);
-        TRUE.store(rb_obj_is_kind_of(array, rb_cObject).0, Relaxed);
-    }
-    rb_ext_ractor_safe(true);
-}
+/// RB_WARN_CATEGORY_EXPERIMENTAL. Part of the public API, the same in all versions.
+const EXPERIMENTAL: c_int = 2;
 
-/// Calls something that may raise. It must not own anything, since nothing is dropped then: that is checked when this is compiled.
-pub fn protect<T: Copy, F: FnOnce() -> T>(function: F) -> Protected<T> {
-    const { assert!(!std::mem::needs_drop::<F>(), "what may be left by a jump must not own anything") };
-    struct Call<T, F> {
-        function: Option<F>,
-        result: Option<T>,
-    }
-    extern "C-unwind" fn trampoline<T: Copy, F: FnOnce() -> T>(argument: usize) -> Value {
-        // SAFETY: the argument is the address of the call below, which nothing else uses meanwhile.
-        let call = unsafe { &mut *(argument as *mut Call<T, F>) };
-        call.result = call.function.take().map(|function| function());
-        nil()
-    }
-    let (mut call, mut state) = (Call { function: Some(function), result: None }, 0);
-    // SAFETY: the trampoline gets the argument that it expects, and `state` is valid for the call.
-    unsafe { rb_protect(trampoline::<T, F>, &raw mut call as usize, &mut state) };
-    call.result.filter(|_| state == 0).ok_or(Jump(state))
-}
-
-/// Does what a function that Ruby calls is for. What ended `work` goes on, after all that it owned was dropped.
-pub fn entry(work: impl FnOnce() -> Protected) -> Value {
-    match work() {
+/// Does what a function that Ruby calls is for. A jump goes on, after all that `work` owned was dropped.
+///
+/// # Safety
+/// Ruby calls the function that calls this. `'r` ends no later than that function, which owns nothing that needs to be dropped.
+unsafe fn entry<'r>(work: impl FnOnce(Ruby<'r>) -> Protected<Value<'r>>) -> Value<'r> {
+    match work(Ruby(PhantomData)) {
         Ok(value) => value,
-        Err(jump) => jump.resume(),
+        // SAFETY: the state is that of a protected call, whose exception (or throw) Ruby still holds. Nothing is left to be dropped.
+        Err(Jump(state)) => unsafe { rb_jump_tag(state) },
     }
 }
 
-impl Jump {
-    /// Goes on with what ended the protected call. Its caller owns nothing.
-    fn resume(self) -> ! {
-        // SAFETY: the state is that of a protected call, whose exception (or throw) Ruby still holds. Only `entry` calls this,
-        // where nothing is left to be dropped.
-        unsafe { rb_jump_tag(self.0) }
-    }
-
-    /// Forgets it: the exception that was there before is there again.
-    pub fn forget(self, before: Value) {
-        set_error_info(before);
-    }
+/// Does what Ruby loads the library for.
+///
+/// # Safety
+/// As for [`entry`]: only the library's `Init_` function calls this.
+pub unsafe fn initialise(define: impl FnOnce(Ruby<'_>) -> Protected<()>) {
+    let work = |ruby: Ruby<'_>| {
+        let array = ruby.array()?;
+        // nil is the element that an empty array has; true says that an object is one of its own class.
+        NIL.store(ruby.entry_of(array, 0).0, Relaxed);
+        // SAFETY: two objects.
+        TRUE.store(unsafe { rb_obj_is_kind_of(array, rb_cObject) }.0, Relaxed);
+        // SAFETY: the methods that follow may be called in any Ractor: what belongs to the main one asks for `Main`.
+        unsafe { rb_ext_ractor_safe(true) };
+        ruby.look_up()?;
+        define(ruby)?;
+        Ok(nil())
+    };
+    // SAFETY: by this function's own rule.
+    unsafe { entry(work) };
 }
 
-pub fn nil() -> Value {
-    Value(NIL.load(Relaxed))
+fn nil() -> Value<'static> {
+    Value(NIL.load(Relaxed), PhantomData)
 }
 
-/// `true` or `false`.
-pub fn boolean(is_true: bool) -> Value {
-    // false is 0 in every Ruby there is.
-    Value(if is_true { TRUE.load(Relaxed) } else { 0 })
-}
-
-/// A number that needs no object of its own.
-pub fn number(number: usize) -> Value {
-    rb_int2inum(number.min(u32::MAX as usize) as isize)
-}
-
-impl Value {
+impl<'r> Value<'r> {
     pub fn is_nil(self) -> bool {
         self == nil()
     }
@@ -169,136 +162,192 @@ impl Value {
     pub fn is_truthy(self) -> bool {
         self.0 != 0 && !self.is_nil()
     }
+}
+
+impl<'r> Ruby<'r> {
+    /// Calls something that may raise. It must not own anything, since a jump drops nothing: that is checked at compile time.
+    pub fn protect<T: Copy, F: FnOnce() -> T>(self, function: F) -> Protected<T> {
+        const { assert!(!std::mem::needs_drop::<F>(), "what a jump may leave must not own anything") };
+        struct Call<T, F> {
+            function: Option<F>,
+            result: Option<T>,
+        }
+        extern "C-unwind" fn trampoline<T: Copy, F: FnOnce() -> T>(argument: usize) -> Value<'static> {
+            // SAFETY: the argument is the address of the call below, which nothing else uses meanwhile.
+            let call = unsafe { &mut *(argument as *mut Call<T, F>) };
+            call.result = call.function.take().map(|function| function());
+            nil()
+        }
+        let (mut call, mut state) = (Call { function: Some(function), result: None }, 0);
+        // SAFETY: the trampoline gets the argument that it expects, and `state` is valid for the call.
+        unsafe { rb_protect(trampoline::<T, F>, &raw mut call as usize, &mut state) };
+        call.result.filter(|_| state == 0).ok_or(Jump(state))
+    }
+
+    /// Forgets a jump. `before`: the exception that was being handled then, which is so again.
+    pub fn forget(self, _: Jump, before: Value<'_>) {
+        self.set_error_info(before);
+    }
+
+    pub fn nil(self) -> Value<'r> {
+        nil()
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(self, is_true: bool) -> Value<'r> {
+        // false is 0 in every Ruby there is.
+        Value(if is_true { TRUE.load(Relaxed) } else { 0 }, PhantomData)
+    }
+
+    /// A number that needs no object of its own.
+    pub fn number(self, number: usize) -> Value<'r> {
+        // SAFETY: a number that small is no object, so that nothing is allocated.
+        unsafe { rb_int2inum(number.min(u32::MAX as usize) as isize) }
+    }
 
     /// Whether it is a String, of that class itself.
-    pub fn is_string(self) -> bool {
-        self.is_truthy() && rb_obj_class(self) == rb_cString
+    pub fn is_string(self, object: Value<'_>) -> bool {
+        // SAFETY: an object, whose class is only read.
+        object.is_truthy() && unsafe { rb_obj_class(object) == rb_cString }
     }
 
     /// Whether it is a Symbol.
-    pub fn is_symbol(self) -> bool {
-        self.is_truthy() && rb_obj_class(self) == rb_cSymbol
+    pub fn is_symbol(self, object: Value<'_>) -> bool {
+        // SAFETY: as above.
+        object.is_truthy() && unsafe { rb_obj_class(object) == rb_cSymbol }
     }
-}
 
-/// The garbage collector never takes this object.
-pub fn keep(object: Value) -> Protected {
-    // SAFETY: an object, which is only noted.
-    protect(|| unsafe { rb_gc_register_mark_object(object) })?;
-    Ok(object)
-}
+    /// The garbage collector never takes or moves this object from now on.
+    pub fn keep(self, object: Value<'_>) -> Protected<Value<'static>> {
+        // SAFETY: an object, which is only noted.
+        self.protect(|| unsafe { rb_gc_register_mark_object(object) })?;
+        Ok(Value(object.0, PhantomData))
+    }
 
-pub fn object_class() -> Value {
-    rb_cObject
-}
+    /// RUBY_VERSION. Empty where that is not there.
+    pub fn version(self) -> Protected<Vec<u8>> {
+        let version = self.find_constant(self.object_class(), "RUBY_VERSION")?;
+        Ok(version.map(|version| self.bytes(version)).transpose()?.unwrap_or_default())
+    }
 
-pub fn kernel() -> Value {
-    rb_mKernel
-}
+    pub fn object_class(self) -> Value<'static> {
+        // SAFETY: Ruby set it before it loaded this library.
+        unsafe { rb_cObject }
+    }
 
-/// The name of a method or constant.
-pub fn intern(name: &str) -> Protected<Id> {
-    // SAFETY: pointer and size are those of a string, which is copied.
-    protect(|| unsafe { rb_intern2(name.as_ptr(), name.len() as c_long) })
-}
+    pub fn kernel(self) -> Value<'static> {
+        // SAFETY: as above.
+        unsafe { rb_mKernel }
+    }
 
-/// A name as an object.
-pub fn symbol(name: &str) -> Protected {
-    Ok(rb_id2sym(intern(name)?))
-}
+    /// The name of a method or constant.
+    pub fn intern(self, name: &str) -> Protected<Id> {
+        // SAFETY: pointer and size are those of a string, which is copied.
+        self.protect(|| unsafe { rb_intern2(name.as_ptr(), name.len() as c_long) })
+    }
 
-/// Calls a method, private ones too.
-pub fn call(receiver: Value, method: Id, arguments: &[Value]) -> Protected {
-    // SAFETY: pointer and number are those of a slice.
-    protect(|| unsafe { rb_funcallv(receiver, method, arguments.len() as c_int, arguments.as_ptr()) })
-}
+    /// A name as an object.
+    pub fn symbol(self, name: &str) -> Protected<Value<'r>> {
+        let id = self.intern(name)?;
+        // SAFETY: a name that exists, whose Symbol was made with it.
+        Ok(unsafe { rb_id2sym(id) })
+    }
 
-/// Calls a method by its name, private ones too.
-pub fn send(receiver: Value, method: &str, arguments: &[Value]) -> Protected {
-    call(receiver, intern(method)?, arguments)
-}
+    /// Calls a method, private ones too.
+    pub fn call(self, receiver: Value<'_>, method: Id, arguments: &[Value<'_>]) -> Protected<Value<'r>> {
+        // SAFETY: pointer and number are those of a slice.
+        self.protect(|| unsafe { rb_funcallv(receiver, method, arguments.len() as c_int, arguments.as_ptr()) })
+    }
 
-/// Calls a method with the block that the C function which runs now was given.
-pub fn call_with_block(receiver: Value, method: Id, arguments: &[Value]) -> Protected {
-    // SAFETY: pointer and number are those of a slice.
-    protect(|| unsafe { rb_funcall_passing_block(receiver, method, arguments.len() as c_int, arguments.as_ptr()) })
-}
+    /// Calls a method by its name, private ones too.
+    pub fn send(self, receiver: Value<'_>, method: &str, arguments: &[Value<'_>]) -> Protected<Value<'r>> {
+        self.call(receiver, self.intern(method)?, arguments)
+    }
 
-/// Calls the method of the same name that the C function which runs now stands before, with the block that it was given.
-pub fn call_super(arguments: &[Value]) -> Protected {
-    let has_keywords = rb_keyword_given_p();
-    // SAFETY: pointer and number are those of a slice.
-    protect(|| unsafe { rb_call_super_kw(arguments.len() as c_int, arguments.as_ptr(), has_keywords) })
-}
+    /// Calls a method with the block that the running C function was given.
+    pub fn call_with_block(self, receiver: Value<'_>, method: Id, arguments: &[Value<'_>]) -> Protected<Value<'r>> {
+        let (count, arguments) = (arguments.len() as c_int, arguments.as_ptr());
+        // SAFETY: pointer and number are those of a slice.
+        self.protect(|| unsafe { rb_funcall_passing_block(receiver, method, count, arguments) })
+    }
 
-pub fn responds_to(object: Value, method: Id) -> Protected<bool> {
-    // SAFETY: an object and a name.
-    protect(|| unsafe { rb_respond_to(object, method) != 0 })
-}
+    /// Calls the method that the running C function overrides (`super`), with the block that it was given.
+    pub fn call_super(self, arguments: &[Value<'_>]) -> Protected<Value<'r>> {
+        let (count, arguments) = (arguments.len() as c_int, arguments.as_ptr());
+        // SAFETY: pointer and number are those of a slice; whether the last is keywords, Ruby says itself.
+        self.protect(|| unsafe { rb_call_super_kw(count, arguments, rb_keyword_given_p()) })
+    }
 
-/// An Integer's value. Raises for other objects.
-pub fn integer(number: Value) -> Protected<i64> {
-    // SAFETY: an object, which is only looked at.
-    protect(|| unsafe { rb_num2long(number) })
-}
+    pub fn responds_to(self, object: Value<'_>, method: Id) -> Protected<bool> {
+        // SAFETY: an object and a name.
+        self.protect(|| unsafe { rb_respond_to(object, method) != 0 })
+    }
 
-/// A global variable's value.
-pub fn global(name: &CStr) -> Protected {
-    // SAFETY: a C string, which is copied.
-    protect(|| unsafe { rb_gv_get(name.as_ptr()) })
-}
+    /// An Integer's value. Raises for other objects.
+    pub fn integer(self, number: Value<'_>) -> Protected<i64> {
+        // SAFETY: an object, which is only looked at.
+        self.protect(|| unsafe { rb_num2long(number) })
+    }
 
-/// The exception that is being handled, or nil.
-pub fn error_info() -> Value {
-    rb_errinfo()
-}
+    /// A global variable's value.
+    pub fn global(self, name: &CStr) -> Protected<Value<'r>> {
+        // SAFETY: a C string, which is copied.
+        self.protect(|| unsafe { rb_gv_get(name.as_ptr()) })
+    }
 
-/// Makes that the exception that is being handled, if it is one, else none.
-pub fn set_error_info(exception: Value) {
-    let is_exception = exception.is_truthy() && rb_obj_is_kind_of(exception, rb_eException).is_truthy();
-    // SAFETY: an exception or nil, with which it does not raise.
-    unsafe { rb_set_errinfo(if is_exception { exception } else { nil() }) };
-}
+    /// The exception that is being handled, or nil.
+    pub fn error_info(self) -> Value<'r> {
+        // SAFETY: it only reads.
+        unsafe { rb_errinfo() }
+    }
 
-/// Whether line or branch coverage has been set up.
-pub fn has_coverage() -> bool {
-    rb_get_coverages().is_truthy()
-}
+    /// Makes that the exception that is being handled, if it is one, else none.
+    pub fn set_error_info(self, exception: Value<'_>) {
+        // SAFETY: two objects.
+        let is_exception = exception.is_truthy() && unsafe { rb_obj_is_kind_of(exception, rb_eException) }.is_truthy();
+        // SAFETY: an exception or nil, with which it does not raise.
+        unsafe { rb_set_errinfo(if is_exception { exception } else { nil() }) };
+    }
 
-/// RB_WARN_CATEGORY_EXPERIMENTAL. Part of the public API, the same in all versions.
-const EXPERIMENTAL: c_int = 2;
+    /// Whether line or branch coverage has been set up.
+    pub fn has_coverage(self) -> bool {
+        // SAFETY: it only reads.
+        unsafe { rb_get_coverages() }.is_truthy()
+    }
 
-/// Whether warnings are not wanted (-W0), or none of experimental features.
-pub fn is_quiet() -> bool {
-    // SAFETY: Ruby's own variable, which is there as long as the process.
-    unsafe { *rb_ruby_verbose_ptr() }.is_nil() || !rb_warning_category_enabled_p(EXPERIMENTAL)
-}
+    /// Whether warnings are off (-W0), or those about experimental features are.
+    pub fn is_quiet(self) -> bool {
+        // SAFETY: Ruby's own variable, which is there as long as the process, and a category that every Ruby has.
+        unsafe { (*rb_ruby_verbose_ptr()).is_nil() || !rb_warning_category_enabled_p(EXPERIMENTAL) }
+    }
 
-/// Whether Ruby tells of every exception (-d).
-pub fn is_debugging() -> bool {
-    // SAFETY: Ruby's own variable, which is there as long as the process.
-    unsafe { *rb_ruby_debug_ptr() }.is_truthy()
-}
+    /// Whether Ruby reports every exception (-d).
+    pub fn is_debugging(self) -> bool {
+        // SAFETY: Ruby's own variable, which is there as long as the process.
+        unsafe { *rb_ruby_debug_ptr() }.is_truthy()
+    }
 
-/// Whether warnings are wanted in full (-w).
-pub fn is_verbose() -> bool {
-    // SAFETY: Ruby's own variable, which is there as long as the process.
-    unsafe { *rb_ruby_verbose_ptr() }.is_truthy()
-}
+    /// Whether all warnings are on (-w).
+    pub fn is_verbose(self) -> bool {
+        // SAFETY: Ruby's own variable, which is there as long as the process.
+        unsafe { *rb_ruby_verbose_ptr() }.is_truthy()
+    }
 
-/// Does something without warnings.
-pub fn without_warnings<T>(work: impl FnOnce() -> T) -> T {
-    let verbose = rb_ruby_verbose_ptr();
-    // SAFETY: Ruby's own variable, which is there as long as the process, and a value that it may have.
-    let before = unsafe { verbose.replace(nil()) };
-    let result = work();
-    // SAFETY: as above.
-    unsafe { verbose.write(before) };
-    result
-}
+    /// Does something without warnings.
+    pub fn without_warnings<T>(self, work: impl FnOnce() -> T) -> T {
+        // SAFETY: Ruby's own variable, which is there as long as the process.
+        let verbose = unsafe { rb_ruby_verbose_ptr() };
+        // SAFETY: as above, and a value that it may have.
+        let before = unsafe { verbose.replace(nil()) };
+        let result = work();
+        // SAFETY: as above.
+        unsafe { verbose.write(before) };
+        result
+    }
 
-/// Ruby's own exec. Returns only by raising.
-pub fn exec(arguments: &[Value]) -> Protected {
-    // SAFETY: pointer and number are those of a slice.
-    protect(|| unsafe { rb_f_exec(arguments.len() as c_int, arguments.as_ptr()) })
+    /// Ruby's own exec. Returns only by raising.
+    pub fn exec(self, arguments: &[Value<'_>]) -> Protected<Value<'r>> {
+        // SAFETY: pointer and number are those of a slice.
+        self.protect(|| unsafe { rb_f_exec(arguments.len() as c_int, arguments.as_ptr()) })
+    }
 }

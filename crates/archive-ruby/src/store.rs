@@ -8,7 +8,11 @@ use archive::{
     Application, Archive, Context, Decoder, Entry, Freshness, Identity, Kind, NewEntry, NewInput, Policy, Scope,
 };
 
+use crate::cell::GvlCell;
 use crate::queue::{self, Target};
+
+/// The archive of this process.
+pub static STORE: GvlCell<Store> = GvlCell::empty();
 
 /// What happened at look-ups, for SNAPBOOT_STATS.
 #[derive(Clone, Copy, Debug, Default)]

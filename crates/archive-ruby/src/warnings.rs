@@ -1,38 +1,35 @@
-//! Whether Ruby warns while it compiles a file. Code from the archive is not parsed, so nobody would hear of it again.
+//! Whether Ruby warns while it compiles a file. Code from the archive is not parsed, so the warning would never come again.
 //!
-//! `Warning.warn` is defined while Ruby compiles, before the method of that name that is there. Where the program has defined
-//! just this one itself, nothing is heard.
-#![allow(unsafe_code)]
+//! `Warning.warn` is overridden while Ruby compiles. Where the program has overridden it itself, warnings are not seen.
 
-use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-use crate::ruby::{self, method::Function, Protected, Value};
+use crate::ruby::{Method, Protected, Ruby, Value};
 
 static IS_LISTENING: AtomicBool = AtomicBool::new(false);
 
-/// Somebody was warned of something.
+/// There was a warning.
 static WAS_HEARD: AtomicBool = AtomicBool::new(false);
 
 /// Warning, and its singleton class.
-static WARNING: OnceLock<(Value, Value)> = OnceLock::new();
+static WARNING: OnceLock<(Value<'static>, Value<'static>)> = OnceLock::new();
 
-/// Forgets what was heard, and listens from now on.
-pub fn listen() -> Protected<()> {
+/// Forgets earlier warnings, and listens from now on.
+pub fn listen(ruby: Ruby<'_>) -> Protected<()> {
     WAS_HEARD.store(false, Relaxed);
-    let (warning, class) = warning()?;
-    if !ruby::send(class, "method_defined?", &[ruby::symbol("warn")?, ruby::boolean(false)])?.is_truthy() {
-        Function::Any(warn).define_singleton(warning, c"warn")?;
+    let (warning, class) = warning(ruby)?;
+    if !ruby.send(class, "method_defined?", &[ruby.symbol("warn")?, ruby.boolean(false)])?.is_truthy() {
+        ruby.define_singleton(warning, c"warn", Method::any(warn))?;
         IS_LISTENING.store(true, Relaxed);
     }
     Ok(())
 }
 
 /// Listens no longer.
-pub fn stop() -> Protected<()> {
+pub fn stop(ruby: Ruby<'_>) -> Protected<()> {
     if IS_LISTENING.swap(false, Relaxed) {
-        ruby::send(warning()?.1, "remove_method", &[ruby::symbol("warn")?])?;
+        ruby.send(warning(ruby)?.1, "remove_method", &[ruby.symbol("warn")?])?;
     }
     Ok(())
 }
@@ -42,19 +39,17 @@ pub fn were_heard() -> bool {
     WAS_HEARD.load(Relaxed)
 }
 
-fn warning() -> Protected<(Value, Value)> {
+fn warning(ruby: Ruby<'_>) -> Protected<(Value<'static>, Value<'static>)> {
     if let Some(known) = WARNING.get() {
         return Ok(*known);
     }
-    let warning = ruby::keep(ruby::module(c"Warning")?)?;
-    let class = ruby::keep(ruby::send(warning, "singleton_class", &[])?)?;
+    let warning = ruby.keep(ruby.module(c"Warning")?)?;
+    let class = ruby.keep(ruby.send(warning, "singleton_class", &[])?)?;
     Ok(*WARNING.get_or_init(|| (warning, class)))
 }
 
 /// Warning.warn(message, category: nil)
-unsafe extern "C-unwind" fn warn(count: c_int, arguments: *const Value, _: Value) -> Value {
+fn warn<'r>(ruby: Ruby<'r>, _: Value<'r>, arguments: &[Value<'r>]) -> Protected<Value<'r>> {
     WAS_HEARD.store(true, Relaxed);
-    // SAFETY: as Ruby gave them.
-    let arguments = unsafe { ruby::method::arguments(count, arguments) };
-    ruby::entry(|| ruby::call_super(arguments))
+    ruby.call_super(arguments)
 }

@@ -23,7 +23,7 @@ pub struct DirectoryList<'a> {
 
 /// What a name in a directory stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
@@ -43,7 +43,7 @@ impl<'a> DirectoryList<'a> {
     }
 
     /// What is there of that name, which is given in parts (`[feature, b".rb"]`). `None`: nothing.
-    pub fn find(&self, name: &[&[u8]]) -> Option<Found> {
+    pub fn find(&self, name: &[&[u8]]) -> Option<FileKind> {
         let mut sum = crc32fast::Hasher::new();
         name.iter().for_each(|part| sum.update(part));
         let mut places = self.index.places(sum.finalize());
@@ -51,7 +51,7 @@ impl<'a> DirectoryList<'a> {
     }
 
     /// All names with what they stand for, in the order of the bytes of the names.
-    pub fn names(&self) -> impl Iterator<Item = (&'a [u8], Found)> {
+    pub fn names(&self) -> impl Iterator<Item = (&'a [u8], FileKind)> {
         let mut places: Vec<u32> = self.index.all().collect();
         places.sort_unstable();
         let list = *self;
@@ -68,19 +68,19 @@ impl<'a> DirectoryList<'a> {
         self.names == 0
     }
 
-    fn name_at(&self, place: u32) -> Option<(Found, &'a [u8])> {
+    fn name_at(&self, place: u32) -> Option<(FileKind, &'a [u8])> {
         let [kind, size, rest @ ..] = self.bytes.get(place as usize..)? else { return None };
-        Some((Found::of(*kind)?, rest.get(..usize::from(*size))?))
+        Some((FileKind::of(*kind)?, rest.get(..usize::from(*size))?))
     }
 }
 
-impl Found {
+impl FileKind {
     fn of(number: u8) -> Option<Self> {
         match number {
-            name_kind::FILE => Some(Found::File),
-            name_kind::DIRECTORY => Some(Found::Directory),
-            name_kind::LINK => Some(Found::Link),
-            name_kind::OTHER => Some(Found::Other),
+            name_kind::FILE => Some(FileKind::File),
+            name_kind::DIRECTORY => Some(FileKind::Directory),
+            name_kind::LINK => Some(FileKind::Link),
+            name_kind::OTHER => Some(FileKind::Other),
             _ => None,
         }
     }

@@ -36,7 +36,7 @@ mod write;
 pub use archive::{is_replaceable, Archive};
 pub use batch::{Batch, NewEntry, NewInput};
 pub use bound::bound;
-pub use directory::{list_directory, DirectoryList, Found};
+pub use directory::{list_directory, DirectoryList, FileKind};
 pub use entry::{Entry, Inputs, Row};
 pub use error::Error;
 pub use freshness::{Freshness, Policy};

@@ -3,77 +3,82 @@
 
 use std::ffi::c_long;
 
-use super::{call, integer, intern, protect, Protected, Value};
+use super::{Protected, Ruby, Value};
 
 unsafe extern "C-unwind" {
-    safe static rb_cArray: Value;
-    safe fn rb_obj_class(object: Value) -> Value;
-    safe fn rb_ary_entry(array: Value, index: c_long) -> Value;
-    fn rb_ary_ptr_use_start(array: Value) -> *const Value;
-    fn rb_ary_new() -> Value;
-    fn rb_ary_new_from_values(size: c_long, elements: *const Value) -> Value;
-    fn rb_ary_modify(array: Value);
-    fn rb_ary_replace(array: Value, other: Value) -> Value;
-    fn rb_ary_clear(array: Value) -> Value;
-    fn rb_ary_push(array: Value, element: Value) -> Value;
+    static rb_cArray: Value<'static>;
+    fn rb_obj_class<'r>(object: Value<'r>) -> Value<'r>;
+    fn rb_ary_entry<'r>(array: Value<'_>, index: c_long) -> Value<'r>;
+    fn rb_ary_ptr_use_start<'r>(array: Value<'r>) -> *const Value<'r>;
+    fn rb_ary_new<'r>() -> Value<'r>;
+    fn rb_ary_new_from_values<'r>(size: c_long, elements: *const Value<'_>) -> Value<'r>;
+    fn rb_ary_modify(array: Value<'_>);
+    fn rb_ary_replace<'r>(array: Value<'r>, other: Value<'_>) -> Value<'r>;
+    fn rb_ary_clear(array: Value<'_>) -> Value<'_>;
+    fn rb_ary_push<'r>(array: Value<'r>, element: Value<'_>) -> Value<'r>;
 }
 
-pub fn array() -> Protected {
-    // SAFETY: it takes nothing.
-    protect(|| unsafe { rb_ary_new() })
-}
-
-pub fn array_of(elements: &[Value]) -> Protected {
-    // SAFETY: pointer and size are those of a slice, which is copied.
-    protect(|| unsafe { rb_ary_new_from_values(elements.len() as c_long, elements.as_ptr()) })
-}
-
-/// Takes all elements out of an array. Raises where that is frozen.
-pub fn clear_array(array: Value) -> Protected<()> {
-    // SAFETY: an array.
-    protect(|| unsafe { rb_ary_clear(array) }).map(drop)
-}
-
-/// Appends an element to an array. Raises where that is frozen.
-pub fn push(array: Value, element: Value) -> Protected<()> {
-    // SAFETY: an array and an object.
-    protect(|| unsafe { rb_ary_push(array, element) }).map(drop)
-}
-
-/// Makes one array a copy of another. They share their elements until one of them changes.
-pub fn replace(array: Value, other: Value) -> Protected<()> {
-    // SAFETY: two arrays. Elements that nobody shares any more are the array's own after the first call, and freed by the second
-    // instead of by the next collection.
-    protect(|| unsafe {
-        rb_ary_modify(array);
-        rb_ary_replace(array, other);
-    })
-}
-
-/// Whether it is an Array, of that class itself.
-pub fn is_array(object: Value) -> bool {
-    object.is_truthy() && rb_obj_class(object) == rb_cArray
-}
-
-/// The element of an array, nil beyond its end.
-pub fn entry_of(array: Value, index: usize) -> Value {
-    rb_ary_entry(array, index as c_long)
-}
-
-/// Number of elements of an array.
-pub fn length(array: Value) -> Protected<usize> {
-    integer(call(array, intern("length")?, &[])?).map(|length| length as usize)
-}
-
-/// Whether an array of `size` objects is still what its copy is: because they share their elements, or by comparing these.
-pub fn is_same_array(array: Value, copy: Value, size: usize) -> Protected<bool> {
-    // SAFETY: they are arrays; nothing is read.
-    let addresses = unsafe { (rb_ary_ptr_use_start(array), rb_ary_ptr_use_start(copy)) };
-    if size > 0 && addresses.0 == addresses.1 && entry_of(array, size).is_nil() && !entry_of(array, size - 1).is_nil() {
-        return Ok(true);
+impl<'r> Ruby<'r> {
+    pub fn array(self) -> Protected<Value<'r>> {
+        // SAFETY: it takes nothing.
+        self.protect(|| unsafe { rb_ary_new() })
     }
-    if length(array)? != size || length(copy)? != size {
-        return Ok(false);
+
+    pub fn array_of(self, elements: &[Value<'_>]) -> Protected<Value<'r>> {
+        // SAFETY: pointer and size are those of a slice, which is copied.
+        self.protect(|| unsafe { rb_ary_new_from_values(elements.len() as c_long, elements.as_ptr()) })
     }
-    Ok((0..size).all(|at| entry_of(array, at) == entry_of(copy, at)))
+
+    /// Takes all elements out of an array. Raises where that is frozen.
+    pub fn clear_array(self, array: Value<'_>) -> Protected<()> {
+        // SAFETY: an array.
+        self.protect(|| unsafe { rb_ary_clear(array) }).map(drop)
+    }
+
+    /// Appends an element to an array. Raises where that is frozen.
+    pub fn push(self, array: Value<'_>, element: Value<'_>) -> Protected<()> {
+        // SAFETY: an array and an object.
+        self.protect(|| unsafe { rb_ary_push(array, element) }).map(drop)
+    }
+
+    /// Makes one array a copy of another. They share their elements until one of them changes.
+    pub fn replace(self, array: Value<'_>, other: Value<'_>) -> Protected<()> {
+        // SAFETY: two arrays. Elements that nobody shares any more are the array's own after the first call, and freed by the
+        // second instead of by the next collection.
+        self.protect(|| unsafe {
+            rb_ary_modify(array);
+            rb_ary_replace(array, other);
+        })
+    }
+
+    /// Whether it is an Array, of that class itself.
+    pub fn is_array(self, object: Value<'_>) -> bool {
+        // SAFETY: an object, whose class is only read.
+        object.is_truthy() && unsafe { rb_obj_class(object) == rb_cArray }
+    }
+
+    /// The element of an array, nil beyond its end.
+    pub fn entry_of(self, array: Value<'_>, index: usize) -> Value<'r> {
+        // SAFETY: an array, which is only read.
+        unsafe { rb_ary_entry(array, index as c_long) }
+    }
+
+    /// Number of elements of an array.
+    pub fn length(self, array: Value<'_>) -> Protected<usize> {
+        self.integer(self.send(array, "length", &[])?).map(|length| length as usize)
+    }
+
+    /// Whether an array of `size` objects is still what its copy is: because they share their elements, or by comparing these.
+    pub fn is_same_array(self, array: Value<'_>, copy: Value<'_>, size: usize) -> Protected<bool> {
+        // SAFETY: two arrays, of which only the addresses are read.
+        let is_shared = unsafe { rb_ary_ptr_use_start(array) == rb_ary_ptr_use_start(copy) };
+        let has_size = || self.entry_of(array, size).is_nil() && !self.entry_of(array, size - 1).is_nil();
+        if size > 0 && is_shared && has_size() {
+            return Ok(true);
+        }
+        if self.length(array)? != size || self.length(copy)? != size {
+            return Ok(false);
+        }
+        Ok((0..size).all(|at| self.entry_of(array, at) == self.entry_of(copy, at)))
+    }
 }

@@ -1,63 +1,111 @@
-//! Functions with a fixed number of parameters, after the receiver, that Ruby calls.
+//! Safe functions that Ruby calls as methods.
+//!
+//! Ruby calls a C function with the receiver and a fixed number of arguments, or with all arguments in an array. Each of the
+//! constructors below makes such a C function for one safe function.
 #![allow(unsafe_code)]
 
-use std::ffi::{c_char, c_int, CStr};
+use std::ffi::{c_char, c_int, c_void, CStr};
 
-use super::{protect, Method, Protected, Value};
+use super::{entry, Protected, Ruby, Value};
 
 unsafe extern "C-unwind" {
-    fn rb_define_singleton_method(object: Value, name: *const c_char, function: Method, parameters: c_int);
-    fn rb_define_private_method(class: Value, name: *const c_char, function: Method, parameters: c_int);
+    fn rb_define_singleton_method(object: Value<'_>, name: *const c_char, function: *const c_void, parameters: c_int);
+    fn rb_define_private_method(class: Value<'_>, name: *const c_char, function: *const c_void, parameters: c_int);
 }
 
-pub type None = extern "C-unwind" fn(Value) -> Value;
-pub type One = extern "C-unwind" fn(Value, Value) -> Value;
-pub type Two = extern "C-unwind" fn(Value, Value, Value) -> Value;
-/// All arguments: their number, where they are, the receiver.
-pub type Any = unsafe extern "C-unwind" fn(c_int, *const Value, Value) -> Value;
-
-/// A function with the number of parameters that Ruby has to know.
+/// A C function, and the number of parameters that Ruby has to know.
 #[derive(Clone, Copy)]
-pub enum Function {
-    None(None),
-    One(One),
-    Two(Two),
-    Any(Any),
+pub struct Method {
+    function: *const c_void,
+    parameters: c_int,
 }
 
-impl Function {
-    fn parts(self) -> (Method, c_int) {
-        match self {
-            Function::None(function) => (function as Method, 0),
-            Function::One(function) => (function as Method, 1),
-            Function::Two(function) => (function as Method, 2),
-            Function::Any(function) => (function as Method, -1),
+/// The one value of a type without size: that of a function or of a closure that captures nothing.
+fn the_only<F: Copy>() -> F {
+    const { assert!(size_of::<F>() == 0, "a method is a function that captures nothing") };
+    // SAFETY: it has no bytes, and the constructor was given one that may be copied.
+    unsafe { std::mem::transmute_copy::<(), F>(&()) }
+}
+
+impl Method {
+    /// A method without parameters: `work(ruby)`.
+    pub fn none<F>(_: F) -> Self
+    where
+        F: for<'r> Fn(Ruby<'r>) -> Protected<Value<'r>> + Copy,
+    {
+        extern "C-unwind" fn call<'r, F>(_: Value<'r>) -> Value<'r>
+        where
+            F: Fn(Ruby<'r>) -> Protected<Value<'r>> + Copy,
+        {
+            // SAFETY: Ruby calls this. It owns nothing.
+            unsafe { entry(|ruby| the_only::<F>()(ruby)) }
         }
+        Method { function: call::<F> as *const c_void, parameters: 0 }
     }
 
-    /// Defines it as a method of an object itself.
-    pub fn define_singleton(self, object: Value, name: &CStr) -> Protected<()> {
-        let (function, parameters) = self.parts();
-        // SAFETY: the function has that many parameters, by its type.
-        protect(|| unsafe { rb_define_singleton_method(object, name.as_ptr(), function, parameters) })
+    /// A method of one parameter: `work(ruby, receiver, argument)`.
+    pub fn one<F>(_: F) -> Self
+    where
+        F: for<'r> Fn(Ruby<'r>, Value<'r>, Value<'r>) -> Protected<Value<'r>> + Copy,
+    {
+        extern "C-unwind" fn call<'r, F>(receiver: Value<'r>, argument: Value<'r>) -> Value<'r>
+        where
+            F: Fn(Ruby<'r>, Value<'r>, Value<'r>) -> Protected<Value<'r>> + Copy,
+        {
+            // SAFETY: Ruby calls this. It owns nothing.
+            unsafe { entry(|ruby| the_only::<F>()(ruby, receiver, argument)) }
+        }
+        Method { function: call::<F> as *const c_void, parameters: 1 }
     }
 
-    /// Defines it as a private method of a class or module.
-    pub fn define_private(self, class: Value, name: &CStr) -> Protected<()> {
-        let (function, parameters) = self.parts();
-        // SAFETY: the function has that many parameters, by its type.
-        protect(|| unsafe { rb_define_private_method(class, name.as_ptr(), function, parameters) })
+    /// A method of two parameters: `work(ruby, receiver, first, second)`.
+    pub fn two<F>(_: F) -> Self
+    where
+        F: for<'r> Fn(Ruby<'r>, Value<'r>, Value<'r>, Value<'r>) -> Protected<Value<'r>> + Copy,
+    {
+        extern "C-unwind" fn call<'r, F>(receiver: Value<'r>, first: Value<'r>, second: Value<'r>) -> Value<'r>
+        where
+            F: Fn(Ruby<'r>, Value<'r>, Value<'r>, Value<'r>) -> Protected<Value<'r>> + Copy,
+        {
+            // SAFETY: Ruby calls this. It owns nothing.
+            unsafe { entry(|ruby| the_only::<F>()(ruby, receiver, first, second)) }
+        }
+        Method { function: call::<F> as *const c_void, parameters: 2 }
+    }
+
+    /// A method of any number of parameters: `work(ruby, receiver, arguments)`.
+    pub fn any<F>(_: F) -> Self
+    where
+        F: for<'r> Fn(Ruby<'r>, Value<'r>, &'r [Value<'r>]) -> Protected<Value<'r>> + Copy,
+    {
+        extern "C-unwind" fn call<'r, F>(count: c_int, arguments: *const Value<'r>, receiver: Value<'r>) -> Value<'r>
+        where
+            F: Fn(Ruby<'r>, Value<'r>, &'r [Value<'r>]) -> Protected<Value<'r>> + Copy,
+        {
+            let arguments: &[Value<'_>] = match count {
+                0 => &[],
+                // SAFETY: Ruby keeps its arguments on its stack until the function returns.
+                count => unsafe { std::slice::from_raw_parts(arguments, count as usize) },
+            };
+            // SAFETY: Ruby calls this. It owns nothing.
+            unsafe { entry(|ruby| the_only::<F>()(ruby, receiver, arguments)) }
+        }
+        Method { function: call::<F> as *const c_void, parameters: -1 }
     }
 }
 
-/// The arguments of a function of type [`Any`].
-///
-/// # Safety
-/// `count` and `arguments` are what Ruby gave to it.
-pub unsafe fn arguments<'a>(count: c_int, arguments: *const Value) -> &'a [Value] {
-    if count == 0 {
-        return &[];
+impl Ruby<'_> {
+    /// Defines a singleton method of an object.
+    pub fn define_singleton(self, object: Value<'_>, name: &CStr, method: Method) -> Protected<()> {
+        let Method { function, parameters } = method;
+        // SAFETY: the function has that many parameters.
+        self.protect(|| unsafe { rb_define_singleton_method(object, name.as_ptr(), function, parameters) })
     }
-    // SAFETY: Ruby keeps its arguments on its stack until the function returns.
-    unsafe { std::slice::from_raw_parts(arguments, count as usize) }
+
+    /// Defines a private method of a class or module.
+    pub fn define_private(self, class: Value<'_>, name: &CStr, method: Method) -> Protected<()> {
+        let Method { function, parameters } = method;
+        // SAFETY: the function has that many parameters.
+        self.protect(|| unsafe { rb_define_private_method(class, name.as_ptr(), function, parameters) })
+    }
 }

@@ -6,62 +6,71 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 use super::trace::SCRIPT_COMPILED;
-use super::{call, find_constant, intern, keep, number, object_class, Id, Protected, Value};
+use super::{Id, Main, Protected, Ruby, Value};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Optional {
     is_main_ractor: Option<unsafe extern "C-unwind" fn() -> bool>,
-    /// The events that somebody traces.
+    /// The events that are traced.
     events: Option<&'static AtomicU32>,
 }
 
 static OPTIONAL: OnceLock<Optional> = OnceLock::new();
 
-/// The class Ractor and what it is asked, where its own function is not exported.
-static RACTOR: OnceLock<(Value, [Id; 3])> = OnceLock::new();
-
-/// Looks for it in the Ruby that runs. `is_known`: this is Ruby 3.0 to 3.4, where the function and the variable have the types
-/// that are declared here.
-pub fn look_up(is_known: bool) -> Protected<()> {
-    if let Some(class) = find_constant(object_class(), "Ractor")? {
-        let class = (keep(class)?, [intern("count")?, intern("current")?, intern("main")?]);
-        RACTOR.get_or_init(|| class);
-    }
-    let find = |name: &CStr| -> Option<*mut c_void> {
-        // SAFETY: looks a C string up in what is loaded; changes nothing.
-        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        Some(address).filter(|address| is_known && !address.is_null())
-    };
-    // SAFETY: these are the types that the function and the variable of these names have in the Rubies that the caller vouches
-    // for.
-    OPTIONAL.get_or_init(|| unsafe {
-        Optional {
-            is_main_ractor: find(c"rb_ractor_main_p_").map(|address| std::mem::transmute(address)),
-            events: find(c"ruby_vm_event_flags").map(|address| &*address.cast::<AtomicU32>()),
-        }
-    });
-    Ok(())
-}
+/// The class Ractor and the methods that say which one runs, for a Ruby that does not export its own function.
+static RACTOR: OnceLock<(Value<'static>, [Id; 3])> = OnceLock::new();
 
 fn optional() -> Optional {
     OPTIONAL.get().copied().unwrap_or_default()
 }
 
-/// Whether this is the main Ractor.
-pub fn is_main_ractor() -> bool {
-    match (optional().is_main_ractor, RACTOR.get()) {
-        // SAFETY: the function is what `look_up` says.
-        (Some(is_main), _) => unsafe { is_main() },
-        (None, Some((class, [count, current, main]))) => {
-            let ask = |question| call(*class, question, &[]);
-            let is_alone = ask(*count).is_ok_and(|count| count == number(1));
-            is_alone || matches!((ask(*current), ask(*main)), (Ok(current), Ok(main)) if current == main)
-        }
-        (None, None) => false,
+impl<'r> Ruby<'r> {
+    /// Looks for it in the Ruby that runs.
+    pub(super) fn look_up(self) -> Protected<()> {
+        let version = self.version()?;
+        let is_known = matches!(version.get(..4), Some([b'3', b'.', b'0'..=b'4', b'.']));
+        let find = |name: &CStr| -> Option<*mut c_void> {
+            // SAFETY: looks a C string up in what is loaded; changes nothing.
+            let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+            Some(address).filter(|address| is_known && !address.is_null())
+        };
+        // SAFETY: these are the types that the function and the variable of these names have in Ruby 3.0 to 3.4.
+        OPTIONAL.get_or_init(|| unsafe {
+            Optional {
+                is_main_ractor: find(c"rb_ractor_main_p_").map(|address| std::mem::transmute(address)),
+                events: find(c"ruby_vm_event_flags").map(|address| &*address.cast::<AtomicU32>()),
+            }
+        });
+        Ok(())
     }
-}
 
-/// Whether somebody wants to hear of all code that is compiled. `None`: this Ruby does not tell.
-pub fn is_compiling_traced() -> Option<bool> {
-    optional().events.map(|events| events.load(Relaxed) & SCRIPT_COMPILED != 0)
+    /// The token of the main Ractor, if this is that one.
+    pub fn main(self) -> Option<Main<'r>> {
+        let is_main = match optional().is_main_ractor {
+            // SAFETY: the function is what `look_up` says.
+            Some(is_main) => unsafe { is_main() },
+            None => self.is_main_ractor().unwrap_or(false),
+        };
+        is_main.then_some(Main(self))
+    }
+
+    /// Whether Ractor's own methods say that this is the main one.
+    fn is_main_ractor(self) -> Protected<bool> {
+        let (class, [count, current, main]) = match RACTOR.get() {
+            Some(known) => *known,
+            None => {
+                let Some(class) = self.find_constant(self.object_class(), "Ractor")? else { return Ok(false) };
+                let names = [self.intern("count")?, self.intern("current")?, self.intern("main")?];
+                let class = self.keep(class)?;
+                *RACTOR.get_or_init(|| (class, names))
+            }
+        };
+        Ok(self.call(class, count, &[])? == self.number(1)
+            || self.call(class, current, &[])? == self.call(class, main, &[])?)
+    }
+
+    /// Whether somebody traces what is compiled. `None`: this Ruby does not tell.
+    pub fn is_compiling_traced(self) -> Option<bool> {
+        optional().events.map(|events| events.load(Relaxed) & SCRIPT_COMPILED != 0)
+    }
 }

@@ -206,9 +206,9 @@ fn a_directory_is_listed_once_and_asked_without_a_scan() {
     let payload = list_directory(&program.path("lib")).unwrap();
     let list = DirectoryList::parse(&payload).unwrap();
     assert_eq!((list.len(), list.names().count()), (302, 302));
-    assert!((0..300).all(|number| list.find(&[format!("c{number}").as_bytes(), b".rb"]) == Some(Found::File)));
-    assert_eq!(list.find(&[b"sub"]), Some(Found::Directory));
-    assert_eq!(list.find(&[b"link.rb"]), Some(Found::Link));
+    assert!((0..300).all(|number| list.find(&[format!("c{number}").as_bytes(), b".rb"]) == Some(FileKind::File)));
+    assert_eq!(list.find(&[b"sub"]), Some(FileKind::Directory));
+    assert_eq!(list.find(&[b"link.rb"]), Some(FileKind::Link));
     assert_eq!(list.find(&[b"c300.rb"]), None);
     assert_eq!(list.find(&[b"c1"]), None);
     assert!(list.names().map(|(name, _)| name).is_sorted());
