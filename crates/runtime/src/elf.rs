@@ -1,5 +1,9 @@
 //! The few facts about an ELF executable that decide whether it can be frozen.
 
+use object::elf::{FileHeader32, FileHeader64, EM_X86_64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{FileKind, LittleEndian};
+
 /// What kind of executable a file is.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Executable {
@@ -19,11 +23,6 @@ pub enum Executable {
     Unknown,
 }
 
-const X86_64: u16 = 62;
-const CLASS_64: u8 = 2;
-const LITTLE_ENDIAN: u8 = 1;
-const PT_INTERP: u32 = 3;
-
 impl Executable {
     /// Looks at the bytes of a file.
     pub fn parse(file: &[u8]) -> Self {
@@ -32,30 +31,24 @@ impl Executable {
 }
 
 fn parse(file: &[u8]) -> Option<Executable> {
-    if !file.starts_with(b"\x7fELF") || *file.get(5)? != LITTLE_ENDIAN {
-        return None;
-    }
-    let machine = number(file, 18, 2)? as u16;
-    if machine != X86_64 || file[4] != CLASS_64 {
-        return Some(Executable::Other { machine });
-    }
-    let (offset, size, count) = (number(file, 32, 8)?, number(file, 54, 2)?, number(file, 56, 2)?);
-    for index in 0..count {
-        let header = usize::try_from(offset.checked_add(index * size)?).ok()?;
-        if number(file, header, 4)? as u32 == PT_INTERP {
-            let start = usize::try_from(number(file, header + 8, 8)?).ok()?;
-            let length = usize::try_from(number(file, header + 32, 8)?).ok()?;
-            let path = file.get(start..)?.get(..length)?.split(|&byte| byte == 0).next()?;
-            return Some(Executable::Dynamic { loader: String::from_utf8_lossy(path).into_owned() });
+    let header = match FileKind::parse(file).ok()? {
+        FileKind::Elf64 => FileHeader64::<LittleEndian>::parse(file).ok()?,
+        FileKind::Elf32 => {
+            let header = FileHeader32::<LittleEndian>::parse(file).ok()?;
+            return Some(Executable::Other { machine: header.e_machine.get(LittleEndian).0 });
         }
+        _ => return None,
+    };
+    let machine = header.e_machine.get(LittleEndian);
+    if machine != EM_X86_64 {
+        return Some(Executable::Other { machine: machine.0 });
     }
-    Some(Executable::Static)
-}
-
-/// A little-endian number of `size` bytes.
-fn number(file: &[u8], offset: usize, size: usize) -> Option<u64> {
-    let bytes = file.get(offset..)?.get(..size)?;
-    Some(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    let headers = header.program_headers(LittleEndian, file).ok()?;
+    let loader = headers.iter().find_map(|header| header.interpreter(LittleEndian, file).transpose());
+    Some(match loader.transpose().ok()? {
+        Some(path) => Executable::Dynamic { loader: String::from_utf8_lossy(path).into_owned() },
+        None => Executable::Static,
+    })
 }
 
 /// The usual name of a processor, for messages.
@@ -78,7 +71,8 @@ mod tests {
     fn elf(machine: u16, kind: u32) -> Vec<u8> {
         let path = b"/lib/ld.so\0";
         let mut file = vec![0; 64 + 56];
-        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        file[20] = 1; // the version, once more
         file[18..20].copy_from_slice(&machine.to_le_bytes());
         file[32..40].copy_from_slice(&64u64.to_le_bytes());
         file[54..56].copy_from_slice(&56u16.to_le_bytes());
