@@ -1,7 +1,7 @@
 """Memory that comes from an image behaves as the anonymous memory that it was.
 
 A private file mapping does not by itself: dropping its pages brings bytes of the file back, where malloc expects zeros, and
-growing it shows what lies behind it in the file. See crates/freezer/src/sys/image_memory.rs and malloc.rs for what is done.
+growing it shows what lies behind it in the file. See crates/freezer/src/sys/image_memory.rs and libc/glibc/malloc.rs for what is done.
 """
 
 import pathlib

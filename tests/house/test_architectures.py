@@ -1,4 +1,4 @@
-"""What is known of one architecture stands in `arch` folders, and every crate compiles for the architectures that these know."""
+"""What is known of one architecture stands in `arch` folders, of one C library in `libc`; every crate compiles for the architectures."""
 
 import os
 import pathlib
@@ -29,6 +29,13 @@ def test_an_architecture_is_chosen_in_one_file_of_a_crate():
 def test_what_one_architecture_knows_stands_with_it():
     outside = [str(path.relative_to(ROOT)) for path in sources() if "arch" not in path.parent.parts]
     assert [name for name in outside if KNOWN_HERE.search((ROOT / name).read_text())] == []
+
+
+def test_the_inside_of_the_c_library_is_known_in_one_place_of_the_freezer():
+    inside = re.compile(r"mallo(?:pt|c_trim)\(|\b__rseq_|\b_nl_|\bfcloseall\b")
+    knowing = [path for path in sources() if "freezer" in path.parts and inside.search(path.read_text())]
+    assert knowing
+    assert [path.name for path in knowing if "glibc" not in path.parts] == []
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in sources() if path.match("src/arch/mod.rs")}))

@@ -42,7 +42,7 @@ fn process(findings: &mut Findings, thread_pointer: u64, stack_end: u64) -> Proc
         0
     });
     let (robust_list, robust_length) = sys::robust_list();
-    let (rseq_area, rseq_length) = sys::rseq_area(thread_pointer);
+    let (rseq_area, rseq_length) = crate::libc::rseq_area(thread_pointer);
     let (altstack_start, altstack_size, altstack_flags) = sys::alternate_stack();
     let stat = sys::read_file(b"/proc/self/stat\0");
     // Numbered as in proc(5), where the first field after the name in parentheses is number 3.

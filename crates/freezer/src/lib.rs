@@ -6,7 +6,7 @@
 //! first code that runs in the thawed process, then the runtime's own code after fork.
 //!
 //! Nothing here uses the process' heap, stdio or locks; working memory is an arena of the freezer's own ([`sys::arena`]).
-//! Unsafe code lives in `sys` and `arch` only.
+//! Unsafe code lives in `sys`, `arch` and `libc` only.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -17,6 +17,7 @@ mod capture;
 mod descriptors;
 mod findings;
 mod kernel;
+mod libc;
 mod maps;
 mod memory_layout;
 mod pages;
@@ -36,7 +37,7 @@ const ROOM: &[u8] = b"SNAPBOOT_ROOM\0";
 fn before_fork() {
     if sys::environment_variable(ARM).is_some() {
         prepare::inspect();
-        sys::malloc::settle();
+        libc::malloc::settle();
     }
 }
 
@@ -63,5 +64,5 @@ fn resume(handover: &Handover, room: Option<sys::Room>) {
         room.fill(handover);
     }
     sys::adopt_environment(handover);
-    sys::malloc::mmap_again();
+    libc::malloc::mmap_again();
 }

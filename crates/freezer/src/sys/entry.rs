@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, CStr};
 
-use super::{account_hooks, libc_hooks, locale_hooks, malloc, noted};
+use super::{account_hooks, libc_hooks, locale_hooks, noted};
 
 /// The loader calls this before the program starts.
 #[used]
@@ -12,7 +12,7 @@ static CONSTRUCTOR: extern "C" fn() = constructor;
 extern "C" fn constructor() {
     take_out_of_preload();
     take_out_bind_now();
-    malloc::keep_off_mmap();
+    crate::libc::malloc::keep_off_mmap();
     libc_hooks::bind();
     account_hooks::bind();
     locale_hooks::bind();

@@ -6,11 +6,6 @@
 
 use core::ffi::{c_char, c_int};
 
-extern "C" {
-    /// Writes out all streams as `exit` does: without waiting for the lock of a stream from which another thread reads.
-    fn fcloseall() -> c_int;
-}
-
 /// The C library's `_exit` (_exit(2)), see the module's description. Only a process in which the front end has set
 /// SNAPBOOT_EXIT right before writes anything out: the program's own `os._exit` and `exit!` lose it in an ordinary start too.
 #[no_mangle]
@@ -19,7 +14,7 @@ pub extern "C" fn _exit(status: c_int) -> ! {
     unsafe {
         let wanted = libc::getenv(c"SNAPBOOT_EXIT".as_ptr());
         if !wanted.is_null() {
-            fcloseall();
+            crate::libc::write_streams();
             // The end of a rehearsal: `snapboot freeze` looks at the process, and ends it.
             if *wanted == b's' as c_char {
                 libc::raise(libc::SIGSTOP);

@@ -5,7 +5,7 @@
 //! locale is therefore looked for in the folders first, for which the C library has a variable, and in the archive only if it is found
 //! nowhere else.
 
-use core::ffi::{c_char, c_int, c_void, CStr};
+use core::ffi::{c_char, c_int, CStr};
 use core::slice;
 
 use image::lookup_kind;
@@ -71,7 +71,7 @@ unsafe fn with_folders(call: impl FnOnce() -> *mut c_char) -> *mut c_char {
             list[count + 1] = entry;
             count += 1;
         }
-        if !knows_folders() {
+        if !crate::libc::has_usual_locale_folders() {
             return core::ptr::null_mut();
         }
         environ = list.as_ptr();
@@ -83,15 +83,6 @@ unsafe fn with_folders(call: impl FnOnce() -> *mut c_char) -> *mut c_char {
             libc::unsetenv(c"LOCPATH".as_ptr());
         }
         result
-    }
-}
-
-/// Whether this C library is one that has its locales in the usual place.
-fn knows_folders() -> bool {
-    // SAFETY: a plain call; what glibc has by that name is a string.
-    unsafe {
-        let texts: *mut c_void = libc::dlsym(libc::RTLD_DEFAULT, c"_nl_default_dirname".as_ptr());
-        !texts.is_null() && CStr::from_ptr(texts.cast()).to_bytes() == b"/usr/share/locale"
     }
 }
 

@@ -1,0 +1,37 @@
+//! glibc, whose malloc is edited, and whose thread area, locales and streams are known.
+
+use core::ffi::{c_int, c_void, CStr};
+
+pub mod malloc;
+
+/// The rseq area that the C library registered: address and length, (0, 0) without one.
+pub fn rseq_area(thread_pointer: u64) -> (u64, u32) {
+    // SAFETY: when the C library has these symbols they are a ptrdiff_t and an unsigned int (sys/rseq.h).
+    unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
+        if offset.is_null() || size.is_null() || *size == 0 {
+            return (0, 0);
+        }
+        // Areas are registered with at least 32 bytes, however few of them are in use.
+        (thread_pointer.wrapping_add_signed(*offset as i64), (*size).max(32))
+    }
+}
+
+/// Whether this C library is one that has its locales in the usual place.
+pub fn has_usual_locale_folders() -> bool {
+    // SAFETY: a plain call; what glibc has by that name is a string.
+    unsafe {
+        let texts: *mut c_void = libc::dlsym(libc::RTLD_DEFAULT, c"_nl_default_dirname".as_ptr());
+        !texts.is_null() && CStr::from_ptr(texts.cast()).to_bytes() == b"/usr/share/locale"
+    }
+}
+
+/// Writes out all streams as `exit` does: without waiting for the lock of a stream from which another thread reads.
+pub fn write_streams() {
+    extern "C" {
+        fn fcloseall() -> c_int;
+    }
+    // SAFETY: streams are usable until the process ends.
+    unsafe { fcloseall() };
+}
