@@ -210,7 +210,7 @@ def test_a_counted_thaw_on_a_full_disk(program):
 def test_killed_freezes_at_once_and_thaws(program):
     folder, image, env, freeze = program
     words = [os.fspath(word) for word in freeze]
-    points = ("after-plan", "before-magic", "before-pages", "before-sync", "before-rename", "before-directory-sync", None)
+    points = ("after-request", "before-magic", "before-pages", "before-sync", "before-rename", "before-directory-sync", None)
     running = [
         subprocess.Popen(
             words,

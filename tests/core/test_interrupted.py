@@ -22,7 +22,7 @@ POINTS = re.findall(r'=> "([a-z-]+)"', (support.ROOT / "crates/freeze/src/fault.
 
 # Where the image has its final name, and where the file in the control directory has no first byte.
 RENAMED = ("before-directory-sync", "after-rename")
-UNFINISHED = ("after-control-dir", "after-plan", "after-dump", "before-head", "before-magic")
+UNFINISHED = ("after-control-dir", "after-request", "after-dump", "before-head", "before-magic")
 
 
 @pytest.fixture

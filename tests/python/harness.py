@@ -65,8 +65,8 @@ class Simulated:
         """Removes the control directory."""
         shutil.rmtree(self.folder)
 
-    def plan(self):
-        """Writes the plan."""
+    def request(self):
+        """Writes the request."""
         entries = [("main", self.kind), ("main_index", str(self.main_index))]
         entries += [("argv", one) for one in self.command]
         entries += [("preload", one) for one in self.preload]
@@ -74,7 +74,7 @@ class Simulated:
             entries.append(("script", self.script))
         if self.origins:
             entries.append(("origins", "1"))
-        self._write("plan", ["%s=%s" % entry for entry in entries])
+        self._write("request", ["%s=%s" % entry for entry in entries])
         self._write("on_demand", [])
 
     def _write(self, name, strings):
@@ -89,7 +89,7 @@ class Simulated:
 
     def run(self, arguments=(), input=b"", cwd=None, env=None):
         """What running the image with `arguments` gives."""
-        self.plan()
+        self.request()
         env = env or self.env
         self._write("arguments", self.command + list(arguments))
         self._write("directory", [os.path.abspath(cwd or os.getcwd())])

@@ -1,6 +1,6 @@
 """A thaw without freezer and launcher: the front end's fork simply goes on in its child, given the new process' descriptors.
 
-Started as `python [options] simulate.py` with SNAPBOOT_FREEZE_DIR set. Besides `plan`, the folder holds `arguments`,
+Started as `python [options] simulate.py` with SNAPBOOT_FREEZE_DIR set. Besides `request`, the folder holds `arguments`,
 `environment` and `directory`, NUL-terminated: what the kernel would say of the thawed process. Descriptors 7, 8 and 9 become its
 0, 1 and 2; one that is not open stands for a closed stream. Ends as the thawed process ends.
 """

@@ -138,7 +138,7 @@ class FreezeTest < SameResult
     programs = Programs.new([], ["-e", "1"], directory: @directory, preload: ["./boot"])
     def programs.write_plan(place)
       super
-      File.write("#{place}/plan", "origins=1\0", mode: "a")
+      File.write("#{place}/request", "origins=1\0", mode: "a")
     end
     programs.send(:simulated) # with an image this is a run that the command starts by itself
     origins = programs.report.grep(/fd_origin/)

@@ -49,8 +49,12 @@ fn the_boot_sees_the_documented_environment_and_nothing_else() {
     let own = ["LD_BIND_NOW", "LD_PRELOAD", "SNAPBOOT_FREEZE_DIR", "SNAPBOOT_PAD"];
     assert_eq!(names, ["HOME", "LANG", own[0], own[1], "NAMED", "PATH", "PYTHONHASHSEED", own[2], own[3]]);
     assert_eq!(facts["env"]["SNAPBOOT_PAD"].as_str().unwrap().len(), 16 * 1024);
-    let plan: Vec<(&str, &str)> =
-        facts["plan"].as_array().unwrap().iter().map(|it| (it[0].as_str().unwrap(), it[1].as_str().unwrap())).collect();
+    let request: Vec<(&str, &str)> = facts["request"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it[0].as_str().unwrap(), it[1].as_str().unwrap()))
+        .collect();
     let expected = [
         ("main", "code"),
         ("argv", "python3"),
@@ -60,7 +64,7 @@ fn the_boot_sees_the_documented_environment_and_nothing_else() {
         ("main_index", "2"),
         ("preload", "facts"),
     ];
-    assert_eq!(plan, expected);
+    assert_eq!(request, expected);
     assert!(scene.work().join("python3.img").exists());
 }
 

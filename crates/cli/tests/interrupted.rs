@@ -18,7 +18,8 @@ fn control_dirs(scene: &Scene) -> Vec<String> {
 
 #[test]
 fn killed_at_every_fault_point_it_leaves_only_its_control_directory() {
-    let before = ["after-control-dir", "after-plan", "after-dump", "before-head", "before-magic", "before-rehearsal"];
+    let before =
+        ["after-control-dir", "after-request", "after-dump", "before-head", "before-magic", "before-rehearsal"];
     let between = ["before-pages", "before-sync", "before-rename"];
     let renamed = ["before-directory-sync", "after-rename"];
     let scene = Scene::new();

@@ -42,7 +42,7 @@ const PAD: usize = 16 * 1024;
 /// For CRuby in the form of this many arguments, since its main function keeps the number that it was started with.
 const PAD_ARGUMENTS: usize = 1024;
 
-/// What is booted, and what the plan says about it.
+/// What is booted, and what the request says about it.
 pub struct Boot<'a> {
     pub installation: &'a Installation,
     pub runtime: &'a Runtime,
@@ -78,21 +78,21 @@ pub enum Watch {
 }
 
 impl Boot<'_> {
-    /// Boots the program once, with DIR/plan and the launcher's bytes in DIR/image.
+    /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
         let writes_image = !matches!(watch, Watch::Elsewhere(_));
         for old in ["report", "findings", "asked", "noted"].iter().chain(writes_image.then_some(&"image")) {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
         }
-        let plan = dir.file("plan");
-        fs::write(&plan, self.plan(watch).to_bytes()).map_err(|error| Failure::io("write", &plan, &error))?;
+        let request = dir.file("request");
+        fs::write(&request, self.request(watch).to_bytes()).map_err(|error| Failure::io("write", &request, &error))?;
         if let Some(name) = fault::for_freezer() {
             let file = dir.file("fault");
             fs::write(&file, name.as_encoded_bytes()).map_err(|error| Failure::io("write", &file, &error))?;
         }
         let launcher_size = if writes_image { self.place_launcher(&dir.file("image"))? } else { u64::MAX };
-        Point::AfterPlan.reached();
+        Point::AfterRequest.reached();
         self.progress.step(&Step::Boot { runtime: &self.runtime.label, number: self.number, count: self.count });
         // In a second boot the program says what it has said before, or complains about what the first one left behind.
         let output = match watch {
@@ -146,22 +146,22 @@ impl Boot<'_> {
     }
 
     /// What the front end is told.
-    fn plan(&self, watch: &Watch) -> Entries {
-        let mut plan = Entries::default();
-        plan.push("main", self.main.kind.word());
-        self.main.argv.iter().for_each(|argument| plan.push("argv", argument));
-        plan.push("main_index", self.main.index.to_string());
-        self.main.script.iter().for_each(|script| plan.push("script", script));
-        self.preloads.iter().for_each(|name| plan.push("preload", name));
-        self.environment.boot_only_names().for_each(|name| plan.push("boot_only", name));
+    fn request(&self, watch: &Watch) -> Entries {
+        let mut request = Entries::default();
+        request.push("main", self.main.kind.word());
+        self.main.argv.iter().for_each(|argument| request.push("argv", argument));
+        request.push("main_index", self.main.index.to_string());
+        self.main.script.iter().for_each(|script| request.push("script", script));
+        self.preloads.iter().for_each(|name| request.push("preload", name));
+        self.environment.boot_only_names().for_each(|name| request.push("boot_only", name));
         if let Watch::Origins(folders) = watch {
-            plan.push("origins", "1");
-            folders.iter().for_each(|folder| plan.push("origins_in", folder));
+            request.push("origins", "1");
+            folders.iter().for_each(|folder| request.push("origins_in", folder));
         }
         if let Watch::Elsewhere(_) = watch {
-            plan.push("elsewhere", "1");
+            request.push("elsewhere", "1");
         }
-        plan
+        request
     }
 
     /// Makes the file that the freezer appends to; returns its size.

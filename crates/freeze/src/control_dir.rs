@@ -53,7 +53,7 @@ impl ControlDir {
         &self.path
     }
 
-    /// A file in it: `plan`, `image`, `report` or `findings`.
+    /// A file in it: `request`, `image`, `report` or `findings`.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -122,7 +122,7 @@ mod tests {
     fn removed_with_its_content_when_the_freeze_ends() {
         let top = tempfile::tempdir().unwrap();
         let dir = ControlDir::create(&top.path().join("app.img")).unwrap();
-        fs::write(dir.file("plan"), "x").unwrap();
+        fs::write(dir.file("request"), "x").unwrap();
         drop(dir);
         assert_eq!(fs::read_dir(top.path()).unwrap().count(), 0);
     }

@@ -15,8 +15,8 @@ use signal_hook::low_level;
 pub enum Point {
     /// The control directory exists and is locked; it is empty.
     AfterControlDir,
-    /// The plan and the launcher's bytes are in the control directory; the runtime was not started.
-    AfterPlan,
+    /// The request and the launcher's bytes are in the control directory; the runtime was not started.
+    AfterRequest,
     /// The freezer wrote the memory; the command has added nothing.
     AfterDump,
     /// All tables are written; the head is not.
@@ -42,7 +42,7 @@ impl Point {
     fn name(self) -> &'static str {
         match self {
             Point::AfterControlDir => "after-control-dir",
-            Point::AfterPlan => "after-plan",
+            Point::AfterRequest => "after-request",
             Point::AfterDump => "after-dump",
             Point::BeforeHead => "before-head",
             Point::BeforeMagic => "before-magic",

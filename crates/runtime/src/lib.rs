@@ -37,7 +37,7 @@ pub enum MainKind {
 }
 
 impl MainKind {
-    /// The word for it in the plan.
+    /// The word for it in the request.
     pub fn word(self) -> &'static str {
         match self {
             MainKind::Bare => "bare",

@@ -11,8 +11,8 @@ from .environment import IGNORED, Environment
 from .folder import KEPT
 from .importers import folder_of, shadows
 from .main_part import Fallback, Prepared, new_main_module, script_name
-from .plan import decode, encode
 from .randomness import Randomness
+from .request import decode, encode
 from .search_path import IS_SAFE, first_entry, importer_of
 from .stdio import Streams
 
@@ -28,13 +28,13 @@ class Context:
         if _signal.getsignal(_signal.SIGINT) == _signal.SIG_IGN:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
-    def begin(self, plan):
-        """Makes the interpreter look as it would in `plan`'s command, with its fixed arguments and nothing more."""
-        self.plan = plan
+    def begin(self, request):
+        """Makes the interpreter look as it would in `request`'s command, with its fixed arguments and nothing more."""
+        self.request = request
         self.parts = []  # of sys.argv: see Early
         self.consoles = None  # of rich: see Early
-        self.executable = plan.argv[0] if plan.argv[0].startswith("/") else sys.executable
-        main = parse(plan.argv[plan.main_index :])
+        self.executable = request.argv[0] if request.argv[0].startswith("/") else sys.executable
+        main = parse(request.argv[request.main_index :])
         folder = __file__.rpartition("/")[0]
         if not IS_SAFE:
             del sys.path[0]  # that folder, resolved
@@ -43,15 +43,15 @@ class Context:
         new_main_module()
         self.prepared = None
         self.path_entry = first_entry(main)
-        if plan.main == "script":
-            self.prepared = Prepared(main.value, plan.script)
+        if request.main == "script":
+            self.prepared = Prepared(main.value, request.script)
             if self.prepared.is_package:
                 self.path_entry = self.prepared.filename
             else:
                 sys.modules["__main__"].__dict__.update(__file__=self.prepared.filename, __cached__=None)
         if self.path_entry is not None:
             sys.path.insert(0, self.path_entry)
-        self._set_arguments(main, plan.argv)
+        self._set_arguments(main, request.argv)
         return main
 
     def own_folder(self):
@@ -109,7 +109,7 @@ class Context:
         Returns its Main. Raises Fallback.
         """
         self.arguments = arguments = list(map(decode, arguments))
-        main = parse(arguments[self.plan.main_index :])
+        main = parse(arguments[self.request.main_index :])
         if main is None:
             raise Fallback("the interpreter is asked for what it decides at its start, or cannot do")
         if self.known_name is not None and main.argv[0] != self.known_name:

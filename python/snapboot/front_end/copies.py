@@ -2,7 +2,7 @@
 
 import gc
 
-from .plan import decode
+from .request import decode
 
 # A dictionary that has so much of the environment is a copy of it.
 ALIKE = 0.8

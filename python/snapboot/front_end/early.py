@@ -16,13 +16,13 @@ ModuleType = type(sys)
 class Early:
     """Notes from its making on, until `stop`.
 
-    reads: the Reads that it tells. plan: the Plan.
+    reads: the Reads that it tells. request: the Request.
     """
 
-    def __init__(self, reads, plan):
+    def __init__(self, reads, request):
         self.reads = reads
         # Of these a thaw has the same first argument and the same main module, or falls back.
-        self.is_fixed = plan.main in ("script", "code")
+        self.is_fixed = request.main in ("script", "code")
         # Whether the program knows by which name the main part was called.
         self.knows_name = False
         # Whether it has looked into the main module, so that no other may take its place.

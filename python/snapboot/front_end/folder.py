@@ -11,7 +11,7 @@ import gc
 import posix
 import sys
 
-from .plan import decode, encode
+from .request import decode, encode
 
 ModuleType = type(sys)
 

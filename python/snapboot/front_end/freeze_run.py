@@ -13,21 +13,21 @@ from .exit import FOLDER, Exit
 from .importers import Importers
 from .imports import leading_imports
 from .origins import Origins
-from .plan import encode, read_plan
 from .reads import Reads
 from .report import PROGRAM_RAISED, USER_MISTAKE, Report
+from .request import encode, read_request
 from .seeding import Seeding
 
 
 def run():
-    """Boots the program that the plan names and freezes it. Returns in the thawed process, ready for its main part."""
+    """Boots the program that the request names and freezes it. Returns in the thawed process, ready for its main part."""
     # Kept for good: to free what a freeze leaves behind would only cost the thawed process time.
     KEPT.append(Freeze())
     KEPT[-1].run()
 
 
 class Freeze:
-    """One freeze, from the plan to the report, and what comes after the thaw."""
+    """One freeze, from the request to the report, and what comes after the thaw."""
 
     def __init__(self):
         self.seeding = Seeding()
@@ -36,28 +36,28 @@ class Freeze:
         self.importers = Importers()
         self.report = Report()
         self.folder = self.context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
-        self.plan = read_plan(self.folder)
-        self.origins = Origins() if self.plan.origins else None
-        self.mute = Mute(self.plan.boot_only)
+        self.request = read_request(self.folder)
+        self.origins = Origins() if self.request.origins else None
+        self.mute = Mute(self.request.boot_only)
         self.front_end = hooks.FrontEnd(self._freeze_point)
         self.running = False
         self.early = None
-        self.reads = Reads(self.folder, self.context.environment.show, self.plan.elsewhere)
+        self.reads = Reads(self.folder, self.context.environment.show, self.request.elsewhere)
         self.reading = True
 
     def run(self):
         """See the function."""
         self.mute.begin()
         hooks.install(self.front_end)
-        main = self.context.begin(self.plan)
-        self.early = Early(self.reads, self.plan)
+        main = self.context.begin(self.request)
+        self.early = Early(self.reads, self.request)
         self.early.watch_main()
         try:
             main_part.check_syntax(main, self.context.prepared)
         except SyntaxError as error:
             self._raised(error, NEVER_STARTS)
         try:
-            preload.load_preloads(self.plan.preload, self.report if main.kind == "script" else None)
+            preload.load_preloads(self.request.preload, self.report if main.kind == "script" else None)
             source, package = self._source_of(main)
             if source is not None:
                 self._load(leading_imports(source), package)
@@ -108,7 +108,7 @@ class Freeze:
     def _freeze(self):
         """Returns in the thawed process only."""
         self._settle()
-        if self.plan.elsewhere:
+        if self.request.elsewhere:
             self._end(fork.WRITTEN)
         self.front_end.state = "thawed"
         status = fork.freeze(self.folder)
@@ -127,13 +127,13 @@ class Freeze:
         self.context.settle(self.seeding, self.importers)
         self.seeding = None
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
-        for name in self.plan.preload:
+        for name in self.request.preload:
             self.report.add("preloaded", name)
         for warning in self.context.randomness.warnings():
             self.report.add("warning", warning)
         for kind, name in times.kept(self.folder):
             self.report.add(kind, name)
-        for path in inputs.loaded_files(self.plan.script):
+        for path in inputs.loaded_files(self.request.script):
             self.report.add("loaded", path)
         for key, value in self.importers.entries(self.context.own_folder()):
             self.report.add(key, value)

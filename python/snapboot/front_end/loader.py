@@ -44,7 +44,7 @@ def loader(folder):
 
 
 def start(folder):
-    """Freezes the program that the plan names. Returns in the thawed process, with the program about to be run."""
+    """Freezes the program that the request names. Returns in the thawed process, with the program about to be run."""
     import sys
 
     known = set(sys.modules)

@@ -3,7 +3,7 @@
 import posix
 import sys
 
-from .plan import encode, read_all, read_file
+from .request import encode, read_all, read_file
 from .search_path import absolute, importer_of
 
 IGNORE_COOKIE = 0x10  # PyCF_IGNORE_COOKIE: what -c is given is text, not a file

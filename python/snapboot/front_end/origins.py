@@ -3,7 +3,7 @@
 import posix
 import sys
 
-from .plan import encode
+from .request import encode
 
 # Which argument is what is made.
 MAKING = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1, "socket.bind": 1}

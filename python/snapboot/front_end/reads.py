@@ -10,7 +10,7 @@ import sys
 
 from . import modules
 from .folder import KEPT, Folder, holds_temporary_files
-from .plan import encode, read_file
+from .request import encode, read_file
 
 
 class Reads:

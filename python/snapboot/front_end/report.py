@@ -1,8 +1,8 @@
-"""What the front end tells `snapboot freeze`: DIR/report, entries as in the plan."""
+"""What the front end tells `snapboot freeze`: DIR/report, entries as in the request."""
 
 import posix
 
-from .plan import encode
+from .request import encode
 
 # Exit statuses of the freezing process.
 OK = 0

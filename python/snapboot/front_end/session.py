@@ -9,7 +9,7 @@ import posix
 import sys
 
 from . import main_part
-from .plan import decode, read_file
+from .request import decode, read_file
 
 VARIABLE = b"PYTHONINSPECT"
 

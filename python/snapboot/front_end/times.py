@@ -13,11 +13,11 @@ from . import modules
 
 def kept(folder):
     """What keeps such a time or number: pairs of "time" or "pid" and a name (`module.NAME`), sorted. folder: the control directory,
-    whose plan is as old as the boot."""
+    whose request is as old as the boot."""
     clock = sys.modules.get("time")
     if clock is None:
         return []
-    taken = Taken(clock, posix.stat(folder + b"/plan").st_mtime)
+    taken = Taken(clock, posix.stat(folder + b"/request").st_mtime)
     found = set()
     for names in modules.all_names():
         module = names.get("__name__")

@@ -6,8 +6,8 @@
 # constants nor features of it. It may use nothing but core classes, because a library it required would be one that
 # the program finds loaded although it never asked for it.
 front_end = Module.new
-%w[plan report command_line standard_input main_syntax main_script prism_script stdio environment seeding randomness context
-   exit origins inputs wrappers kept_gems gem_lists bundle_lists folder reads early times preload recipes
+%w[request report command_line standard_input main_syntax main_script prism_script stdio environment seeding randomness
+   context exit origins inputs wrappers kept_gems gem_lists bundle_lists folder reads early times preload recipes
    freeze_run].each do |name|
   file = "#{__dir__}/front_end/#{name}.rb"
   front_end.module_eval(File.read(file, encoding: Encoding::UTF_8), file)

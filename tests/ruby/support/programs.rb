@@ -105,7 +105,7 @@ class Programs
     entries = ["main=#{main}", "main_index=#{1 + @options.size}", "test_command_line=#{place}/cmdline"]
     entries += words.map { |word| "argv=#{word}" } + @preload.map { |name| "preload=#{name}" }
     entries << "script=#{File.expand_path(@command.first, @directory)}" if main == :script
-    File.binwrite("#{place}/plan", entries.map { |entry| "#{entry}\0" }.join)
+    File.binwrite("#{place}/request", entries.map { |entry| "#{entry}\0" }.join)
     File.binwrite("#{place}/on_demand", "")
     File.binwrite("#{place}/cmdline", (words + @arguments).map { |word| "#{word}\0" }.join)
   end

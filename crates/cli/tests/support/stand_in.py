@@ -17,8 +17,8 @@ import sys
 import time
 
 folder = os.environ["SNAPBOOT_FREEZE_DIR"]
-plan = [entry.split("=", 1) for entry in open(folder + "/plan").read().split("\0")[:-1]]
-word = [value for key, value in plan if key == "preload"][0]
+request = [entry.split("=", 1) for entry in open(folder + "/request").read().split("\0")[:-1]]
+word = [value for key, value in request if key == "preload"][0]
 loaded = os.path.abspath("loaded.py")
 
 
@@ -50,7 +50,7 @@ def facts():
         except OSError:
             pass  # the listing's own
     signals = {key: int(status[key], 16) for key in ("SigIgn", "SigBlk")}
-    print(json.dumps({"plan": plan, "env": dict(os.environ), "fds": links, "signals": signals, "argv": sys.orig_argv}), flush=True)
+    print(json.dumps({"request": request, "env": dict(os.environ), "fds": links, "signals": signals, "argv": sys.orig_argv}), flush=True)
 
 
 if word == "raise":
@@ -63,7 +63,7 @@ elif word == "mistake":
     write("report", [("error", "there is no module called nope. Check the spelling.")])
     sys.exit(2)
 elif word == "refused":
-    origins = ("origins", "1") in map(tuple, plan)
+    origins = ("origins", "1") in map(tuple, request)
     write("report", [("fd_origin", "7:redis/connection.py:559")] if origins else [])
     write("findings", [
         ("kind", "descriptor"), ("fd", "7"), ("text", "is a socket; close it"),

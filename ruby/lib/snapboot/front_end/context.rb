@@ -11,9 +11,9 @@ class Context
   attr_writer :folder
 
   # To be made right before the freeze. +seeding+ has seen the program boot.
-  def initialize(plan, environment, seeding)
-    @plan = plan
-    @command_line_file = plan.command_line_file
+  def initialize(request, environment, seeding)
+    @request = request
+    @command_line_file = request.command_line_file
     @environment = environment
     @environment.record
     @stdio = Stdio.new
@@ -59,7 +59,7 @@ class Context
 
   # The command line after the interpreter's options.
   def main_words
-    @words[@plan.main_index..]
+    @words[@request.main_index..]
   end
 
   # Gives ARGV its new content.

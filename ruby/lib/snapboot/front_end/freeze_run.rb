@@ -25,12 +25,12 @@ class FreezeRun
   # Sets the freeze up; it happens when Ruby is about to parse the main script.
   def start
     Reads.phase("front end")
-    @plan = Plan.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
-    @report = Report.new(@plan.directory)
+    @request = Request.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
+    @report = Report.new(@request.directory)
     check_runtime
-    ARGV.pop(PAD_ARGUMENTS) unless @plan.simulated?
+    ARGV.pop(PAD_ARGUMENTS) unless @request.simulated?
     Environment.clean
-    @environment = Environment.new(@plan.directory)
+    @environment = Environment.new(@request.directory)
     @seeding = Seeding.new
     @exit = Exit.new(@feature)
     Process.instance_variable_set(:@__snapboot__, self)
@@ -59,10 +59,10 @@ class FreezeRun
   def take_main_script
     ignore_last_feature
     # Ruby drops an empty script at once, and comes straight to its end.
-    return at_exit { default_freeze_point } if @plan.main == :script && File.zero?(@plan.value("script"))
+    return at_exit { default_freeze_point } if @request.main == :script && File.zero?(@request.value("script"))
 
     @script = (PrismScript.parses? ? PrismScript : MainScript).new
-    @plan.main == :script ? @script.prepare_renaming : @script.prepare_exchange
+    @request.main == :script ? @script.prepare_renaming : @script.prepare_exchange
     @script.before_parse { default_freeze_point }
   rescue MainScript::NotFound => e
     @report.user_mistake("cannot take over the main script: #{e.message}. " \
@@ -93,32 +93,32 @@ class FreezeRun
     inputs.watch
     gem_lists = GemLists.new
     gem_lists.watch
-    folder = Folder.new(@plan.directory, elsewhere?)
+    folder = Folder.new(@request.directory, elsewhere?)
     @report.reads = @reads = Reads.new(@directory, @environment, folder)
-    @reads.watch(@plan.main == :script ? nil : $0)
-    origins = Origins.new(@directory, @plan.list("origins_in")) if @plan.value("origins") == "1"
+    @reads.watch(@request.main == :script ? nil : $0)
+    origins = Origins.new(@directory, @request.list("origins_in")) if @request.value("origins") == "1"
     origins&.watch
     own = $LOADED_FEATURES.size
-    Preload.new(@plan.list("preload"), @report, @directory).run
-    Recipes.load_main(@plan.value("script").to_s)
+    Preload.new(@request.list("preload"), @report, @directory).run
+    Recipes.load_main(@request.value("script").to_s)
     @inputs = inputs
     @gem_lists = gem_lists
     @origins = origins
-    @waiting = @plan.main == :script && main_source.include?("freeze_point")
+    @waiting = @request.main == :script && main_source.include?("freeze_point")
     @report.add("left", "") if $LOADED_FEATURES.size == own && left_to_script?
     @report.add("warning", DEAD_HOOK) if !@waiting && main_source.include?("before_freeze")
   end
 
   # Whether the script loads something, and does so at each start.
   def left_to_script?
-    @plan.main == :script && !@waiting && main_source.match?(/\b(require|load)/)
+    @request.main == :script && !@waiting && main_source.match?(/\b(require|load)/)
   end
 
   # The text of the main part as bytes; empty when the image is to be told.
   def main_source
-    case @plan.main
-    when :script then File.binread(@plan.value("script"))
-    when :code then @plan.command.code.to_s.b # none where options are combined with it, as in -ne
+    case @request.main
+    when :script then File.binread(@request.value("script"))
+    when :code then @request.command.code.to_s.b # none where options are combined with it, as in -ne
     else ""
     end
   end
@@ -126,7 +126,7 @@ class FreezeRun
   # Refuses what can never run. An image that says so at every start would be right as well, but the freeze is where somebody
   # is looking.
   def check_syntax
-    error = MainSyntax.new(@plan).error
+    error = MainSyntax.new(@request).error
     @report.program_failed(error, @directory, "it has a syntax error, which ends each of its starts") if error
   end
 
@@ -136,20 +136,20 @@ class FreezeRun
     @report.finish(Report::WRITTEN) if elsewhere?
     check_compiler
     @seeding.finish
-    @context = Context.new(@plan, @environment, @seeding)
+    @context = Context.new(@request, @environment, @seeding)
     @context.umask = @umask
     @context.folder = @folder
     @context.warnings.each { |warning| @report.add("warning", warning) }
     @seeding = nil
     @exit.prepare(@script&.stream)
     rehearse
-    ENV["SNAPBOOT_ARM"] = @plan.directory
+    ENV["SNAPBOOT_ARM"] = @request.directory
     # A large request makes malloc merge what the collections have freed: now, not page by page in every thaw.
     String.new(capacity: MERGING_REQUEST)
     child = Process.fork
     end_freezing(child) if child
 
-    ENV.delete("SNAPBOOT_ARM") if @plan.simulated?
+    ENV.delete("SNAPBOOT_ARM") if @request.simulated?
     @state = :thawed
     @context.read_command_line
     @exit.remember_descriptors
@@ -159,7 +159,7 @@ class FreezeRun
 
   # Whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
   def elsewhere?
-    @plan.value("elsewhere") == "1"
+    @request.value("elsewhere") == "1"
   end
 
   # Since 3.3 a program can turn it on by itself, and Rails 7.2 does.
@@ -182,11 +182,11 @@ class FreezeRun
     @reads.report_to(@report)
     @folder = @reads.folder
     @report.reads = nil
-    @inputs.report_to(@report, @plan.value("script"))
+    @inputs.report_to(@report, @request.value("script"))
     @gem_lists.report_to(@report)
     @kept_gems = @gem_lists.kept
     @origins&.report_to(@report)
-    Times.new(@plan.directory).kept.each { |kind, name| @report.add(kind.to_s, name) }
+    Times.new(@request.directory).kept.each { |kind, name| @report.add(kind.to_s, name) }
     @inputs = @gem_lists = @reads = @origins = nil
     # A feature that is always there: makes Ruby index the changed list of features now.
     require "thread" # rubocop:disable Lint/RedundantRequireStatement
@@ -200,7 +200,7 @@ class FreezeRun
   def rehearse
     2.times do
       @context.rehearse
-      @script.class.rehearse unless @plan.main == :script
+      @script.class.rehearse unless @request.main == :script
       @exit.remember_descriptors
       @exit.rehearse
       %w[-ea -ra -Ia -w --].combination(2) { |words| CommandLine.new(words + ["a"]) }
@@ -210,7 +210,7 @@ class FreezeRun
   def end_freezing(child)
     ENV.delete("SNAPBOOT_ARM")
     _, status = Process.wait2(child)
-    end_simulation(status) if @plan.simulated?
+    end_simulation(status) if @request.simulated?
     case status.exitstatus
     when 0 then @report.finish(Report::WRITTEN)
     when 3 then @report.finish(Report::REFUSED)
@@ -231,7 +231,7 @@ class FreezeRun
 
   # After the thaw: lets Ruby run what the new command line says.
   def run_main
-    if @plan.main == :script
+    if @request.main == :script
       name_script(@context.main_words.first) if @script
       @context.refresh_arguments(@context.main_words.drop(1))
       return after_thaw
@@ -248,13 +248,13 @@ class FreezeRun
 
   # In another directory the launcher names the script by its absolute path.
   def name_script(name)
-    return @script.keep_name if name == @plan.list("argv")[@plan.main_index]
+    return @script.keep_name if name == @request.list("argv")[@request.main_index]
 
     @context.fall_back("the script cannot be given its absolute path") unless @script.take_path(name)
   end
 
   def preloaded?
-    !@plan.list("preload").empty?
+    !@request.list("preload").empty?
   end
 
   def take(command)

@@ -6,13 +6,13 @@ class MainSyntax
   # to the start.
   READING = /\A-[^IrwW-]*[npalxsSKEU]|\A--(?:enc|ext|int)/
 
-  def initialize(plan)
-    @plan = plan
+  def initialize(request)
+    @request = request
   end
 
   # The SyntaxError that each start of the program would end with; nil when there is none, or none that is certain.
   def error
-    return if (@plan.options + ENV.fetch("RUBYOPT", "").split).any? { |word| word.match?(READING) }
+    return if (@request.options + ENV.fetch("RUBYOPT", "").split).any? { |word| word.match?(READING) }
 
     verbose = $VERBOSE
     $VERBOSE = nil
@@ -30,12 +30,12 @@ class MainSyntax
 
   # The parser alone decides; the compiler then words it with the file's name.
   def parse
-    case @plan.main
+    case @request.main
     when :script
-      script = @plan.value("script")
+      script = @request.value("script")
       parsed { RubyVM::AbstractSyntaxTree.parse_file(script) } || RubyVM::InstructionSequence.compile_file(script)
     when :code
-      code = @plan.command.code
+      code = @request.command.code
       return unless code && (code.ascii_only? || code.encoding == Encoding::UTF_8)
 
       parsed { RubyVM::AbstractSyntaxTree.parse(code) } || RubyVM::InstructionSequence.compile(code, "-e", "-e")

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What the front end tells `snapboot freeze`: DIR/report, entries as in the plan.
+# What the front end tells `snapboot freeze`: DIR/report, entries as in the request.
 class Report
   # Exit statuses of the freezing process.
   WRITTEN = 0

@@ -17,11 +17,11 @@ class Times
   MOST_MINUTES = 30
   private_constant :NAME, :PROCESS, :SHORTEST, :LONGEST, :MOST_MINUTES
 
-  # +directory+: the control directory, whose plan is as old as the boot.
+  # +directory+: the control directory, whose request is as old as the boot.
   def initialize(directory)
     now = Time.now
     ends = [now.to_f, Process.clock_gettime(Process::CLOCK_MONOTONIC)]
-    began = File.mtime("#{directory}/plan")
+    began = File.mtime("#{directory}/request")
     took = now - began
     # From when to when by each clock: that of the time since 1970 first, then the one that counts from some other moment.
     @windows = ends.map { |finish| (finish - took)..finish }

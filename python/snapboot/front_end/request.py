@@ -1,10 +1,10 @@
-"""What `snapboot freeze` asks for: DIR/plan, NUL-terminated `key=value` entries; a repeated key makes a list; values are raw bytes."""
+"""What `snapboot freeze` asks for: DIR/request, NUL-terminated `key=value` entries; a repeated key makes a list; values are raw bytes."""
 
 import posix
 import sys
 
 
-class Plan:
+class Request:
     """What to freeze.
 
     folder: the control directory (bytes). main: "bare", "script", "module" or "code". argv: the command as the kernel starts
@@ -29,9 +29,9 @@ class Plan:
         self.elsewhere = fields.get("elsewhere") == ["1"]
 
 
-def read_plan(folder):
-    """Reads `plan` in the control directory (bytes). Raises OSError, or KeyError for a plan without a needed key."""
-    return Plan(folder, read_file(folder + b"/plan").split(b"\0")[:-1])
+def read_request(folder):
+    """Reads `request` in the control directory (bytes). Raises OSError, or KeyError for a request without a needed key."""
+    return Request(folder, read_file(folder + b"/request").split(b"\0")[:-1])
 
 
 def read_file(path):

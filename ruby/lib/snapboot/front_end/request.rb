@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# What `snapboot freeze` asks for: DIR/plan, NUL-terminated key=value entries, a repeated key makes a list.
-class Plan
+# What `snapboot freeze` asks for: DIR/request, NUL-terminated key=value entries, a repeated key makes a list.
+class Request
   attr_reader :directory
 
-  # Reads the plan in +directory+. Raises SystemCallError when it cannot be read.
+  # Reads the request in +directory+. Raises SystemCallError when it cannot be read.
   def initialize(directory)
     @directory = directory
     @entries = {}
-    File.binread("#{directory}/plan").split("\0").each do |entry|
+    File.binread("#{directory}/request").split("\0").each do |entry|
       key, value = entry.split("=", 2)
       (@entries[key] ||= []) << value.to_s.force_encoding(Encoding.find("locale"))
     end
