@@ -1,22 +1,17 @@
 //! Asks a directory again what it answered when the image was made: where its times have changed, and where times mean nothing.
-#![allow(unsafe_code)]
-
-use core::slice;
 
 use image::{
     answer_kind, is_known, is_list, is_selected, is_unlisted, may_have_feature, reserved, AnswersReader, Directory,
     Listing, RecordedAnswer, MAX_START, PAGE,
 };
 use linux_raw_sys::errno::{EACCES, ENAMETOOLONG, ENOENT, ENOTDIR};
-use linux_raw_sys::general::{
-    O_CLOEXEC, O_DIRECTORY, O_PATH, O_RDONLY, PROT_READ, PROT_WRITE, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG,
-};
+use linux_raw_sys::general::{O_CLOEXEC, O_DIRECTORY, O_PATH, O_RDONLY, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG};
 
 use crate::frozen::Frozen;
 use crate::reason::{Reason, Thing};
 use crate::sidecar::SidecarPath;
 use crate::start::without_nul;
-use crate::sys::{self, Errno, Fd, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+use crate::sys::{self, Errno, Fd, FilePart, Memory};
 
 /// With fewer absent names than this, asking for each takes no longer than a list.
 const WORTH_LISTING: usize = 8;
@@ -26,17 +21,18 @@ pub struct Known {
     image: Fd,
     offset: u64,
     size: u64,
-    bytes: Option<&'static [u8]>,
+    part: Option<FilePart>,
 }
 
 impl Known {
     /// For an image whose head and tables were checked.
     pub fn of(frozen: &Frozen) -> Known {
-        Known { image: frozen.file, offset: frozen.head.answers_offset, size: frozen.head.answers_size, bytes: None }
+        Known { image: frozen.file, offset: frozen.head.answers_offset, size: frozen.head.answers_size, part: None }
     }
 
     /// Asks a directory for all that it was asked before. `open` is the directory if it is open; `path` is where it is.
     pub fn ask(&mut self, row: &Directory, path: &'static [u8], open: Option<Fd>) -> Result<(), Reason> {
+        let image = self.image;
         let (start, size) = (row.answers_offset as usize, row.answers_size as usize);
         let bytes = self.bytes()?.get(start..start + size).unwrap_or(b"");
         let mut answers = AnswersReader::parse(bytes, row.answers_sum).map_err(Reason::image)?;
@@ -50,7 +46,7 @@ impl Known {
         let is_clean = answers.absent() >= WORTH_LISTING && !has_one_of(directory, &answers);
         while let Some(answer) = answers.next().map_err(Reason::image)? {
             let is_known = is_clean && answer.kind == answer_kind::ABSENT;
-            let holds = if is_known { Ok(true) } else { holds(directory, &answer, self.image) };
+            let holds = if is_known { Ok(true) } else { holds(directory, &answer, image) };
             if holds != Ok(true) {
                 result = Err(changed(&answer, path, holds.err()));
                 break;
@@ -62,27 +58,12 @@ impl Known {
         result
     }
 
-    fn bytes(&mut self) -> Result<&'static [u8], Reason> {
-        if let Some(bytes) = self.bytes {
-            return Ok(bytes);
+    fn bytes(&mut self) -> Result<&[u8], Reason> {
+        if self.part.is_none() {
+            let part = FilePart::map(reserved::ANSWERS, self.size, self.image, self.offset);
+            self.part = Some(part.map_err(|errno| Reason::new("cannot map the answers of directories").errno(errno))?);
         }
-        let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
-        // SAFETY: the place is reserved for the answers, and the file has these bytes.
-        let bytes = unsafe {
-            sys::map(reserved::ANSWERS, self.size, PROT_READ, flags, Some(self.image), self.offset)
-                .map_err(|errno| Reason::new("cannot map the answers of directories").errno(errno))?;
-            slice::from_raw_parts(reserved::ANSWERS as *const u8, self.size as usize)
-        };
-        self.bytes = Some(bytes);
-        Ok(bytes)
-    }
-
-    /// Gives the memory back.
-    pub fn close(self) {
-        if self.bytes.is_some() {
-            // SAFETY: `self` is gone, and nobody else has a slice of it.
-            let _ = unsafe { sys::unmap(reserved::ANSWERS, self.size) };
-        }
+        Ok(self.part.as_ref().map_or(b"", FilePart::bytes))
     }
 }
 
@@ -206,14 +187,11 @@ fn changed(answer: &RecordedAnswer<'_>, path: &'static [u8], errno: Option<Errno
 
 /// A path in memory that stays, for the message; only the directory where there is no memory for more.
 fn joined(directory: &'static [u8], name: &[u8]) -> &'static [u8] {
-    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-    // SAFETY: the place is reserved for this, and one page is mapped there that nobody else uses.
-    let page = unsafe {
-        if name.is_empty() || sys::map(reserved::SUBJECT, PAGE, PROT_READ | PROT_WRITE, flags, None, 0).is_err() {
-            return directory;
-        }
-        slice::from_raw_parts_mut(reserved::SUBJECT as *mut u8, PAGE as usize)
-    };
+    if name.is_empty() {
+        return directory;
+    }
+    let Ok(page) = Memory::map(reserved::SUBJECT, PAGE) else { return directory };
+    let page = page.leak();
     let parts = directory.iter().chain(b"/").chain(name);
     let length = page.iter_mut().zip(parts).map(|(place, &byte)| *place = byte).count();
     &page[..length]

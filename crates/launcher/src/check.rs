@@ -8,7 +8,7 @@ use image::{
 };
 use inputs::cpu;
 use inputs::environment::{self, Difference};
-use linux_raw_sys::general::{PROT_READ, RLIMIT_STACK};
+use linux_raw_sys::general::RLIMIT_STACK;
 
 use crate::block::{Block, Rehearsal};
 use crate::facts;
@@ -19,7 +19,7 @@ use crate::reason::Reason;
 use crate::rotation;
 use crate::start::Start;
 use crate::starts;
-use crate::sys::{self, Errno, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+use crate::sys::{self, Errno, Fd, FilePart};
 
 /// Checks the file, the machine, the process, the environment and the arguments, cheapest first.
 pub fn first(start: &Start, opened: &ImageFile, block: &Block) -> Result<Frozen, Reason> {
@@ -74,14 +74,9 @@ fn tables(start: &Start, opened: &ImageFile, file: Fd, block: &Block) -> Result<
     };
     // Exactly the tables: where they are not in memory a fault would read far around them first.
     sys::will_need(file, head.tables_offset, head.tables_size);
-    // SAFETY: the place is reserved for the tables, and the file has these bytes.
-    let bytes = unsafe {
-        let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
-        sys::map(reserved::TABLES, head.tables_size, PROT_READ, flags, Some(file), head.tables_offset)
-            .map_err(|errno| Reason::new("cannot map the tables").errno(errno))?;
-        slice::from_raw_parts(reserved::TABLES as *const u8, head.tables_size as usize)
-    };
-    let tables = Tables::parse(bytes, &head).map_err(Reason::image)?;
+    let part = FilePart::map(reserved::TABLES, head.tables_size, file, head.tables_offset)
+        .map_err(|errno| Reason::new("cannot map the tables").errno(errno))?;
+    let tables = Tables::parse(part.leak(), &head).map_err(Reason::image)?;
     image::validate::rows(&tables, &head).map_err(Reason::image)?;
     if block.rehearsal().is_some() {
         // So that the pages which are in memory afterwards are those that a start needs.
@@ -111,16 +106,9 @@ fn prefetch(file: Fd, head: &Head, tables: &Tables<'_>) -> Result<(), Reason> {
 
 /// Whether one of these places in the file is not in memory, for kernels that tell so only of mapped files.
 fn is_cold_by_mapping(file: Fd, head: &Head, mut places: impl Iterator<Item = u64>) -> Result<bool, Reason> {
-    // SAFETY: nothing else is in the reserved range yet; the place is given back at once.
-    unsafe {
-        let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
-        sys::map(reserved::PROBE, head.file_size, PROT_READ, flags, Some(file), 0)
-            .map_err(|errno| Reason::new("cannot map the image").errno(errno))?;
-        let is_cold = places.any(|offset| !sys::is_cached(reserved::PROBE + offset));
-        sys::unmap(reserved::PROBE, head.file_size)
-            .map_err(|errno| Reason::new("cannot unmap the image").errno(errno))?;
-        Ok(is_cold)
-    }
+    let part = FilePart::map(reserved::PROBE, head.file_size, file, 0)
+        .map_err(|errno| Reason::new("cannot map the image").errno(errno))?;
+    Ok(places.any(|offset| !sys::is_cached(part.start() + offset)))
 }
 
 fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {

@@ -107,7 +107,6 @@ fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
         }
         place.close();
     }
-    known.close();
     Ok(())
 }
 

@@ -3,18 +3,13 @@
 //! Copying a tree, `touch`, a hard link and a container layer change times and nothing else. What a comparison of contents has shown is
 //! remembered in the file IMAGE.seen beside the image, so that the next thaw need not compare again; where that cannot be written, every
 //! thaw compares. `docs/internals/image-format.md` describes the file.
-#![allow(unsafe_code)]
-
-use core::slice;
 
 use image::{directory_flag, policy, reserved, Directory, Input, MappedFile, Record, Section, SeenFile, SeenHead};
-use linux_raw_sys::general::{
-    O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, PROT_READ, PROT_WRITE,
-};
+use linux_raw_sys::general::{O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY};
 
 use crate::content;
 use crate::sidecar::SidecarPath;
-use crate::sys::{self, Fd, Status, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+use crate::sys::{self, Fd, Memory, Status};
 
 /// What was recorded of a file.
 pub struct Recorded {
@@ -144,8 +139,6 @@ impl Freshness {
         if self.has_news {
             let _ = seen.write(self.image, self.image_id);
         }
-        // SAFETY: nothing keeps a slice of the area, and nobody asks any more.
-        let _ = unsafe { sys::unmap(reserved::SEEN, (2 * seen.most * SeenFile::SIZE) as u64) };
     }
 }
 
@@ -168,6 +161,9 @@ fn has_content(file: Fd, recorded: &Recorded) -> bool {
 
 /// Two lists in one area of the reserved range, each with room for every file and directory: what IMAGE.seen holds, and what it shall hold.
 struct Seen {
+    /// None without memory for it.
+    area: Option<Memory>,
+    /// Rows that each list has room for.
     most: usize,
     old: usize,
     new: usize,
@@ -177,16 +173,10 @@ impl Seen {
     /// An area, with the rows of IMAGE.seen if that is there, whole, and as private as the image. Without memory there is no room.
     #[inline(never)]
     fn read(image: Fd, image_id: u64, most: usize) -> Seen {
-        let mut seen = Seen { most, old: 0, new: 0 };
-        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-        // SAFETY: the place is reserved for this.
-        let area = unsafe {
-            sys::map(reserved::SEEN, (2 * most * SeenFile::SIZE) as u64, PROT_READ | PROT_WRITE, flags, None, 0)
+        let Ok(area) = Memory::map(reserved::SEEN, (2 * most * SeenFile::SIZE) as u64) else {
+            return Seen { area: None, most: 0, old: 0, new: 0 };
         };
-        if area.is_err() {
-            seen.most = 0;
-            return seen;
-        }
+        let mut seen = Seen { area: Some(area), most, old: 0, new: 0 };
         let Some(name) = SidecarPath::of(image, ".seen") else { return seen };
         let Ok(file) = sys::open(name.bytes(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) else { return seen };
         seen.old = seen.old_rows_of(file, image_id).unwrap_or(0);
@@ -210,14 +200,14 @@ impl Seen {
         if head.magic != SeenHead::MAGIC || head.image != image_id || count > self.most {
             return None;
         }
-        let rows = &mut self.area()[..count * SeenFile::SIZE];
+        let rows = &mut self.area_mut()[..count * SeenFile::SIZE];
         let whole = sys::read_at(file, rows, SeenHead::SIZE as u64).ok()? == rows.len();
         (whole && image::checksum(rows) == head.sum).then_some(count)
     }
 
     /// Whether IMAGE.seen has this very row. Rows were added in the order in which they are asked for, so the first look is
     /// mostly right.
-    fn knows(&mut self, row: &SeenFile) -> bool {
+    fn knows(&self, row: &SeenFile) -> bool {
         let (old, likely) = (self.old, self.new);
         let area = self.area();
         let at = |index: usize| SeenFile::decode(&area[index * SeenFile::SIZE..]) == *row;
@@ -227,7 +217,7 @@ impl Seen {
     fn add(&mut self, row: &SeenFile) {
         if self.new < self.most {
             let start = (self.most + self.new) * SeenFile::SIZE;
-            row.encode(&mut self.area()[start..]);
+            row.encode(&mut self.area_mut()[start..]);
             self.new += 1;
         }
     }
@@ -254,10 +244,11 @@ impl Seen {
         Some(())
     }
 
-    #[allow(clippy::mut_from_ref)]
-    fn area(&self) -> &'static mut [u8] {
-        // SAFETY: `read` mapped the area for this one value, nothing keeps a slice of it, and it stays mapped; with no memory it has
-        // no size.
-        unsafe { slice::from_raw_parts_mut(reserved::SEEN as *mut u8, 2 * self.most * SeenFile::SIZE) }
+    fn area(&self) -> &[u8] {
+        self.area.as_ref().map_or(b"", Memory::bytes)
+    }
+
+    fn area_mut(&mut self) -> &mut [u8] {
+        self.area.as_mut().map_or(&mut [], Memory::bytes_mut)
     }
 }

@@ -1,14 +1,14 @@
 //! The image that is to be thawed: the head that was loaded with the launcher, and the file.
-#![allow(unsafe_code)]
 
 use image::{reserved, Command, Head, Record, HEAD_OFFSET, HEAD_ROOM};
-use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY, PROT_READ};
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY};
 
 use crate::reason::Reason;
 use crate::start::Start;
-use crate::sys::{self, Fd, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+use crate::sys::{self, Fd, FilePart};
 
 /// `snapboot freeze` writes head and command over these bytes; in the launcher as it was built they are zero.
+#[allow(unsafe_code)] // For the section.
 #[link_section = ".snapboot.head"]
 #[used]
 static HEAD: [u8; HEAD_ROOM] = [0; HEAD_ROOM];
@@ -69,11 +69,6 @@ fn head_of(file: Fd) -> Result<&'static [u8], Reason> {
     if size < (HEAD_OFFSET + HEAD_ROOM) as u64 {
         return Err(Reason::new("expected an image, found a file that is too short to be one"));
     }
-    let flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
-    // SAFETY: the place is reserved for this, and the file has these bytes.
-    unsafe {
-        sys::map(reserved::HEAD, HEAD_ROOM as u64, PROT_READ, flags, Some(file), HEAD_OFFSET as u64)
-            .map_err(unreadable)?;
-        Ok(core::slice::from_raw_parts(reserved::HEAD as *const u8, HEAD_ROOM))
-    }
+    let part = FilePart::map(reserved::HEAD, HEAD_ROOM as u64, file, HEAD_OFFSET as u64).map_err(unreadable)?;
+    Ok(part.leak())
 }

@@ -1,16 +1,13 @@
 //! Files that the whole machine shares, such as the dynamic loader's cache: where one has changed, only the answers count that it gave.
-#![allow(unsafe_code)]
-
-use core::slice;
 
 use image::{reserved, FileLookup, Section};
 use inputs::lookups;
-use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY, PROT_READ, PROT_WRITE};
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY};
 
 use crate::frozen::Frozen;
 use crate::reason::Reason;
 use crate::start::without_nul;
-use crate::sys::{self, Fd, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
+use crate::sys::{self, Fd, Memory};
 
 /// What comes later in a file (bytes) is not looked at.
 const MAX: u64 = 64 << 20;
@@ -62,20 +59,15 @@ impl<'a> Lookups<'a> {
 
 /// What is in a file, in memory of its own: whoever changes the file meanwhile does no harm.
 struct Content {
+    memory: Memory,
     size: usize,
 }
 
 impl Content {
     fn of(file: Fd) -> sys::Result<Content> {
-        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-        // SAFETY: the place is reserved for this, and nothing else is there until the value is dropped.
-        let room = unsafe {
-            sys::map(reserved::SHARED, MAX, PROT_READ | PROT_WRITE, flags, None, 0)?;
-            slice::from_raw_parts_mut(reserved::SHARED as *mut u8, MAX as usize)
-        };
-        let mut content = Content { size: 0 };
+        let mut content = Content { memory: Memory::map(reserved::SHARED, MAX)?, size: 0 };
         loop {
-            match sys::read_at(file, &mut room[content.size..], content.size as u64)? {
+            match sys::read_at(file, &mut content.memory.bytes_mut()[content.size..], content.size as u64)? {
                 0 => return Ok(content),
                 count => content.size += count,
             }
@@ -83,14 +75,6 @@ impl Content {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the place was mapped for this value, was filled that far, and is not written to any more.
-        unsafe { slice::from_raw_parts(reserved::SHARED as *const u8, self.size) }
-    }
-}
-
-impl Drop for Content {
-    fn drop(&mut self) {
-        // SAFETY: the place was mapped for this value, and nobody has a slice of it any more.
-        let _ = unsafe { sys::unmap(reserved::SHARED, MAX) };
+        &self.memory.bytes()[..self.size]
     }
 }

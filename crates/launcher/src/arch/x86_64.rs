@@ -8,12 +8,12 @@ use linux_raw_sys::general as raw;
 use crate::start::Start;
 use crate::sys;
 
-/// Size of the launcher's own stack (bytes).
+/// Size of the launcher's own stack, and of its helper's (bytes). Below each is nothing, see launcher.ld: who overruns it dies by SIGSEGV.
 const STACK_SIZE: usize = 64 * 1024;
 
 // The kernel's stack is about to be unmapped, so the first thing is to leave it. rdi keeps where argc, argv, envp and auxv are.
 global_asm!(
-    ".section .bss.snapboot_stack,\"aw\",@nobits",
+    ".section .stack,\"aw\",@nobits",
     ".balign 16",
     "snapboot_stack:",
     ".skip {size}",
@@ -68,7 +68,7 @@ pub unsafe fn syscall(number: u32, arguments: [usize; 6]) -> isize {
 
 // The stack of the second process of `spawn`.
 global_asm!(
-    ".section .bss.snapboot_second_stack,\"aw\",@nobits",
+    ".section .helper_stack,\"aw\",@nobits",
     ".balign 16",
     "snapboot_second_stack:",
     ".skip {size}",

@@ -7,8 +7,10 @@ use linux_raw_sys::general as raw;
 use crate::arch::{set_thread_pointer, syscall};
 
 mod memory;
+mod region;
 
 pub use memory::*;
+pub use region::{FilePart, Memory};
 
 /// An error number of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
