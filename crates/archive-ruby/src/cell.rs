@@ -11,9 +11,8 @@ pub struct GvlCell<T> {
     is_used: Cell<bool>,
 }
 
-// SAFETY: both methods need the token of the main Ractor, which one thread has at a time. A thread that runs Ruby code inside `work`
-// may give the lock to another: `is_used` keeps that one out. The value may be made by one thread of Ruby's and used by another, which
-// is so for everything that Ruby's threads share; none of it is tied to a thread.
+// SAFETY: both methods need the token of the main Ractor, which one thread has at a time. A thread that runs Ruby code inside
+// `work` may give the lock to another: `is_used` keeps that one out. The value moves between threads so, hence `Send`.
 unsafe impl<T: Send> Sync for GvlCell<T> {}
 
 impl<T> GvlCell<T> {

@@ -99,7 +99,8 @@ struct Ids {
     is_equal: Id,
 }
 
-/// Takes the place of `load_iseq`. Whether code is stored from now on: not where Ruby has no such code, or another library provides it.
+/// Takes the place of `load_iseq`. Whether code is stored from now on: not where Ruby has no such code, or another library
+/// provides it.
 pub fn switch_on(ruby: Main<'_>, description: &str) -> Protected<bool> {
     let Some(ruby_vm) = ruby.find_constant(ruby.object_class(), "RubyVM")? else { return Ok(false) };
     let Some(class) = ruby.find_constant(ruby_vm, "InstructionSequence")? else { return Ok(false) };
@@ -359,7 +360,8 @@ fn note(ruby: Main<'_>, tracepoint: Value<'_>) -> Protected<()> {
     let is_small = payload.len() < MAX_EMPTY + script.path.as_bytes().len() + script.real_path().len();
     let is_empty = is_small && has_no_code(*ruby, iseq)?;
     if is_empty {
-        // Of a file with a syntax error, too, Ruby makes empty code, and raises the error when that has run. Here it raises it at once.
+        // Of a file with a syntax error, too, Ruby makes empty code, and raises the error when that has run. Here it raises it at
+        // once.
         ruby.send(class, "compile_file", &[path])?;
     }
     ruby.clear(binary)?;
@@ -390,7 +392,8 @@ fn has_no_code(ruby: Ruby<'_>, iseq: Value<'_>) -> Protected<bool> {
     Ok(expected.next().is_none())
 }
 
-/// Whether the code cannot be given another path: its source contains the path, or is outside of the application, which alone can move.
+/// Whether the code cannot be given another path: its source contains the path, or is outside of the application, which alone can
+/// move.
 fn is_fixed(ruby: Main<'_>, path: &[u8]) -> bool {
     let is_own = STORE.with(ruby, |store| path.starts_with(store.root().as_os_str().as_bytes())) == Some(true);
     let source = is_own.then(|| std::fs::read(Path::new(OsStr::from_bytes(path))).ok()).flatten();

@@ -4,8 +4,8 @@
 use std::mem::MaybeUninit;
 use std::thread::{Builder, JoinHandle};
 
-/// Has the C library call these functions around every fork: before it, and after it in the parent and in the child. Not around what
-/// starts another program at once (`system`, `spawn`), which shares the memory until then.
+/// Has the C library call these functions around every fork: before it, and after it in the parent and in the child. Not around
+/// what starts another program at once (`system`, `spawn`), which shares the memory until then.
 pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     // SAFETY: three functions without arguments, in a library that Ruby never unloads.
     unsafe {

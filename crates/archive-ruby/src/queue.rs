@@ -1,8 +1,8 @@
 //! What is waiting to be written to the archive, and when that is done: soon after nothing new has come for a while, now and then
 //! in a boot that takes long, and before this process ends, forks or becomes another program.
 //!
-//! The first two are done by a thread that is there only while something waits. It knows nothing of Ruby, handles no signals, and has
-//! ended before a fork. Where there must not be one, the rest does.
+//! The first two are done by a thread that is there only while something waits. It knows nothing of Ruby, handles no signals, and
+//! has ended before a fork. Where there must not be one, the rest does.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -210,8 +210,8 @@ extern "C" fn after_fork() {
     }
 }
 
-/// What could not be written is the parent's. A thaw writes nothing: it sees the archive as it was when the process was frozen, so it
-/// would compile the same for it in each start.
+/// What could not be written is the parent's. A thaw writes nothing: it sees the archive as it was when the process was frozen,
+/// so it would compile the same for it in each start.
 extern "C" fn after_fork_in_child() {
     HELD.with_borrow_mut(|held| {
         let Some(held) = held else { return };

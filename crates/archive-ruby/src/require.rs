@@ -299,8 +299,8 @@ fn loads_through_links(ruby: Ruby<'_>) -> Protected<bool> {
     Ok(false)
 }
 
-/// compile(path or feature with extension) -> true, or nil where nothing came of it. Has Ruby compile a script that the archive does
-/// not have yet. Ruby would run it next: the caller has a TracePoint that throws as soon as it is compiled.
+/// compile(path or feature with extension) -> true, or nil where nothing came of it. Has Ruby compile a script that the archive
+/// does not have yet. Ruby would run it next: the caller has a TracePoint that throws as soon as it is compiled.
 pub fn compile<'r>(ruby: Ruby<'r>, receiver: Value<'r>, name: Value<'r>) -> Protected<Value<'r>> {
     let Some(ruby) = ruby.main() else { return Ok(ruby.nil()) };
     let feature = ruby.c_bytes(ruby.path(name)?)?;

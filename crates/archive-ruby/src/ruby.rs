@@ -123,7 +123,8 @@ const EXPERIMENTAL: c_int = 2;
 unsafe fn entry<'r>(work: impl FnOnce(Ruby<'r>) -> Protected<Value<'r>>) -> Value<'r> {
     match work(Ruby(PhantomData)) {
         Ok(value) => value,
-        // SAFETY: the state is that of a protected call, whose exception (or throw) Ruby still holds. Nothing is left to be dropped.
+        // SAFETY: the state is that of a protected call, whose exception (or throw) Ruby still holds. Nothing is left to be
+        // dropped.
         Err(Jump(state)) => unsafe { rb_jump_tag(state) },
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use record::Record;
@@ -23,11 +23,11 @@ use crate::map::Mapped;
 use crate::pack::Decoder;
 use crate::place::Root;
 use crate::records::{encoding, Header};
-use crate::segment::{self, Segment};
+use crate::segment::{self, read_at, Segment};
 
-/// A mapped archive, as it was when it was opened. What others append later is not seen.
+/// A mapped archive, as it was when it was opened. Segments that are appended later are not seen.
 pub struct Archive {
-    /// Up to the end of its last segment: nothing behind that is ever looked at.
+    /// Up to the end of its last segment: nothing after that is ever read.
     file: Mapped,
     /// Bytes of the file when it was opened.
     size: u64,
@@ -61,12 +61,12 @@ impl Archive {
         Ok(Archive { file, size, root: Root::new(root), segments, is_whole })
     }
 
-    /// The newest entry of that name, without a look at its inputs. The name is given in parts, so that nobody has to join
+    /// The newest entry of that name; its inputs are not checked. The name is given in parts, so that callers need not join
     /// them; see [`Archive::name`] for paths.
     pub fn find(&self, scope: &Scope, name: &[&[u8]]) -> Option<Entry<'_>> {
         let key_sum = scope.key_sum(name);
         for segment in self.segments.iter().rev().filter(|segment| segment.is_whole) {
-            // What is damaged may have been the newest; an older one could be wrong where nobody looks at inputs.
+            // The damaged entry may have been the newest; an older one could be wrong where inputs are not checked.
             match segment.find(&self.file, key_sum, scope, name).ok()? {
                 None => {}
                 found => return found,
@@ -86,7 +86,7 @@ impl Archive {
     }
 
     /// Compares the inputs of an entry with what is there now. `known`, if given, is what the path in the entry's key was
-    /// found to be a moment ago, which saves looking again.
+    /// found to be a moment ago, which saves a system call.
     ///
     /// Takes one system call for each other file, directory and absent path while times are as recorded, and reads only files
     /// and directories whose times have changed ([`Policy::Check`]).
@@ -111,7 +111,7 @@ impl Archive {
         live
     }
 
-    /// Number of segments with a damaged index, in which nothing is found.
+    /// Number of segments with a damaged index: look-ups find nothing in them.
     pub fn damaged_segments(&self) -> usize {
         self.segments.iter().filter(|segment| !segment.is_whole).count()
     }
@@ -136,13 +136,13 @@ impl Archive {
         self.size
     }
 
-    /// Whether the file consists of whole segments up to its end. Otherwise somebody is just writing, a writer was killed, or
+    /// Whether the file consists of whole segments up to its end. Otherwise a writer is at work or was killed, or
     /// the file is damaged.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// Takes it for damaged, whatever the segments say.
+    /// Marks it as damaged, whatever the segments say.
     pub(crate) fn damaged(self) -> Self {
         Archive { is_whole: false, ..self }
     }
@@ -205,8 +205,8 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    /// Reads the header and the heads of the segments. They are read, not mapped: whoever cuts a file off meanwhile would end
-    /// this process.
+    /// Reads the header and the heads of the segments. They are read, not mapped: if another process truncated the file
+    /// meanwhile, a mapping would end this process (SIGBUS).
     pub fn in_file(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
             return Ok(Found::Nothing);
@@ -231,18 +231,9 @@ impl Found {
     }
 }
 
-/// Whether there are that many bytes from `offset` on: they are in `room` then.
-pub(crate) fn read_at(file: &File, offset: u64, room: &mut [u8]) -> io::Result<bool> {
-    match file.read_exact_at(room, offset) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 /// Opens a file that holds, or will hold, an archive, and checks whose it is. Also its device and inode.
 pub(crate) fn open_checked(path: &Path, flags: OFlags) -> Result<(File, (u64, u64)), Error> {
-    // O_NONBLOCK: a pipe in its place does not hold anybody up.
+    // O_NONBLOCK: opening a pipe at this path does not block.
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
     let file = File::from(file.map_err(|error| Error::io("open", path)(error.into()))?);

@@ -1,4 +1,4 @@
-//! What is going to be appended.
+//! Entries that wait to be appended.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -45,18 +45,18 @@ pub struct NewEntry {
     pub inputs: Vec<NewInput>,
     /// What it holds.
     pub payload: Vec<u8>,
-    /// Whether it is to be stored in a smaller form; its readers need a [`crate::Decoder`] then.
+    /// Whether it is compressed. Readers need a [`crate::Decoder`] then.
     pub compress: bool,
 }
 
-/// Entries to be appended together: of each key the newest. Nothing in it grows when the same is queued again and again.
+/// Entries to be appended together: the newest of each key. Queueing the same entry repeatedly takes no more memory.
 #[derive(Default)]
 pub struct Batch {
     contexts: Vec<Context>,
     items: Vec<Item>,
     /// Where in `items` a key is.
     by_key: HashMap<Vec<u8>, usize>,
-    /// Items whose payload is going to be packed, in their order, and how large a block they would make (bytes).
+    /// Items whose payload will be packed, in order, and the size of the block that they fill (bytes).
     waiting: Vec<usize>,
     waiting_size: usize,
     packer: Packer<'static>,
@@ -76,11 +76,11 @@ enum Inputs {
 
 enum Queued {
     Ready(Payload<'static>),
-    /// To be packed. A block in the making can be left, a closed one cannot.
+    /// To be packed. An item can leave an open block, but not a closed one.
     Waiting(Vec<u8>),
 }
 
-/// What tells an entry from another one of the same key.
+/// What distinguishes an entry from another one of the same key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Mark {
     inputs: u64,
@@ -88,7 +88,7 @@ struct Mark {
 }
 
 impl Batch {
-    /// Queues an entry, unless just this one was queued before. What has changed by the time it is appended is left out then.
+    /// Queues an entry, unless the same one was queued before. It is not stored if its inputs change before it is appended.
     pub fn add(&mut self, entry: NewEntry) {
         let is_settled = entry.inputs.iter().all(|input| match input {
             NewInput::File(_, identity) | NewInput::Directory(_, identity) => identity.is_settled,
@@ -109,7 +109,7 @@ impl Batch {
         self.queue(key, Inputs::New(entry.inputs), entry.payload, entry.compress);
     }
 
-    /// Queues an entry once more, which was [`crate::Freshness::Revalidated`]: with the times that its inputs have now. Nothing
+    /// Queues an entry again that was [`crate::Freshness::Revalidated`]: with the times that its inputs have now. Nothing
     /// happens if that was done before.
     pub fn again(&mut self, entry: &Entry<'_>) {
         let mark = Mark { inputs: hash_of(entry.inputs_bytes()), payload: (0, entry.plain_size()) };
@@ -155,7 +155,7 @@ impl Batch {
         }
     }
 
-    /// Makes a block of what waits for that.
+    /// Makes a block of the items to be packed.
     fn pack(&mut self) {
         for at in self.waiting.drain(..) {
             let item = &mut self.items[at];
@@ -166,7 +166,7 @@ impl Batch {
         self.waiting_size = 0;
     }
 
-    /// The queue, which is empty then. What was in it is remembered by a few bytes.
+    /// Takes the queue, which is empty afterwards. A hash of each entry stays, so that it is not queued again.
     pub fn take(&mut self) -> Batch {
         let marks = std::mem::take(&mut self.marks);
         let rest = Batch { marks, ..Batch::default() };

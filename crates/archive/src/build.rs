@@ -1,7 +1,8 @@
-//! Segments in the making.
+//! Building segments.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use record::Record;
 
@@ -11,7 +12,7 @@ use crate::pack::{self, Decoder, Packer, Place};
 use crate::records::{encoding, EntryHead, Header, Packed, SegmentHead};
 use crate::{checksum, ALIGNMENT, FIRST_SEGMENT, VERSION};
 
-/// Entries that are going to be one segment, oldest first.
+/// Entries of a new segment, oldest first.
 #[derive(Default)]
 pub(crate) struct Draft<'a> {
     pub entries: Vec<Raw<'a>>,
@@ -38,7 +39,7 @@ pub(crate) enum Payload<'a> {
 }
 
 impl Packer<'_> {
-    /// A payload, packed if that is wanted and can be.
+    /// A payload, packed if that is wanted and possible.
     pub fn payload<'p>(&mut self, payload: Cow<'p, [u8]>, pack: bool) -> Payload<'p> {
         match if pack { self.add(&payload) } else { None } {
             Some(place) => Payload::Packed { place, plain_sum: checksum(&payload), plain_size: payload.len() as u32 },
@@ -62,7 +63,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Takes over the blocks that these entries nearly fill, which saves packing them anew. The answer is their numbers by where
+    /// Copies the blocks that these entries nearly fill, which saves compressing them again. Returns their numbers by where
     /// they lie.
     fn keep_blocks(&mut self, entries: &[Entry<'a>]) -> HashMap<*const u8, usize> {
         let mut used: HashMap<*const u8, (&'a [u8], usize)> = HashMap::new();
@@ -73,7 +74,7 @@ impl<'a> Draft<'a> {
         full.filter_map(|(block, _)| Some((block.as_ptr(), self.packer.keep(block)?))).collect()
     }
 
-    /// The payload of an entry: as it is, in a block that was taken over, or packed anew.
+    /// The payload of an entry: as it is, in a copied block, or packed again.
     fn payload(&mut self, entry: &Entry<'a>, blocks: &HashMap<*const u8, usize>) -> Option<Payload<'a>> {
         if let Some(payload) = entry.plain() {
             return Some(Payload::Plain(payload.into()));
@@ -90,7 +91,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// A whole segment; of two entries with one key the later. `None` when it would be larger than a segment can be.
+    /// A whole segment; of entries with the same key the last one. `None` when it would be larger than a segment can be.
     pub fn segment(mut self, written: i64) -> Option<Vec<u8>> {
         let latest: HashMap<&[u8], usize> = self.entries.iter().enumerate().map(|(at, raw)| (&*raw.key, at)).collect();
         let mut bytes = vec![0; SegmentHead::SIZE];
@@ -177,4 +178,9 @@ pub(crate) fn first_page() -> Vec<u8> {
 
 fn aligned(size: usize) -> usize {
     size.next_multiple_of(ALIGNMENT as usize)
+}
+
+/// Seconds since 1970.
+pub(crate) fn seconds() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }

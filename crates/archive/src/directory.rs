@@ -1,4 +1,4 @@
-//! The names in a directory, in a form that is read where it lies, and "not there" without a scan.
+//! The names in a directory, in a form that is read in place and finds a name, or its absence, without a scan.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,14 +21,14 @@ pub struct DirectoryList<'a> {
     names: u32,
 }
 
-/// What a name in a directory stands for.
+/// The type of a file in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
     Directory,
-    /// A symbolic link. Where it leads to can change without the directory; whoever needs to know looks.
+    /// A symbolic link. Its target can change without the directory, so it is not recorded.
     Link,
     /// A socket, a pipe, a device.
     Other,
@@ -42,7 +42,7 @@ impl<'a> DirectoryList<'a> {
         Some(DirectoryList { bytes, index, names: head.names })
     }
 
-    /// What is there of that name, which is given in parts (`[feature, b".rb"]`). `None`: nothing.
+    /// The type of the file of that name, which is given in parts (`[feature, b".rb"]`). `None`: there is none.
     pub fn find(&self, name: &[&[u8]]) -> Option<FileKind> {
         let mut sum = crc32fast::Hasher::new();
         name.iter().for_each(|part| sum.update(part));
@@ -50,7 +50,7 @@ impl<'a> DirectoryList<'a> {
         places.find_map(|place| self.name_at(place).filter(|(_, found)| is_joined(found, name))).map(|(kind, _)| kind)
     }
 
-    /// All names with what they stand for, in the order of the bytes of the names.
+    /// All names with their types, in the order of the bytes of the names.
     pub fn names(&self) -> impl Iterator<Item = (&'a [u8], FileKind)> {
         let mut places: Vec<u32> = self.index.all().collect();
         places.sort_unstable();

@@ -1,4 +1,4 @@
-//! An entry where it lies in the mapping.
+//! An entry in the mapping.
 
 use record::Record;
 
@@ -7,7 +7,7 @@ use crate::key::{Key, Kind};
 use crate::records::{encoding, input_kind, BlockHead, EntryHead, Input, Packed, Slot};
 use crate::{ALIGNMENT, MAX_PAYLOAD};
 
-/// An entry whose head, key and inputs have the right checksum. Its payload is checked when it is asked for.
+/// An entry whose head, key and inputs have the right checksum. Its payload is checked when it is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     head: EntryHead,

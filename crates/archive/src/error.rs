@@ -1,4 +1,4 @@
-//! Why an archive is not used or not written, said so that a person knows what to do.
+//! Why an archive is not used or not written, and what to do about it.
 
 use std::fmt;
 use std::io;
@@ -16,9 +16,9 @@ pub enum Error {
         /// The system's answer.
         error: io::Error,
     },
-    /// The path leads to something that is no regular file.
+    /// The path is not that of a regular file.
     NotAFile(PathBuf),
-    /// The file belongs to somebody else.
+    /// The file belongs to another user.
     Owner {
         /// The file.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// The file does not start like an archive.
     NotAnArchive(PathBuf),
-    /// The file is empty, or its header is damaged. Whoever stores something next mends it.
+    /// The file is empty, or its header is damaged. The next writer repairs it.
     Damaged(PathBuf),
     /// The file is an archive of another version of the format.
     Version {
@@ -43,7 +43,7 @@ pub enum Error {
         /// The version found in it.
         found: u32,
     },
-    /// Somebody else has been writing for too long.
+    /// Another writer has held the lock for too long.
     Busy(PathBuf),
     /// A file of the size needed may not be written (RLIMIT_FSIZE).
     Limit {
@@ -65,7 +65,7 @@ impl Error {
         matches!(self, Error::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Whether there just is no archive yet, or one that is going to be replaced.
+    /// Whether there is no archive yet, or one that the next writer replaces.
     pub fn is_absence(&self) -> bool {
         match self {
             Error::Io { .. } => self.is_not_found(),

@@ -20,7 +20,7 @@ pub enum Policy {
     Check,
     /// Always by content.
     Content,
-    /// No look at files and directories at all; variables are compared.
+    /// Files and directories are not checked at all; variables are compared.
     Trust,
 }
 
@@ -36,7 +36,7 @@ impl Policy {
     }
 }
 
-/// What became of the inputs of an entry. The later in this order, the worse.
+/// The state of the inputs of an entry, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Freshness {
     /// They are as recorded.

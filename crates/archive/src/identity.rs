@@ -1,4 +1,4 @@
-//! What tells one state of a file from another without reading it.
+//! What distinguishes one state of a file from another without reading it.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use crate::SETTLING;
 /// Files are read in parts of at most this size (bytes).
 const MAX_READ: u64 = 1 << 16;
 
-/// A file or directory as it was when somebody looked.
+/// A file or directory as it was at one moment (stat).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Whether it is a directory.
@@ -27,7 +27,8 @@ pub struct Identity {
     pub mtime: i64,
     /// Time of the last change of the content or of the inode: nanoseconds since 1970.
     pub ctime: i64,
-    /// Whether that was long enough ago for any later change to show. Nothing is stored of what has not settled.
+    /// Whether that was long enough ago for any later change to show in the times. Nothing is stored of files that have not
+    /// settled.
     pub is_settled: bool,
 }
 
@@ -41,7 +42,7 @@ pub struct Content {
 }
 
 impl Identity {
-    /// Looks at a path, through links: one system call. What is neither a file nor a directory is an error, too.
+    /// Follows links: one system call. Also an error for what is neither a file nor a directory.
     pub fn of(path: impl rustix::path::Arg) -> io::Result<Self> {
         Self::from_stat(&rustix::fs::stat(path)?)
     }
@@ -50,7 +51,7 @@ impl Identity {
         Self::from_stat(&rustix::fs::fstat(file)?)
     }
 
-    /// That of what a look at it gave. An error for what is neither a file nor a directory.
+    /// The identity in the result of a stat call. An error for what is neither a file nor a directory.
     pub fn from_stat(stat: &Stat) -> io::Result<Self> {
         let is_directory = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => false,
@@ -58,13 +59,13 @@ impl Identity {
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
         let (mtime, ctime) = times(stat);
-        // Every change sets ctime, which nobody can set otherwise; mtime may be anything.
+        // Every change sets ctime, which no program can choose; mtime may be anything.
         let is_settled = is_settled(ctime, now());
         let size = if is_directory { 0 } else { stat.st_size as u64 };
         Ok(Identity { is_directory, size, mtime, ctime, is_settled })
     }
 
-    /// Whether both looks saw the same state.
+    /// Whether both are the same state.
     pub fn is_same(&self, other: &Identity) -> bool {
         (self.is_directory, self.size, self.mtime, self.ctime)
             == (other.is_directory, other.size, other.mtime, other.ctime)
@@ -108,13 +109,13 @@ impl Content {
     }
 }
 
-/// Opens for reading, through links. A pipe holds nobody up.
+/// Opens for reading, through links. A pipe does not block.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     Ok(File::from(rustix::fs::open(path.as_os_str().as_bytes(), flags, Mode::empty())?))
 }
 
-/// The digest of a file that had `size` bytes a moment ago. Whoever asks looks afterwards whether it still has.
+/// The digest of a file that had `size` bytes a moment ago. Callers check afterwards that it still has.
 fn digest(file: &File, size: u64) -> io::Result<[u8; 32]> {
     let (mut digest, mut left) = (Sha256::new(), size);
     let mut buffer = Vec::with_capacity(size.clamp(1, MAX_READ) as usize);

@@ -1,7 +1,7 @@
-//! Hash tables that are read where they lie: of the entries of a segment, and of the names in a directory.
+//! Hash tables that are read in place: of the entries of a segment, and of the names in a directory.
 //!
-//! A table has a power of two of slots, more than it has things in it. A thing is in the slot that the low bits of its checksum
-//! name, or in the first free one behind it, from the last to the first.
+//! A table has a power of two of slots, more than it has items. An item is in the slot that the low bits of its checksum
+//! name, or in the next free one (linear probing, downwards).
 
 use record::Record;
 
@@ -21,7 +21,7 @@ impl<'a> Index<'a> {
         slots.len().is_power_of_two().then_some(Index { slots })
     }
 
-    /// The places of the things that may have this checksum.
+    /// The places of the items that may have this checksum.
     pub fn places(self, sum: u32) -> impl Iterator<Item = u32> + 'a {
         let mask = self.slots.len() - 1;
         (0..self.slots.len())
@@ -31,18 +31,18 @@ impl<'a> Index<'a> {
             .map(|slot| slot.place)
     }
 
-    /// The places of all things, in the order of the slots.
+    /// The places of all items, in the order of the slots.
     pub fn all(self) -> impl Iterator<Item = u32> + 'a {
         self.slots.iter().map(|slot| Slot::decode(slot).place).filter(|place| *place != 0)
     }
 }
 
-/// The slots of a table for so many things: at least a quarter of them stay free.
+/// The number of slots for so many items: at least a quarter of them stay free.
 pub(crate) fn slots_for(things: usize) -> usize {
     (things * 4).div_ceil(3).max(4).next_power_of_two()
 }
 
-/// A table of things with these checksums and places, as bytes.
+/// A table of items with these checksums and places, as bytes.
 pub(crate) fn build(things: &[(u32, u32)]) -> Vec<u8> {
     let slots = slots_for(things.len());
     let mut bytes = vec![0; slots * Slot::SIZE];

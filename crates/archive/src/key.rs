@@ -13,7 +13,7 @@ pub enum Kind {
     Data = 2,
     /// The names in a directory: a [`crate::DirectoryList`].
     Directory = 3,
-    /// Anything else that was worked out from inputs.
+    /// Anything else that was computed from inputs.
     Memo = 4,
     /// The description of a context.
     Context = 5,
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// What has to be alike for an entry to hold: the runtime, its version, how it compiles.
+/// What has to be equal for an entry to be valid: the runtime, its version, how it compiles.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Context {
     /// The first bytes of the description's SHA-256, which stand for it in keys.
@@ -130,7 +130,7 @@ impl Scope {
     }
 }
 
-/// Whether `whole` is what `parts` give behind each other.
+/// Whether `whole` is the concatenation of `parts`.
 pub(crate) fn is_joined(mut whole: &[u8], parts: &[&[u8]]) -> bool {
     for part in parts {
         match whole.strip_prefix(*part) {

@@ -1,12 +1,12 @@
 //! The boot archive: one mapped file per program with what makes its ordinary start faster: compiled code, parsed data,
-//! listings of directories, and whatever else was worked out from files that have not changed since.
+//! listings of directories, and whatever else was computed from files that have not changed since.
 //!
-//! A look-up ([`Archive::find`]) reads the mapping and nothing else: no system call, no allocation, no table built at start.
-//! What it finds is an [`Entry`] with the inputs that it depends on; [`Archive::check`] compares these with what is there
-//! now. Whoever misses queues what it made in a [`Batch`], and [`append`] adds that to the file. `docs/internals/archive-format.md`
+//! A look-up ([`Archive::find`]) reads the mapping and nothing else: no system call, no allocation, no table built at start. What
+//! it finds is an [`Entry`] with the inputs that it depends on; [`Archive::check`] compares these with what is there now. After a
+//! miss the program queues its result in a [`Batch`], and [`append`] adds that to the file. `docs/internals/archive-format.md`
 //! describes the file.
 //!
-//! Nothing read from the file is believed: a checksum stands before every byte that is used, and what does not match is not
+//! Nothing in the file is trusted: a checksum covers every byte that is used, and a part that does not match is treated as not
 //! there. An archive is a cache: all that can go wrong ends in a miss.
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
@@ -22,6 +22,7 @@ mod freshness;
 mod identity;
 mod index;
 mod key;
+mod locked;
 mod map;
 mod pack;
 mod place;
@@ -60,7 +61,7 @@ pub const FIRST_SEGMENT: u64 = 4096;
 /// Segments, entries and payloads start at multiples of this (bytes).
 pub const ALIGNMENT: u64 = 16;
 
-/// With more segments than this the next writer makes one of them.
+/// With more segments than this the next writer merges them into one.
 pub const MAX_SEGMENTS: usize = 8;
 
 /// The largest payload, as it was stored and after decoding (bytes).
@@ -69,10 +70,10 @@ pub const MAX_PAYLOAD: u64 = 1 << 30;
 /// The largest block of packed payloads, before it is packed (bytes).
 pub const MAX_BLOCK: u64 = 1 << 28;
 
-/// The size that an archive may have unless something else is said (bytes).
+/// The default bound of an archive's size (bytes).
 pub const DEFAULT_BOUND: u64 = 256 << 20;
 
-/// A file that changed more recently than this (nanoseconds) may change again without a sign of it in its times.
+/// A file that changed more recently than this (nanoseconds) may change again without a difference in its times.
 pub const SETTLING: i64 = 20_000_000;
 
 /// The CRC-32 (IEEE) of some bytes.

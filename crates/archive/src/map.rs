@@ -18,12 +18,12 @@ impl Mapped {
     pub fn new(file: &File, size: u64) -> io::Result<Self> {
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
         // SAFETY: the bytes below the end of an archive neither change nor go away as long as the file lives: writers append, or
-        // put a new file in its place (docs/internals/archive-format.md). Who breaks that rule is its owner or root, as was checked, and
-        // could change this process by other means.
+        // put a new file in its place (docs/internals/archive-format.md). Only its owner or root can break that rule, as was
+        // checked, and they could change this process by other means.
         unsafe { MmapOptions::new().len(size).map(file) }.map(Mapped)
     }
 
-    /// Takes the whole pages of a part out of this process' memory. The file still has them: who reads them gets them back.
+    /// Drops the whole pages of a part from this process' memory (MADV_DONTNEED). A later read loads them from the file again.
     pub fn release(&self, part: &[u8]) {
         let Some(start) = part.as_ptr().addr().checked_sub(self.0.as_ptr().addr()) else { return };
         let (first, end) = (start.next_multiple_of(PAGE), (start + part.len()) / PAGE * PAGE);

@@ -15,10 +15,10 @@ use crate::map::Mapped;
 use crate::records::{encoding, BlockHead, Run};
 use crate::{MAX_BLOCK, MAX_PAYLOAD};
 
-/// What is put into getting blocks small. Beyond this level a first boot takes longer for little.
+/// The level of compression. A higher one makes a first boot slower and saves little.
 const LEVEL: i32 = 3;
-/// What differs from that level: shorter matches, which code has many of, and tables that stay in the CPU's cache. Larger ones would
-/// make an archive 0.3 % smaller and take a quarter longer.
+/// What differs from that level: shorter matches, which code has many of, and tables that stay in the CPU's cache. Larger ones
+/// would make an archive 0.3 % smaller and take a quarter longer.
 const PARAMETERS: [CParameter; 3] = [CParameter::HashLog(16), CParameter::ChainLog(16), CParameter::MinMatch(4)];
 
 /// A table with fewer numbers than this is left as it is.
@@ -51,7 +51,7 @@ pub(crate) struct Packer<'a> {
 
 struct Block<'a> {
     bytes: Cow<'a, [u8]>,
-    /// How many payloads somebody still wants.
+    /// Number of payloads that are still wanted.
     payloads: usize,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Packer<'a> {
         Some(self.closed.len() - 1)
     }
 
-    /// A payload is not wanted any more. A closed block goes away with its last one.
+    /// A payload is not wanted any more. A closed block is dropped with its last one.
     pub fn forget(&mut self, place: Place) {
         let Some(block) = self.closed.get_mut(place.block) else { return };
         block.payloads -= 1;
@@ -136,7 +136,7 @@ fn compressor() -> Option<Compressor<'static>> {
 #[derive(Default)]
 pub struct Decoder<'a> {
     zstd: Option<Decompressor<'static>>,
-    /// Where blocks lie that nobody looks at again once they are decoded.
+    /// A mapping whose blocks are not read again once they are decoded.
     mapped: Option<&'a Mapped>,
     /// The last one used first.
     kept: Vec<Decoded<'a>>,
@@ -184,7 +184,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Whether a block is large enough to be taken over when so many bytes of its plain content are still wanted, and whole.
+/// Whether a block is undamaged and worth copying when so many bytes of its plain content are still wanted.
 pub(crate) fn is_nearly_full(block: &[u8], used: usize) -> bool {
     let Some(head) = head_of(block) else { return false };
     let size = head.plain_size as usize;

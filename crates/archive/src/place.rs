@@ -1,5 +1,5 @@
 //! Where a program's files lie, and where its archive does. `ruby/lib/snapboot/archive` has the same rules; the cases of
-//! `tests/archive/places.json` hold both to them.
+//! `tests/archive/places.json` test both.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -66,7 +66,7 @@ impl Root {
 pub struct Application {
     /// The directory that names in the archive are relative to.
     pub root: PathBuf,
-    /// What tells this program from others: the root, or the script of a program without Gemfile.
+    /// What distinguishes this program from others: the root, or the script of a program without Gemfile.
     anchor: PathBuf,
     has_gemfile: bool,
 }
@@ -99,11 +99,11 @@ impl Application {
         Application { anchor: root.clone(), root, has_gemfile: true }
     }
 
-    /// Where its archive lies unless SNAPBOOT_ARCHIVE says something else: in `tmp/cache` of an application with a directory
+    /// Where its archive is unless SNAPBOOT_ARCHIVE names another place: in `tmp/cache` of an application with a directory
     /// `tmp`, else in the store below XDG_CACHE_HOME (`cache_home`) or `.cache` in HOME (`home`). `None` when there is neither:
     /// a home that does not exist is none, and is not made (users of services have one by name only).
     pub fn place(&self, cache_home: Option<&OsStr>, home: Option<&OsStr>) -> Option<PathBuf> {
-        // The tmp of / is everybody's.
+        // /tmp is shared by all users.
         let tmp = self.root.join("tmp");
         if self.has_gemfile && self.root != Path::new("/") && tmp.is_dir() {
             return Some(tmp.join("cache/snapboot.archive"));

@@ -1,4 +1,4 @@
-//! A new file in the place of an old one: with one segment, without what is of no use, within its bound.
+//! Replacing a file: one segment, without superseded entries, within its bound.
 
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -9,14 +9,14 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::archive::{is_replaceable, Archive};
-use crate::build::{self, Draft};
+use crate::build::{self, seconds, Draft};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::key::Kind;
+use crate::locked::{check_limit, Locked};
 use crate::place::Root;
 use crate::records::input_kind;
 use crate::segment;
-use crate::write::{check_limit, seconds, Locked};
 use crate::FIRST_SEGMENT;
 
 /// What [`prune`] did.
@@ -32,12 +32,12 @@ pub struct Pruned {
     pub size_after: u64,
 }
 
-/// Writes an archive anew: without superseded and damaged entries, without those whose sources are gone, and, beyond `bound`
+/// Rewrites an archive: without superseded and damaged entries, without those whose sources are gone, and, beyond `bound`
 /// bytes, without the oldest. `root`: where the application is now; without it nothing that is named relative to it is taken
 /// to be gone.
 pub fn prune(path: &Path, root: Option<&Path>, bound: u64) -> Result<Pruned, Error> {
     let locked = Locked::existing(path)?;
-    // Says what is wrong with a file of another version, or with none at all.
+    // The error names another version, or a missing file.
     Archive::open(path, Path::new("/"))?;
     let root = root.map(Root::new);
     let archive = locked.archive(Path::new("/"))?.ok_or_else(|| Error::NotAnArchive(path.to_owned()))?;
@@ -55,7 +55,7 @@ pub(crate) struct Replaced {
     pub size: u64,
 }
 
-/// Writes a new file with the entries `live`, oldest first, and `new` ones behind them, and puts it in the place of the old one.
+/// Writes a new file with the entries `live`, oldest first, and `new` ones behind them, and replaces the old one.
 pub(crate) fn replace<'a>(
     locked: &Locked<'_>,
     root: Option<&Root>,
@@ -75,7 +75,7 @@ pub(crate) fn replace<'a>(
     let mut segment = new.segment(seconds()).ok_or_else(too_large)?;
 
     let most = bound.saturating_sub(FIRST_SEGMENT);
-    // Some room, so that the next entries do not lead here at once.
+    // Some room, so that the next entries do not cause another rewrite at once.
     let mut room = most - most / 4;
     while segment.len() as u64 > most && room > 0 {
         let mut kept = segment::alone(&segment);
@@ -94,7 +94,7 @@ pub(crate) fn replace<'a>(
     Ok(Replaced { entries, size })
 }
 
-/// Takes the oldest away until the rest has no more bytes than `room`, and the descriptions of contexts that nothing is in.
+/// Drops the oldest until the rest fits into `room` bytes, and the descriptions of contexts without entries.
 fn keep_youngest(entries: &mut Vec<Entry<'_>>, room: u64) {
     let (mut left, mut used) = (room, HashSet::new());
     entries.reverse();
@@ -140,7 +140,7 @@ fn put_in_place(path: &Path, segment: &[u8], old: &Metadata) -> Result<(), Error
     })
 }
 
-/// Takes away what was left by a writer that was killed: only who holds the lock comes here. Anything else is somebody's own.
+/// Removes the file that a killed writer left: only the holder of the lock comes here. Anything else is not ours to remove.
 fn remove_left_over(new: &Path) -> Result<(), Error> {
     is_replaceable(new)?;
     match std::fs::remove_file(new) {
@@ -154,16 +154,16 @@ fn write_new(new: &Path, segment: &[u8], old: &Metadata) -> io::Result<()> {
     let mut file = File::from(rustix::fs::open(new, flags, Mode::RUSR | Mode::WUSR)?);
     file.write_all(&build::first_page())?;
     file.write_all(segment)?;
-    // Who could read the old file can read the new one.
+    // Whoever could read the old file can read the new one.
     file.set_permissions(old.permissions())?;
-    // What an empty file held cannot be lost.
+    // An empty file has nothing to lose.
     if old.len() > 0 {
         file.sync_all()?;
     }
     Ok(())
 }
 
-/// The name of a file in the making: of the archive with `.new` behind it.
+/// The name of the new file until it is renamed: the archive's with `.new` appended.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");

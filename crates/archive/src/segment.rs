@@ -1,11 +1,11 @@
-//! One segment of the file: what somebody appended at once.
+//! One segment of the file: what one writer appended at once.
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 
 use record::Record;
 
-use crate::archive::read_at;
 use crate::checksum;
 use crate::entry::Entry;
 use crate::index::Index;
@@ -13,7 +13,7 @@ use crate::key::Scope;
 use crate::records::{SegmentHead, Slot};
 use crate::{ALIGNMENT, FIRST_SEGMENT};
 
-/// A segment whose head is right, without the file that it lies in.
+/// A segment whose head is right, without its file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     /// Its head.
@@ -116,4 +116,13 @@ pub(crate) fn segments(file: &[u8]) -> Vec<Segment> {
 /// The entries of a segment that is in no file yet.
 pub(crate) fn alone(segment: &[u8]) -> Vec<Entry<'_>> {
     Segment::parse(segment, 0).iter().flat_map(|parsed| parsed.entries(segment)).filter_map(Result::ok).collect()
+}
+
+/// Whether there are that many bytes from `offset` on: they are in `room` then.
+pub(crate) fn read_at(file: &File, offset: u64, room: &mut [u8]) -> io::Result<bool> {
+    match file.read_exact_at(room, offset) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
 }

@@ -1,7 +1,7 @@
-//! Directories and all that is below them, as one thing that has changed or has not.
+//! Directories and all that is below them, as one input that has changed or has not.
 //!
 //! Some answers depend on hundreds of directories: which libraries there are, which time zones. As inputs of an entry these would
-//! be larger than the answer, so whoever remembers such an answer keeps the paths and one digest of their states.
+//! be larger than the answer, so such an entry keeps the paths and one digest of their states.
 
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::identity;
 
-/// The paths of a larger tree are not worth to be kept.
+/// The paths of a larger tree are not worth storing.
 const MAX_PATHS: usize = 10_000;
 
 /// What the names below some directories depend on, and the state of that.
@@ -39,8 +39,8 @@ impl Tree {
     }
 }
 
-/// The state that the paths of a [`Tree`] are in: another one as soon as a name is added or removed, or another thing is at one of the
-/// paths. `None` where that has just happened, or these are no paths.
+/// The state that the paths of a [`Tree`] are in: another one as soon as a name is added or removed, or another thing is at one
+/// of the paths. `None` where that has just happened, or these are no paths.
 pub fn tree_state(paths: &[u8]) -> Option<[u8; 32]> {
     state_before(paths, identity::now())
 }
@@ -63,7 +63,7 @@ fn list<'a>(roots: impl IntoIterator<Item = &'a Path>, links: bool) -> io::Resul
         let status = match fs::metadata(&path) {
             Ok(status) => status,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // It may come and go: the directory that it would be in tells.
+                // It may come and go: its directory changes then.
                 let there = path.ancestors().skip(1).find(|above| above.exists());
                 there.map_or(Ok(()), &mut add)?;
                 continue;

@@ -1,4 +1,5 @@
-//! Holds `docs/internals/archive-format.md` to the code: every record, kind and constant has its row there, and no row is left over.
+//! Holds `docs/internals/archive-format.md` to the code: every record, kind and constant has its row there, and no row is left
+//! over.
 
 use std::collections::BTreeMap;
 
