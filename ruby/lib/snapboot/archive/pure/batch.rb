@@ -28,7 +28,7 @@ module Snapboot
         # Queues an entry: number of its kind, name, inputs as rows of Snapboot::Archive.store, payload, and the context's id
         # and description. What has not settled is left out.
         def add(kind, name, inputs, payload, context_id, context)
-          return if payload.bytesize > Records::MOST_PAYLOAD
+          return if payload.bytesize > Records::MAX_PAYLOAD
           return unless inputs.all? { |number, _, identity| number > GIVEN_DIRECTORY || settled?(identity) }
 
           key = [kind].pack("C") << context_id << @root.name(name)

@@ -17,7 +17,7 @@ module Snapboot
           fields = head.unpack(Records::ENTRY_HEAD)
           head_sum, _, key_size, inputs, inputs_size, _, payload, payload_size, plain_size = fields
           inner = Records::ENTRY_HEAD_SIZE + key_size + inputs_size
-          return if inner > payload || payload % Records::ALIGNMENT != 0 || plain_size > Records::MOST_PAYLOAD
+          return if inner > payload || payload % Records::ALIGNMENT != 0 || plain_size > Records::MAX_PAYLOAD
           return if start + payload + payload_size > limit || key_size < Records::KEY_PREFIX
           return if inputs * Records::INPUT_SIZE > inputs_size || window.crc32(start + 4, inner - 4) != head_sum
 

@@ -8,8 +8,8 @@ module Snapboot
         VERSION = 1
         FIRST_SEGMENT = 4096
         ALIGNMENT = 16
-        MOST_SEGMENTS = 8
-        MOST_PAYLOAD = 1 << 30
+        MAX_SEGMENTS = 8
+        MAX_PAYLOAD = 1 << 30
         DEFAULT_BOUND = 256 << 20
         SETTLING = 20_000_000 # nanoseconds
 

@@ -60,7 +60,7 @@ module Snapboot
         # Payloads that CRuby has packed could not be kept then: that is left to it.
         def crowded?(reader, live, raws, added)
           return false unless live.all? { |entry| entry.encoding == Records::PLAIN }
-          return true if reader.segments.size >= Records::MOST_SEGMENTS
+          return true if reader.segments.size >= Records::MAX_SEGMENTS
 
           new = raws.to_h { |raw| [raw.key, true] }
           kept = live.reject { |entry| new.key?(entry.key) }.map { |entry| Raw.of(entry) }.compact
