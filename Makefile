@@ -55,14 +55,14 @@ check-aarch64: toolchain
 
 # Of each of six programs.
 uniqueness: build
-	SNAPBOOT_THAWS=1667 $(PYTHON) tools/run_tests.py python -- tests/core/test_uniqueness.py
+	SNAPBOOT_THAWS=1667 $(PYTHON) tools/run_tests.py python -- tests/images/test_uniqueness.py
 
 # Of each of two programs that are thawed, and of three that boot with an archive.
 staleness: build
-	SNAPBOOT_STEPS=1000 $(PYTHON) tools/run_tests.py python -- tests/staleness tests/boots/test_changes.py
+	SNAPBOOT_STEPS=1000 $(PYTHON) tools/run_tests.py python -- tests/staleness/test_changes.py tests/archive/boots/test_changes.py
 
 damage: build
-	SNAPBOOT_DAMAGES=10000 $(PYTHON) tools/run_tests.py python -- tests/boots/test_damage.py
+	SNAPBOOT_DAMAGES=10000 $(PYTHON) tools/run_tests.py python -- tests/archive/boots/test_damage.py
 
 sweep: build
 	$(PYTHON) tests/sweep/sweep.py $(if $(SWEEP_SECONDS),--seconds $(SWEEP_SECONDS)) $(FEATURES)

@@ -52,8 +52,16 @@ KEPT = (
     "SNAPBOOT_SWEEP",
     "SNAPBOOT_THAWS",
 )
-# Of tests/: a suite each. The suite python runs the rest.
-FOLDERS = ("core", "behaviour", "archive", "boots", "sweep", "runtimes")
+# Suites of one folder of tests/ each, without the folders in it that are suites of their own. The suite python runs the rest.
+FOLDERS = {
+    "images": "tests/images",
+    "staleness": "tests/staleness",
+    "behaviour": "tests/behaviour",
+    "archive": "tests/archive",
+    "boots": "tests/archive/boots",
+    "sweep": "tests/sweep",
+    "runtimes": "tests/runtimes",
+}
 
 
 # What a test says that cannot run here, where its runner does not name reasons.
@@ -154,11 +162,16 @@ def rust(suite: Suite) -> tuple[Count, int]:
 
 
 def python(suite: Suite) -> tuple[Count, int]:
-    return pytest(suite, ["tests", *(f"--ignore=tests/{folder}" for folder in FOLDERS)])
+    return pytest(suite, below("tests"))
 
 
 def folder(suite: Suite) -> tuple[Count, int]:
-    return pytest(suite, [f"tests/{suite.name}"])
+    return pytest(suite, below(FOLDERS[suite.name]))
+
+
+def below(top: str) -> list[str]:
+    """What pytest is told to run all of a folder that is in no other suite."""
+    return [top, *(f"--ignore={folder}" for folder in FOLDERS.values() if folder.startswith(f"{top}/"))]
 
 
 def pytest(suite: Suite, arguments: list[str]) -> tuple[Count, int]:

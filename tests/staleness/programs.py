@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-from core import support
+from common import support
 
 sys.path.append(str(support.ROOT / "tools"))
 import workloads  # noqa: E402

@@ -4,7 +4,7 @@ import os
 import random
 
 import pytest
-from core import support
+from common import support
 from workloads import Unavailable
 
 from . import changes, programs

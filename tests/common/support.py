@@ -1,0 +1,151 @@
+"""Freezes programs and runs images in an environment that no test machine has a say in."""
+
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SNAPBOOT = pathlib.Path(os.environ.get("SNAPBOOT", ROOT / "target/release/snapboot"))
+PYTHON = os.path.realpath(sys._base_executable)
+RUBY = shutil.which("ruby")
+SECONDS = 600  # only what hangs takes so long, whatever else the machine does
+IS_ROOT = os.geteuid() == 0
+NOBODY = 65534
+
+needs_ruby = pytest.mark.skipif(RUBY is None, reason="there is no ruby")
+needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root may do this")
+
+
+def environment(**extra):
+    """What every program under test gets, and `extra`; a value of None leaves a variable out. Starts are counted nowhere."""
+    home = os.environ.get("HOME", "/")
+    all = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", "SNAPBOOT_STATE": "", **extra}
+    return {name: value for name, value in all.items() if value is not None}
+
+
+class Result:
+    """How a process ended."""
+
+    def __init__(self, done):
+        self.status = done.returncode
+        self.out = done.stdout.decode("utf-8", "backslashreplace") if done.stdout is not None else ""
+        self.err = done.stderr.decode("utf-8", "backslashreplace") if done.stderr is not None else ""
+
+    @property
+    def fell_back(self):
+        """Whether the launcher said that it started the original command (run with log=True)."""
+        return "starting the ordinary way" in self.err
+
+    def __repr__(self):
+        return f"status {self.status}\n--- stdout\n{self.out}--- stderr\n{self.err}"
+
+
+def run(argv, env=None, log=True, input=b"", **options):
+    """Run argv and wait. Descriptors above 2 are closed. `log` makes the launcher say why an image fell back."""
+    env = environment() if env is None else env
+    if log:
+        env = {**env, "SNAPBOOT_LOG": "1"}
+    words = [os.fspath(word) for word in argv]
+    if "stdin" not in options:
+        options["input"] = input
+    done = subprocess.run(
+        words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS, **options
+    )
+    return Result(done)
+
+
+def freeze(image, command, *options, env=None, **more):
+    """Run `snapboot freeze`. Returns its Result."""
+    return run([SNAPBOOT, "freeze", "-o", image, *options, "--", *command], env=env, log=False, **more)
+
+
+def frozen(image, command, *options, env=None, **more):
+    """Freeze, and fail the test when that does not work. Returns the image's path."""
+    result = freeze(image, command, *options, env=env, **more)
+    assert result.status == 0, result
+    return image
+
+
+def thawed(argv, **options):
+    """Run an image that must not fall back. Returns its Result, whose `err` is empty."""
+    result = run(argv, **options)
+    assert "snapboot:" not in result.err, result
+    return result
+
+
+def no_signal(result):
+    """Fail the test when the process was killed by a signal, or ended with the status of a shell that saw one."""
+    died = -result.status if result.status < 0 else result.status - 128
+    assert died not in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGKILL), result
+
+
+def in_mount_namespace(script, *arguments):
+    """The argv that runs a shell script in a mount namespace of its own. Skips where that is not permitted."""
+    prefix = ["unshare", "-m", "--propagation", "private"]
+    if not IS_ROOT:
+        prefix = ["unshare", "-Ur", "-m", "--propagation", "private"]
+    probe = "mount -t tmpfs none /mnt"
+    if not shutil.which("unshare") or subprocess.run([*prefix, "sh", "-c", probe], capture_output=True).returncode:
+        pytest.skip("mount namespaces are not permitted here")
+    return [*prefix, "sh", "-ec", script, "sh", *arguments]
+
+
+def as_nobody(argv):
+    """The argv that runs argv as an ordinary user without privileges; needs root."""
+    return ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--inh-caps=-all", *argv]
+
+
+def public_python():
+    """A Python that an ordinary user can reach, library included. Skips where there is none."""
+    for python in (PYTHON, "/usr/bin/python3"):
+        if os.path.exists(python):
+            library = subprocess.run([python, "-c", "import os; print(os.__file__)"], capture_output=True, text=True)
+            reached = subprocess.run(as_nobody(["cat", library.stdout.strip()]), cwd="/", capture_output=True)
+            if reached.returncode == 0:
+                return os.path.realpath(python)
+    pytest.skip("an ordinary user cannot reach any Python here")
+
+
+def cc(source, target, *options):
+    """Compile a C source text. Skips without a compiler. Returns the target."""
+    if not shutil.which("cc"):
+        pytest.skip("there is no C compiler")
+    done = subprocess.run(
+        ["cc", "-O1", "-Wall", "-o", target, "-x", "c", "-", *options], input=source.encode(), capture_output=True
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return target
+
+
+def seeded():
+    """A random state for a walk through many cases, which SNAPBOOT_SEED repeats. Returns it and the words that say so; prints them."""
+    seed = int(os.environ.get("SNAPBOOT_SEED", random.randrange(2**32)))
+    words = f"SNAPBOOT_SEED={seed}"
+    print(words)
+    return random.Random(seed), words
+
+
+def read(image):
+    """The bytes of an image."""
+    return bytearray(pathlib.Path(image).read_bytes())
+
+
+def write(path, content):
+    """Write an executable file that only its owner may write. Returns its path."""
+    path = pathlib.Path(path)
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+    path.chmod(0o755)
+    return path
+
+
+def launcher():
+    """The launcher of this installation."""
+    installed = SNAPBOOT.parent.parent / "lib/snapboot/snapboot-launcher"
+    return installed if installed.exists() else SNAPBOOT.with_name("snapboot-launcher")

@@ -1,0 +1,224 @@
+"""Another CPU than the one that an image was made on or for: the ordinary way, and the feature that differs is named.
+
+There is one CPU here, so it is the image that says that it comes from another one.
+"""
+
+import pytest
+from common import support
+from common.image_file import ImageFile, workloads
+
+ASK = ["-c", "print('right')"]
+XCR0 = 0xFFFFFFFF
+
+
+def leaf(image_file, number, subleaf=0):
+    """Where in the file the row of a leaf is."""
+    rows = image_file.rows("cpu")
+    (row,) = [
+        row
+        for row in rows
+        if (image_file.get("CpuLeaf", "leaf", row), image_file.get("CpuLeaf", "subleaf", row)) == (number, subleaf)
+    ]
+    return row
+
+
+def flipped(image, path, number, register, bit, subleaf=0):
+    """A copy of an image that wants the opposite of one bit, and whether it wants the bit now."""
+    changed = ImageFile(support.read(image))
+    row = leaf(changed, number, subleaf)
+    value = changed.get("CpuLeaf", register, row) ^ (1 << bit)
+    changed.set("CpuLeaf", register, row, value)
+    return support.write(path, changed.seal()), bool(value >> bit & 1)
+
+
+def why(image):
+    """Status and lines of `snapboot inspect --why` without the first."""
+    result = support.run([support.SNAPBOOT, "inspect", "--why", image], log=False)
+    return result.status, [line.strip() for line in result.out.splitlines()[1:]]
+
+
+@pytest.mark.parametrize(
+    "number, subleaf, register, bit, name",
+    [
+        (1, 0, "ecx", 20, "sse4_2"),
+        (1, 0, "edx", 26, "sse2"),
+        (7, 0, "ebx", 5, "avx2"),
+        (7, 0, "ebx", 16, "avx512f"),
+        (7, 0, "ecx", 8, "gfni"),
+        (7, 1, "eax", 4, "avx_vnni"),
+        (0xD, 1, "eax", 1, "xsavec"),
+        (0x80000001, 0, "ecx", 5, "abm"),
+        (XCR0, 0, "eax", 6, "xcr0_avx512_zmm_hi256"),
+        (XCR0, 0, "eax", 18, "xcr0_amx_tiledata"),
+    ],
+)
+@pytest.mark.fault(
+    "a CPU with another feature, or other register states (XCR0)",
+    "the ordinary start; the feature is named",
+)
+def test_a_cpu_with_or_without_one_feature(python_image, tmp_path, number, subleaf, register, bit, name):
+    image, wanted = flipped(python_image, tmp_path / "other.img", number, register, bit, subleaf)
+    result = support.run([image, *ASK])
+    assert (result.out, result.status, result.fell_back) == ("right\n", 0, True), result
+    assert f": {name}; " in result.err and ("has not" if wanted else "without a feature") in result.err, result
+    assert why(image) == (1, [f"CPU: {name}: {'there -> gone' if wanted else 'not there -> there'}"])
+
+
+@pytest.mark.fault("another model of CPU", "the ordinary start")
+def test_another_model(python_image, tmp_path):
+    image, _ = flipped(python_image, tmp_path / "other.img", 1, "eax", 4)
+    result = support.run([image, *ASK])
+    assert result.fell_back and "another model of CPU" in result.err and result.out == "right\n", result
+    status, lines = why(image)
+    assert status == 1 and lines[0].startswith("CPU: model 0x") and len(lines) == 1
+
+
+def test_every_feature_that_differs_is_listed(python_image, tmp_path):
+    changed = ImageFile(support.read(python_image))
+    row = leaf(changed, 7)
+    changed.set("CpuLeaf", "ebx", row, changed.get("CpuLeaf", "ebx", row) ^ (1 << 5 | 1 << 16 | 1 << 30))
+    status, lines = why(support.write(tmp_path / "other.img", changed.seal()))
+    assert status == 1 and [line.split(": ")[1] for line in lines] == ["avx2", "avx512f", "avx512bw"]
+
+
+def test_what_does_not_count_may_differ(python_image, tmp_path):
+    """A mask of zero: what is behind it is not asked for."""
+    changed = ImageFile(support.read(python_image))
+    row = leaf(changed, 7)
+    for register in ("eax", "ebx", "ecx", "edx"):
+        changed.set("CpuLeaf", register + "_mask", row, 0)
+        changed.set("CpuLeaf", register, row, 0)
+    assert support.thawed([support.write(tmp_path / "other.img", changed.seal()), *ASK]).out == "right\n"
+
+
+@pytest.fixture(scope="module")
+def baseline_image(open_directory):
+    """An image for every CPU that has the baseline."""
+    return support.frozen(open_directory / "baseline.img", [support.PYTHON], "--preload", "json,ssl", "--cpu", "baseline")
+
+
+# What glibc uses of the CPU: of leaves 1 and 7, four registers each as the CPU answers and four as glibc uses them.
+ACTIVE = """
+import ctypes
+leaf = ctypes.CDLL(None).__x86_get_cpuid_feature_leaf
+leaf.restype = ctypes.POINTER(ctypes.c_uint32 * 8)
+print(leaf(0).contents[6], leaf(1).contents[5])
+"""
+
+
+def active(argv):
+    """ecx of leaf 1 and ebx of leaf 7, as glibc uses them in that process."""
+    result = support.thawed([*argv, "-c", ACTIVE])
+    if result.status != 0:
+        pytest.skip("this glibc does not tell what it uses of the CPU")
+    return [int(word) for word in result.out.split()]
+
+
+def test_the_c_library_keeps_to_the_baseline(python_image, baseline_image):
+    xsave, avx, avx2, avx512f = 1 << 26, 1 << 28, 1 << 5, 1 << 16
+    ecx, ebx = active([baseline_image])
+    assert not ecx & (xsave | avx) and not ebx & (avx2 | avx512f)
+    if active([support.PYTHON])[0] & avx:
+        assert active([python_image])[0] & avx, "an image for this CPU uses what it has"
+
+
+def test_openssl_keeps_to_the_baseline(baseline_image):
+    """OPENSSL_info tells what OpenSSL 3 uses: ia32cap, with ecx of leaf 1 in front of edx."""
+    code = (
+        "import ctypes, re, ssl\n"
+        "path = re.search(r'/\\S*libcrypto\\S*', open('/proc/self/maps').read()).group()\n"
+        "info = ctypes.CDLL(path).OPENSSL_info\n"
+        "info.restype = ctypes.c_char_p\n"
+        "print(info(1008).decode())\n"
+    )
+    result = support.thawed([baseline_image, "-c", code])
+    if result.status != 0:
+        pytest.skip("this OpenSSL does not tell what it uses of the CPU")
+    words = result.out.split()[0].removeprefix("OPENSSL_ia32cap=").split(":")
+    assert not int(words[0], 16) >> 32 & 0x7C401800 and {int(word, 16) for word in words[1:]} == {0}, result.out
+    ssl_works = "import ssl, hashlib; ssl.create_default_context(); print(hashlib.sha256(b'a').hexdigest()[:8])"
+    assert support.thawed([baseline_image, "-c", ssl_works]).out == "ca978112\n"
+
+
+def test_numpy_and_openblas_keep_to_the_baseline(tmp_path):
+    try:
+        python = workloads.prepare("pandas")["python"]
+    except workloads.Unavailable as reason:
+        pytest.skip(str(reason))
+    code = (
+        "import ctypes, numpy, re\n"
+        "try: from numpy._core import _multiarray_umath as core\n"
+        "except ImportError: from numpy.core import _multiarray_umath as core\n"
+        "newer = [name for name in core.__cpu_dispatch__ if name.startswith(('AVX', 'F16C', 'FMA', 'X86_V3', 'X86_V4'))]\n"
+        "print(len(newer) > 0, any(core.__cpu_features__[name] for name in newer))\n"
+        "library = ctypes.CDLL(re.search(r'/\\S*/lib[^/]*openblas\\S*', open('/proc/self/maps').read()).group())\n"
+        "for name in ('scipy_openblas_get_corename64_', 'openblas_get_corename64_'):\n"
+        "    if hasattr(library, name):\n"
+        "        ask = getattr(library, name)\n"
+        "ask.restype = ctypes.c_char_p\n"
+        "print(ask().decode(), (numpy.ones((50, 50)) @ numpy.ones((50, 50))).sum())\n"
+    )
+    image, quiet = tmp_path / "numpy.img", [python, "-W", "error"]
+    result = support.freeze(image, quiet, "--preload", "numpy", "--cpu", "baseline")
+    assert result.status == 0 and result.err == "", "numpy warns of names that its version does not know"
+    result = support.thawed([image, "-c", code])
+    assert result.out == "True False\nNehalem 125000.0\n", result
+    script = tmp_path / "script.py"
+    script.write_text(code + "import warnings\nprint([one for one in warnings.filters if 'snapboot' in repr(one)])\n")
+    support.frozen(image, [*quiet, script], "--cpu", "baseline")
+    expected = "True False\nNehalem 125000.0\n[]\n"
+    assert support.thawed([image]).out == expected, "what the script imports first is in the image as well"
+
+
+def test_an_image_for_the_baseline_asks_for_nothing_else(baseline_image, tmp_path):
+    image = ImageFile(support.read(baseline_image))
+    leaves = [image.get("CpuLeaf", "leaf", row) for row in image.rows("cpu")]
+    assert leaves == [1, 0x80000001], "neither a model nor XCR0"
+    masks = [image.get("CpuLeaf", register + "_mask", leaf(image, 1)) for register in ("eax", "ebx", "ecx")]
+    assert masks[:2] == [0, 0] and masks[2] & (1 << 20) and not masks[2] & (1 << 28), "SSE4.2 counts, AVX does not"
+    code = "import decimal, sqlite3, zlib; print(decimal.Decimal(2) ** 64)"
+    assert support.thawed([baseline_image, "-c", code]).out == f"{2**64}\n"
+    older, _ = flipped(baseline_image, tmp_path / "older.img", 1, "ecx", 20)
+    result = support.run([older, *ASK])
+    assert result.fell_back and ": sse4_2; " in result.err and result.out == "right\n", result
+    assert "baseline" in support.run([support.SNAPBOOT, "inspect", baseline_image]).out
+
+
+@support.needs_ruby
+def test_ruby_for_the_baseline(tmp_path):
+    image = support.frozen(tmp_path / "ruby.img", [support.RUBY], "--preload", "openssl", "--cpu", "baseline")
+    ask = "require 'openssl'; puts OpenSSL::Digest.hexdigest('SHA256', 'a')[0, 8]"
+    assert support.thawed([image, "-e", ask]).out == "ca978112\n"
+
+
+ASKS = """
+int asked(void) {
+    unsigned a = 1, b, c, d, low, high;
+    __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "=c"(c), "=d"(d));
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return c && low;
+}
+"""
+
+
+def test_a_library_that_asks_the_cpu_itself_is_refused(tmp_path):
+    library = support.cc(ASKS, str(tmp_path / "libasks.so"), "-shared", "-fPIC")
+    (tmp_path / "helper.py").write_text(f"import ctypes\nctypes.CDLL({library!r})\n")
+    env = support.environment(PYTHONPATH=str(tmp_path))
+    arguments = (tmp_path / "asks.img", [support.PYTHON], "--preload", "helper")
+    refused = support.freeze(*arguments, "--cpu", "baseline", env=env)
+    assert refused.status == 2 and f"{library} asks the CPU" in refused.err and "--cpu native" in refused.err, refused
+    assert support.freeze(*arguments, env=env).status == 0
+
+
+def test_a_variable_that_says_otherwise_is_refused(tmp_path):
+    env = support.environment(OPENSSL_ia32cap="~0x200000200000000")
+    refused = support.freeze(tmp_path / "app.img", [support.PYTHON], "--cpu", "baseline", env=env)
+    assert refused.status == 2 and "OPENSSL_ia32cap" in refused.err and "Unset it" in refused.err, refused
+
+
+def test_variables_of_the_boot_do_not_stay(baseline_image):
+    ask = "import os; print([name for name in os.environ if name.startswith(('GLIBC', 'OPEN', 'NPY'))])"
+    assert support.thawed([baseline_image, "-c", ask]).out == "[]\n"
+    result = support.run([baseline_image, *ASK], env=support.environment(GLIBC_TUNABLES="glibc.malloc.check=0"))
+    assert result.fell_back and "GLIBC_TUNABLES" in result.err, result
