@@ -7,7 +7,7 @@ import re
 import signal
 
 import pytest
-from core.support import launcher
+from common.support import launcher
 
 TRACEME, GETREGS, SETREGS, CONT, STEP, GETSIGINFO = 0, 12, 13, 7, 9, 0x4202
 PAGE = 4096
