@@ -1,4 +1,4 @@
-//! Where a feature is: found in the lists of directories and $LOAD_PATH. What is loaded, and being loaded, Ruby itself knows.
+//! Finding the file of a feature, with $LOAD_PATH and the listings of directories. Only Ruby knows which features are loaded.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -25,7 +25,7 @@ pub struct Boot {
     pub heap: Heap,
     /// Paths that Ruby has made strings over.
     pub lasting: HashSet<&'static CStr>,
-    /// Whether some file has been loaded by a path that is not its real one. `None`: nobody has looked.
+    /// Whether some file has been loaded by a path that is not its real one. `None`: not checked yet.
     pub has_links: Option<bool>,
 }
 
@@ -34,7 +34,7 @@ pub fn note_heap(ruby: Main<'_>) {
     BOOT.with(ruby, |boot| STORE.with(ruby, |store| boot.heap.note(store)));
 }
 
-/// Looks whether $LOAD_PATH has changed. Whether the archive can look features up in it.
+/// Updates what is known of $LOAD_PATH. Whether the archive can look features up in it.
 pub fn update_load_path(ruby: Main<'_>) -> Protected<bool> {
     let known = BOOT.with(ruby, |boot| (boot.load_path.array(), boot.load_path.is_current(*ruby)));
     let Some((array, is_current)) = known else { return Ok(false) };
@@ -75,7 +75,7 @@ impl Boot {
         match found {
             LookUp::Found(directory) => {
                 let path = self.path(directory, &[base, ending].concat());
-                // A file that vanished, or may not be read, is one that Ruby looks behind.
+                // Ruby searches on after a file that vanished or may not be read.
                 self.script_at(&path, store).map_or(LookUp::Unknown, LookUp::Found)
             }
             LookUp::NotFound => LookUp::NotFound,
@@ -126,7 +126,7 @@ impl Boot {
         [self.directories.path(directory), b"/", name].concat()
     }
 
-    /// The file at a path. `None`: Ruby has to see to it.
+    /// The file at a path. `None`: Ruby has to load it without the archive.
     pub fn script_at(&mut self, path: &[u8], store: &mut Store) -> Option<Script> {
         let slash = path.iter().rposition(|byte| *byte == b'/')?;
         let stat = rustix::fs::stat(path).ok().filter(|_| path.is_ascii())?;
@@ -142,10 +142,10 @@ impl Boot {
         Some(Script { path: CString::new(path).ok()?, real, identity })
     }
 
-    /// The real path of a file, if it is another one than its own.
+    /// The real path of a file, if it differs.
     fn real_path(&mut self, directory: DirectoryId, name: &[u8], store: &mut Store) -> Result<Option<Vec<u8>>, ()> {
         let path = self.path(directory, name);
-        // Without look-ups there is no list.
+        // Where look-ups are switched off there are no listings.
         if !store.parts.lookups || self.directories.find(directory, &[name], store) != LookUp::Found(FileKind::File) {
             let real = real_path(&path).ok_or(())?;
             return Ok((real != path).then_some(real));
@@ -154,7 +154,7 @@ impl Boot {
     }
 }
 
-/// Whether this process may read a file. Who may is mostly everybody, which saves asking.
+/// Whether this process may read a file. Most files are readable for all, which saves a system call.
 fn is_readable(path: &[u8], mode: u32) -> bool {
     const EVERYBODY: u32 = 0o444;
     mode & EVERYBODY == EVERYBODY || accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS).is_ok()

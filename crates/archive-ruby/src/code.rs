@@ -1,11 +1,11 @@
-//! Code from the archive: what Ruby compiled in an earlier start, loaded without a look at the source.
+//! Code from the archive: what Ruby compiled in an earlier start, loaded without reading the source.
 //!
-//! Ruby asks `RubyVM::InstructionSequence.load_iseq` for the code of each file that it is about to load, whoever loads it. What the
-//! archive does not have Ruby compiles next, and that is noted as soon as it has done so.
+//! Before Ruby loads a file it calls `RubyVM::InstructionSequence.load_iseq`, if defined, for its code. A file that the archive
+//! does not have is compiled next, and a TracePoint stores its code then.
 //!
 //! An entry's payload is what RubyVM::InstructionSequence#to_binary gave, then the path and the real path that are in it, then
-//! the sizes of the two (four bytes each). The highest bit of the first says that the source itself holds its path, so that the
-//! code cannot be given another; the next one, that there is nothing in it to be run.
+//! the sizes of the two (four bytes each). The highest bit of the first says that the source itself contains its path, so that the
+//! code cannot be given another; the next one, that it contains no code.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -23,7 +23,7 @@ use crate::script::Script;
 use crate::store::{Event, Store, STORE};
 use crate::{events, names, tracers, warnings};
 
-/// Of the size of the path: the source holds its path.
+/// Of the size of the path: the source contains its path.
 const IS_FIXED: u32 = 1 << 31;
 
 /// Likewise: the source has no code.
@@ -70,7 +70,7 @@ impl Scopes {
         Scopes { usual: store.scope(Kind::Code, description), quiet: store.scope(Kind::Code, &quiet) }
     }
 
-    /// That of the code that is compiled now.
+    /// The scope of code that is compiled now.
     fn of_new(self, ruby: Ruby<'_>) -> usize {
         if ruby.is_quiet() {
             self.quiet
@@ -263,7 +263,7 @@ fn binary_for<'a>(script: &Script, payload: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     if (path, real) == (old, old_real) {
         return Some(binary.into());
     }
-    // A path that is the real one is noted once.
+    // Where path and real path are equal the code has the string once.
     if sizes as u32 & IS_FIXED != 0 || (old == old_real) != (path == real) {
         return None;
     }
@@ -277,7 +277,7 @@ pub fn expecting<'r, T>(ruby: Main<'r>, script: Script, known: Known<Value<'r>>,
         code.expected = Some((script, known));
     });
     let loaded = load();
-    // Ruby may not have asked.
+    // Ruby may not have called it.
     take_expected(ruby);
     loaded
 }

@@ -1,9 +1,9 @@
-//! What is in directories, as their lists in the archive say: "there" and "not there" without asking the kernel for each name,
-//! and real paths without following each component.
+//! What is in directories, from their listings in the archive: whether a name exists without a system call for each, and real paths
+//! without following each component.
 //!
-//! A list holds for a while: its directory's times are compared once in each *round*. A new round begins when a name was not
-//! found, when $LOAD_PATH has changed, and from time to time: so that the comparing takes at most a two-hundredth of the time
-//! that passes.
+//! A listing is valid for a while: its directory's times are compared once in each *round*. A new round begins when a name was not
+//! found, when $LOAD_PATH has changed, and from time to time: so that the checks take at most 1/200 of the
+//! time that passes.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -18,33 +18,33 @@ use archive::{DirectoryList, FileKind, Identity, Kind, NewInput, Policy};
 
 use crate::store::Store;
 
-/// A directory that was asked for, known by its path.
+/// A directory that was looked up, by the number of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectoryId(u32);
 
-/// What can be said about a name.
+/// The result of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookUp<T> {
-    /// It is there.
+    /// It exists.
     Found(T),
-    /// It is not.
+    /// It does not exist.
     NotFound,
     /// A directory cannot be listed: only the kernel knows.
     Unknown,
 }
 
-/// The time that comparing a directory's times is taken to need.
+/// The estimated time of one check: a stat call.
 const LOOK: Duration = Duration::from_micros(2);
 
-/// Of so much time one part goes into comparing.
+/// Checks take at most one part in this many of the time.
 const SHARE: u32 = 200;
 
-/// So few directories are compared each time when they are not there: they have no times that would tell of what is put there.
+/// The number of missing directories that are checked at every look-up. They have no times that would show a change.
 const FEW: u32 = 8;
 
 struct Directory {
     path: Box<[u8]>,
-    /// The round in which its times were compared. 0: never, or they were too young to say.
+    /// The round in which its times were compared. 0: never, or they were too recent to show the next change.
     round: u32,
     identity: Option<Identity>,
     list: List,
@@ -67,14 +67,14 @@ enum Real {
     Other(Box<[u8]>),
 }
 
-/// All directories that were asked for.
+/// All directories that were looked up.
 pub struct Directories {
     all: Vec<Directory>,
     /// From the hash of a path.
     by_path: HashMap<u64, DirectoryId>,
     scope: usize,
     round: u32,
-    /// The feature that was not found in this round, if it is about to be asked for once more.
+    /// The feature that was not found in this round. It may be looked up once more.
     missing: Option<Box<[u8]>>,
     /// Directories compared in this round, and when it began.
     looks: u32,
@@ -99,12 +99,12 @@ impl Directories {
         self.missing = Some(feature.into());
     }
 
-    /// Whether that has just been said of this feature: true once.
+    /// Whether [`Directories::note_missing`] was just called for this feature: true once.
     pub fn was_missing(&mut self, feature: &[u8]) -> bool {
         self.missing.take().as_deref() == Some(feature)
     }
 
-    /// Begins a new round: everything is compared again before it is believed.
+    /// Begins a new round: every listing is checked again before its next use.
     pub fn begin_round(&mut self) {
         self.missing = None;
         self.round += 1;
@@ -152,7 +152,7 @@ impl Directories {
         }
     }
 
-    /// The directory below another, where there may be one: what is a link may lead to anything.
+    /// The directory below another. Also found for a link, whose target is not checked.
     pub fn below(&mut self, id: DirectoryId, name: &[u8], store: &mut Store) -> LookUp<DirectoryId> {
         match self.find(id, &[name], store) {
             LookUp::Found(FileKind::Directory | FileKind::Link) => {
@@ -169,7 +169,7 @@ impl Directories {
         if directory.round != self.round {
             self.looks += 1;
             directory.look(self.scope, store);
-            // What has just changed may change again without a sign.
+            // A directory that has just changed may change again within the resolution of its times.
             let is_settled = directory.identity.map_or(self.looks > FEW, |identity| identity.is_settled);
             directory.round = if is_settled { self.round } else { 0 };
         }
@@ -179,7 +179,7 @@ impl Directories {
         }
     }
 
-    /// The real path of a directory, if it is another one than its own. `Err`: nobody can say.
+    /// The real path of a directory, if it differs. `Err`: it cannot be determined.
     pub fn real(&mut self, id: DirectoryId) -> Result<Option<&[u8]>, ()> {
         if matches!(self.all[id.0 as usize].real, Real::Unknown) {
             self.all[id.0 as usize].real = self.look_for_real(id).ok_or(())?;
@@ -226,7 +226,7 @@ impl Directories {
 }
 
 impl Directory {
-    /// Compares its times, and gets a new list if they differ.
+    /// Compares its times, and makes a new listing if they differ.
     fn look(&mut self, scope: usize, store: &mut Store) {
         let identity = match Identity::of(&*self.path) {
             Ok(identity) if identity.is_directory => identity,
@@ -285,7 +285,7 @@ impl Real {
     }
 }
 
-/// The real path, asked of the kernel component by component.
+/// The real path (realpath): a system call for each component.
 pub fn real_path(path: &[u8]) -> Option<Vec<u8>> {
     let real = std::fs::canonicalize(Path::new(OsStr::from_bytes(path))).ok()?;
     Some(real.into_os_string().into_encoded_bytes())

@@ -5,13 +5,13 @@ use std::ffi::CStr;
 
 use crate::ruby::{Maker, Protected, Ruby, Value};
 
-/// Deeper than anything that is written, and far from the end of any stack.
+/// Deeper than any document that is stored, and far from a stack overflow.
 const DEEPEST: usize = 100;
 
 /// What is left to read. It owns nothing, so that an exception may pass.
 struct Reader<'a, 'r> {
     rest: &'a [u8],
-    /// An array of the objects that stand in several places, and how many there are.
+    /// An array of the objects that occur several times, and their number.
     shared: Value<'r>,
     shares: usize,
     maker: &'a Maker<'r>,
@@ -124,7 +124,7 @@ impl<'a, 'r> Reader<'a, 'r> {
         }
     }
 
-    /// So many bytes as are told before them.
+    /// Bytes after their number.
     fn text(&mut self) -> Option<&'a [u8]> {
         let size = self.size()?;
         let (text, rest) = self.rest.split_at_checked(size)?;

@@ -1,14 +1,12 @@
-//! Room for objects before it is needed.
+//! Growing Ruby's heap early.
 //!
-//! A heap that grows step by step is collected at each step, and in a boot nearly all that the collector looks at is there to stay:
-//! a sixth of a large boot, in vain. How many objects stay is known from an earlier boot. As soon as this one turns out to be
-//! such a large boot, the heap gets as large as it will have to be, at once. A boot of which nothing is known gets room for thrice
-//! what has stayed as soon as it is large itself.
+//! A heap that grows step by step is collected at each step. In a boot nearly all objects survive, so a sixth of a large boot goes
+//! into collections that free little. An earlier boot has recorded how many objects survive: as soon as this boot turns out to be
+//! as large, the heap grows to its final size at once. Without such a record it grows to three times the survivors so far.
 //!
-//! Ruby has no call for that, so objects are made that nobody needs, while the collector is off. It takes these away at its next
-//! run, and the room remains: Ruby would give back what is more than two thirds empty, so one object of each page is kept until
-//! the boot has got half of the way. Only in Ruby 3.0 and 3.1 are all places of the heap alike. Who sets how the collector works
-//! (RUBY_GC_*) knows better.
+//! Ruby has no call for that, so garbage objects are made while the collector is off. The next collection frees them, and the
+//! slots remain: Ruby would give back a heap that is more than two thirds empty, so one object of each page is kept until half of
+//! the boot is done. Only for Ruby 3.0 and 3.1, where all slots have the same size, and not where RUBY_GC_* variables are set.
 
 use archive::{Kind, NewInput};
 use rustix::process::{getrlimit, Resource};
@@ -16,28 +14,28 @@ use rustix::process::{getrlimit, Resource};
 use crate::ruby::{Main, Protected, Ruby, Value};
 use crate::store::{Store, STORE};
 
-/// The entry's name in the archive. Its payload is two numbers of eight bytes: files loaded, and objects that stayed.
+/// The entry's name in the archive. Its payload is two numbers of eight bytes: files loaded, and objects that survived.
 const NAME: &[u8] = b"heap";
 
-/// A boot that has loaded this part of the files is taken for a large one.
+/// A boot that has loaded one file in this many is expected to load the rest, too.
 const PART: u64 = 16;
-/// With fewer files there is little to be gained, and nothing is remembered.
+/// With fewer files there is little to gain, and nothing is recorded.
 const FEWEST: u64 = 512;
 
-/// After so many files more the boot is noted once more.
+/// The record is updated after each so many files.
 const NOTED: u64 = 64;
 
-/// More objects for each file than this are the program's data, of which the next boot need not have as much.
+/// More objects per file than this are the program's data, which may be fewer in the next boot.
 const MAX_FOR_A_FILE: u64 = 128;
 
-/// Memory (bytes) that a large boot may take without a collection for its sake. Nearly all of it is code and tables, and stays.
+/// Memory (bytes) that a large boot may allocate without causing a collection. Nearly all of it is code and tables, which survive.
 const MAX_FORGIVEN: usize = 64 << 20;
 
-/// What is known of the objects of a boot.
+/// The objects of this boot, and of an earlier one.
 pub struct Heap {
     is_known_ruby: bool,
     scope: usize,
-    /// As in the archive: files and objects.
+    /// Files and objects of an earlier boot. 0: unknown.
     expected: (u64, u64),
     /// Files of this boot.
     loaded: u64,
@@ -45,7 +43,7 @@ pub struct Heap {
     pages: Value<'static>,
     /// Bytes that were not counted for the next collection.
     forgiven: usize,
-    /// Objects that have stayed by the time at which the last of them was loaded, where that is worth to be known.
+    /// Objects that have survived so far, if worth recording.
     stayed: Option<u64>,
 }
 
@@ -53,7 +51,7 @@ impl Heap {
     /// `description`: of the Ruby that runs. `version`: its number.
     pub fn new(ruby: Ruby<'_>, store: &mut Store, description: &str, version: &[u8]) -> Protected<Self> {
         let is_set = std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"RUBY_GC_"));
-        // Where memory is limited, room that is not needed after all could be what is missing later.
+        // Where memory is limited, slots that are not needed after all could be missing elsewhere.
         let is_limited = [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some());
         let is_known_ruby = (version.starts_with(b"3.0.") || version.starts_with(b"3.1.")) && !is_set && !is_limited;
         let scope = store.scope(Kind::Memo, description);
@@ -80,7 +78,7 @@ impl Heap {
         }
         self.loaded += 1;
         let (files, objects) = self.expected;
-        // A few files more than ever before do not make another boot of it.
+        // A few files more are no new record.
         if self.loaded >= FEWEST.max(files + files / 8) {
             self.stayed = Some(self.old_objects(ruby)?);
             // A server that has booted may never end.
@@ -94,24 +92,24 @@ impl Heap {
             self.forgiven += bytes;
             ruby.forgive(bytes);
         }
-        // More is in use then than Ruby asks for.
+        // From here on the heap is full enough that Ruby gives nothing back.
         if self.loaded == end {
             ruby.clear_array(self.pages)?;
         }
         if self.loaded != begin {
             return Ok(None);
         }
-        // As many again for those that do not.
+        // The other half is for objects that do not survive.
         let room = if files > 0 { 2 * objects } else { 3 * self.old_objects(ruby)? };
         Ok(Some((room as usize, self.pages)))
     }
 
-    /// Objects that have stayed so far, as far as they are not the program's data.
+    /// Objects that have survived so far, without the program's data.
     fn old_objects(&self, ruby: Main<'_>) -> Protected<u64> {
         Ok((ruby.old_objects()? as u64).min(self.loaded * MAX_FOR_A_FILE))
     }
 
-    /// Queues what this boot was like, if it was larger than what is known.
+    /// Queues the record of this boot, if it was larger than the earlier one.
     pub fn note(&self, store: &mut Store) {
         if let Some(stayed) = self.stayed {
             let payload = [self.loaded.to_le_bytes(), stayed.to_le_bytes()].concat();

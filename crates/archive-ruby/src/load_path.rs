@@ -1,4 +1,4 @@
-//! $LOAD_PATH, expanded as Ruby expands it: real paths of directories, made anew whenever the array has changed in any way.
+//! $LOAD_PATH, expanded as Ruby expands it: real paths of directories, updated whenever the array has changed in any way.
 
 use crate::directories::{real_path, Directories, DirectoryId};
 use crate::names;
@@ -7,13 +7,13 @@ use crate::ruby::{Protected, Ruby, Value};
 /// The directories in which features are looked for.
 pub struct LoadPath {
     array: Value<'static>,
-    /// A copy that shares its elements with the array as long as nobody changes that.
+    /// A copy that shares its elements with the array until one of them changes (copy on write).
     copy: Value<'static>,
     length: usize,
     roots: Vec<DirectoryId>,
     /// The working directory, if an element is relative to it.
     cwd: Option<Vec<u8>>,
-    /// Whether all elements are understood.
+    /// Whether all elements are directories that do not depend on a home.
     is_usable: bool,
 }
 

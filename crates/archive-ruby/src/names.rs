@@ -1,6 +1,6 @@
-//! Names of features, and what their extensions ask for.
+//! Names of features, and the kinds of files that their extensions select.
 
-/// What a feature's extension asks for.
+/// The kind of file that a feature's extension selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension {
     /// `.rb`: a script.
@@ -52,8 +52,7 @@ impl Place {
     }
 }
 
-/// Whether a name is one that means the same wherever it is put behind a directory: nothing in it that would have to be
-/// resolved, and in ASCII, where no encoding matters.
+/// Whether a name needs no resolution: no empty component, `.` or `..`, and ASCII only, where no encoding matters.
 pub fn is_plain(feature: &[u8]) -> bool {
     let components = feature.strip_prefix(b"/").unwrap_or(feature).split(|byte| *byte == b'/');
     feature.len() < 1000 && feature.is_ascii() && components.into_iter().all(|part| !matches!(part, b"" | b"." | b".."))

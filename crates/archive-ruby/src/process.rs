@@ -13,7 +13,7 @@ pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "
     }
 }
 
-/// Gives memory that was freed back to the kernel, where it would be kept for what the program needs next.
+/// Gives freed memory back to the kernel, which the C library would keep for later.
 pub fn give_memory_back() {
     // SAFETY: it may be called at any time; other threads that need memory wait meanwhile.
     unsafe {

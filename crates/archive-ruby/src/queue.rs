@@ -1,8 +1,8 @@
-//! What is waiting to be written to the archive, and when that is done: soon after nothing new has come for a while, now and then
-//! in a boot that takes long, and before this process ends, forks or becomes another program.
+//! The entries that wait to be written to the archive. They are written once nothing new has come for a while, from time to time
+//! in a long boot, and before this process ends, forks or executes another program.
 //!
-//! The first two are done by a thread that is there only while something waits. It knows nothing of Ruby, handles no signals, and
-//! has ended before a fork. Where there must not be one, the rest does.
+//! The first two are done by a thread that exists only while entries wait. It never calls Ruby (it has no token), handles no
+//! signals, and ends before a fork. Where memory is limited there is no thread, only the other writes.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use rustix::process::{getrlimit, Resource};
 
 use crate::process;
 
-/// A boot that queues nothing for so long has calmed down.
+/// A boot that queues nothing for so long has ended, or pauses.
 const CALM: Duration = Duration::from_millis(500);
 
-/// What was queued first waits for no longer than this. Doubled each time that happens, since each writing adds a segment.
+/// The longest wait of the first entry. Doubled each time it is reached, since each write adds a segment.
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// A thread needs little, but for the path of each file that it reads again.
+/// The thread's stack. Only the paths of the files that it reads take room there.
 const STACK: usize = 256 << 10;
 
 /// Where to write.
@@ -39,10 +39,10 @@ struct Queue {
     first: Instant,
     last: Instant,
     longest: Duration,
-    /// Memory for a thread may be taken from a program that has only so much.
+    /// False where the program's memory is limited: a thread takes some of it.
     may_have_thread: bool,
     thread: Option<JoinHandle<()>>,
-    /// The thread has ended, or is about to without another look.
+    /// The thread has ended, or will end without looking at the batch again.
     is_over: bool,
     is_writing: bool,
     is_to_stop: bool,
@@ -100,7 +100,7 @@ pub fn has(scope: &Scope, name: &[u8], inputs: &[NewInput]) -> bool {
     lock().as_ref().is_some_and(|queue| queue.batch.has(scope, name, inputs))
 }
 
-/// Writes what is waiting. Answers why that could not be written, if so.
+/// Writes the waiting entries. `Err` says why that failed.
 pub fn flush() -> Result<(), String> {
     flush_held(lock()).1
 }
@@ -127,7 +127,7 @@ fn change(work: impl FnOnce(&mut Batch)) {
     }
     if queue.is_over && queue.may_have_thread {
         queue.thread = process::start_thread(STACK, serve);
-        // There will not be one the next time, either.
+        // A thread that could not be started is not tried again.
         queue.may_have_thread = queue.thread.is_some();
         queue.is_over = queue.thread.is_none();
     }
@@ -140,7 +140,7 @@ fn flush_held(mut held: Held) -> (Held, Result<(), String>) {
         held = wait(held);
     }
     match held.as_mut() {
-        // Who has the lock meanwhile keeps the thread away.
+        // The lock keeps the thread away meanwhile.
         Some(queue) if !queue.batch.is_empty() => {
             let done = write(queue.target, queue.batch.take());
             (held, done)
@@ -174,7 +174,7 @@ fn serve() {
         let (target, batch) = (queue.target, queue.batch.take());
         queue.is_writing = true;
         drop(held);
-        // Nobody is there to hear what went wrong, and the program goes on as it would without.
+        // The program is not concerned by an error: it runs as it would without an archive.
         let _ = write(target, batch);
         process::give_memory_back();
         held = lock();
@@ -185,8 +185,8 @@ fn serve() {
     }
 }
 
-/// A child would have a copy of what waits, a thread that it does not have may hold the lock, and a file that is being written
-/// would stay open: so all is written, and the thread ends.
+/// A child would inherit the waiting entries, a lock held by a thread that it does not have, and an open file. So everything is
+/// written, and the thread ends.
 extern "C" fn before_fork() {
     let mut held = lock();
     if let Some(queue) = held.as_mut() {
@@ -210,8 +210,8 @@ extern "C" fn after_fork() {
     }
 }
 
-/// What could not be written is the parent's. A thaw writes nothing: it sees the archive as it was when the process was frozen,
-/// so it would compile the same for it in each start.
+/// The parent keeps what could not be written. A thaw writes nothing: it sees the archive as it was when the process was frozen,
+/// so each start would store the same again.
 extern "C" fn after_fork_in_child() {
     HELD.with_borrow_mut(|held| {
         let Some(held) = held else { return };

@@ -1,8 +1,8 @@
 //! Giving code that was compiled at one path another one: the application has moved.
 //!
 //! What RubyVM::InstructionSequence#to_binary gives holds the path as a string object, which the code and everything in it
-//! refers to by its place in a list. A new string is put behind the rest, and the list leads to that. The layout is that of
-//! the versions it was tried with; code of others is compiled anew.
+//! refers to by its place in a list. A new string is appended, and the list refers to that. The layout is that of
+//! the versions it was tried with; code of others is compiled again.
 
 /// Where the numbers of the header are, in bytes. Each has four.
 mod header {
@@ -23,7 +23,7 @@ const TYPE: u8 = 0x1f;
 const STRING: u8 = 5;
 const IMMEDIATE: u8 = 0x20;
 
-/// The code with each of these strings in place of its other. `None`: it has another layout, or none of them.
+/// The code with each pair's old string replaced by the new one. `None`: its layout is unknown, or it has none of these strings.
 pub fn relocate(binary: &[u8], changes: &[(&[u8], &[u8])]) -> Option<Vec<u8>> {
     let version = (number(binary, header::MAJOR)?, number(binary, header::MINOR)?);
     if !binary.starts_with(&header::MAGIC) || !KNOWN.contains(&version) {

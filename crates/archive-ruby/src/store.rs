@@ -1,4 +1,4 @@
-//! The archive of this process: what is found in it, and what is going to be added to it.
+//! The archive of this process: look-ups in it, and additions to it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -23,16 +23,16 @@ pub struct Counters {
     pub revalidated: usize,
 }
 
-/// Which parts of a program's start the archive serves here, of those that are not up to Ruby code.
+/// The parts of a program's start that this library serves. Ruby code serves the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     /// Compiled code.
     pub code: bool,
-    /// What names of features lead to.
+    /// The files of features.
     pub lookups: bool,
 }
 
-/// What a look-up came to, in the words of the events.
+/// The result of a look-up, as an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     Hit,
@@ -50,7 +50,7 @@ struct Settings {
     bound: u64,
 }
 
-/// An archive that is open, or going to be made.
+/// An archive that is open, or will be made.
 pub struct Store {
     /// Never unmapped: code and strings may lie in it.
     archive: Option<&'static Archive>,
@@ -58,10 +58,10 @@ pub struct Store {
     root: PathBuf,
     settings: Settings,
     decoder: Decoder<'static>,
-    /// Each context that was asked for, with its look-ups by kind.
+    /// Each context and kind that was looked up.
     scopes: Vec<(Context, Kind, Scope)>,
     pub counters: Counters,
-    /// Nothing is taken from, or put into, the others.
+    /// Only these parts are read and written.
     pub parts: Parts,
 }
 
@@ -91,7 +91,7 @@ impl Settings {
 }
 
 impl Store {
-    /// Opens the archive of the program whose main script this is, or gets ready to make it. `Err` says why there is none.
+    /// Opens the archive of the program whose main script this is, or prepares to make it. `Err` says why there is none.
     pub fn open(script: Option<&Path>) -> Result<Self, String> {
         let settings = Settings::read()?;
         let variable = |name| std::env::var_os(name);
@@ -164,7 +164,7 @@ impl Store {
     }
 
     /// The entry of that name, if all its inputs are as they were. `name`: an absolute path, mostly, or any other name. `known`:
-    /// what is at the path in the name, where the caller has just looked.
+    /// the identity of the file at that path, where the caller has just checked it.
     pub fn find(&mut self, scope: usize, name: &[u8], known: Option<&Identity>) -> (Event, Option<Entry<'static>>) {
         if !self.parts.serve(self.scopes[scope].1) {
             return (Event::Miss, None);
@@ -191,7 +191,7 @@ impl Store {
         }
     }
 
-    /// The payload of an entry that is Snapboot's own: no look-up of the program's.
+    /// The payload of an entry of Snapboot's own, which no counter counts.
     pub fn recall(&mut self, scope: usize, name: &[u8]) -> Option<&[u8]> {
         let archive = self.archive?;
         let entry = archive.find(&self.scopes[scope].2, &archive.name(name))?;
@@ -203,7 +203,7 @@ impl Store {
         (Event::Miss, None)
     }
 
-    /// The payload: in the mapping or in memory that the next call uses again. `None`: damaged.
+    /// The payload: in the mapping, or in memory that the next call reuses. `None`: damaged.
     pub fn decode(&mut self, entry: &Entry<'static>) -> Option<&[u8]> {
         self.decoder.decode(entry)
     }

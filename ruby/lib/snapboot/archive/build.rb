@@ -79,7 +79,7 @@ module Snapboot
         end
       end
 
-      # Whoever else has load_iseq would hand Ruby code that is run without having been compiled.
+      # Another library's load_iseq would give Ruby code, which it runs without compiling.
       def compiler?
         defined?(Native) && Native.respond_to?(:keeps_code?) && Native.keeps_code?
       end

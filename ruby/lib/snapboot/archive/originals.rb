@@ -5,7 +5,7 @@ module Snapboot
     # The methods of a library that the archive answers in the place of, as they were when the library had been loaded. A
     # program that changed one of them wants to be heard, whether the archive knows the answer or not.
     class Originals
-      # Defines a method anew by `source`, as visible as it was. Not prepended: who defines it once more has the last word.
+      # Redefines a method by `source`, with the same visibility. Not prepended: a later redefinition replaces it.
       # owner: the class, or the singleton class. original: the private name, from now on, of the method that was there.
       # where: file and line of the source.
       def self.hook(owner, name, original, source, *where)

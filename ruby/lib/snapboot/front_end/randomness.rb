@@ -7,7 +7,7 @@ class Randomness
   # Words of a generator's state.
   WORDS = 624
   # How far the generator of Kernel#rand is followed from its seed (states of 624 words).
-  MOST_STATES = 10_000
+  MAX_STATES = 10_000
 
   # Things to tell the user.
   attr_reader :warnings
@@ -55,7 +55,7 @@ class Randomness
     @words = words_taken
     return if @words
 
-    @warnings << "srand(#{@seed}) was followed by more than #{WORDS * MOST_STATES} numbers while booting: Kernel#rand " \
+    @warnings << "srand(#{@seed}) was followed by more than #{WORDS * MAX_STATES} numbers while booting: Kernel#rand " \
                  "does not go on from there, but draws a new seed. Call srand in an after_thaw hook."
   end
 
@@ -68,7 +68,7 @@ class Randomness
     twin.bytes(4) # makes the first state
     # The state's place counts from WORDS, after the first word, down to 1.
     taken = WORDS + 1 - Random.__send__(:left)
-    found = (0...MOST_STATES).find { twin.__send__(:state) == state || (twin.bytes(4 * WORDS) && false) }
+    found = (0...MAX_STATES).find { twin.__send__(:state) == state || (twin.bytes(4 * WORDS) && false) }
     found && ((WORDS * found) + taken)
   end
 

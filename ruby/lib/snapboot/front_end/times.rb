@@ -14,8 +14,8 @@ class Times
   SHORTEST = 12
   LONGEST = 200
   # Of a boot that takes longer, only the first minutes are looked for in texts.
-  MOST_MINUTES = 30
-  private_constant :NAME, :PROCESS, :SHORTEST, :LONGEST, :MOST_MINUTES
+  MAX_MINUTES = 30
+  private_constant :NAME, :PROCESS, :SHORTEST, :LONGEST, :MAX_MINUTES
 
   # +directory+: the control directory, whose request is as old as the boot.
   def initialize(directory)
@@ -25,7 +25,7 @@ class Times
     took = now - began
     # From when to when by each clock: that of the time since 1970 first, then the one that counts from some other moment.
     @windows = ends.map { |finish| (finish - took)..finish }
-    minutes = (began.to_i / 60..now.to_i / 60).first(MOST_MINUTES).map { |minute| Time.at(minute * 60) }
+    minutes = (began.to_i / 60..now.to_i / 60).first(MAX_MINUTES).map { |minute| Time.at(minute * 60) }
     minutes += minutes.map(&:getutc)
     @days = minutes.map { |time| [time.year, time.month, time.day] }.uniq
     @stamps = minutes.flat_map { |time| stamps(time) }.uniq

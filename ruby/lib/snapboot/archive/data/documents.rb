@@ -57,7 +57,7 @@ module Snapboot
             RubyVM::InstructionSequence.compile(source, NAME, nil, 1).to_binary
           end
 
-          # The object that a payload stands for; a new one in each call.
+          # The object of a payload; a new one in each call.
           def load(payload)
             case FORM
             when :notation then Native.document(payload).fetch(0)

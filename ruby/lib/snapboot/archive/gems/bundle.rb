@@ -5,7 +5,7 @@ module Snapboot
     module Gems
       # `require "bundler/setup"` from the archive: which gems a bundle resolves to, and what Bundler.require goes
       # through. What the real set-up then does with them (load path, environment, Gem.loaded_specs, Kernel#gem) is
-      # done by Bundler itself. Bundler.definition and what belongs to it are built by Bundler when somebody asks.
+      # done by Bundler itself. Bundler.definition and what belongs to it are built by Bundler when the program uses them.
       module Bundle
         autoload :Facts, "#{__dir__}/bundle/facts"
         autoload :Front, "#{__dir__}/bundle/front"
@@ -19,13 +19,13 @@ module Snapboot
         # Prepended to the singleton class of Gem, until Bundler asks for one of these, which is the moment to get in
         # front of Bundler.setup: nothing here has to load Bundler, or to look at every require.
         module Arrival
-          # Asked for while bundler.rb is loaded, up to Bundler 2.3.
+          # Called while bundler.rb is loaded, up to Bundler 2.3.
           def win_platform?
             Bundle.attach if defined?(::Bundler::EnvironmentPreserver)
             super
           end
 
-          # Asked for by the settings, with which the set-up begins since Bundler 2.4.
+          # Called by the settings, with which the set-up begins since Bundler 2.4.
           def user_home
             Bundle.attach if defined?(::Bundler.setup)
             super

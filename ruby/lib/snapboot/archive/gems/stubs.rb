@@ -47,7 +47,7 @@ module Snapboot
 
           # [[name of the gemspec, its stub line or nil, its line of extensions or nil]] of all gemspecs of dir; nil
           # where RubyGems has to look by itself. What is known in this process is good for a pattern with a name;
-          # RubyGems does not even look whether something was installed when it has asked for everything once.
+          # Once RubyGems has listed all gems it does not look for new ones.
           def lines(dir, pattern)
             path = File.expand_path(dir)
             identity = Archive.identity(path) or return

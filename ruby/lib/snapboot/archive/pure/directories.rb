@@ -5,7 +5,7 @@ module Snapboot
     module Pure
       # What is in the directories of the load path: their names, remembered from one start to the next in one entry (kind
       # memo), since a look-up for each would take as long as listing it. A listing holds while the directory's ctime is the
-      # same: whatever changes a directory changes that, and nobody can set it.
+      # same: every change of a directory changes that, and no program can choose it.
       #
       # The payload: for each directory its name in the archive, ctime (nanoseconds, decimal) and names, each but the last
       # with a slash behind; all separated by zero bytes.
@@ -49,7 +49,7 @@ module Snapboot
           CLOSED
         end
 
-        # Queues what was listed anew.
+        # Queues the new listings.
         def store(batch, context_id)
           return unless @is_new
 

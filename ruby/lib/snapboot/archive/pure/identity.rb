@@ -34,7 +34,7 @@ module Snapboot
             return unless directory || stat.file?
 
             changed = nanoseconds(stat.ctime)
-            # Every change sets ctime, which nobody can set otherwise.
+            # Every change sets ctime, which no program can choose.
             settled = changed < Process.clock_gettime(Process::CLOCK_REALTIME, :nanosecond) - Records::SETTLING
             fields = [directory ? 1 : 0, directory ? 0 : stat.size, nanoseconds(stat.mtime), changed, settled ? 1 : 0]
             fields.pack(PACKED).freeze
@@ -78,7 +78,7 @@ module Snapboot
 
           private
 
-          # What stands for a directory's content (docs/internals/archive-format.md).
+          # The digest of a directory's content (docs/internals/archive-format.md).
           def listing(path)
             Dir.children(path).map(&:b).sort.each_with_object(+"".b) do |name, listing|
               full = "#{path.b}/#{name}".force_encoding(Encoding::UTF_8)

@@ -70,7 +70,7 @@ module Snapboot
           end
         end
 
-        # How the file may be opened: a pipe in its place holds nobody up, and a link is not followed (where Ruby can say
+        # How the file may be opened: opening a pipe does not block, and a link is not followed (where Ruby can say
         # so).
         FLAGS = File::NONBLOCK | (File.const_defined?(:NOFOLLOW) ? File::NOFOLLOW : 0)
         TRIES = 20 # to open a file in whose place others are being put

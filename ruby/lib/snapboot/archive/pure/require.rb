@@ -54,7 +54,7 @@ module Snapboot
 
           private
 
-          # As the runtime has it: CRuby's message is in no encoding, and the path is a name that nobody can change.
+          # As the runtime has it: CRuby's message is in no encoding, and the path is frozen.
           def missing(name)
             message = "cannot load such file -- #{name}"
             error = LoadError.new(RUBY_ENGINE == "ruby" ? message.b : message)

@@ -40,7 +40,7 @@ module Snapboot
 
             private
 
-            # "digest" alone would load SHA-256 when it is asked for.
+            # "digest" alone would load SHA-256 at its first use.
             def load_digest
               require "digest"
               @sha256 = ::Digest::SHA256

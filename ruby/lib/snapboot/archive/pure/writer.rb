@@ -56,7 +56,7 @@ module Snapboot
           write_behind(file, reader.size, @builder.build(raws))
         end
 
-        # Whether the archive should be written anew: it has many segments, or a third of it is of no use any more.
+        # Whether the archive should be rewritten: it has many segments, or a third of it is superseded.
         # Payloads that CRuby has packed could not be kept then: that is left to it.
         def crowded?(reader, live, raws, added)
           return false unless live.all? { |entry| entry.encoding == Records::PLAIN }
@@ -67,7 +67,7 @@ module Snapboot
           (added + kept.sum(&:size)) * 3 < (reader.size - Records::FIRST_SEGMENT + added) * 2
         end
 
-        # Tries to write the archive anew; false where its directory takes no new files.
+        # Tries to rewrite the archive; false where no file can be made in its directory.
         def replaced?(file, live, raws)
           replace(file, live, raws)
           true
@@ -123,8 +123,8 @@ module Snapboot
           end
         end
 
-        # Deletes what was left by a writer that was killed: only who holds the lock comes here. Anything else is somebody's
-        # own.
+        # Deletes the file that a killed writer left: only the holder of the lock comes here. Anything else is not
+        # ours to delete.
         def delete_left_over(path)
           File.open(path, File::RDONLY | Reader::FLAGS) do |file|
             file.binmode
@@ -142,7 +142,7 @@ module Snapboot
           nil
         end
 
-        # The file, open for writing, with nobody else writing; and whether it was made here.
+        # The file, open for writing and locked; and whether it was made here.
         def locked_file
           deadline = now + PATIENCE
           loop do
@@ -154,7 +154,7 @@ module Snapboot
             end
             return file, made if Reader.there?(@path, file.stat)
 
-            # Meanwhile somebody has put a new file in its place.
+            # Another writer has replaced the file meanwhile.
             file.close
             raise Unusable, "#{@path} keeps being replaced" if now > deadline
           end

@@ -7,7 +7,7 @@ module Snapboot
   module Archive
     module Searches
       # What did_you_mean suggests for a feature that is nowhere. It compares the feature with every library in Ruby's own
-      # directories as soon as somebody asks the LoadError for its message, as those do who rescue it to try something else:
+      # directories as soon as the LoadError's message is read, as those do who rescue it to try something else:
       # some 20 ms.
       module Suggestions
         METHODS = {
@@ -57,7 +57,7 @@ module Snapboot
           end
 
           # Whether a search was made from what is there: it had found nothing before, or in an earlier search that was
-          # watched, and not when nobody knows what was there.
+          # watched, and not when their content was not recorded.
           def own?(kept)
             is_own = kept.nil? || kept.equal?(@found)
             @found = found if is_own

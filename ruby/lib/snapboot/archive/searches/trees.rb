@@ -9,7 +9,7 @@ module Snapboot
       class Trees
         # More questions than this are not remembered, lest a program that asks for another name in every start has
         # something to write in every start.
-        MOST_ANSWERS = 16
+        MAX_ANSWERS = 16
 
         # Sources of code, as they are now, for `new`: an Array of inputs.
         def self.sources(paths)
@@ -64,7 +64,7 @@ module Snapboot
         end
 
         def remember(answers, question, result)
-          return if answers.size >= MOST_ANSWERS
+          return if answers.size >= MAX_ANSWERS
 
           @payload = Marshal.dump([*@tree, { **answers, question => result }])
           Archive.store(:memo, @name, @sources, @payload, context: @context)

@@ -55,7 +55,7 @@ module Snapboot
             @interface.level = @level if @interface
           end
 
-          # Silences the real interface, which somebody asked for meanwhile, for as long.
+          # Silences the real interface, too, if the program has fetched it meanwhile.
           def extend_to(interface)
             return interface unless @inside
 

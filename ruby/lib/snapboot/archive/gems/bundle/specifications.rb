@@ -5,7 +5,7 @@ module Snapboot
     module Gems
       module Bundle
         # Extends the set of specifications that RubyGems is shown after a set-up from the archive. Default gems, which
-        # belong to every bundle, are loaded when somebody asks for a gem outside of it.
+        # belong to every bundle, are loaded when the program looks up a gem outside of it.
         module Specifications
           # Extends Bundler's side of RubyGems.
           module DefaultGems
