@@ -113,6 +113,12 @@ class ArchiveRequireTest < Minitest::Test
     2.times { assert_equal "1\n", run_ruby("-e", code) }
   end
 
+  def test_only_the_main_ractor_has_the_archive
+    code = "Warning[:experimental] = false; native = Snapboot::Archive::Native; p native.place.class, " \
+           "Ractor.new { [Snapboot::Archive::Native.place, Snapboot::Archive::Native.counters] }.take"
+    assert_equal "String\n[nil, [0, 0, 0, 0]]\n", run_ruby("-e", code)
+  end
+
   private
 
   def write(name, text)
