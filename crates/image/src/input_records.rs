@@ -4,7 +4,7 @@ use crate::Text;
 use record::record;
 
 record! {
-    /// A file whose content the boot depended on. One that was not there has zeros, and questions, to be asked when it is there.
+    /// A file whose content the boot depended on. One that was not there has zeros, and look-ups, to be repeated when it is there.
     pub struct Input {
         /// Absolute path.
         pub path: Text,
@@ -50,7 +50,7 @@ pub mod directory_flag {
 }
 
 record! {
-    /// What the boot has asked an input that the whole machine shares. Of an input with questions not the content counts but the answers.
+    /// What the boot has looked up in an input that the whole machine shares. Of an input with look-ups not the content counts but the answers.
     pub struct FileLookup {
         /// Row of the inputs section.
         pub input: u32,

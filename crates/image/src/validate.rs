@@ -54,9 +54,9 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     }
     let inputs = tables.rows::<Input>(Section::Inputs)?.len();
     let mut before = 0;
-    for question in tables.rows::<FileLookup>(Section::Lookups)? {
-        within("the input of a question", question.input, before, (inputs as u32).saturating_sub(1))?;
-        before = question.input;
+    for lookup in tables.rows::<FileLookup>(Section::Lookups)? {
+        within("the input of a look-up", lookup.input, before, (inputs as u32).saturating_sub(1))?;
+        before = lookup.input;
     }
     let mut left = inputs;
     for directory in tables.rows::<Directory>(Section::Directories)? {

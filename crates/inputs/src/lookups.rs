@@ -12,16 +12,16 @@ pub const TABLES: [&str; 2] = ["/etc/passwd", "/etc/group"];
 pub const LOCALE_ARCHIVE: &str = "/usr/lib/locale/locale-archive";
 
 /// How a process that is being frozen announces to who watches it what the C library will look up: it asks for a file of this name, with
-/// the kind of the question as a digit, a slash and its text behind. With nothing behind, the look-up has ended. There is no such file.
+/// the kind of the look-up as a digit, a slash and its text behind. With nothing behind, the look-up has ended. There is no such file.
 pub const ANNOUNCED: &[u8] = b"/dev/null/snapboot/";
 
 /// The digest of what a file with this content answers. None where the content is not understood.
-pub fn answer(kind: u32, question: &[u8], content: &[u8]) -> Option<[u8; 16]> {
+pub fn answer(kind: u32, lookup: &[u8], content: &[u8]) -> Option<[u8; 16]> {
     match kind {
-        lookup_kind::LIBRARY => LoaderCache::parse(content)?.answer(question),
-        lookup_kind::NAME => Some(lines(content, |fields| fields.next() == Some(question))),
-        lookup_kind::LOCALE => locale(content, question),
-        lookup_kind::NUMBER => Some(lines(content, |fields| is_number(fields.nth(2), question))),
+        lookup_kind::LIBRARY => LoaderCache::parse(content)?.answer(lookup),
+        lookup_kind::NAME => Some(lines(content, |fields| fields.next() == Some(lookup))),
+        lookup_kind::LOCALE => locale(content, lookup),
+        lookup_kind::NUMBER => Some(lines(content, |fields| is_number(fields.nth(2), lookup))),
         _ => None,
     }
 }
@@ -312,15 +312,15 @@ mod tests {
 
     #[test]
     fn of_a_table_the_lines_count_that_were_asked_for() {
-        let of = |kind, question: &str, table: &str| answer(kind, question.as_bytes(), table.as_bytes()).unwrap();
+        let of = |kind, lookup: &str, table: &str| answer(kind, lookup.as_bytes(), table.as_bytes()).unwrap();
         let (name, number) = (lookup_kind::NAME, lookup_kind::NUMBER);
         let old = "root:x:0:0::/root:/bin/sh\nann:x:7:7::/home/ann:/bin/sh\n";
         let more = "root:x:0:0::/root:/bin/sh\nbob:x:8:8::/home/bob:/bin/sh\nann:x:7:7::/home/ann:/bin/sh\n";
-        for (kind, question) in [(name, "ann"), (number, "7"), (name, "nobody")] {
-            assert_eq!(of(kind, question, old), of(kind, question, more), "{question}");
+        for (kind, lookup) in [(name, "ann"), (number, "7"), (name, "nobody")] {
+            assert_eq!(of(kind, lookup, old), of(kind, lookup, more), "{lookup}");
         }
-        for (kind, question) in [(name, "bob"), (number, "8")] {
-            assert_ne!(of(kind, question, old), of(kind, question, more), "{question}");
+        for (kind, lookup) in [(name, "bob"), (number, "8")] {
+            assert_ne!(of(kind, lookup, old), of(kind, lookup, more), "{lookup}");
         }
         assert_ne!(of(name, "ann", old), of(name, "ann", &old.replace("/home/ann", "/srv/ann")));
         assert_ne!(of(name, "ann", old), of(name, "ann", &["+::::::\n", old].concat()));

@@ -105,8 +105,8 @@ fn has_one_of(directory: Fd, answers: &AnswersReader<'_>) -> bool {
 
 /// Whether a directory lists the same names, of those that the answer is about.
 fn lists(directory: Fd, answer: &RecordedAnswer<'_>, image: Fd) -> sys::Result<bool> {
-    let beside = SidecarPath::of(image, "");
-    let own = beside.as_ref().map_or(&b""[..], |name| without_nul(name.bytes()));
+    let path = SidecarPath::of(image, "");
+    let own = path.as_ref().map_or(&b""[..], |name| without_nul(name.bytes()));
     let own = own.rsplit(|&byte| byte == b'/').next().unwrap_or(b"");
     let mut listing = Listing::default();
     list(directory, |name| {

@@ -182,7 +182,7 @@ impl State {
             self.writer.read_whole(path);
         } else if TABLES.iter().any(|table| path == Path::new(table)) {
             match self.announced.get(&process.as_raw()).filter(|_| used == Use::Read) {
-                Some(question) => self.writer.look_up(path, question.clone()),
+                Some(lookup) => self.writer.look_up(path, lookup.clone()),
                 None => self.writer.read_whole(path),
             }
         }
@@ -193,11 +193,11 @@ impl State {
     fn announce(&mut self, thread: Pid, told: &[u8]) {
         match told {
             [kind @ b'0'..=b'9', b'/', text @ ..] => {
-                let question = (u32::from(kind - b'0'), text.to_vec());
-                if question.0 == lookup_kind::LOCALE {
-                    self.writer.look_up(Path::new(LOCALE_ARCHIVE), question.clone());
+                let lookup = (u32::from(kind - b'0'), text.to_vec());
+                if lookup.0 == lookup_kind::LOCALE {
+                    self.writer.look_up(Path::new(LOCALE_ARCHIVE), lookup.clone());
                 }
-                self.announced.insert(thread.as_raw(), question);
+                self.announced.insert(thread.as_raw(), lookup);
             }
             _ => drop(self.announced.remove(&thread.as_raw())),
         }

@@ -13,7 +13,7 @@ use inputs::lookups::ANNOUNCED;
 use super::libc_hooks::Next;
 use super::noted::is_on;
 
-/// Defines functions that announce a question, pass the call on, and announce the end.
+/// Defines functions that announce a look-up, pass the call on, and announce the end.
 macro_rules! look_up {
     ($(fn $name:ident($key:ident: $kind:ty $(, $argument:ident: $type:ty)*) -> $result:ty { $announce:expr })*) => {
         /// The functions that they stand in front of.
@@ -97,7 +97,7 @@ pub fn announced() {
     announce(b"", b"");
 }
 
-/// Announces a question to whoever watches. Asks for a file that is not there. A name that is too long is not announced.
+/// Announces a look-up to whoever watches. Asks for a file that is not there. A name that is too long is not announced.
 pub fn announce(kind: &[u8], text: &[u8]) {
     let mut path = [0; 512];
     let size = ANNOUNCED.len() + kind.len() + text.len();

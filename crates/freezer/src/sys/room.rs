@@ -37,7 +37,7 @@ impl Room {
         if (SIZES + arguments.len() + environment.len()) as u64 > self.size {
             return;
         }
-        // SAFETY: the front end has put these bytes aside for this, and nothing reads them before it goes on.
+        // SAFETY: the front end has reserved these bytes for this, and nothing reads them before it goes on.
         let room = unsafe { slice::from_raw_parts_mut(self.address as *mut u8, self.size as usize) };
         let parts = [&arguments_size.to_le_bytes(), &environment_size.to_le_bytes(), arguments, environment];
         let mut end = 0;

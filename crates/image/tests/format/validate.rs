@@ -115,7 +115,7 @@ fn tables(all: &Rows) -> Vec<u8> {
 }
 
 #[test]
-fn questions_ask_inputs_in_their_order() {
+fn lookups_follow_the_order_of_their_inputs() {
     let with = |inputs: &[u32]| {
         let mut writer = TablesWriter::extending(&Tables::parse_unchecked_sum(&tables(&good())).unwrap());
         inputs.iter().for_each(|&input| writer.push(Section::Lookups, &FileLookup { input, ..FileLookup::default() }));
@@ -125,8 +125,8 @@ fn questions_ask_inputs_in_their_order() {
         })
     };
     assert_eq!(with(&[0, 0, 2]), Ok(()));
-    assert_eq!(with(&[1, 0]), Err("the input of a question"));
-    assert_eq!(with(&[3]), Err("the input of a question"));
+    assert_eq!(with(&[1, 0]), Err("the input of a look-up"));
+    assert_eq!(with(&[3]), Err("the input of a look-up"));
 }
 
 fn checked(change: impl FnOnce(&mut Rows)) -> Result<(), Error> {

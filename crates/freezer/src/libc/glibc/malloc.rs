@@ -37,7 +37,7 @@ pub fn keep_off_mmap() {
     }
 }
 
-/// Has malloc put its house in order, in the process that is about to fork.
+/// Has malloc tidy up, in the process that is about to fork.
 ///
 /// Free memory goes back to the kernel, so that it is not in the image, and what was freed lately is merged and sorted: the first large
 /// request would do that otherwise, and write to hundreds of pages in every thaw.
