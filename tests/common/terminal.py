@@ -43,7 +43,7 @@ def talk(argv, env, steps):
             ready = select.select([terminal], [], [], 0.01 if is_due else max(0, last - time.monotonic()))[0]
             if is_due and not ready and time.monotonic() < last:
                 continue
-            assert ready, ("waited in vain", steps[:1], all_shown + shown)
+            assert ready, ("waited and saw nothing", steps[:1], all_shown + shown)
             try:
                 part = os.read(terminal, 4096)
             except OSError:

@@ -18,7 +18,7 @@ sys.path.insert(0, str(support.ROOT / "tools"))
 
 import workloads  # noqa: E402
 
-# Why a path that was asked for is no input: what it looks like, and the reason.
+# Why a path that was looked up is no input: what it looks like, and the reason.
 REASONS = [
     (r"/(proc|sys|dev)(/.*)?", "a file of the kernel: named in `system`"),
     (r".*/__pycache__(/.*)?", "bytecode, or where it lies: the source counts"),

@@ -1,4 +1,4 @@
-"""Which distributions `importlib.metadata` is asked for while the program boots.
+"""Which distributions `importlib.metadata` looks up while the program boots.
 
 It lists a folder and looks among the names for those that tell of the distribution, so only these count, or of all distributions where it
 was asked for all. What it keeps of a list it drops by itself when the folder has changed. It is watched by wrappers around its own methods,

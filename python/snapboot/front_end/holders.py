@@ -2,7 +2,7 @@
 
 import sys
 
-MOST_VISITED = 2000000
+MAX_VISITED = 2000000
 
 
 def paths_to(objects):
@@ -12,7 +12,7 @@ def paths_to(objects):
     level = [(module, name) for name, module in list(sys.modules.items()) if type(module) is type(sys)]
     seen = {id(module) for module, _ in level}
     seen.add(id(objects))
-    while level and missing and len(seen) < MOST_VISITED:
+    while level and missing and len(seen) < MAX_VISITED:
         found = []
         for holder, path in level:
             for part, way in _parts(holder):

@@ -1,4 +1,4 @@
-"""What importers are asked for while the program boots.
+"""Which modules importers look up while the program boots.
 
 An importer of a folder lists it once and remembers the names, so that nobody outside can see which modules were looked for there.
 The image must know: a new file of one of these names would be found first. It is watched by a wrapper around the importer's own
@@ -85,7 +85,7 @@ class Importers:
             posix.close(descriptor)
 
     def _note_past(self):
-        """What was asked for before anybody could watch: at the interpreter's start."""
+        """What was looked up before anybody could watch: at the interpreter's start."""
         for importer in list(sys.path_importer_cache.values()):
             if isinstance(importer, self._class) and importer._path_mtime != -1:
                 self._lists[importer.path] = 1

@@ -10,7 +10,7 @@ import sys
 from .holders import paths_to
 
 # How far a generator of numpy's old interface is followed from a seed that was drawn (steps of 624 numbers).
-MOST_STEPS = 2000
+MAX_STEPS = 2000
 WORDS = 624
 
 
@@ -151,7 +151,7 @@ class Legacy:
             twins = random.MT19937(sequence), random.RandomState(sequence.generate_state(WORDS))._bit_generator
             for twin in twins:
                 twin.random_raw(WORDS - twin.state["state"]["pos"], output=False)
-                for _ in range(MOST_STEPS):
+                for _ in range(MAX_STEPS):
                     if twin.state["state"]["key"].tobytes() == wanted:
                         return True
                     twin.random_raw(WORDS, output=False)

@@ -71,7 +71,7 @@ class Reads:
             report.add("kept", text)
         for (fact, of, reader), place in self._facts.items():
             if fact == "cwd" and is_kept:
-                # The command looks whether that is all: answers below it have been asked for by its name.
+                # The command looks whether that is all: answers below it have been looked up by its name.
                 report.add("folder", place)
                 continue
             if asked_umask or fact != "umask":

@@ -49,7 +49,7 @@ class Taken:
         dates = sys.modules.get("datetime")
         self.datetime, self.date = getattr(dates, "datetime", None), getattr(dates, "date", None)
         self.zones = (None, getattr(getattr(dates, "timezone", None), "utc", None))
-        minutes = range(int(began) // 60, min(int(now) // 60, int(began) // 60 + MOST_MINUTES) + 1)
+        minutes = range(int(began) // 60, min(int(now) // 60, int(began) // 60 + MAX_MINUTES) + 1)
         moments = {moment(minute * 60)[:5] for minute in minutes for moment in (clock.localtime, clock.gmtime)}
         self.days = {moment[:3] for moment in moments}
         self.moments = moments
@@ -133,6 +133,6 @@ SHORTEST = 12
 # that says more than a time.
 LONGEST = 200
 # Of a boot that takes longer, only the first minutes are looked for in texts.
-MOST_MINUTES = 30
+MAX_MINUTES = 30
 # The front end gives it the time of each start.
 RENEWED = {"logging._startTime"}

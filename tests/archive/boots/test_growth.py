@@ -4,7 +4,7 @@ import pytest
 
 from . import boots
 
-MOST_GROWTH = 4_000  # kB; a tenth of it is usual
+MAX_GROWTH = 4_000  # kB; a tenth of it is usual
 SHOW = """\
 def memory
   GC.start
@@ -40,7 +40,7 @@ def test_memory_does_not_grow(tmp_path, what, back_end):
     boots_of.program.command.remove("--disable-gems")
     (app / "again.rb").write_text("$again = 1\n" + "def again(one, two) = one + two\n" * 50)
     (app / "again.yml").write_text("".join(f"key {number}: [{number}, text]\n" for number in range(100)))
-    (app / "main.rb").write_text(f"MOST = {MOST_GROWTH}\n{SHOW}{REPEATED[what]}\n")
+    (app / "main.rb").write_text(f"MOST = {MAX_GROWTH}\n{SHOW}{REPEATED[what]}\n")
     boots.settle()
     for _ in range(2):
         result = boots_of.boot(RUBYOPT="-W0 -rsnapboot/setup")
