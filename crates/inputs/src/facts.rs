@@ -16,7 +16,7 @@ const NO_TERMINAL: &[u8] = b"no terminal";
 const SCOPE: &[u8] = b".scope/";
 
 /// The longest answer that is compared (bytes): enough for 700 groups.
-const MOST: usize = 8192;
+const MAX: usize = 8192;
 
 /// The system calls behind the facts. None stands for one that fails.
 pub trait Kernel {
@@ -59,7 +59,7 @@ pub enum Content {
 
 /// A fact in words.
 pub struct Value {
-    bytes: [u8; MOST],
+    bytes: [u8; MAX],
     length: usize,
     is_cut: bool,
 }
@@ -67,14 +67,14 @@ pub struct Value {
 impl Value {
     /// Asks the kernel. None for what cannot be written down: a kind that this version does not know, an answer that is too long.
     pub fn ask(kernel: &impl Kernel, kind: u32, of: u32) -> Option<Value> {
-        let mut value = Value { bytes: [0; MOST], length: 0, is_cut: false };
+        let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
         value.fill(kernel, kind, of)?;
         (!value.is_cut).then_some(value)
     }
 
     /// Asks for a file of the kernel's. None for a path that is too long.
     pub fn of_kernel_file(kernel: &impl Kernel, path: &[u8]) -> Option<Value> {
-        let mut value = Value { bytes: [0; MOST], length: 0, is_cut: false };
+        let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
         value.push(path);
         value.push(b"\0");
         let content = (!value.is_cut).then(|| match value.own_scope(kernel, path) {
@@ -99,7 +99,7 @@ impl Value {
         }
         let mut groups = [0; 4096];
         let size = kernel.read(b"/proc/self/cgroup\0", &mut groups)?;
-        let mut value = Value { bytes: [0; MOST], length: 0, is_cut: false };
+        let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
         place::own_scope(path, &groups[..size])?.into_iter().chain([&b"\0"[..]]).for_each(|part| value.push(part));
         (!value.is_cut).then_some(value)
     }
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(said("/sys/kernel").unwrap(), "/sys/kernel: directory");
         assert_eq!(said("/proc/kcore").unwrap(), "/proc/kcore: unreadable");
         assert_eq!(said("/sys/a: b").unwrap(), "/sys/a: b: absent");
-        assert_eq!(said(&"x".repeat(MOST)), None);
+        assert_eq!(said(&"x".repeat(MAX)), None);
         let fact = HostFact { kind: fact_kind::KERNEL_FILE, ..HostFact::default() };
         let again = Value::now(&MACHINE, &fact, b"/sys/a: b: directory").unwrap();
         assert_eq!(again.bytes(), b"/sys/a: b: absent");

@@ -6,7 +6,7 @@
 use image::ContentDigest;
 
 /// Longest line that is looked into (bytes). A longer one counts as it is.
-const MOST: usize = 2048;
+const MAX: usize = 2048;
 
 /// Which of the files it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ enum Kind {
 pub struct Sieve {
     kind: Kind,
     digest: ContentDigest,
-    line: [u8; MOST],
+    line: [u8; MAX],
     length: usize,
     is_long: bool,
 }
@@ -35,7 +35,7 @@ impl Sieve {
             b"/proc/self/mounts" | b"/proc/mounts" => Kind::Mounts,
             _ => Kind::Other,
         };
-        Sieve { kind, digest: ContentDigest::default(), line: [0; MOST], length: 0, is_long: false }
+        Sieve { kind, digest: ContentDigest::default(), line: [0; MAX], length: 0, is_long: false }
     }
 
     /// Adds the next piece of the file.
@@ -44,7 +44,7 @@ impl Sieve {
             return self.digest.update(bytes);
         }
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
-            if self.length + piece.len() > MOST {
+            if self.length + piece.len() > MAX {
                 self.digest.update(&self.line[..self.length]);
                 self.length = 0;
                 self.is_long = true;
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn other_files_and_long_lines_count_as_they_are() {
         assert_eq!(digest("/proc/filesystems", "a\nb"), image::digest(b"a\nb"));
-        let long = |end: &str| "x".repeat(MOST + 1) + "/session-" + end + ".scope\n";
+        let long = |end: &str| "x".repeat(MAX + 1) + "/session-" + end + ".scope\n";
         assert!(!same("/proc/self/cgroup", &long("1"), &long("2")));
         assert!(same("/proc/self/cgroup", &long("1"), &long("1")));
     }
