@@ -95,7 +95,7 @@ def test_no_crate_depends_on_itself():
 def test_modules_do_not_import_each_other_in_a_circle():
     found = {path.name: [sorted(circle) for circle in circles(modules(path))] for path in CRATES}
     found = {crate: sorted(those) for crate, those in found.items() if those}
-    assert found == KNOWN, "have one of them pass on what the other needs, or put what both need into a module of its own"
+    assert found == {}, "have one of them pass on what the other needs, or put what both need into a module of its own"
 
 
 def test_circles_are_found():
@@ -117,11 +117,3 @@ def test_what_a_module_imports_is_found(tmp_path):
         (tmp_path / "src" / name).write_text(text)
     expected = {"": set(), "a": {"b", "c"}, "a::inner": {"a::other"}, "a::other": {"b"}, "b": set(), "c": set()}
     assert modules(tmp_path) == expected
-
-
-# The circles that are left.
-KNOWN = {
-    # The functions in front of the C library's note what is asked, and noting begins and ends with the variables that are
-    # shown on demand, which take the name out of an entry as those functions do.
-    "freezer": [["sys::libc_hooks", "sys::noted", "sys::on_demand"]],
-}

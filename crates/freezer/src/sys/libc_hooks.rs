@@ -9,7 +9,7 @@ use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use super::noted::{is_on, note, phase, variable};
-use super::on_demand;
+use super::on_demand::{self, name_of};
 
 extern "C" {
     static environ: *const *const c_char;
@@ -299,11 +299,6 @@ unsafe fn strings<'a>(list: *const *const c_char) -> impl Iterator<Item = &'a [u
         }
     })
     .fuse()
-}
-
-/// The name in `NAME=VALUE`.
-pub fn name_of(entry: &[u8]) -> &[u8] {
-    entry.split(|&byte| byte == b'=').next().unwrap_or(entry)
 }
 
 fn forget(name: *const c_char) {

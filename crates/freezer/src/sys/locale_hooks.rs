@@ -12,8 +12,9 @@ use image::lookup_kind;
 use inputs::lookups::{self, LOCALE_ARCHIVE};
 
 use super::account_hooks::{announce, announced};
-use super::libc_hooks::{locale, name_of, Next};
+use super::libc_hooks::{locale, Next};
 use super::noted::is_on;
+use super::on_demand::name_of;
 
 extern "C" {
     static mut environ: *const *const c_char;

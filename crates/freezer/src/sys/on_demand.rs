@@ -55,6 +55,11 @@ fn total(size: usize) -> usize {
     size.next_multiple_of(align_of::<usize>()) + ROOM
 }
 
+/// The name in `NAME=VALUE`.
+pub fn name_of(entry: &[u8]) -> &[u8] {
+    entry.split(|&byte| byte == b'=').next().unwrap_or(entry)
+}
+
 /// A hidden variable: where its entry begins, and where its `NAME=VALUE`, which ends with a NUL.
 struct Hidden {
     key: *mut u8,
@@ -88,7 +93,7 @@ fn hidden() -> impl Iterator<Item = Hidden> {
 
 impl Hidden {
     fn name(&self) -> &'static [u8] {
-        super::libc_hooks::name_of(self.entry.to_bytes())
+        name_of(self.entry.to_bytes())
     }
 
     /// From now on it is no longer hidden.
