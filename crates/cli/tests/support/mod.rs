@@ -119,7 +119,8 @@ fn launcher() -> Vec<u8> {
 /// The bytes of an ELF file for a processor, with a loader or (empty) without.
 pub fn elf(machine: u16, loader: &str) -> Vec<u8> {
     let mut file = vec![0; 64 + 56];
-    file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    file[20] = 1; // the version, once more
     file[18..20].copy_from_slice(&machine.to_le_bytes());
     file[32..40].copy_from_slice(&64u64.to_le_bytes());
     file[54..56].copy_from_slice(&56u16.to_le_bytes());
