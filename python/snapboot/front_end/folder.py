@@ -136,7 +136,7 @@ class Search:
         self.seen.add(id(holder))
         if depth:
             for thing in gc.get_referents(holder):
-                if type(thing) in (dict, list, tuple, set):
+                if id(type(thing)) in CONTAINERS:
                     self.leave_out_below(thing, depth - 1)
 
     def look(self, holder):
@@ -286,6 +286,8 @@ def putter_into_names(names, name):
     return put
 
 
+# By number: a class may define what it is equal to.
+CONTAINERS = frozenset(map(id, (dict, list, tuple, set)))
 # By module: the name under which it keeps the folder, and what it keeps of one that is gone. These are renewed by name.
 # multiprocessing tells those that it spawns, rich looks for sources.
 KEPT = {"multiprocessing.process": ("ORIGINAL_DIR", None), "rich": ("_IMPORT_CWD", "")}

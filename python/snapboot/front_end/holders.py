@@ -16,7 +16,7 @@ def paths_to(objects):
         found = []
         for holder, path in level:
             for part, way in _parts(holder):
-                if id(part) in seen or type(part) in PLAIN or type(part) is type(sys):
+                if id(part) in seen or id(type(part)) in PLAIN or type(part) is type(sys):
                     continue
                 seen.add(id(part))
                 place = path + way
@@ -32,7 +32,7 @@ def _parts(holder):
     """What an object holds: pairs of an object and how the program gets to it from the holder."""
     kind = type(holder)
     if kind is dict:
-        yield from [(value, "[%.40r]" % (key,)) for key, value in list(holder.items()) if type(key) in PLAIN]
+        yield from [(value, "[%.40r]" % (key,)) for key, value in list(holder.items()) if id(type(key)) in PLAIN]
         return
     if kind is list or kind is tuple:
         yield from [(part, "[%d]" % index) for index, part in enumerate(list(holder))]
@@ -49,21 +49,22 @@ def _parts(holder):
     if kind is METHOD:
         yield holder.__self__, ".__self__"
         return
-    if type in kind.__mro__:  # what it says of itself (`__class__`) may be anything
-        names = type.__dict__["__dict__"].__get__(holder)
+    bases = BASES(kind)  # past what a metaclass makes of it
+    if any(base is type for base in bases):  # what it says of itself (`__class__`) may be anything
+        names = NAMES(holder)
     else:
         try:
             names = object.__getattribute__(holder, "__dict__")
         except Exception:
             names = {}
-        for base in kind.__mro__:
-            for name, slot in list(base.__dict__.items()):
-                if type(slot) in SLOTS:
+        for base in bases:
+            for name, slot in list(NAMES(base).items()):
+                if id(type(slot)) in SLOTS:
                     try:
                         yield slot.__get__(holder, kind), "." + name
                     except Exception:
                         pass  # not set
-    if type(names) in (dict, type(type.__dict__)):
+    if type(names) is dict or type(names) is type(type.__dict__):
         yield from [(part, ".%s" % name) for name, part in list(names.items())]
 
 
@@ -71,7 +72,9 @@ def _name(kind):
     return kind.__module__ + "." + kind.__qualname__
 
 
+BASES, NAMES = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
 FUNCTION = type(_name)
 METHOD = type(type("", (), {"m": _name})().m)
-SLOTS = (type(FUNCTION.__code__), type(FUNCTION.__globals__))
-PLAIN = frozenset((str, bytes, int, float, bool, complex, type(None), type(Ellipsis)))
+# Types by number: a class may define what it is equal to, and then have no hash.
+SLOTS = frozenset(map(id, (type(FUNCTION.__code__), type(FUNCTION.__globals__))))
+PLAIN = frozenset(map(id, (str, bytes, int, float, bool, complex, type(None), type(Ellipsis))))

@@ -56,12 +56,13 @@ class Taken:
         self.stamps = [stamp for moment in moments for stamp in _stamps(*moment)]
         self.marks = {mark for mark, _ in self.stamps}
         self.pid = posix.getpid()
-        self.kinds = {str, int, float, clock.struct_time, self.datetime, self.date}
+        # By number: a class may define what it is equal to, and then have no hash.
+        self.kinds = {id(kind) for kind in (str, int, float, clock.struct_time, self.datetime, self.date)}
 
     def among(self, names):
         """What is one of these in a namespace: pairs of "time" or "pid" and its name."""
         # There are tens of thousands of values, and few of these types.
-        likely = [(name, value) for name, value in names.items() if type(value) in self.kinds and type(name) is str]
+        likely = [(name, value) for name, value in names.items() if id(type(value)) in self.kinds and type(name) is str]
         return [(kind, name) for name, value in likely for kind in [self.kind_of(name, value)] if kind]
 
     def kind_of(self, name, value):
