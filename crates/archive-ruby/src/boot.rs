@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 
-use archive::{FileKind, Identity};
+use archive::session::{Directories, LookUp, Session};
+use archive::Identity;
 use rustix::fs::{accessat, Access, AtFlags, FileType, CWD};
 
 use crate::cell::GvlCell;
-use crate::directories::{real_path, Directories, DirectoryId, LookUp};
 use crate::heap::Heap;
 use crate::load_path::{self, LoadPath};
 use crate::names::Place;
 use crate::ruby::{Main, Protected};
 use crate::script::Script;
-use crate::store::{Store, STORE};
+use crate::session::SESSION;
 
 /// The boot of this process.
 pub static BOOT: GvlCell<Boot> = GvlCell::empty();
@@ -31,7 +31,7 @@ pub struct Boot {
 
 /// Queues what the heap of this boot was like.
 pub fn note_heap(ruby: Main<'_>) {
-    BOOT.with(ruby, |boot| STORE.with(ruby, |store| boot.heap.note(store)));
+    BOOT.with(ruby, |boot| SESSION.with(ruby, |session| boot.heap.note(session)));
 }
 
 /// Updates what is known of $LOAD_PATH. Whether the archive can look features up in it.
@@ -58,76 +58,33 @@ impl Boot {
 
     /// The file that `stem` with this ending leads to. `stem` is [plain](names::is_plain) and not relative to the working
     /// directory.
-    pub fn find(&mut self, stem: &[u8], ending: &[u8], store: &mut Store) -> LookUp<Script> {
+    pub fn find(&mut self, stem: &[u8], ending: &[u8], session: &mut Session) -> LookUp<Script> {
         self.directories.pass_time();
         let slash = stem.iter().rposition(|byte| *byte == b'/');
         let (folder, base) = slash.map_or((&b""[..], stem), |slash| (&stem[..slash], &stem[slash + 1..]));
         let found = if Place::of(stem) == Place::Absolute {
             let directory = self.directories.id(folder);
-            self.look_in(&[directory], &[], &[base, ending], store)
+            self.directories.search(&[directory], &[], &[base, ending], session)
         } else {
             let Some(roots) = self.load_path.roots() else { return LookUp::Unknown };
             let roots = roots.to_vec();
             let components: Vec<&[u8]> =
                 if folder.is_empty() { Vec::new() } else { folder.split(|byte| *byte == b'/').collect() };
-            self.look_in(&roots, &components, &[base, ending], store)
+            self.directories.search(&roots, &components, &[base, ending], session)
         };
         match found {
             LookUp::Found(directory) => {
-                let path = self.path(directory, &[base, ending].concat());
+                let path = self.directories.path_in(directory, &[base, ending].concat());
                 // Ruby searches on after a file that vanished or may not be read.
-                self.script_at(&path, store).map_or(LookUp::Unknown, LookUp::Found)
+                self.script_at(&path, session).map_or(LookUp::Unknown, LookUp::Found)
             }
             LookUp::NotFound => LookUp::NotFound,
             LookUp::Unknown => LookUp::Unknown,
         }
     }
 
-    /// The first directory below one of the roots that has a file of that name.
-    fn look_in(
-        &mut self,
-        roots: &[DirectoryId],
-        components: &[&[u8]],
-        name: &[&[u8]],
-        store: &mut Store,
-    ) -> LookUp<DirectoryId> {
-        for root in roots {
-            let mut directory = *root;
-            let mut is_there = true;
-            for component in components {
-                match self.directories.below(directory, component, store) {
-                    LookUp::Found(below) => directory = below,
-                    LookUp::NotFound => {
-                        is_there = false;
-                        break;
-                    }
-                    LookUp::Unknown => return LookUp::Unknown,
-                }
-            }
-            if !is_there {
-                continue;
-            }
-            match self.directories.find(directory, name, store) {
-                LookUp::Found(FileKind::File) => return LookUp::Found(directory),
-                LookUp::Found(FileKind::Link) => {
-                    let stat = rustix::fs::stat(self.path(directory, &name.concat()));
-                    if stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) != FileType::Directory) {
-                        return LookUp::Found(directory);
-                    }
-                }
-                LookUp::Found(FileKind::Directory) | LookUp::NotFound => {}
-                LookUp::Found(FileKind::Other) | LookUp::Unknown => return LookUp::Unknown,
-            }
-        }
-        LookUp::NotFound
-    }
-
-    fn path(&self, directory: DirectoryId, name: &[u8]) -> Vec<u8> {
-        [self.directories.path(directory), b"/", name].concat()
-    }
-
     /// The file at a path. `None`: Ruby has to load it without the archive.
-    pub fn script_at(&mut self, path: &[u8], store: &mut Store) -> Option<Script> {
+    pub fn script_at(&mut self, path: &[u8], session: &mut Session) -> Option<Script> {
         let slash = path.iter().rposition(|byte| *byte == b'/')?;
         let stat = rustix::fs::stat(path).ok().filter(|_| path.is_ascii())?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !is_readable(path, stat.st_mode) {
@@ -135,22 +92,11 @@ impl Boot {
         }
         let identity = Identity::from_stat(&stat).ok()?;
         let directory = self.directories.id(&path[..slash]);
-        let real = self.real_path(directory, &path[slash + 1..], store).ok()?;
+        let real = self.directories.real_path_in(directory, &path[slash + 1..], session).ok()?;
         if real.is_some() {
             self.has_links = Some(true);
         }
         Some(Script { path: CString::new(path).ok()?, real, identity })
-    }
-
-    /// The real path of a file, if it differs.
-    fn real_path(&mut self, directory: DirectoryId, name: &[u8], store: &mut Store) -> Result<Option<Vec<u8>>, ()> {
-        let path = self.path(directory, name);
-        // Where look-ups are switched off there are no listings.
-        if !store.parts.lookups || self.directories.find(directory, &[name], store) != LookUp::Found(FileKind::File) {
-            let real = real_path(&path).ok_or(())?;
-            return Ok((real != path).then_some(real));
-        }
-        Ok(self.directories.real(directory)?.map(|real| [real, b"/", name].concat()))
     }
 }
 

@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use archive::session::{Event, Session};
 use archive::{Entry, Kind, NewInput};
 
 use crate::boot::BOOT;
@@ -20,7 +21,7 @@ use crate::cell::GvlCell;
 use crate::relocate::relocate;
 use crate::ruby::{Id, Main, Method, Protected, Root, Ruby, Value};
 use crate::script::Script;
-use crate::store::{Event, Store, STORE};
+use crate::session::SESSION;
 use crate::{events, names, tracers, warnings};
 
 /// Of the size of the path: the source contains its path.
@@ -65,9 +66,9 @@ struct Scopes {
 }
 
 impl Scopes {
-    fn new(store: &mut Store, description: &str) -> Self {
+    fn new(session: &mut Session, description: &str) -> Self {
         let quiet = format!("{description} quiet");
-        Scopes { usual: store.scope(Kind::Code, description), quiet: store.scope(Kind::Code, &quiet) }
+        Scopes { usual: session.scope(Kind::Code, description), quiet: session.scope(Kind::Code, &quiet) }
     }
 
     /// The scope of code that is compiled now.
@@ -80,12 +81,12 @@ impl Scopes {
     }
 
     /// The entry of a script.
-    fn find(self, ruby: Ruby<'_>, script: &Script, store: &mut Store) -> (Event, Option<Entry<'static>>) {
-        let found = store.find(self.usual, script.path.to_bytes(), Some(&script.identity));
+    fn find(self, ruby: Ruby<'_>, script: &Script, session: &mut Session) -> (Event, Option<Entry<'static>>) {
+        let found = session.find(self.usual, script.path.to_bytes(), Some(&script.identity));
         if found.1.is_some() || !ruby.is_quiet() {
             return found;
         }
-        store.find(self.quiet, script.path.to_bytes(), Some(&script.identity))
+        session.find(self.quiet, script.path.to_bytes(), Some(&script.identity))
     }
 }
 
@@ -109,7 +110,7 @@ pub fn switch_on(ruby: Main<'_>, description: &str) -> Protected<bool> {
     }
     let keep_script_lines = ruby.intern("keep_script_lines")?;
     let has_keep = ruby.responds_to(ruby_vm, keep_script_lines)?;
-    let Some(scopes) = STORE.with(ruby, |store| Scopes::new(store, description)) else { return Ok(false) };
+    let Some(scopes) = SESSION.with(ruby, |session| Scopes::new(session, description)) else { return Ok(false) };
     ruby.define_singleton(class, c"load_iseq", Method::one(load_iseq))?;
     let compile_option_before = ruby.keep(ruby.own_method(class, "compile_option=")?)?;
     COMPILE_OPTION_BEFORE.get_or_init(|| compile_option_before);
@@ -163,7 +164,7 @@ fn set_compile_option<'r>(ruby: Ruby<'r>, _: Value<'r>, options: Value<'r>) -> P
     if let Some(ruby) = ruby.main() {
         let description = description(*ruby)?;
         // Other options hold from now on.
-        CODE.with(ruby, |code| STORE.with(ruby, |store| code.scopes = Scopes::new(store, &description)));
+        CODE.with(ruby, |code| SESSION.with(ruby, |session| code.scopes = Scopes::new(session, &description)));
     }
     Ok(result)
 }
@@ -214,10 +215,10 @@ pub fn find<'r>(ruby: Main<'r>, script: &Script) -> Protected<Known<Value<'r>>> 
     let known = CODE.with(ruby, |code| (code.class, code.ids.load_from_binary, code.scopes));
     let Some((class, load_from_binary, scopes)) = known else { return Ok(Known::Nothing) };
     let before = ruby.error_info();
-    let found = STORE.with(ruby, |store| {
-        let (event, entry) = scopes.find(*ruby, script, store);
+    let found = SESSION.with(ruby, |session| {
+        let (event, entry) = scopes.find(*ruby, script, session);
         let Some(entry) = entry else { return (event, Known::Nothing) };
-        let payload = store.decode(&entry);
+        let payload = session.decode(&entry);
         if payload.is_some_and(is_empty) {
             return (event, Known::Empty);
         }
@@ -245,9 +246,9 @@ fn is_empty(payload: &[u8]) -> bool {
 /// Whether the archive has the code of a script.
 pub fn is_stored(ruby: Main<'_>, script: &Script) -> bool {
     let Some(scopes) = CODE.with(ruby, |code| code.scopes) else { return false };
-    let found = STORE.with(ruby, |store| {
-        let (_, entry) = scopes.find(*ruby, script, store);
-        entry.is_some_and(|entry| store.decode(&entry).is_some_and(|payload| binary_for(script, payload).is_some()))
+    let found = SESSION.with(ruby, |session| {
+        let (_, entry) = scopes.find(*ruby, script, session);
+        entry.is_some_and(|entry| session.decode(&entry).is_some_and(|payload| binary_for(script, payload).is_some()))
     });
     found == Some(true)
 }
@@ -302,7 +303,7 @@ fn load_iseq<'r>(ruby: Ruby<'r>, _: Value<'r>, path: Value<'r>) -> Protected<Val
     if !names::is_plain(&path) || !path.starts_with(b"/") || !is_usable(ruby)? {
         return Ok(ruby.nil());
     }
-    let script = BOOT.with(ruby, |boot| STORE.with(ruby, |store| boot.script_at(&path, store)));
+    let script = BOOT.with(ruby, |boot| SESSION.with(ruby, |session| boot.script_at(&path, session)));
     let Some(script) = script.flatten().flatten() else { return Ok(ruby.nil()) };
     let known = find(ruby, &script)?;
     answer(ruby, script, known)
@@ -319,7 +320,7 @@ fn answer<'r>(ruby: Main<'r>, script: Script, known: Known<Value<'r>>) -> Protec
 
 /// Will store the code that Ruby compiles next.
 fn await_code(ruby: Main<'_>, script: Script) -> Protected<()> {
-    let wanted = |scope| STORE.with(ruby, |store| store.wants(scope, script.path.as_bytes(), &script.identity));
+    let wanted = |scope| SESSION.with(ruby, |session| session.wants(scope, script.path.as_bytes(), &script.identity));
     if CODE.with(ruby, |code| wanted(code.scopes.of_new(*ruby))).flatten() != Some(true) {
         return Ok(());
     }
@@ -373,7 +374,7 @@ fn note(ruby: Main<'_>, tracepoint: Value<'_>) -> Protected<()> {
     payload.extend_from_slice(&(path.len() as u32 | fixed | empty).to_le_bytes());
     payload.extend_from_slice(&(real.len() as u32).to_le_bytes());
     let input = NewInput::File(path.to_vec(), script.identity);
-    STORE.with(ruby, |store| store.add(scope, path.to_vec(), vec![input], payload, true));
+    SESSION.with(ruby, |session| session.add(scope, path.to_vec(), vec![input], payload, true));
     Ok(())
 }
 
@@ -395,7 +396,7 @@ fn has_no_code(ruby: Ruby<'_>, iseq: Value<'_>) -> Protected<bool> {
 /// Whether the code cannot be given another path: its source contains the path, or is outside of the application, which alone can
 /// move.
 fn is_fixed(ruby: Main<'_>, path: &[u8]) -> bool {
-    let is_own = STORE.with(ruby, |store| path.starts_with(store.root().as_os_str().as_bytes())) == Some(true);
+    let is_own = SESSION.with(ruby, |session| path.starts_with(session.root().as_os_str().as_bytes())) == Some(true);
     let source = is_own.then(|| std::fs::read(Path::new(OsStr::from_bytes(path))).ok()).flatten();
     source.is_none_or(|source| source.windows(path.len()).any(|part| part == path))
 }

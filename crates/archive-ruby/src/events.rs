@@ -2,9 +2,10 @@
 
 use std::ffi::CStr;
 
+use archive::session::Event;
+
 use crate::cell::GvlCell;
 use crate::ruby::{Main, Protected, Value};
-use crate::store::Event;
 
 /// The events that Ruby code has subscribed to.
 #[derive(Default)]

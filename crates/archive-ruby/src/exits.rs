@@ -1,7 +1,7 @@
 //! Kernel#exec and #exit! end a process, or replace its program, without exit handlers: what is queued is written before.
 
+use crate::boot;
 use crate::ruby::{Method, Protected, Ruby, Value};
-use crate::{boot, queue};
 
 /// The name under which the original method remains.
 const EXIT_BEFORE: &str = "snapboot_exit_before";
@@ -32,7 +32,7 @@ fn write(ruby: Ruby<'_>) {
     if let Some(ruby) = ruby.main() {
         boot::note_heap(ruby);
     }
-    let _ = queue::flush();
+    let _ = archive::session::flush();
 }
 
 /// exec(...)

@@ -8,11 +8,12 @@
 //! slots remain: Ruby would give back a heap that is more than two thirds empty, so one object of each page is kept until half of
 //! the boot is done. Only for Ruby 3.0 and 3.1, where all slots have the same size, and not where RUBY_GC_* variables are set.
 
+use archive::session::Session;
 use archive::{Kind, NewInput};
 use rustix::process::{getrlimit, Resource};
 
 use crate::ruby::{Main, Protected, Ruby, Value};
-use crate::store::{Store, STORE};
+use crate::session::SESSION;
 
 /// The entry's name in the archive. Its payload is two numbers of eight bytes: files loaded, and objects that survived.
 const NAME: &[u8] = b"heap";
@@ -49,13 +50,13 @@ pub struct Heap {
 
 impl Heap {
     /// `description`: of the Ruby that runs. `version`: its number.
-    pub fn new(ruby: Ruby<'_>, store: &mut Store, description: &str, version: &[u8]) -> Protected<Self> {
+    pub fn new(ruby: Ruby<'_>, session: &mut Session, description: &str, version: &[u8]) -> Protected<Self> {
         let is_set = std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"RUBY_GC_"));
         // Where memory is limited, slots that are not needed after all could be missing elsewhere.
         let is_limited = [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some());
         let is_known_ruby = (version.starts_with(b"3.0.") || version.starts_with(b"3.1.")) && !is_set && !is_limited;
-        let scope = store.scope(Kind::Memo, description);
-        let expected = store.recall(scope, NAME).and_then(|payload| {
+        let scope = session.scope(Kind::Memo, description);
+        let expected = session.recall(scope, NAME).and_then(|payload| {
             let (numbers, []) = payload.as_chunks::<8>() else { return None };
             let [files, objects] = numbers else { return None };
             Some((u64::from_le_bytes(*files), u64::from_le_bytes(*objects)))
@@ -83,7 +84,7 @@ impl Heap {
             self.stayed = Some(self.old_objects(ruby)?);
             // A server that has booted may never end.
             if self.loaded.is_multiple_of(NOTED) {
-                STORE.with(ruby, |store| self.note(store));
+                SESSION.with(ruby, |session| self.note(session));
             }
         }
         let (begin, end) = if files > 0 { (files / PART, files / 2) } else { (FEWEST, 2 * FEWEST) };
@@ -110,10 +111,10 @@ impl Heap {
     }
 
     /// Queues the record of this boot, if it was larger than the earlier one.
-    pub fn note(&self, store: &mut Store) {
+    pub fn note(&self, session: &mut Session) {
         if let Some(stayed) = self.stayed {
             let payload = [self.loaded.to_le_bytes(), stayed.to_le_bytes()].concat();
-            store.add(self.scope, NAME.to_vec(), Vec::<NewInput>::new(), payload, false);
+            session.add(self.scope, NAME.to_vec(), Vec::<NewInput>::new(), payload, false);
         }
     }
 }

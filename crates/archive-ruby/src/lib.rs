@@ -4,7 +4,6 @@
 mod boot;
 mod cell;
 mod code;
-mod directories;
 mod document;
 mod events;
 mod exits;
@@ -13,13 +12,11 @@ mod heap;
 mod load_path;
 mod methods;
 mod names;
-mod process;
-mod queue;
 mod relocate;
 mod require;
 mod ruby;
 mod script;
-mod store;
+mod session;
 mod tracers;
 mod warnings;
 

@@ -1,6 +1,7 @@
 //! $LOAD_PATH, expanded as Ruby expands it: real paths of directories, updated whenever the array has changed in any way.
 
-use crate::directories::{real_path, Directories, DirectoryId};
+use archive::session::{real_path, Directories, DirectoryId, NoRealPath};
+
 use crate::names;
 use crate::ruby::{Protected, Ruby, Value};
 
@@ -88,7 +89,7 @@ fn expanded(element: &[u8], directories: &mut Directories) -> DirectoryId {
             let real = real.to_vec();
             directories.id(&real)
         }
-        Ok(None) | Err(()) => id,
+        Ok(None) | Err(NoRealPath) => id,
     }
 }
 

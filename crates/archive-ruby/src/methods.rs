@@ -1,14 +1,16 @@
 //! Snapboot::Archive::Native: the archive, for Ruby code. `ruby/lib/snapboot/archive/native.rb` says what is for whom.
 //! In a Ractor other than the main one there is no archive.
 
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use archive::session::{Counters, Event, Parts, Session};
 use archive::{Identity, Kind, NewInput, Policy, Tree};
 
 use crate::ruby::{Method, Protected, Ruby, Value};
-use crate::store::{self, Counters, Event, Parts, Store, STORE};
-use crate::{boot, code, document, events, exits, queue, require};
+use crate::session::{self, SESSION};
+use crate::{boot, code, document, events, exits, require};
 
 /// Smaller payloads (bytes) are stored as they are.
 const WORTH_PACKING: usize = 256;
@@ -26,8 +28,8 @@ pub fn define(ruby: Ruby<'_>) -> Protected<()> {
         (c"store", Method::any(store)),
         (c"flush", Method::none(flush)),
         (c"counters", Method::none(counters)),
-        (c"place", Method::none(|ruby| path_in_store(ruby, Store::path))),
-        (c"root", Method::none(|ruby| path_in_store(ruby, Store::root))),
+        (c"place", Method::none(|ruby| path_in_session(ruby, Session::path))),
+        (c"root", Method::none(|ruby| path_in_session(ruby, Session::root))),
         (c"switch_on", Method::two(switch_on)),
         (c"keeps_code?", Method::none(keeps_code)),
         (c"compile", Method::one(require::compile)),
@@ -39,20 +41,20 @@ pub fn define(ruby: Ruby<'_>) -> Protected<()> {
 }
 
 /// Gives the archive to `work`. `None`: there is none, or none in this Ractor.
-fn with_store<R>(ruby: Ruby<'_>, work: impl FnOnce(&mut Store) -> R) -> Option<R> {
-    ruby.main().and_then(|ruby| STORE.with(ruby, work))
+fn with_session<R>(ruby: Ruby<'_>, work: impl FnOnce(&mut Session) -> R) -> Option<R> {
+    ruby.main().and_then(|ruby| SESSION.with(ruby, work))
 }
 
 /// open(script or nil) -> nil, or a String that says why there is no archive.
 fn open<'r>(ruby: Ruby<'r>, _: Value<'r>, script: Value<'r>) -> Protected<Value<'r>> {
     let Some(ruby) = ruby.main() else { return ruby.text(b"there is an archive only in the main Ractor") };
-    let script = if script.is_nil() { None } else { Some(store::path_of(ruby.bytes(script)?)) };
+    let script = if script.is_nil() { None } else { Some(path_of(ruby.bytes(script)?)) };
     let mut reason = None;
-    STORE.fill(ruby, || Store::open(script.as_deref()).map_err(|error| reason = Some(error)).ok());
+    SESSION.fill(ruby, || session::open(script.as_deref()).map_err(|error| reason = Some(error)).ok());
     if let Some(reason) = reason {
         return ruby.text(reason.as_bytes());
     }
-    if STORE.with(ruby, |store| store.is_written()) == Some(true) {
+    if SESSION.with(ruby, |session| session.is_written()) == Some(true) {
         exits::watch(*ruby)?;
     }
     Ok(ruby.nil())
@@ -68,11 +70,11 @@ fn identity<'r>(ruby: Ruby<'r>, _: Value<'r>, path: Value<'r>) -> Protected<Valu
 
 /// list_tree([path, ...], with links) -> [paths, state], frozen Strings, or nil where nothing can be kept of it.
 fn list_tree<'r>(ruby: Ruby<'r>, _: Value<'r>, roots: Value<'r>, links: Value<'r>) -> Protected<Value<'r>> {
-    let is_written = with_store(ruby, |store| store.is_written() && store.policy() != Policy::Content);
+    let is_written = with_session(ruby, |session| session.is_written() && session.policy() != Policy::Content);
     if is_written != Some(true) {
         return Ok(ruby.nil());
     }
-    let root = |at| Ok(store::path_of(ruby.bytes(ruby.entry_of(roots, at))?));
+    let root = |at| Ok(path_of(ruby.bytes(ruby.entry_of(roots, at))?));
     let roots: Vec<PathBuf> = (0..ruby.length(roots)?).map(root).collect::<Protected<_>>()?;
     let tree = Tree::list(roots.iter().map(PathBuf::as_path), links.is_truthy()).ok().flatten();
     let Some(Tree { paths, state }) = tree else { return Ok(ruby.nil()) };
@@ -82,7 +84,7 @@ fn list_tree<'r>(ruby: Ruby<'r>, _: Value<'r>, roots: Value<'r>, links: Value<'r
 
 /// tree_state(paths) -> frozen String, or nil where it has not settled, or times never count.
 fn tree_state<'r>(ruby: Ruby<'r>, _: Value<'r>, paths: Value<'r>) -> Protected<Value<'r>> {
-    if with_store(ruby, |store| store.policy()) == Some(Policy::Content) {
+    if with_session(ruby, |session| session.policy()) == Some(Policy::Content) {
         return Ok(ruby.nil());
     }
     match ruby.with_bytes(paths, archive::tree_state)? {
@@ -96,12 +98,12 @@ fn fetch<'r>(ruby: Ruby<'r>, _: Value<'r>, arguments: &[Value<'r>]) -> Protected
     let [kind, name, context] = arguments else { return Ok(ruby.nil()) };
     let Some(kind) = kind_of(ruby, *kind)? else { return Ok(ruby.nil()) };
     let (name, context) = (ruby.bytes(*name)?, ruby.bytes(*context)?);
-    let found = with_store(ruby, |store| {
-        let scope = store.scope(kind, &String::from_utf8_lossy(&context));
-        let (event, entry) = store.find(scope, &name, None);
+    let found = with_session(ruby, |session| {
+        let scope = session.scope(kind, &String::from_utf8_lossy(&context));
+        let (event, entry) = session.find(scope, &name, None);
         let payload = entry.and_then(|entry| match entry.plain() {
             Some(plain) => Some(ruby.binary_static(plain)),
-            None => store.decode(&entry).map(|payload| ruby.binary(payload)),
+            None => session.decode(&entry).map(|payload| ruby.binary(payload)),
         });
         (event, payload)
     });
@@ -121,9 +123,9 @@ fn store<'r>(ruby: Ruby<'r>, _: Value<'r>, arguments: &[Value<'r>]) -> Protected
     }
     let (name, payload, context) = (ruby.bytes(*name)?, ruby.bytes(*payload)?, ruby.bytes(*context)?);
     let is_packed = payload.len() >= WORTH_PACKING && names_this_ruby(ruby, &context)?;
-    with_store(ruby, |store| {
-        let scope = store.scope(kind, &String::from_utf8_lossy(&context));
-        store.add(scope, name, new_inputs, payload, is_packed);
+    with_session(ruby, |session| {
+        let scope = session.scope(kind, &String::from_utf8_lossy(&context));
+        session.add(scope, name, new_inputs, payload, is_packed);
     });
     Ok(ruby.nil())
 }
@@ -152,7 +154,7 @@ fn flush(ruby: Ruby<'_>) -> Protected<Value<'_>> {
     if let Some(ruby) = ruby.main() {
         boot::note_heap(ruby);
     }
-    match queue::flush() {
+    match archive::session::flush() {
         Err(reason) => ruby.text(reason.as_bytes()),
         Ok(()) => Ok(ruby.nil()),
     }
@@ -160,13 +162,14 @@ fn flush(ruby: Ruby<'_>) -> Protected<Value<'_>> {
 
 /// counters -> [hits, misses, stale, revalidated]
 fn counters(ruby: Ruby<'_>) -> Protected<Value<'_>> {
-    let Counters { hits, misses, stale, revalidated } = with_store(ruby, |store| store.counters).unwrap_or_default();
+    let Counters { hits, misses, stale, revalidated } =
+        with_session(ruby, |session| session.counters).unwrap_or_default();
     ruby.array_of(&[hits, misses, stale, revalidated].map(|number| ruby.number(number)))
 }
 
-/// A path of the store (place: the archive's, root: the application's root), or nil.
-fn path_in_store(ruby: Ruby<'_>, path: fn(&Store) -> &Path) -> Protected<Value<'_>> {
-    let text = with_store(ruby, |store| ruby.text(path(store).as_os_str().as_bytes()));
+/// A path of the session (place: the archive's, root: the application's root), or nil.
+fn path_in_session(ruby: Ruby<'_>, path: fn(&Session) -> &Path) -> Protected<Value<'_>> {
+    let text = with_session(ruby, |session| ruby.text(path(session).as_os_str().as_bytes()));
     text.unwrap_or_else(|| Ok(ruby.nil()))
 }
 
@@ -174,7 +177,7 @@ fn path_in_store(ruby: Ruby<'_>, path: fn(&Store) -> &Path) -> Protected<Value<'
 fn switch_on<'r>(ruby: Ruby<'r>, _: Value<'r>, code: Value<'r>, lookups: Value<'r>) -> Protected<Value<'r>> {
     let Some(ruby) = ruby.main() else { return ruby.text(b"there is an archive only in the main Ractor") };
     let parts = Parts { code: code.is_truthy(), lookups: lookups.is_truthy() };
-    STORE.with(ruby, |store| store.parts = parts);
+    SESSION.with(ruby, |session| session.parts = parts);
     match require::switch_on(ruby, parts)? {
         Err(reason) => ruby.text(reason.as_bytes()),
         Ok(()) => Ok(ruby.nil()),
@@ -201,6 +204,11 @@ fn await_file<'r>(ruby: Ruby<'r>, _: Value<'r>, name: Value<'r>) -> Protected<Va
         events::await_file(ruby, ruby.bytes(name)?);
     }
     Ok(ruby.nil())
+}
+
+/// A path of bytes.
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes))
 }
 
 fn kind_of(ruby: Ruby<'_>, number: Value<'_>) -> Protected<Option<Kind>> {

@@ -9,15 +9,16 @@ use std::collections::HashSet;
 use std::ffi::CString;
 use std::sync::OnceLock;
 
+use archive::session::{real_path, Directories, LookUp, Parts};
+
 use crate::boot::{self, Boot, BOOT};
 use crate::code::{self, Known};
-use crate::directories::{real_path, Directories, LookUp};
 use crate::heap::Heap;
 use crate::load_path::LoadPath;
 use crate::names::{self, Extension, Place};
 use crate::ruby::{Main, Method, Protected, Provided, Ruby, Value};
 use crate::script::Script;
-use crate::store::{Parts, STORE};
+use crate::session::SESSION;
 use crate::{events, gems, tracers};
 
 /// The name under which the original require remains: a private method of Kernel.
@@ -38,11 +39,11 @@ fn define(ruby: Main<'_>, parts: Parts) -> Protected<Result<(), &'static str>> {
     let description = code::description(*ruby)?;
     let has_code = parts.code && code::switch_on(ruby, &description)?;
     let load_path = LoadPath::new(*ruby)?;
-    let boot = STORE.with(ruby, |store| {
+    let boot = SESSION.with(ruby, |session| {
         Ok(Boot {
-            directories: Directories::new(store),
+            directories: Directories::new(session),
             load_path,
-            heap: Heap::new(*ruby, store, &description, &version)?,
+            heap: Heap::new(*ruby, session, &description, &version)?,
             lasting: HashSet::new(),
             has_links: None,
         })
@@ -173,7 +174,7 @@ fn require<'r>(ruby: Main<'r>, receiver: Value<'r>, name: Value<'r>, level: Leve
 /// What a feature leads to.
 fn decide(ruby: Main<'_>, feature: &[u8]) -> Protected<Step> {
     let place = Place::of(feature);
-    let has_lookups = STORE.with(ruby, |store| store.parts.lookups) == Some(true);
+    let has_lookups = SESSION.with(ruby, |session| session.parts.lookups) == Some(true);
     if !has_lookups
         || place == Place::Explicit
         || !names::is_plain(feature)
@@ -206,7 +207,8 @@ fn decide(ruby: Main<'_>, feature: &[u8]) -> Protected<Step> {
 /// What a feature that is not loaded leads to.
 fn look_up(ruby: Main<'_>, feature: &[u8], extension: Extension) -> Protected<Step> {
     let stem = extension.stem(feature);
-    let find = |ending: &[u8]| BOOT.with(ruby, |boot| STORE.with(ruby, |store| boot.find(stem, ending, store)))?;
+    let find =
+        |ending: &[u8]| BOOT.with(ruby, |boot| SESSION.with(ruby, |session| boot.find(stem, ending, session)))?;
     if extension != Extension::Library {
         match find(b".rb") {
             Some(LookUp::Found(script)) => return Ok(Step::Script(script)),
@@ -321,7 +323,7 @@ fn find_script(ruby: Main<'_>, feature: &[u8]) -> Protected<Option<Script>> {
         return Ok(None);
     }
     let stem = names::without_extension(feature);
-    match BOOT.with(ruby, |boot| STORE.with(ruby, |store| boot.find(stem, b".rb", store))).flatten() {
+    match BOOT.with(ruby, |boot| SESSION.with(ruby, |session| boot.find(stem, b".rb", session))).flatten() {
         Some(LookUp::Found(script)) => Ok(Some(script)),
         _ => Ok(None),
     }

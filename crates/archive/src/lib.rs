@@ -4,7 +4,7 @@
 //! A look-up ([`Archive::find`]) reads the mapping and nothing else: no system call, no allocation, no table built at start. What
 //! it finds is an [`Entry`] with the inputs that it depends on; [`Archive::check`] compares these with what is there now. After a
 //! miss the program queues its result in a [`Batch`], and [`append`] adds that to the file. `docs/internals/archive-format.md`
-//! describes the file.
+//! describes the file. [`session`] does these steps for a runtime that boots.
 //!
 //! Nothing in the file is trusted: a checksum covers every byte that is used, and a part that does not match is treated as not
 //! there. An archive is a cache: all that can go wrong ends in a miss.
@@ -29,6 +29,7 @@ mod place;
 mod records;
 mod rewrite;
 mod segment;
+pub mod session;
 #[cfg(test)]
 mod tests;
 mod tree;

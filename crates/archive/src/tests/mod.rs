@@ -7,6 +7,7 @@ mod format_document;
 mod look_up;
 mod opening;
 mod places;
+mod session;
 mod support;
 mod tree;
 mod writers;

@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 /// Has the C library call these functions around every fork: before it, and after it in the parent and in the child. Not around
 /// what starts another program at once (`system`, `spawn`), which shares the memory until then.
 pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
-    // SAFETY: three functions without arguments, in a library that Ruby never unloads.
+    // SAFETY: three functions without arguments, in a library that is never unloaded.
     unsafe {
         libc::pthread_atfork(Some(before), Some(parent), Some(child));
     }
@@ -21,8 +21,8 @@ pub fn give_memory_back() {
     }
 }
 
-/// Starts a thread that handles no signals: they are for Ruby's threads. `None`: there cannot be another one.
-pub fn start_thread(stack: usize, work: fn()) -> Option<JoinHandle<()>> {
+/// Starts a thread that handles no signals: they are for the program's threads. `None`: there cannot be another one.
+pub fn start_thread(stack: usize, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: both have room for a set of signals, which the first call fills and the second gets.
     unsafe {

@@ -1,29 +1,44 @@
-//! The archive of this process: look-ups in it, and additions to it.
+//! The boot of a process with an archive: look-ups in it, additions to it, and what directories contain. Whatever runtime boots: it
+//! keeps its [`Session`] where only one thread at a time can reach it.
+//!
+//! What a session adds is written by a thread of its own, and before the process ends or forks; the runtime calls [`flush`] where
+//! the end passes by the handlers of its exit.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+mod directories;
+mod process;
+mod queue;
+
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use archive::{
-    Application, Archive, Context, Decoder, Entry, Freshness, Identity, Kind, NewEntry, NewInput, Policy, Scope,
-};
+use crate::batch::{NewEntry, NewInput};
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::freshness::{Freshness, Policy};
+use crate::identity::Identity;
+use crate::key::{Context, Kind, Scope};
+use crate::pack::Decoder;
+use crate::place::Application;
+use crate::Archive;
 
-use crate::cell::GvlCell;
-use crate::queue::{self, Target};
-
-/// The archive of this process.
-pub static STORE: GvlCell<Store> = GvlCell::empty();
+pub use directories::{real_path, Directories, DirectoryId, LookUp, NoRealPath};
+pub use queue::flush;
+use queue::{Queue, Target};
 
 /// What happened at look-ups, for SNAPBOOT_STATS.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
+    /// Entries that hold.
     pub hits: usize,
+    /// Names without an entry.
     pub misses: usize,
+    /// Entries that do not hold any more.
     pub stale: usize,
+    /// Entries whose inputs have other times and the same content.
     pub revalidated: usize,
 }
 
-/// The parts of a program's start that this library serves. Ruby code serves the others.
+/// The parts of a program's start that are served besides what the program itself looks up.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     /// Compiled code.
@@ -35,31 +50,42 @@ pub struct Parts {
 /// The result of a look-up, as an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// The entry holds.
     Hit,
+    /// There is none.
     Miss,
+    /// It does not hold any more.
     Stale,
+    /// It holds: its inputs have other times and the same content.
     Revalidated,
 }
 
-/// The settings that are read from the environment.
-struct Settings {
-    place: Option<PathBuf>,
-    policy: Policy,
-    is_read_only: bool,
-    /// Bytes.
-    bound: u64,
+/// How the user wants archives to be used.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The archive's place: relative to the working directory; `off`: none. `None`: where [`Application::place`] says.
+    pub place: Option<PathBuf>,
+    /// How inputs are compared.
+    pub policy: Policy,
+    /// Nothing is stored.
+    pub is_read_only: bool,
+    /// The largest size of the archive (bytes).
+    pub bound: u64,
 }
 
 /// An archive that is open, or will be made.
-pub struct Store {
+pub struct Session {
     /// Never unmapped: code and strings may lie in it.
     archive: Option<&'static Archive>,
     path: PathBuf,
     root: PathBuf,
-    settings: Settings,
+    policy: Policy,
+    /// `None`: nothing is stored.
+    queue: Option<&'static Queue>,
     decoder: Decoder<'static>,
     /// Each context and kind that was looked up.
     scopes: Vec<(Context, Kind, Scope)>,
+    /// What happened so far.
     pub counters: Counters,
     /// Only these parts are read and written.
     pub parts: Parts,
@@ -76,7 +102,8 @@ impl Parts {
 }
 
 impl Settings {
-    fn read() -> Result<Self, String> {
+    /// Reads them from the environment. `Err` says which variable has another form.
+    pub fn read() -> Result<Self, String> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let policy = match variable("SNAPBOOT_ARCHIVE_POLICY") {
             None => Policy::Check,
@@ -84,19 +111,17 @@ impl Settings {
                 format!("SNAPBOOT_ARCHIVE_POLICY is check, content or trust, not {}", name.to_string_lossy())
             })?,
         };
-        let bound = archive::bound(variable("SNAPBOOT_ARCHIVE_MAX").as_deref())?;
+        let bound = crate::bound(variable("SNAPBOOT_ARCHIVE_MAX").as_deref())?;
         let is_read_only = variable("SNAPBOOT_ARCHIVE_READONLY").is_some_and(|value| value != "0");
         Ok(Settings { place: variable("SNAPBOOT_ARCHIVE").map(PathBuf::from), policy, is_read_only, bound })
     }
 }
 
-impl Store {
-    /// Opens the archive of the program whose main script this is, or prepares to make it. `Err` says why there is none.
-    pub fn open(script: Option<&Path>) -> Result<Self, String> {
-        let settings = Settings::read()?;
+impl Session {
+    /// Opens the archive of an application that starts in the working directory `cwd`, or prepares to make it. `Err` says why there
+    /// is none.
+    pub fn open(settings: Settings, application: Application, cwd: &Path) -> Result<Self, String> {
         let variable = |name| std::env::var_os(name);
-        let cwd = std::env::current_dir().map_err(|error| format!("there is no working directory: {error}"))?;
-        let application = Application::find(variable("BUNDLE_GEMFILE").as_deref(), script, &cwd);
         let path = match &settings.place {
             Some(place) if place.as_os_str() == "off" => return Err("SNAPBOOT_ARCHIVE is off".into()),
             Some(place) => cwd.join(place),
@@ -109,7 +134,7 @@ impl Store {
             Ok(archive) => Some(&*Box::leak(Box::new(archive))),
             Err(error) if error.is_absence() => None,
             // It will be replaced by one of this version.
-            Err(archive::Error::Version { .. }) => None,
+            Err(Error::Version { .. }) => None,
             Err(error) => return Err(error.to_string()),
         };
         if archive.is_none() && settings.is_read_only {
@@ -118,14 +143,14 @@ impl Store {
                 path.display()
             ));
         }
-        if !settings.is_read_only {
-            queue::open(Target { path: path.clone(), root: root.clone(), bound: settings.bound });
-        }
-        Ok(Store {
+        let target = || Target { path: path.clone(), root: root.clone(), bound: settings.bound };
+        let queue = (!settings.is_read_only).then(|| Queue::open(target()));
+        Ok(Session {
             archive,
             path,
             root,
-            settings,
+            policy: settings.policy,
+            queue,
             decoder: archive.map(Archive::decoder).unwrap_or_default(),
             scopes: Vec::new(),
             counters: Counters::default(),
@@ -143,16 +168,22 @@ impl Store {
         &self.root
     }
 
-    /// Whether what is queued will be written.
+    /// Whether what is added will be written.
     pub fn is_written(&self) -> bool {
-        !self.settings.is_read_only && queue::is_open()
+        self.open_queue().is_some()
     }
 
+    /// The queue, if it will be written.
+    fn open_queue(&self) -> Option<&'static Queue> {
+        self.queue.filter(|queue| queue.is_open())
+    }
+
+    /// How inputs are compared.
     pub fn policy(&self) -> Policy {
-        self.settings.policy
+        self.policy
     }
 
-    /// The number of a kind in a context, for [`Store::find`].
+    /// The number of a kind in a context, for [`Session::find`].
     pub fn scope(&mut self, kind: Kind, context: &str) -> usize {
         let known = self.scopes.iter().position(|known| known.1 == kind && known.0.description == context);
         known.unwrap_or_else(|| {
@@ -171,7 +202,7 @@ impl Store {
         }
         let Some(archive) = self.archive else { return self.miss() };
         let Some(entry) = archive.find(&self.scopes[scope].2, &archive.name(name)) else { return self.miss() };
-        match archive.check(&entry, self.settings.policy, known) {
+        match archive.check(&entry, self.policy, known) {
             Freshness::Fresh => {
                 self.counters.hits += 1;
                 (Event::Hit, Some(entry))
@@ -179,8 +210,10 @@ impl Store {
             Freshness::Revalidated => {
                 self.counters.revalidated += 1;
                 // With the policy `content` times never count, so there is nothing to store.
-                if self.settings.policy == Policy::Check && self.is_written() {
-                    queue::again(&entry);
+                if self.policy == Policy::Check {
+                    if let Some(queue) = self.open_queue() {
+                        queue.again(&entry);
+                    }
                 }
                 (Event::Revalidated, Some(entry))
             }
@@ -211,7 +244,8 @@ impl Store {
     /// Whether an entry that depends on that file alone is going to be stored, and has not been queued already. `path` is its name.
     pub fn wants(&self, scope: usize, path: &[u8], identity: &Identity) -> bool {
         let inputs = [NewInput::File(path.to_vec(), *identity)];
-        self.is_written() && identity.is_settled && !queue::has(&self.scopes[scope].2, path, &inputs)
+        let queue = self.open_queue().filter(|_| identity.is_settled);
+        queue.is_some_and(|queue| !queue.has(&self.scopes[scope].2, path, &inputs))
     }
 
     /// Queues an entry.
@@ -220,11 +254,8 @@ impl Store {
         if !self.parts.serve(*kind) {
             return;
         }
-        queue::add(NewEntry { kind: *kind, context: context.clone(), name, inputs, payload, compress });
+        if let Some(queue) = self.queue {
+            queue.add(NewEntry { kind: *kind, context: context.clone(), name, inputs, payload, compress });
+        }
     }
-}
-
-/// A path of bytes.
-pub fn path_of(bytes: Vec<u8>) -> PathBuf {
-    PathBuf::from(OsString::from_vec(bytes))
 }

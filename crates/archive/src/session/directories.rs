@@ -2,7 +2,7 @@
 //! without following each component.
 //!
 //! A listing is valid for a while: its directory's times are compared once in each *round*. A new round begins when a name was not
-//! found, when $LOAD_PATH has changed, and from time to time: so that the checks take at most 1/200 of the
+//! found, when the runtime says so ([`Directories::begin_round`]), and from time to time: so that the checks take at most 1/200 of the
 //! time that passes.
 
 use std::collections::HashMap;
@@ -14,9 +14,12 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
 
-use archive::{DirectoryList, FileKind, Identity, Kind, NewInput, Policy};
-
-use crate::store::Store;
+use super::Session;
+use crate::batch::NewInput;
+use crate::directory::{list_directory, DirectoryList, FileKind};
+use crate::freshness::Policy;
+use crate::identity::Identity;
+use crate::key::Kind;
 
 /// A directory that was looked up, by the number of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,10 @@ pub enum LookUp<T> {
     /// A directory cannot be listed: only the kernel knows.
     Unknown,
 }
+
+/// A real path cannot be determined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRealPath;
 
 /// The estimated time of one check: a stat call.
 const LOOK: Duration = Duration::from_micros(2);
@@ -82,11 +89,12 @@ pub struct Directories {
 }
 
 impl Directories {
-    pub fn new(store: &mut Store) -> Self {
+    /// None yet.
+    pub fn new(session: &mut Session) -> Self {
         Directories {
             all: Vec::new(),
             by_path: HashMap::new(),
-            scope: store.scope(Kind::Directory, "any"),
+            scope: session.scope(Kind::Directory, "any"),
             round: 1,
             missing: None,
             looks: 0,
@@ -139,13 +147,14 @@ impl Directories {
         id
     }
 
+    /// The path of a directory.
     pub fn path(&self, id: DirectoryId) -> &[u8] {
         &self.all[id.0 as usize].path
     }
 
     /// What is in a directory of that name, which is given in parts.
-    pub fn find(&mut self, id: DirectoryId, name: &[&[u8]], store: &mut Store) -> LookUp<FileKind> {
-        match self.list(id, store) {
+    pub fn find(&mut self, id: DirectoryId, name: &[&[u8]], session: &mut Session) -> LookUp<FileKind> {
+        match self.list(id, session) {
             LookUp::Found(list) => list.find(name).map_or(LookUp::NotFound, LookUp::Found),
             LookUp::NotFound => LookUp::NotFound,
             LookUp::Unknown => LookUp::Unknown,
@@ -153,10 +162,10 @@ impl Directories {
     }
 
     /// The directory below another. Also found for a link, whose target is not checked.
-    pub fn below(&mut self, id: DirectoryId, name: &[u8], store: &mut Store) -> LookUp<DirectoryId> {
-        match self.find(id, &[name], store) {
+    pub fn below(&mut self, id: DirectoryId, name: &[u8], session: &mut Session) -> LookUp<DirectoryId> {
+        match self.find(id, &[name], session) {
             LookUp::Found(FileKind::Directory | FileKind::Link) => {
-                let path = [self.path(id), b"/", name].concat();
+                let path = self.path_in(id, name);
                 LookUp::Found(self.id(&path))
             }
             LookUp::Found(_) | LookUp::NotFound => LookUp::NotFound,
@@ -164,11 +173,72 @@ impl Directories {
         }
     }
 
-    fn list(&mut self, id: DirectoryId, store: &mut Store) -> LookUp<DirectoryList<'_>> {
+    /// The first directory below one of the roots, in the directories of the path `components`, that has a file of that name, which
+    /// is given in parts.
+    pub fn search(
+        &mut self,
+        roots: &[DirectoryId],
+        components: &[&[u8]],
+        name: &[&[u8]],
+        session: &mut Session,
+    ) -> LookUp<DirectoryId> {
+        for root in roots {
+            let mut directory = *root;
+            let mut is_there = true;
+            for component in components {
+                match self.below(directory, component, session) {
+                    LookUp::Found(below) => directory = below,
+                    LookUp::NotFound => {
+                        is_there = false;
+                        break;
+                    }
+                    LookUp::Unknown => return LookUp::Unknown,
+                }
+            }
+            if !is_there {
+                continue;
+            }
+            match self.find(directory, name, session) {
+                LookUp::Found(FileKind::File) => return LookUp::Found(directory),
+                LookUp::Found(FileKind::Link) => {
+                    let stat = rustix::fs::stat(self.path_in(directory, &name.concat()));
+                    if stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) != FileType::Directory) {
+                        return LookUp::Found(directory);
+                    }
+                }
+                LookUp::Found(FileKind::Directory) | LookUp::NotFound => {}
+                LookUp::Found(FileKind::Other) | LookUp::Unknown => return LookUp::Unknown,
+            }
+        }
+        LookUp::NotFound
+    }
+
+    /// The path of a name in a directory.
+    pub fn path_in(&self, id: DirectoryId, name: &[u8]) -> Vec<u8> {
+        [self.path(id), b"/", name].concat()
+    }
+
+    /// The real path of a file in a directory, if it differs.
+    pub fn real_path_in(
+        &mut self,
+        id: DirectoryId,
+        name: &[u8],
+        session: &mut Session,
+    ) -> Result<Option<Vec<u8>>, NoRealPath> {
+        // Where look-ups are switched off there are no listings.
+        if !session.parts.lookups || self.find(id, &[name], session) != LookUp::Found(FileKind::File) {
+            let path = self.path_in(id, name);
+            let real = real_path(&path).ok_or(NoRealPath)?;
+            return Ok((real != path).then_some(real));
+        }
+        Ok(self.real(id)?.map(|real| [real, b"/", name].concat()))
+    }
+
+    fn list(&mut self, id: DirectoryId, session: &mut Session) -> LookUp<DirectoryList<'_>> {
         let directory = &mut self.all[id.0 as usize];
         if directory.round != self.round {
             self.looks += 1;
-            directory.look(self.scope, store);
+            directory.look(self.scope, session);
             // A directory that has just changed may change again within the resolution of its times.
             let is_settled = directory.identity.map_or(self.looks > FEW, |identity| identity.is_settled);
             directory.round = if is_settled { self.round } else { 0 };
@@ -179,10 +249,10 @@ impl Directories {
         }
     }
 
-    /// The real path of a directory, if it differs. `Err`: it cannot be determined.
-    pub fn real(&mut self, id: DirectoryId) -> Result<Option<&[u8]>, ()> {
+    /// The real path of a directory, if it differs.
+    pub fn real(&mut self, id: DirectoryId) -> Result<Option<&[u8]>, NoRealPath> {
         if matches!(self.all[id.0 as usize].real, Real::Unknown) {
-            self.all[id.0 as usize].real = self.look_for_real(id).ok_or(())?;
+            self.all[id.0 as usize].real = self.look_for_real(id).ok_or(NoRealPath)?;
         }
         match &self.all[id.0 as usize].real {
             Real::Other(path) => Ok(Some(path)),
@@ -227,7 +297,7 @@ impl Directories {
 
 impl Directory {
     /// Compares its times, and makes a new listing if they differ.
-    fn look(&mut self, scope: usize, store: &mut Store) {
+    fn look(&mut self, scope: usize, session: &mut Session) {
         let identity = match Identity::of(&*self.path) {
             Ok(identity) if identity.is_directory => identity,
             Ok(_) => return self.set(None, List::Absent),
@@ -241,18 +311,18 @@ impl Directory {
         if is_known && self.identity.is_some_and(|known| known.is_settled && known.is_same(&identity)) {
             return;
         }
-        let known = (store.policy() != Policy::Content).then_some(&identity);
-        let (_, entry) = store.find(scope, &self.path, known);
+        let known = (session.policy() != Policy::Content).then_some(&identity);
+        let (_, entry) = session.find(scope, &self.path, known);
         if let Some(bytes) = entry.and_then(|entry| entry.plain()) {
             return self.set(Some(identity), List::Mapped(bytes));
         }
         let path = Path::new(OsStr::from_bytes(&self.path));
-        let Ok(bytes) = archive::list_directory(path) else { return self.set(None, List::Unknown) };
+        let Ok(bytes) = list_directory(path) else { return self.set(None, List::Unknown) };
         if !Identity::of(&*self.path).is_ok_and(|now| now.is_same(&identity)) {
             return self.set(None, List::Unknown);
         }
         let input = NewInput::Directory(self.path.to_vec(), identity);
-        store.add(scope, self.path.to_vec(), vec![input], bytes.clone(), false);
+        session.add(scope, self.path.to_vec(), vec![input], bytes.clone(), false);
         self.set(Some(identity), List::Own(bytes.into()));
     }
 

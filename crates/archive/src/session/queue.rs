@@ -1,0 +1,256 @@
+//! The entries that wait to be written to the archive. They are written once nothing new has come for a while, from time to time
+//! in a long boot, and before this process ends, forks or executes another program.
+//!
+//! The first two are done by a thread that exists only while entries wait. It never calls the runtime, handles no signals,
+//! and ends before a fork. Where memory is limited there is no thread, only the other writes.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{getrlimit, Resource};
+
+use super::process;
+use crate::batch::{Batch, NewEntry, NewInput};
+use crate::entry::Entry;
+use crate::key::Scope;
+use crate::write::append;
+
+/// A boot that queues nothing for so long has ended, or pauses.
+const CALM: Duration = Duration::from_millis(500);
+
+/// The longest wait of the first entry. Doubled each time it is reached, since each write adds a segment.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// The thread's stack. Only the paths of the files that it reads take room there.
+const STACK: usize = 256 << 10;
+
+/// Where to write.
+pub struct Target {
+    pub path: PathBuf,
+    pub root: PathBuf,
+    /// Bytes.
+    pub bound: u64,
+}
+
+/// Entries that wait. It lives as long as the process, which may fork at any time.
+pub struct Queue {
+    target: Target,
+    /// `None`: nothing is written any more.
+    state: Mutex<Option<State>>,
+    changed: Condvar,
+}
+
+struct State {
+    batch: Batch,
+    /// When the first and the last entry of the batch were queued.
+    first: Instant,
+    last: Instant,
+    longest: Duration,
+    /// False where the program's memory is limited: a thread takes some of it.
+    may_have_thread: bool,
+    thread: Option<JoinHandle<()>>,
+    /// The thread has ended, or will end without looking at the batch again.
+    is_over: bool,
+    is_writing: bool,
+    is_to_stop: bool,
+    /// The fork that takes place freezes the process.
+    is_frozen: bool,
+}
+
+type Held = MutexGuard<'static, Option<State>>;
+
+/// The queues of this process: one, unless it has several sessions.
+static QUEUES: Mutex<Vec<&'static Queue>> = Mutex::new(Vec::new());
+
+/// What a thread that forks holds meanwhile.
+struct Forking {
+    _queues: MutexGuard<'static, Vec<&'static Queue>>,
+    states: Vec<Held>,
+}
+
+thread_local! {
+    static FORKING: RefCell<Option<Forking>> = const { RefCell::new(None) };
+}
+
+/// Writes what waits in this process. `Err` says why that failed.
+pub fn flush() -> Result<(), String> {
+    let queues = queues().clone();
+    queues.into_iter().map(|queue| queue.flush(queue.lock()).1).fold(Ok(()), Result::and)
+}
+
+fn queues() -> MutexGuard<'static, Vec<&'static Queue>> {
+    QUEUES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Queue {
+    /// Gets ready to write there.
+    pub fn open(target: Target) -> &'static Queue {
+        let may_have_thread = [Resource::As, Resource::Data].into_iter().all(|of| getrlimit(of).current.is_none());
+        let now = Instant::now();
+        let state = State {
+            batch: Batch::default(),
+            first: now,
+            last: now,
+            longest: LONGEST,
+            may_have_thread,
+            thread: None,
+            is_over: true,
+            is_writing: false,
+            is_to_stop: false,
+            is_frozen: false,
+        };
+        let queue = Box::leak(Box::new(Queue { target, state: Mutex::new(Some(state)), changed: Condvar::new() }));
+        let mut queues = queues();
+        if queues.is_empty() {
+            process::at_fork(before_fork, after_fork, after_fork_in_child);
+        }
+        queues.push(queue);
+        queue
+    }
+
+    /// Whether what is queued will be written.
+    pub fn is_open(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Queues an entry.
+    pub fn add(&'static self, entry: NewEntry) {
+        self.change(|batch| batch.add(entry));
+    }
+
+    /// Queues an entry once more, with the times that its inputs have now.
+    pub fn again(&'static self, entry: &Entry<'_>) {
+        self.change(|batch| batch.again(entry));
+    }
+
+    /// Whether an entry of that name that depends on just these inputs was queued before.
+    pub fn has(&self, scope: &Scope, name: &[u8], inputs: &[NewInput]) -> bool {
+        self.lock().as_ref().is_some_and(|state| state.batch.has(scope, name, inputs))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&'static self, work: impl FnOnce(&mut Batch)) {
+        let mut held = self.lock();
+        let Some(state) = held.as_mut() else { return };
+        let was_empty = state.batch.is_empty();
+        work(&mut state.batch);
+        if state.batch.is_empty() {
+            return;
+        }
+        state.last = Instant::now();
+        if was_empty {
+            state.first = state.last;
+        }
+        // While another thread forks there must be none.
+        if state.is_over && state.may_have_thread && !state.is_to_stop {
+            state.thread = process::start_thread(STACK, || self.serve());
+            // A thread that could not be started is not tried again.
+            state.may_have_thread = state.thread.is_some();
+            state.is_over = state.thread.is_none();
+        }
+    }
+
+    fn flush<'a>(
+        &'a self,
+        mut held: MutexGuard<'a, Option<State>>,
+    ) -> (MutexGuard<'a, Option<State>>, Result<(), String>) {
+        while held.as_ref().is_some_and(|state| state.is_writing) {
+            held = self.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+        let done = match held.as_mut() {
+            // The lock keeps the thread away meanwhile.
+            Some(state) if !state.batch.is_empty() => self.write(state.batch.take()),
+            _ => Ok(()),
+        };
+        (held, done)
+    }
+
+    fn write(&self, batch: Batch) -> Result<(), String> {
+        let Target { path, root, bound } = &self.target;
+        append(path, root, batch, *bound).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// What the thread does: writes when it is time to, and ends when nothing waits.
+    fn serve(&self) {
+        let mut held = self.lock();
+        while let Some(state) = held.as_mut() {
+            if state.is_to_stop || state.batch.is_empty() {
+                state.is_over = true;
+                return;
+            }
+            let (calm, longest) = (state.last + CALM, state.first + state.longest);
+            let now = Instant::now();
+            let time = calm.min(longest).saturating_duration_since(now);
+            if !time.is_zero() {
+                held = self.changed.wait_timeout(held, time).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            if now < calm {
+                state.longest *= 2;
+            }
+            let batch = state.batch.take();
+            state.is_writing = true;
+            drop(held);
+            // The program is not concerned by an error: it runs as it would without an archive.
+            let _ = self.write(batch);
+            process::give_memory_back();
+            held = self.lock();
+            if let Some(state) = held.as_mut() {
+                state.is_writing = false;
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    /// A child would inherit the waiting entries, a lock held by a thread that it does not have, and an open file. So everything
+    /// is written, and the thread ends.
+    fn before_fork(&'static self) -> Held {
+        let mut held = self.lock();
+        if let Some(state) = held.as_mut() {
+            state.is_to_stop = true;
+            state.is_frozen = std::env::var_os("SNAPBOOT_ARM").is_some();
+            if let Some(thread) = state.thread.take() {
+                drop(held);
+                self.changed.notify_all();
+                let _ = thread.join();
+                held = self.lock();
+            }
+        }
+        self.flush(held).0
+    }
+}
+
+extern "C" fn before_fork() {
+    let queues = queues();
+    let states = queues.iter().map(|queue| queue.before_fork()).collect();
+    FORKING.set(Some(Forking { _queues: queues, states }));
+}
+
+extern "C" fn after_fork() {
+    let Some(mut forking) = FORKING.take() else { return };
+    for state in forking.states.iter_mut().filter_map(|held| held.as_mut()) {
+        state.is_to_stop = false;
+    }
+}
+
+/// The parent keeps what could not be written. A thaw writes nothing: it sees the archive as it was when the process was frozen,
+/// so each start would store the same again.
+extern "C" fn after_fork_in_child() {
+    FORKING.with_borrow_mut(|forking| {
+        for held in forking.iter_mut().flat_map(|forking| &mut forking.states) {
+            if held.as_ref().is_some_and(|state| state.is_frozen) {
+                **held = None;
+            }
+            if let Some(state) = held.as_mut() {
+                drop(state.batch.take());
+            }
+        }
+    });
+    after_fork();
+}
