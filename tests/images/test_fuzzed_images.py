@@ -1,6 +1,6 @@
 """Images with damaged fields and right checksums, run by the real launcher: each must end in the ordinary answer.
 
-The checks of the reader alone are fuzzed in crates/image/tests/fuzz; here it is what the launcher does with fields that
+The checks of the reader alone are fuzzed in crates/image-writer/tests/fuzz; here it is what the launcher does with fields that
 passed them. The image is one whose very last step before the jump fails, an action for SIGKILL: so no damaged process ever
 runs, and whatever happens up to there, with all memory replaced, has to end in the original command. A signal would be the
 launcher's own.

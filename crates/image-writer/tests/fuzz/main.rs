@@ -8,7 +8,7 @@
 //! - `FUZZ_CASE`: only this case, to replay a failure
 //! - `FUZZ_CORPUS`: a directory to which the seeds and some cases are written, for cargo-fuzz to start from
 
-extern crate snapboot_image as image;
+extern crate snapboot_image_writer as image_writer;
 
 mod mutate;
 #[path = "../../../../fuzz/read.rs"]
@@ -41,7 +41,7 @@ fn case(seeds: &[Seed], seed: u64, number: u64) -> Vec<u8> {
 }
 
 fn replay(seed: u64, number: u64) -> String {
-    format!("case {number} of seed {seed}; again: FUZZ_SEED={seed} FUZZ_CASE={number} cargo test -p snapboot-image --test fuzz")
+    format!("case {number} of seed {seed}; again: FUZZ_SEED={seed} FUZZ_CASE={number} cargo test -p snapboot-image-writer --test fuzz")
 }
 
 #[test]
