@@ -254,3 +254,33 @@ extern "C" fn after_fork_in_child() {
     });
     after_fork();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Context, Kind};
+
+    #[test]
+    fn no_thread_is_started_while_another_one_forks() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, root) = (directory.path().join("archive"), directory.path().to_owned());
+        let queue = Queue::open(Target { path, root, bound: crate::DEFAULT_BOUND });
+        let set = |is_to_stop| queue.lock().as_mut().unwrap().is_to_stop = is_to_stop;
+        let has_thread = || queue.lock().as_ref().unwrap().thread.is_some();
+        let entry = |name: &[u8]| NewEntry {
+            kind: Kind::Memo,
+            context: Context::new("test 1.0"),
+            name: name.to_vec(),
+            inputs: Vec::new(),
+            payload: b"payload".to_vec(),
+            compress: false,
+        };
+        set(true);
+        queue.add(entry(b"one"));
+        assert!(!has_thread());
+        set(false);
+        queue.add(entry(b"two"));
+        assert_eq!(has_thread(), queue.lock().as_ref().unwrap().may_have_thread);
+        queue.flush(queue.lock()).1.unwrap();
+    }
+}
