@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes the readers of images and boot archives: fuzz.sh CASES SECONDS. First CASES damaged heads and tables, and a tenth as
-# many damaged archives, with the drivers of crates/image-writer/tests/fuzz and crates/archive/tests, which any toolchain builds; then every target of fuzz/ for SECONDS with cargo-fuzz, where that and a
-# nightly toolchain are there.
+# many damaged archives, with the drivers of crates/image-writer/tests/fuzz and crates/archive/tests, which any toolchain builds;
+# then every target of fuzz/ for SECONDS with cargo-fuzz, where that and a nightly toolchain are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cases=$1 seconds=$2

@@ -129,8 +129,7 @@ fn failed(code: Option<i32>, status: ExitStatus, errors: &[String], missed: &[Fi
 }
 
 fn signal_name(signal: i32) -> String {
-    let name = nix::sys::signal::Signal::try_from(signal).map(|signal| signal.as_str().to_owned());
-    name.unwrap_or_else(|_| format!("signal {signal}"))
+    signal_hook::low_level::signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
 /// Warnings of what keeps a time that was taken while booting, or the number of the process.

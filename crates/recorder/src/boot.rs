@@ -3,8 +3,8 @@
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
-use std::mem::offset_of;
-use std::os::fd::AsRawFd;
+use std::mem::{offset_of, MaybeUninit};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -13,8 +13,7 @@ use libc::{
     seccomp_data, sock_filter, AT_EMPTY_PATH, BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W,
     SECCOMP_RET_ALLOW, SECCOMP_RET_USER_NOTIF,
 };
-use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
-use nix::unistd::close;
+use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
 use crate::arch::AUDIT;
 use crate::calls;
@@ -29,10 +28,12 @@ use crate::sys;
 pub fn execute(socket: i32, program: &Path, argv: &[OsString], environment: &[(OsString, OsString)]) -> io::Error {
     let prepare = || -> io::Result<()> {
         let listener = sys::set_filter(&filter())?;
-        let rights = [listener.as_raw_fd()];
-        let message = [ControlMessage::ScmRights(&rights)];
-        sendmsg::<()>(socket, &[IoSlice::new(b"!")], &message, MsgFlags::empty(), None)?;
-        Ok(close(socket)?)
+        let rights = [listener.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut message = SendAncillaryBuffer::new(&mut space);
+        message.push(SendAncillaryMessage::ScmRights(&rights));
+        sendmsg(sys::inherited(socket), &[IoSlice::new(b"!")], &mut message, SendFlags::empty())?;
+        Ok(())
     };
     if let Err(error) = prepare() {
         return io::Error::other(error);

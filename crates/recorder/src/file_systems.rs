@@ -6,7 +6,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use nix::sys::statfs::statfs;
+use rustix::fs::statfs;
 
 /// Magic numbers (linux/magic.h) of file systems whose files the kernel makes up when they are read.
 const OF_THE_KERNEL: [i64; 22] = [
@@ -85,7 +85,7 @@ impl FileSystems {
             return *known;
         }
         // Of a link it is asked where the link lies, or where it leads: that may be two file systems.
-        let of = |path: &Path| statfs(path).is_ok_and(|it| OF_THE_KERNEL.contains(&it.filesystem_type().0));
+        let of = |path: &Path| statfs(path).is_ok_and(|it| OF_THE_KERNEL.contains(&it.f_type));
         let is = match path.symlink_metadata() {
             Ok(own) if own.is_symlink() && own.dev() == device => path.parent().is_some_and(of),
             _ => of(path),

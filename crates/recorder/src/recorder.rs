@@ -4,19 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, IoSliceMut, PipeReader, PipeWriter};
-use std::os::fd::{AsFd, OwnedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use libc::c_long;
-use nix::cmsg_space;
-use nix::errno::Errno;
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags};
-use nix::sys::uio::{process_vm_readv, RemoteIoVec};
-use nix::unistd::Pid;
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::io::retry_on_intr;
+use rustix::net::{recvmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use image::lookup_kind;
 use inputs::lookups::{ANNOUNCED, LOCALE_ARCHIVE, TABLES};
@@ -62,21 +60,17 @@ impl Recorder {
 
 /// The listening end from a child; None when the child went away.
 fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
-    use std::os::fd::AsRawFd;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut messages = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0; 1];
-    let (mut into, mut space) = ([IoSliceMut::new(&mut byte)], cmsg_space!([i32; 1]));
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = loop {
-        match recvmsg::<()>(socket.as_raw_fd(), &mut into, Some(&mut space), flags) {
-            Err(Errno::EINTR) => {}
-            result => break result?,
-        }
-    };
-    let rights = message.cmsgs()?.find_map(|message| match message {
-        ControlMessageOwned::ScmRights(numbers) => numbers.first().copied(),
+    retry_on_intr(|| {
+        recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut messages, RecvFlags::CMSG_CLOEXEC).map(drop)
+    })?;
+    let listener = messages.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
-    Ok(rights.map(sys::received))
+    Ok(listener)
 }
 
 /// The state of the thread.
@@ -95,18 +89,12 @@ impl State {
     fn run(mut self, listener: &OwnedFd, ended: &PipeReader) -> io::Result<Accesses> {
         sys::wake_in_turn(listener);
         loop {
-            let mut events =
-                [PollFd::new(listener.as_fd(), PollFlags::POLLIN), PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut events, PollTimeout::NONE) {
-                Ok(_) => {}
-                Err(Errno::EINTR) => continue,
-                Err(error) => return Err(error.into()),
-            }
-            let is_asked = events[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN));
+            let mut events = [PollFd::new(listener, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
+            retry_on_intr(|| poll(&mut events, None))?;
+            let is_asked = events[0].revents().contains(PollFlags::IN);
             if is_asked {
                 let Some(call) = sys::next(listener)? else { continue };
-                let process = Pid::from_raw(call.thread);
-                if let Err(error) = self.note(process, &call.data) {
+                if let Err(error) = self.note(call.thread, &call.data) {
                     // Anything else is an error of the call itself, or of a process that was killed.
                     match error.kind() {
                         io::ErrorKind::PermissionDenied if self.writer.notes.places.is_empty() => {
@@ -117,17 +105,17 @@ impl State {
                     }
                 }
                 sys::go_on(listener, &call);
-            } else if events.iter().any(|event| event.revents().is_some_and(|events| !events.is_empty())) {
+            } else if events.iter().any(|event| !event.revents().is_empty()) {
                 return self.failed.map_or(Ok(self.writer.notes), Err);
             }
         }
     }
 
     /// Notes what a call asks for.
-    fn note(&mut self, process: Pid, call: &libc::seccomp_data) -> io::Result<()> {
+    fn note(&mut self, process: i32, call: &libc::seccomp_data) -> io::Result<()> {
         let word = |address| {
             let mut bytes = [0; 8];
-            (read(process, address, &mut bytes).ok()? == 8).then(|| u64::from_ne_bytes(bytes))
+            (sys::read_memory(process, address, &mut bytes).ok()? == 8).then(|| u64::from_ne_bytes(bytes))
         };
         for asked in calls::asked(call, word).into_iter().flatten() {
             match asked {
@@ -169,19 +157,19 @@ impl State {
 
     /// Notes who reads a file that many share: somebody who looks a certain thing up, or anybody else. Returns whether that is all there
     /// is to it.
-    fn note_reader(&mut self, path: &Path, used: Use, process: Pid, call: &libc::seccomp_data) -> bool {
+    fn note_reader(&mut self, path: &Path, used: Use, process: i32, call: &libc::seccomp_data) -> bool {
         if path == Path::new(LOADER_CACHE) {
             if used == Use::Read && !is_loader(process, call) {
                 self.writer.read_whole(path);
             }
         } else if path == Path::new(LOCALE_ARCHIVE) {
             // The freezer looks into it by itself. It may not be there, and that is no answer to anybody.
-            if self.announced.get(&process.as_raw()).is_some_and(|(kind, _)| *kind == lookup_kind::LOCALE) {
+            if self.announced.get(&process).is_some_and(|(kind, _)| *kind == lookup_kind::LOCALE) {
                 return true;
             }
             self.writer.read_whole(path);
         } else if TABLES.iter().any(|table| path == Path::new(table)) {
-            match self.announced.get(&process.as_raw()).filter(|_| used == Use::Read) {
+            match self.announced.get(&process).filter(|_| used == Use::Read) {
                 Some(lookup) => self.writer.look_up(path, lookup.clone()),
                 None => self.writer.read_whole(path),
             }
@@ -190,16 +178,16 @@ impl State {
     }
 
     /// Takes down what a thread will look up, as [`ANNOUNCED`] describes.
-    fn announce(&mut self, thread: Pid, told: &[u8]) {
+    fn announce(&mut self, thread: i32, told: &[u8]) {
         match told {
             [kind @ b'0'..=b'9', b'/', text @ ..] => {
                 let lookup = (u32::from(kind - b'0'), text.to_vec());
                 if lookup.0 == lookup_kind::LOCALE {
                     self.writer.look_up(Path::new(LOCALE_ARCHIVE), lookup.clone());
                 }
-                self.announced.insert(thread.as_raw(), lookup);
+                self.announced.insert(thread, lookup);
             }
-            _ => drop(self.announced.remove(&thread.as_raw())),
+            _ => drop(self.announced.remove(&thread)),
         }
     }
 }
@@ -236,7 +224,7 @@ impl Starts {
 }
 
 /// Whether it is the dynamic loader that makes a call, and not a program that reads the loader's files: the call comes from its code.
-fn is_loader(process: Pid, call: &libc::seccomp_data) -> bool {
+fn is_loader(process: i32, call: &libc::seccomp_data) -> bool {
     let Ok(maps) = fs::read_to_string(format!("/proc/{process}/maps")) else { return false };
     let address = |text: &str| u64::from_str_radix(text, 16).unwrap_or(0);
     let own = maps.lines().find(|line| {
@@ -248,7 +236,7 @@ fn is_loader(process: Pid, call: &libc::seccomp_data) -> bool {
 }
 
 /// What is open under that number.
-fn open_file(process: Pid, number: i32) -> io::Result<PathBuf> {
+fn open_file(process: i32, number: i32) -> io::Result<PathBuf> {
     let path = fs::read_link(format!("/proc/{process}/fd/{number}"))?;
     let is_there = path.is_absolute() && Path::new(&path).exists();
     if is_there {
@@ -259,12 +247,12 @@ fn open_file(process: Pid, number: i32) -> io::Result<PathBuf> {
 }
 
 /// A string of another process, without its NUL.
-fn string(process: Pid, address: u64, room: &mut [u8; LONGEST]) -> io::Result<&[u8]> {
+fn string(process: i32, address: u64, room: &mut [u8; LONGEST]) -> io::Result<&[u8]> {
     let mut length = 0;
     while length < LONGEST {
         let place = address.wrapping_add(length as u64);
         let size = (PAGE - place as usize % PAGE).min(256).min(LONGEST - length);
-        let size = read(process, place, &mut room[length..length + size])?;
+        let size = sys::read_memory(process, place, &mut room[length..length + size])?;
         if let Some(end) = room[length..length + size].iter().position(|&byte| byte == 0) {
             return Ok(&room[..length + end]);
         }
@@ -275,12 +263,6 @@ fn string(process: Pid, address: u64, room: &mut [u8; LONGEST]) -> io::Result<&[
     }
     // The kernel does not take it either.
     Err(io::ErrorKind::InvalidInput.into())
-}
-
-/// Reads memory of another process; returns how much was there.
-fn read(process: Pid, address: u64, into: &mut [u8]) -> io::Result<usize> {
-    let from = RemoteIoVec { base: address as usize, len: into.len() };
-    Ok(process_vm_readv(process, &mut [IoSliceMut::new(into)], &[from])?)
 }
 
 #[cfg(test)]

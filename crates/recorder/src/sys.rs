@@ -1,9 +1,10 @@
-//! What the kernel offers for asking a supervisor before a system call goes on (seccomp user notifications), each behind a
-//! function whose contract Rust can check.
+//! What the kernel offers for asking a supervisor before a system call goes on (seccomp user notifications) and for reading the memory of
+//! who makes it, each behind a function whose contract Rust can check.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
 
 use libc::{seccomp_data, seccomp_notif, seccomp_notif_resp, sock_filter, sock_fprog};
 
@@ -73,8 +74,17 @@ pub fn go_on(listener: &OwnedFd, call: &Waiting) {
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
 }
 
-/// A descriptor that has come over a socket.
-pub fn received(number: i32) -> OwnedFd {
-    // SAFETY: the kernel has just made this descriptor, and the caller does not use the number any more.
+/// Reads memory of another process; returns how much was there.
+pub fn read_memory(process: i32, address: u64, into: &mut [u8]) -> io::Result<usize> {
+    let own = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let other = libc::iovec { iov_base: ptr::without_provenance_mut(address as usize), iov_len: into.len() };
+    // SAFETY: the kernel writes into `into` only, and reads of the other process what is mapped there.
+    let size = unsafe { libc::process_vm_readv(process, &raw const own, 1, &raw const other, 1, 0) };
+    usize::try_from(size).map_err(|_| io::Error::last_os_error())
+}
+
+/// The descriptor of that number, which this process was started with. It is closed when it is dropped.
+pub fn inherited(number: i32) -> OwnedFd {
+    // SAFETY: whoever started this process left it open for this one use.
     unsafe { OwnedFd::from_raw_fd(number) }
 }
