@@ -11,7 +11,7 @@ use image::{
     checksum, mapping_kind, policy, reserved, settings_flag, AnswersReader, Command, CpuLeaf, Descriptor, Directory,
     Entry, Error, FileLookup, Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record,
     Section, Settings, SignalAction, Tables, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET,
-    HEAD_ROOM, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    HEAD_AREA, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 use image_writer::TablesWriter;
 
@@ -28,14 +28,14 @@ pub enum Reached {
     End,
 }
 
-/// What [`read`] takes, in pieces. As bytes: the size of the file (8 bytes), the number of bytes of the room (2 bytes), these, and
-/// the tables. Zeros behind the room's last byte that is not zero need not be there.
+/// What [`read`] takes, in pieces. As bytes: the size of the file (8 bytes), the number of bytes of the area (2 bytes), these, and
+/// the tables. Zeros behind the area's last byte that is not zero need not be there.
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     /// Size that the file has.
     pub file_size: u64,
     /// Head and command.
-    pub room: &'a [u8],
+    pub area: &'a [u8],
     /// The end of the file, from the tables on.
     pub tables: &'a [u8],
 }
@@ -44,27 +44,27 @@ impl<'a> Pieces<'a> {
     fn parse(data: &'a [u8]) -> Option<Self> {
         let (file_size, rest) = data.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
-        let (room, tables) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
-        Some(Pieces { file_size: u64::from_le_bytes(*file_size), room, tables })
+        let (area, tables) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
+        Some(Pieces { file_size: u64::from_le_bytes(*file_size), area, tables })
     }
 
     /// The pieces as bytes.
     #[allow(dead_code)] // cargo-fuzz makes up the bytes itself
     pub fn join(&self) -> Vec<u8> {
-        let room = &self.room[..self.room.len().min(u16::MAX.into())];
-        let length = (room.len() as u16).to_le_bytes();
-        [&self.file_size.to_le_bytes(), &length[..], room, self.tables].concat()
+        let area = &self.area[..self.area.len().min(u16::MAX.into())];
+        let length = (area.len() as u16).to_le_bytes();
+        [&self.file_size.to_le_bytes(), &length[..], area, self.tables].concat()
     }
 }
 
 /// Reads the bytes as they are, and then again with right checksums, so that these do not hide what lies behind them.
 pub fn read(data: &[u8]) -> Reached {
-    let Some(Pieces { file_size, room, tables }) = Pieces::parse(data) else { return Reached::Head };
-    if room.len() < HEAD_ROOM {
-        assert!(matches!(Head::parse(room, file_size), Err(Error::Truncated { .. })));
+    let Some(Pieces { file_size, area, tables }) = Pieces::parse(data) else { return Reached::Head };
+    if area.len() < HEAD_AREA {
+        assert!(matches!(Head::parse(area, file_size), Err(Error::Truncated { .. })));
     }
-    let mut whole = room.to_vec();
-    whole.resize(HEAD_ROOM.max(room.len()), 0);
+    let mut whole = area.to_vec();
+    whole.resize(HEAD_AREA.max(area.len()), 0);
     let reached = image(&whole, tables, file_size);
     seal(&mut whole, tables);
     let reached = reached.max(image(&whole, tables, file_size));
@@ -85,27 +85,27 @@ fn tables_of<'a>(head: &Head, tail: &'a [u8]) -> &'a [u8] {
 }
 
 /// Makes the checksums right.
-fn seal(room: &mut [u8], tail: &[u8]) {
-    let mut head = Head::decode(room);
+fn seal(area: &mut [u8], tail: &[u8]) {
+    let mut head = Head::decode(area);
     let size = usize::try_from(head.command_size).unwrap_or(usize::MAX);
-    if let Some(command) = room[COMMAND_OFFSET..].get(..size) {
+    if let Some(command) = area[COMMAND_OFFSET..].get(..size) {
         head.command_sum = checksum(command);
     }
     head.tables_sum = checksum(tables_of(&head, tail));
-    head.encode(room);
-    head.head_sum = checksum(&room[..Head::SIZE - 8]);
-    head.encode(room);
+    head.encode(area);
+    head.head_sum = checksum(&area[..Head::SIZE - 8]);
+    head.encode(area);
 }
 
-fn image(room: &[u8], tail: &[u8], file_size: u64) -> Reached {
-    if let Some(command) = checked(Command::parse(room, &Head::decode(room))) {
+fn image(area: &[u8], tail: &[u8], file_size: u64) -> Reached {
+    if let Some(command) = checked(Command::parse(area, &Head::decode(area))) {
         check_command(&command);
     }
-    let Some(head) = checked(Head::parse(room, file_size)) else { return Reached::Head };
+    let Some(head) = checked(Head::parse(area, file_size)) else { return Reached::Head };
     check_head(&head, file_size);
     assert!((1..=MAX_VARIANTS).contains(&head.variants));
     for number in 1..head.variants {
-        if let Some(other) = checked(Head::parse_variant(number, room, file_size)) {
+        if let Some(other) = checked(Head::parse_variant(number, area, file_size)) {
             check_head(&other, file_size);
         }
     }
@@ -136,7 +136,7 @@ fn check_head(head: &Head, file_size: u64) {
     assert!(head.file_size <= file_size);
     assert!(head.pages_offset.is_multiple_of(PAGE) && head.pages_size.is_multiple_of(PAGE));
     assert!(head.tables_offset.is_multiple_of(PAGE) && head.tables_size <= MAX_TABLES);
-    assert!(head.pages_offset.min(head.tables_offset) >= (HEAD_OFFSET + HEAD_ROOM) as u64);
+    assert!(head.pages_offset.min(head.tables_offset) >= (HEAD_OFFSET + HEAD_AREA) as u64);
     let (pages, tables) = (wide(head.pages_offset), wide(head.tables_offset));
     let (pages_end, tables_end) = (pages + wide(head.pages_size), tables + wide(head.tables_size));
     assert!(pages_end <= tables || tables_end <= pages);

@@ -85,7 +85,7 @@ def places(whole):
 
 def borders():
     """Numbers at which checks change their mind."""
-    names = ("PAGE", "HEAD_ROOM", "MAX_TABLES", "RESERVED_START", "RESERVED_END", "ADDRESS_END", "MAX_DESCRIPTORS")
+    names = ("PAGE", "HEAD_AREA", "MAX_TABLES", "RESERVED_START", "RESERVED_END", "ADDRESS_END", "MAX_DESCRIPTORS")
     powers = [1 << bits for bits in (0, 16, 31, 32, 47, 63, 64)]
     return [0, 4, 64, *powers, *(image_format().constants[name] for name in names)]
 

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
 use failure::{Failure, Result};
-use image::{mapping_kind, Head, MappedFile, Mapping, Process, Section, Tables, HEAD_OFFSET, HEAD_ROOM, NO_FILE};
+use image::{mapping_kind, Head, MappedFile, Mapping, Process, Section, Tables, HEAD_OFFSET, HEAD_AREA, NO_FILE};
 use image_file::ImageFile;
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -45,7 +45,7 @@ pub fn search(image: &ImageFile, pattern: &std::ffi::OsStr) -> Result<u8> {
         let Head { tables_offset: offset, tables_size: size, .. } = variant.head;
         look_at(&[Area { start: 0, size, offset, name: "(tables)".to_owned() }])?;
     }
-    look_at(&[Area { start: 0, size: HEAD_ROOM as u64, offset: HEAD_OFFSET as u64, name: "(command)".to_owned() }])?;
+    look_at(&[Area { start: 0, size: HEAD_AREA as u64, offset: HEAD_OFFSET as u64, name: "(command)".to_owned() }])?;
     render::print(&page)?;
     Ok(u8::from(page.is_empty()))
 }

@@ -6,11 +6,11 @@ use std::fs::{set_permissions, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use image::{mapping_kind, Head, MappedFile, Mapping, Section, HEAD_OFFSET, HEAD_ROOM, NO_FILE, PAGE};
+use image::{mapping_kind, Head, MappedFile, Mapping, Section, HEAD_OFFSET, HEAD_AREA, NO_FILE, PAGE};
 use image_writer::TablesWriter;
 use support::{minimal, stderr, stdout, Scene};
 
-const PAGES_OFFSET: u64 = (HEAD_OFFSET + HEAD_ROOM) as u64;
+const PAGES_OFFSET: u64 = (HEAD_OFFSET + HEAD_AREA) as u64;
 const PAGES: u64 = 3;
 
 /// An image with a library, some heap, two inputs' worth of nothing else.
@@ -47,7 +47,7 @@ fn whole() -> Vec<u8> {
     };
     file.extend_from_slice(&tables);
     let command: [&[u8]; 4] = [b"/usr/bin/python3", b"", b"python3", b"it's"];
-    Head::write(&[head], command.into_iter(), &mut file[HEAD_OFFSET..][..HEAD_ROOM]).unwrap();
+    Head::write(&[head], command.into_iter(), &mut file[HEAD_OFFSET..][..HEAD_AREA]).unwrap();
     file
 }
 

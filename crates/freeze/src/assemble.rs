@@ -11,7 +11,7 @@ use std::time::Duration;
 use failure::{Failure, Result};
 use image::{
     fact_kind, settings_flag, Head, HostFact, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables,
-    Trailer, HEAD_OFFSET, HEAD_ROOM,
+    Trailer, HEAD_OFFSET, HEAD_AREA,
 };
 use image_file::digest_pages;
 use image_file::info::Info;
@@ -261,7 +261,7 @@ fn trailer(file: &File, path: &Path) -> Result<Trailer> {
     let tables_end = trailer.tables_offset.checked_add(trailer.tables_size);
     let pages_end = trailer.pages_offset.checked_add(trailer.pages_size);
     let whole = trailer.magic == Trailer::MAGIC
-        && trailer.pages_offset >= (HEAD_OFFSET + HEAD_ROOM) as u64
+        && trailer.pages_offset >= (HEAD_OFFSET + HEAD_AREA) as u64
         && tables_end.is_some_and(|end| end <= start.unwrap_or(0))
         && pages_end.is_some_and(|end| end <= trailer.tables_offset);
     if whole {
@@ -379,14 +379,14 @@ fn write_heads(file: &File, heads: &mut [Head], command: &[OsString], path: &Pat
     let cannot = |error: io::Error| Failure::io("write", path, &error);
     let size = heads.iter().map(end).max().unwrap_or(0);
     heads.iter_mut().for_each(|head| head.file_size = size);
-    let mut room = vec![0; HEAD_ROOM];
-    Head::write(heads, command.iter().map(|string| string.as_bytes()), &mut room)
+    let mut area = vec![0; HEAD_AREA];
+    Head::write(heads, command.iter().map(|string| string.as_bytes()), &mut area)
         .map_err(|error| Failure::refusal(format!("{error}.")))?;
     file.set_len(size).map_err(cannot)?;
     Point::BeforeHead.reached();
-    file.write_all_at(&room[1..], HEAD_OFFSET as u64 + 1).map_err(cannot)?;
+    file.write_all_at(&area[1..], HEAD_OFFSET as u64 + 1).map_err(cannot)?;
     Point::BeforeMagic.reached();
-    file.write_all_at(&room[..1], HEAD_OFFSET as u64).map_err(cannot)
+    file.write_all_at(&area[..1], HEAD_OFFSET as u64).map_err(cannot)
 }
 
 /// Executable for whoever the umask lets, writable for the owner only: a launcher does not trust anything else.

@@ -29,7 +29,7 @@ pub fn run(registers: Registers) -> ! {
         Err((what, errno)) => {
             let number = decimal(errno.unsigned_abs().into());
             findings.add(Kind::Internal, &[what, b" failed (errno ", &number, b")"]);
-            // On a full disk, make room for the findings.
+            // On a full disk, free space for the findings.
             let _ =
                 File::open(&sys::c_path(&[directory, b"/image"]), libc::O_WRONLY).and_then(|image| image.set_size(0));
             FAILED
@@ -66,9 +66,9 @@ fn write(directory: &[u8], registers: &Registers, findings: &mut Findings) -> Re
 
     let areas = maps::read();
     let stack_end = areas.iter().find(|area| area.name == b"[stack]").map_or(0, |area| area.end);
-    let mut plan = MemoryLayout::new(&page_map, &mut tables, findings, pages_offset, registers.rsp);
-    plan.add_all(&areas).map_err(failed(b"reading /proc/self/pagemap"))?;
-    let (rows, pages_size, vdso) = (plan.rows, plan.pages_size, plan.vdso);
+    let mut layout = MemoryLayout::new(&page_map, &mut tables, findings, pages_offset, registers.rsp);
+    layout.add_all(&areas).map_err(failed(b"reading /proc/self/pagemap"))?;
+    let (rows, pages_size, vdso) = (layout.rows, layout.pages_size, layout.vdso);
 
     kernel::add(&mut tables, findings, registers.fs_base, stack_end, vdso.map(|(_, range)| range));
     if findings.refuse() {

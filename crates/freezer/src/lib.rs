@@ -30,8 +30,8 @@ use image::Handover;
 /// The variable that arms the freezer; its value is the control directory.
 const ARM: &[u8] = b"SNAPBOOT_ARM\0";
 
-/// The variable with the address and the size of the front end's room for arguments and environment, if it has one: `ADDRESS,SIZE`.
-const ROOM: &[u8] = b"SNAPBOOT_ROOM\0";
+/// The variable with the address and the size of the front end's buffer for arguments and environment, if it has one: `ADDRESS,SIZE`.
+const ARGV_BUFFER: &[u8] = b"SNAPBOOT_ARGV_BUFFER\0";
 
 /// Called before a fork, in the process that forks.
 fn before_fork() {
@@ -51,17 +51,17 @@ fn after_fork_in_parent() {
 fn after_fork_in_child() {
     if sys::environment_variable(ARM).is_some() {
         sys::noted::stop();
-        let room = sys::environment_variable(ROOM).and_then(sys::Room::at);
+        let buffer = sys::environment_variable(ARGV_BUFFER).and_then(sys::ArgvBuffer::at);
         let handover = arch::suspend(capture::run);
-        resume(&handover, room);
+        resume(&handover, buffer);
     }
 }
 
 /// The first thing in a thawed process: tells the front end what it was started with, takes over the new environment, drops what the
 /// launcher left and lets malloc map memory again.
-fn resume(handover: &Handover, room: Option<sys::Room>) {
-    if let Some(room) = room {
-        room.fill(handover);
+fn resume(handover: &Handover, buffer: Option<sys::ArgvBuffer>) {
+    if let Some(buffer) = buffer {
+        buffer.fill(handover);
     }
     sys::adopt_environment(handover);
     libc::malloc::mmap_again();

@@ -1,4 +1,4 @@
-//! The plan of an image: which rows of the mapping table rebuild the process' memory, and what forbids it.
+//! The memory layout of an image: which rows of the mapping table rebuild the process' memory, and what forbids it.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -24,13 +24,13 @@ const LIBRARY_ZEROS: u64 = 128 * 1024;
 /// a runtime by the mapping of its code.
 const SMALL_LIBRARY: u64 = 1 << 20;
 
-/// The most room that the main thread's stack gets when its limit is higher or absent.
-const STACK_ROOM: u64 = 128 << 20;
+/// The most address space that the main thread's stack gets when its limit is higher or absent.
+const STACK_SPACE: u64 = 128 << 20;
 
-/// Room kept free between the stack and the mapping below it.
+/// Address space kept free between the stack and the mapping below it.
 const STACK_DISTANCE: u64 = 1 << 20;
 
-/// The plan while it is being made.
+/// The layout while it is being computed.
 pub struct MemoryLayout<'a> {
     /// The mapping table.
     pub rows: Vec<Mapping>,
@@ -48,7 +48,7 @@ pub struct MemoryLayout<'a> {
 }
 
 impl<'a> MemoryLayout<'a> {
-    /// Plans an image whose data pages start at `pages_offset`, for a thread that goes on at `stack_pointer`.
+    /// The layout of an image whose data pages start at `pages_offset`, for a thread that goes on at `stack_pointer`.
     pub fn new(
         page_map: &'a PageMap,
         tables: &'a mut TablesWriter,
@@ -137,8 +137,8 @@ impl<'a> MemoryLayout<'a> {
     }
 
     fn add_stack(&mut self, area: &Area, below: u64) -> Result<(), i32> {
-        let room = sys::stack_limit().min(STACK_ROOM) & !(PAGE - 1);
-        let start = area.end.saturating_sub(room).max(below + STACK_DISTANCE).min(area.start);
+        let space = sys::stack_limit().min(STACK_SPACE) & !(PAGE - 1);
+        let start = area.end.saturating_sub(space).max(below + STACK_DISTANCE).min(area.start);
         let stack = Mapping {
             start,
             end: area.end,
@@ -195,7 +195,7 @@ impl<'a> MemoryLayout<'a> {
             return Ok(());
         }
         let runs = if self.forced.start < area.end && area.start < self.forced.end {
-            // The freezer itself: complete, because it writes to its own data while it plans, and independent of
+            // The freezer itself: complete, because it writes to its own data meanwhile, and independent of
             // where it was installed.
             alloc::vec![area.start..area.end]
         } else {

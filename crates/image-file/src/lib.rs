@@ -19,7 +19,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
-use image::{Command, ContentDigest, Directory, Head, Section, Settings, Tables, HEAD_OFFSET, HEAD_ROOM};
+use image::{Command, ContentDigest, Directory, Head, Section, Settings, Tables, HEAD_OFFSET, HEAD_AREA};
 use rustix::fs::{statvfs, StatVfsMountFlags};
 
 use directory_answers::DirectoryAnswer;
@@ -37,7 +37,7 @@ pub struct ImageFile {
     pub size: u64,
     /// The frozen processes that it holds, at least one.
     pub variants: Vec<Variant>,
-    room: Vec<u8>,
+    area: Vec<u8>,
 }
 
 /// One of the frozen processes of an image.
@@ -49,8 +49,8 @@ pub struct Variant {
 }
 
 impl Variant {
-    fn read(number: u32, room: &[u8], file: &File, size: u64) -> io::Result<std::result::Result<Self, image::Error>> {
-        let head = match Head::parse_variant(number, room, size) {
+    fn read(number: u32, area: &[u8], file: &File, size: u64) -> io::Result<std::result::Result<Self, image::Error>> {
+        let head = match Head::parse_variant(number, area, size) {
             Ok(head) => head,
             Err(error) => return Ok(Err(error)),
         };
@@ -87,19 +87,19 @@ impl ImageFile {
             return Err(Failure::refusal(format!("{} is no regular file, and an image is one.", path.display())));
         }
         let size = metadata.len();
-        let mut room = Vec::new();
+        let mut area = Vec::new();
         (&file).seek(SeekFrom::Start(HEAD_OFFSET as u64)).map_err(cannot)?;
-        (&file).take(HEAD_ROOM as u64).read_to_end(&mut room).map_err(cannot)?;
-        if room.len() < HEAD_ROOM {
+        (&file).take(HEAD_AREA as u64).read_to_end(&mut area).map_err(cannot)?;
+        if area.len() < HEAD_AREA {
             return Err(wrong(image::Error::NotAnImage));
         }
-        let first = Variant::read(0, &room, &file, size).map_err(cannot)?.map_err(wrong)?;
+        let first = Variant::read(0, &area, &file, size).map_err(cannot)?.map_err(wrong)?;
         let count = first.head.variants;
         let mut variants = vec![first];
         for number in 1..count {
-            variants.push(Variant::read(number, &room, &file, size).map_err(cannot)?.map_err(wrong)?);
+            variants.push(Variant::read(number, &area, &file, size).map_err(cannot)?.map_err(wrong)?);
         }
-        Ok(ImageFile { file, path: path.to_owned(), size, variants, room })
+        Ok(ImageFile { file, path: path.to_owned(), size, variants, area })
     }
 
     /// The head of the first variant.
@@ -119,7 +119,7 @@ impl ImageFile {
 
     /// The original command: the program, then its argv.
     pub fn command(&self) -> Result<Vec<String>> {
-        let command = Command::parse(&self.room, self.head())?;
+        let command = Command::parse(&self.area, self.head())?;
         let strings = std::iter::once(command.program()).chain(command.argv());
         Ok(strings.map(|string| String::from_utf8_lossy(&string[..string.len() - 1]).into_owned()).collect())
     }

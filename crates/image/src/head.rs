@@ -12,18 +12,18 @@ use record::Record;
 /// Not the second page: the kernel's first read of a program leaves a mark there, and whoever touches it has it read megabytes ahead.
 pub const HEAD_OFFSET: usize = 8192;
 /// Bytes that the launcher reserves for the head and the command.
-pub const HEAD_ROOM: usize = 16 * 1024;
+pub const HEAD_AREA: usize = 16 * 1024;
 /// Where the command's strings start, from the head (bytes).
 pub const COMMAND_OFFSET: usize = 256;
 /// An image holds at most this many frozen processes.
 pub const MAX_VARIANTS: u32 = 16;
 /// Where the heads of all variants but the first are, one after the other, from the first head (bytes). The command ends before.
-pub const VARIANTS_OFFSET: usize = HEAD_ROOM - (MAX_VARIANTS as usize - 1) * Head::SIZE;
+pub const VARIANTS_OFFSET: usize = HEAD_AREA - (MAX_VARIANTS as usize - 1) * Head::SIZE;
 
-/// The room that the launcher has for the tables (bytes).
+/// Bytes that the launcher reserves for the tables.
 pub const MAX_TABLES: u64 = reserved::VDSO - reserved::TABLES;
 
-/// The room that the launcher has for the answers (bytes).
+/// Bytes that the launcher reserves for the answers.
 pub const MAX_ANSWERS: u64 = reserved::SUBJECT - reserved::ANSWERS;
 
 /// The magic of a finished image. While an image is being written its first byte is zero.
@@ -81,18 +81,18 @@ impl Head {
 
     /// Reads and checks the head of the first variant.
     ///
-    /// `room` holds the [`HEAD_ROOM`] bytes at [`HEAD_OFFSET`]; `file_size` is the size of the file as it
+    /// `area` holds the [`HEAD_AREA`] bytes at [`HEAD_OFFSET`]; `file_size` is the size of the file as it
     /// is now. Every field of the head that is returned lies within its bounds.
-    pub fn parse(room: &[u8], file_size: u64) -> Result<Head, Error> {
-        Head::parse_at(0, room, file_size)
+    pub fn parse(area: &[u8], file_size: u64) -> Result<Head, Error> {
+        Head::parse_at(0, area, file_size)
     }
 
     /// Like [`Head::parse`], for any variant: `number` counts from 0, and is below the first head's `variants`.
-    pub fn parse_variant(number: u32, room: &[u8], file_size: u64) -> Result<Head, Error> {
+    pub fn parse_variant(number: u32, area: &[u8], file_size: u64) -> Result<Head, Error> {
         if number >= MAX_VARIANTS {
             return Err(Error::OutOfRange { what: "the number of a variant", value: number.into() });
         }
-        Head::parse_at(Head::place(number as usize), room, file_size)
+        Head::parse_at(Head::place(number as usize), area, file_size)
     }
 
     /// Where the head of a variant is, from the first one (bytes).
@@ -100,31 +100,31 @@ impl Head {
         number.checked_sub(1).map_or(0, |index| VARIANTS_OFFSET + index * Head::SIZE)
     }
 
-    fn parse_at(start: usize, room: &[u8], file_size: u64) -> Result<Head, Error> {
-        if room.len() < HEAD_ROOM {
-            return Err(Error::Truncated { what: "the head", expected: HEAD_ROOM as u64, found: room.len() as u64 });
+    fn parse_at(start: usize, area: &[u8], file_size: u64) -> Result<Head, Error> {
+        if area.len() < HEAD_AREA {
+            return Err(Error::Truncated { what: "the head", expected: HEAD_AREA as u64, found: area.len() as u64 });
         }
-        let head = Head::decode(&room[start..]);
+        let head = Head::decode(&area[start..]);
         if head.magic != MAGIC {
             return Err(Error::NotAnImage);
         }
         if head.version != VERSION {
             return Err(Error::Version { found: head.version });
         }
-        if checksum(&room[start..][..Self::SUMMED]) != head.head_sum {
+        if checksum(&area[start..][..Self::SUMMED]) != head.head_sum {
             return Err(Error::Damaged { what: "head" });
         }
         if head.variants == 0 || head.variants > MAX_VARIANTS {
             return Err(Error::OutOfRange { what: "the number of variants", value: head.variants.into() });
         }
-        Command::parse(room, &head)?;
+        Command::parse(area, &head)?;
         if head.file_size > file_size {
             return Err(Error::Truncated { what: "the image", expected: head.file_size, found: file_size });
         }
-        area("the data pages", head.pages_offset, head.pages_size, head.file_size)?;
-        area("the tables", head.tables_offset, head.tables_size, head.file_size)?;
+        inside_file("the data pages", head.pages_offset, head.pages_size, head.file_size)?;
+        inside_file("the tables", head.tables_offset, head.tables_size, head.file_size)?;
         if head.answers_size > 0 {
-            area("the answers", head.answers_offset, head.answers_size, head.file_size)?;
+            inside_file("the answers", head.answers_offset, head.answers_size, head.file_size)?;
         }
         if head.pages_size % PAGE != 0 {
             return Err(Error::OutOfRange { what: "the size of the data pages", value: head.pages_size });
@@ -143,10 +143,10 @@ impl Head {
     }
 
     /// Completes the heads of all variants (at least 1, at most [`MAX_VARIANTS`]): magic, version, the command's fields and the
-    /// checksum. Writes them and the command into `room` ([`HEAD_ROOM`] bytes), ready to be stored at [`HEAD_OFFSET`].
+    /// checksum. Writes them and the command into `area` ([`HEAD_AREA`] bytes), ready to be stored at [`HEAD_OFFSET`].
     ///
     /// `command` is the program to execute, the anchor (see [`Command::anchor`]), and the argv.
-    pub fn write<'a>(variants: &[Head], command: impl Iterator<Item = &'a [u8]>, room: &mut [u8]) -> Result<(), Error> {
+    pub fn write<'a>(variants: &[Head], command: impl Iterator<Item = &'a [u8]>, area: &mut [u8]) -> Result<(), Error> {
         let mut end = COMMAND_OFFSET;
         let mut needed = 0;
         let mut command_count = 0;
@@ -154,15 +154,15 @@ impl Head {
             command_count += 1;
             needed += string.len() + 1;
             if COMMAND_OFFSET + needed <= VARIANTS_OFFSET {
-                room[end..end + string.len()].copy_from_slice(string);
-                room[end + string.len()] = 0;
+                area[end..end + string.len()].copy_from_slice(string);
+                area[end + string.len()] = 0;
                 end += string.len() + 1;
             }
         }
         if COMMAND_OFFSET + needed > VARIANTS_OFFSET {
             return Err(Error::CommandTooLong { length: needed });
         }
-        let command_sum = checksum(&room[COMMAND_OFFSET..end]);
+        let command_sum = checksum(&area[COMMAND_OFFSET..end]);
         for (number, head) in variants.iter().enumerate() {
             let mut head = Head {
                 magic: MAGIC,
@@ -173,7 +173,7 @@ impl Head {
                 variants: variants.len() as u32,
                 ..*head
             };
-            let place = &mut room[Head::place(number)..];
+            let place = &mut area[Head::place(number)..];
             head.encode(place);
             head.head_sum = checksum(&place[..Self::SUMMED]);
             head.encode(place);
@@ -182,10 +182,10 @@ impl Head {
     }
 }
 
-/// Checks that a page-aligned area lies inside the file.
-fn area(what: &'static str, offset: u64, size: u64, file_size: u64) -> Result<(), Error> {
+/// Checks that a page-aligned part lies inside the file.
+fn inside_file(what: &'static str, offset: u64, size: u64, file_size: u64) -> Result<(), Error> {
     let end = offset.checked_add(size).ok_or(Error::OutOfRange { what, value: size })?;
-    if !offset.is_multiple_of(PAGE) || offset < (HEAD_OFFSET + HEAD_ROOM) as u64 || end > file_size {
+    if !offset.is_multiple_of(PAGE) || offset < (HEAD_OFFSET + HEAD_AREA) as u64 || end > file_size {
         return Err(Error::OutOfRange { what, value: offset });
     }
     Ok(())
@@ -201,9 +201,9 @@ pub struct Command<'a> {
 impl<'a> Command<'a> {
     /// Reads the command that belongs to `head`, which need not have been checked: the command has a
     /// checksum of its own, so that a damaged head still leads to the fallback.
-    pub fn parse(room: &'a [u8], head: &Head) -> Result<Command<'a>, Error> {
+    pub fn parse(area: &'a [u8], head: &Head) -> Result<Command<'a>, Error> {
         let size = usize::try_from(head.command_size).unwrap_or(usize::MAX);
-        let strings = room
+        let strings = area
             .get(COMMAND_OFFSET..VARIANTS_OFFSET)
             .and_then(|rest| rest.get(..size))
             .ok_or(Error::OutOfRange { what: "the length of the command", value: head.command_size })?;

@@ -29,7 +29,7 @@ pub use answers::{has_value, is_list, is_unlisted, mark, AnswersReader, Listing,
 pub use error::Error;
 pub use gem_stub::{is_known, known, may_have_feature, MAX_START};
 pub use head::{
-    Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, VARIANTS_OFFSET,
+    Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_AREA, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, VARIANTS_OFFSET,
 };
 pub use input_records::*;
 pub use record::{Field, Record};

@@ -166,8 +166,8 @@ impl Value {
 
     fn push(&mut self, bytes: &[u8]) {
         match self.bytes.get_mut(self.length..self.length + bytes.len()) {
-            Some(room) => {
-                room.copy_from_slice(bytes);
+            Some(free) => {
+                free.copy_from_slice(bytes);
                 self.length += bytes.len();
             }
             None => self.is_cut = true,

@@ -78,8 +78,8 @@ pub struct Block {
 
 /// Whether the script that the command names by a relative path is not found by it from here, or is another one. When it is not
 /// where it was either, the relative path is as good.
-fn leads_elsewhere(opened: &ImageFile, index: usize, path: &[u8]) -> bool {
-    let named = opened.command.argv().nth(index).unwrap_or(b"\0");
+fn leads_elsewhere(image: &ImageFile, index: usize, path: &[u8]) -> bool {
+    let named = image.command.argv().nth(index).unwrap_or(b"\0");
     match (sys::stat(None, named), sys::stat(None, path)) {
         (Ok(named), Ok(script)) => (named.device, named.inode) != (script.device, script.inode),
         (Err(_), Ok(_)) => true,
@@ -89,15 +89,15 @@ fn leads_elsewhere(opened: &ImageFile, index: usize, path: &[u8]) -> bool {
 
 impl Block {
     /// Copies the command's argv followed by the arguments that the image was given, and the environment.
-    pub fn build(start: &Start, opened: &ImageFile) -> Result<Block, Errno> {
-        let moved = opened.command.anchor().filter(|(index, path)| leads_elsewhere(opened, *index, path));
+    pub fn build(start: &Start, image: &ImageFile) -> Result<Block, Errno> {
+        let moved = image.command.anchor().filter(|(index, path)| leads_elsewhere(image, *index, path));
         let command = || {
-            opened.command.argv().enumerate().map(move |(index, word)| match moved {
+            image.command.argv().enumerate().map(move |(index, word)| match moved {
                 Some((script, path)) if script == index => path,
                 _ => word,
             })
         };
-        let arguments = || command().chain(start.arguments().skip(opened.own_arguments));
+        let arguments = || command().chain(start.arguments().skip(image.own_arguments));
         let measure = |sizes: (usize, usize), string: &[u8]| (sizes.0 + 1, sizes.1 + string.len());
         let (argc, argv_size) = arguments().fold((0, 0), measure);
         let (envc, environment_size) = start.environment().fold((0, 0), measure);
@@ -116,7 +116,7 @@ impl Block {
             Ok(Block {
                 argv: List::write(argv_pointers, argv_strings, arguments()),
                 environment: List::write(environment_pointers, environment_strings, start.environment()),
-                command_argc: opened.command.argc(),
+                command_argc: image.command.argc(),
                 note_size: 0,
             })
         }

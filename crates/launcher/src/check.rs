@@ -22,9 +22,9 @@ use crate::starts;
 use crate::sys::{self, Errno, Fd, FilePart};
 
 /// Checks the file, the machine, the process, the environment and the arguments, cheapest first.
-pub fn first(start: &Start, opened: &ImageFile, block: &Block) -> Result<Frozen, Reason> {
-    let file = opened.file?;
-    let (image_id, head, tables) = tables(start, opened, file, block)?;
+pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, Reason> {
+    let file = image.file?;
+    let (image_id, head, tables) = tables(start, image, file, block)?;
     let mut frozen = Frozen {
         file,
         registers: tables.one(Section::Registers).map_err(Reason::image)?,
@@ -59,7 +59,7 @@ pub fn last(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
 }
 
 /// Head and tables of the variant that is to be thawed, and before them the checksum by which files beside the image know it.
-fn tables(start: &Start, opened: &ImageFile, file: Fd, block: &Block) -> Result<(u64, Head, Tables<'static>), Reason> {
+fn tables(start: &Start, image: &ImageFile, file: Fd, block: &Block) -> Result<(u64, Head, Tables<'static>), Reason> {
     let status = sys::fstat(file).map_err(|errno| Reason::new("cannot stat the image").errno(errno))?;
     if status.owner != 0 && status.owner != sys::euid() {
         return Err(Reason::new("the image belongs to another user, whose code it would run"));
@@ -67,10 +67,10 @@ fn tables(start: &Start, opened: &ImageFile, file: Fd, block: &Block) -> Result<
     if status.mode & 0o022 != 0 {
         return Err(Reason::new("the image can be written by group or others; remove that permission (chmod go-w)"));
     }
-    let first = Head::parse(opened.room, status.size).map_err(Reason::image)?;
+    let first = Head::parse(image.area, status.size).map_err(Reason::image)?;
     let head = match (start.random % u64::from(first.variants)) as u32 {
         0 => first,
-        number => Head::parse_variant(number, opened.room, status.size).map_err(Reason::image)?,
+        number => Head::parse_variant(number, image.area, status.size).map_err(Reason::image)?,
     };
     // Exactly the tables: where they are not in memory a fault would read far around them first.
     sys::will_need(file, head.tables_offset, head.tables_size);

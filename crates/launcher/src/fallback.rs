@@ -23,14 +23,14 @@ use crate::text::Text;
 pub const OWN_FAILURE: u32 = 125;
 
 /// Executes the original command with the arguments and the environment that the image was given.
-pub fn run(opened: &ImageFile, block: &Block, reason: &Reason) -> ! {
+pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
     match block.rehearsal() {
         Some(Rehearsal::Check) => fail(format_args!("{reason}")),
         Some(Rehearsal::Thaw) => fail(format_args!("the rehearsal of a new image failed: {reason}")),
         None => {}
     }
     if !reason.is_wanted {
-        starts::count_fallback(Head::decode(opened.room).image_id(), block, reason);
+        starts::count_fallback(Head::decode(image.area).image_id(), block, reason);
     }
     let on_stale = OnStale::of(environment::value_of(on_stale::NAME.as_bytes(), block.environment()));
     if on_stale == OnStale::Error && !reason.is_wanted {
@@ -43,7 +43,7 @@ pub fn run(opened: &ImageFile, block: &Block, reason: &Reason) -> ! {
         }
         log(format_args!("{reason}; starting the ordinary way"));
     }
-    let program = opened.command.program();
+    let program = image.command.program();
     // SAFETY: the block holds null-terminated lists of NUL-terminated strings; the program ends with a NUL.
     let errno = unsafe { sys::execute(program.as_ptr(), block.argv_pointers(), block.environment_pointers()) };
     let program = core::str::from_utf8(without_nul(program)).unwrap_or("the original command");

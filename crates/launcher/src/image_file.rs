@@ -1,6 +1,6 @@
 //! The image that is to be thawed: the head that was loaded with the launcher, and the file.
 
-use image::{reserved, Command, Head, Record, HEAD_OFFSET, HEAD_ROOM};
+use image::{reserved, Command, Head, Record, HEAD_OFFSET, HEAD_AREA};
 use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY};
 
 use crate::reason::Reason;
@@ -11,12 +11,12 @@ use crate::sys::{self, Fd, FilePart};
 #[allow(unsafe_code)] // For the section.
 #[link_section = ".snapboot.head"]
 #[used]
-static HEAD: [u8; HEAD_ROOM] = [0; HEAD_ROOM];
+static HEAD: [u8; HEAD_AREA] = [0; HEAD_AREA];
 
 /// The image, with nothing checked yet but the command's own checksum.
 pub struct ImageFile {
     /// Head and command as bytes.
-    pub room: &'static [u8],
+    pub area: &'static [u8],
     /// The original command.
     pub command: Command<'static>,
     /// Arguments before those of the program: 1, or 2 when the launcher got the image as an argument.
@@ -31,7 +31,7 @@ impl ImageFile {
     pub fn open(start: &Start) -> Result<ImageFile, Reason> {
         // The black box keeps the compiler from believing the zeros that it sees.
         let own: &'static [u8] = core::hint::black_box(&HEAD);
-        let (room, own_arguments, file) = if own[..Head::SIZE].iter().any(|&byte| byte != 0) {
+        let (area, own_arguments, file) = if own[..Head::SIZE].iter().any(|&byte| byte != 0) {
             (own, 1, running(start, own))
         } else {
             let path = start.arguments().nth(1).ok_or(Reason::new(
@@ -42,8 +42,8 @@ impl ImageFile {
                 .map_err(|errno| Reason::new("cannot open the image").errno(errno))?;
             (head_of(file)?, 2, Ok(file))
         };
-        let command = Command::parse(room, &Head::decode(room)).map_err(Reason::image)?;
-        Ok(ImageFile { room, command, own_arguments, file })
+        let command = Command::parse(area, &Head::decode(area)).map_err(Reason::image)?;
+        Ok(ImageFile { area, command, own_arguments, file })
     }
 }
 
@@ -66,9 +66,9 @@ fn running(start: &Start, own: &[u8]) -> Result<Fd, Reason> {
 fn head_of(file: Fd) -> Result<&'static [u8], Reason> {
     let unreadable = |errno| Reason::new("cannot read the head of the image").errno(errno);
     let size = sys::fstat(file).map_err(unreadable)?.size;
-    if size < (HEAD_OFFSET + HEAD_ROOM) as u64 {
+    if size < (HEAD_OFFSET + HEAD_AREA) as u64 {
         return Err(Reason::new("expected an image, found a file that is too short to be one"));
     }
-    let part = FilePart::map(reserved::HEAD, HEAD_ROOM as u64, file, HEAD_OFFSET as u64).map_err(unreadable)?;
+    let part = FilePart::map(reserved::HEAD, HEAD_AREA as u64, file, HEAD_OFFSET as u64).map_err(unreadable)?;
     Ok(part.leak())
 }

@@ -56,27 +56,27 @@ fn launch(start: &Start) -> ! {
             "refusing to run with raised privileges (set-uid or file capabilities): an image is code of its owner"
         ));
     }
-    let opened = match ImageFile::open(start) {
-        Ok(opened) => opened,
+    let image = match ImageFile::open(start) {
+        Ok(image) => image,
         Err(reason) => fallback::fail(format_args!("{reason}; and there is no original command to fall back to")),
     };
-    let mut block = match Block::build(start, &opened) {
+    let mut block = match Block::build(start, &image) {
         Ok(block) => block,
         Err(errno) => fallback::fail(format_args!("no memory for arguments and environment ({errno})")),
     };
-    let reason = match thaw(start, &opened, &mut block) {
+    let reason = match thaw(start, &image, &mut block) {
         Ok(never) => match never {},
         Err(reason) => reason,
     };
-    fallback::run(&opened, &block, &reason)
+    fallback::run(&image, &block, &reason)
 }
 
 /// Becomes the frozen process; returns only when that has failed, with the reason.
-fn thaw(start: &Start, opened: &ImageFile, block: &mut Block) -> Result<Infallible, Reason> {
+fn thaw(start: &Start, image: &ImageFile, block: &mut Block) -> Result<Infallible, Reason> {
     if let Some(refusal) = arch::refusal() {
         return Err(Reason::new(refusal));
     }
-    let frozen = check::first(start, opened, block)?;
+    let frozen = check::first(start, image, block)?;
     let mut files = Files::of(&frozen)?;
     let pays = files.are_many() && sys::has_cpus();
     let mut files = HelperProcess::start(&mut files, pays);

@@ -40,8 +40,8 @@ impl SidecarPath {
 
 impl Write for SidecarPath {
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        let room = self.bytes.get_mut(self.length..self.length + text.len()).ok_or(core::fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
+        let free = self.bytes.get_mut(self.length..self.length + text.len()).ok_or(core::fmt::Error)?;
+        free.copy_from_slice(text.as_bytes());
         self.length += text.len();
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::block::Block;
 use crate::sys::{self, Fd};
 use crate::text::Text;
 
-const ROOM: usize = StartsHead::FILE_SIZE - StartsHead::SIZE;
+const TEXT_SIZE: usize = StartsHead::FILE_SIZE - StartsHead::SIZE;
 
 /// Where the numbers begin that a thaw writes, and where they end: thaws, and fallbacks since.
 const THAWS: core::ops::Range<usize> = 16..32;
@@ -35,7 +35,7 @@ pub fn count_thaw(image_id: u64, block: &Block) {
 #[inline(never)]
 pub fn count_fallback(image_id: u64, block: &Block, reason: &impl Display) {
     with_file(image_id, block, |file, head| {
-        let mut text = Text::<ROOM>::new();
+        let mut text = Text::<TEXT_SIZE>::new();
         let _ = write!(text, "{reason}");
         head.fallbacks = head.fallbacks.wrapping_add(1);
         head.since = head.since.wrapping_add(1);

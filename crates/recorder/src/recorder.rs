@@ -121,8 +121,8 @@ impl State {
             match asked {
                 Asked::List(number) => self.writer.list(&open_file(process, number)?),
                 Asked::Name(base, address, used) => {
-                    let mut room = [0; LONGEST];
-                    let name = string(process, address, &mut room)?;
+                    let mut buffer = [0; LONGEST];
+                    let name = string(process, address, &mut buffer)?;
                     let (directory, named) = match base {
                         _ if name.is_empty() => continue,
                         _ if name.starts_with(ANNOUNCED) => {
@@ -247,14 +247,14 @@ fn open_file(process: i32, number: i32) -> io::Result<PathBuf> {
 }
 
 /// A string of another process, without its NUL.
-fn string(process: i32, address: u64, room: &mut [u8; LONGEST]) -> io::Result<&[u8]> {
+fn string(process: i32, address: u64, buffer: &mut [u8; LONGEST]) -> io::Result<&[u8]> {
     let mut length = 0;
     while length < LONGEST {
         let place = address.wrapping_add(length as u64);
         let size = (PAGE - place as usize % PAGE).min(256).min(LONGEST - length);
-        let size = sys::read_memory(process, place, &mut room[length..length + size])?;
-        if let Some(end) = room[length..length + size].iter().position(|&byte| byte == 0) {
-            return Ok(&room[..length + end]);
+        let size = sys::read_memory(process, place, &mut buffer[length..length + size])?;
+        if let Some(end) = buffer[length..length + size].iter().position(|&byte| byte == 0) {
+            return Ok(&buffer[..length + end]);
         }
         if size == 0 {
             break;

@@ -30,12 +30,12 @@ def freeze(folder):
     Returns None in the thawed process, and in the freezing one the wait status of the child that wrote. Raises OSError.
     """
     posix.putenv(b"SNAPBOOT_ARM", folder)
-    posix.putenv(b"SNAPBOOT_ROOM", process.room())
+    posix.putenv(b"SNAPBOOT_ARGV_BUFFER", process.buffer())
     child = fork()
     if not child:
         return None
     posix.unsetenv(b"SNAPBOOT_ARM")
-    posix.unsetenv(b"SNAPBOOT_ROOM")
+    posix.unsetenv(b"SNAPBOOT_ARGV_BUFFER")
     return posix.waitpid(child, 0)[1]
 
 

@@ -54,19 +54,19 @@ macro_rules! look_up {
 
 look_up! {
     fn getpwnam(name: *const c_char) -> *mut c_void { by_name(name) }
-    fn getpwnam_r(name: *const c_char, entry: *mut c_void, room: *mut c_char, size: usize, found: *mut c_void) -> c_int {
+    fn getpwnam_r(name: *const c_char, entry: *mut c_void, buffer: *mut c_char, size: usize, found: *mut c_void) -> c_int {
         by_name(name)
     }
     fn getpwuid(number: c_uint) -> *mut c_void { by_number(number) }
-    fn getpwuid_r(number: c_uint, entry: *mut c_void, room: *mut c_char, size: usize, found: *mut c_void) -> c_int {
+    fn getpwuid_r(number: c_uint, entry: *mut c_void, buffer: *mut c_char, size: usize, found: *mut c_void) -> c_int {
         by_number(number)
     }
     fn getgrnam(name: *const c_char) -> *mut c_void { by_name(name) }
-    fn getgrnam_r(name: *const c_char, entry: *mut c_void, room: *mut c_char, size: usize, found: *mut c_void) -> c_int {
+    fn getgrnam_r(name: *const c_char, entry: *mut c_void, buffer: *mut c_char, size: usize, found: *mut c_void) -> c_int {
         by_name(name)
     }
     fn getgrgid(number: c_uint) -> *mut c_void { by_number(number) }
-    fn getgrgid_r(number: c_uint, entry: *mut c_void, room: *mut c_char, size: usize, found: *mut c_void) -> c_int {
+    fn getgrgid_r(number: c_uint, entry: *mut c_void, buffer: *mut c_char, size: usize, found: *mut c_void) -> c_int {
         by_number(number)
     }
 }

@@ -4,6 +4,7 @@
 
 mod account_hooks;
 pub mod arena;
+mod argv_buffer;
 mod entry;
 mod exit;
 mod file;
@@ -13,8 +14,7 @@ mod locale_hooks;
 pub mod noted;
 mod on_demand;
 mod process;
-mod room;
 
+pub use argv_buffer::ArgvBuffer;
 pub use file::*;
 pub use process::*;
-pub use room::Room;

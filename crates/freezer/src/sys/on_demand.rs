@@ -12,13 +12,13 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 const VARIABLE: &[u8] = b"variable=";
 const VOLATILE: &[u8] = b"volatile=";
 
-/// Room for lists of variables, behind the file (bytes); only what is used takes memory.
-const ROOM: usize = 1 << 20;
+/// Bytes reserved behind the file for lists of variables; only what is used takes memory.
+const LISTS_SIZE: usize = 1 << 20;
 
 /// Where the file lies in memory, and how large it is.
 static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static SIZE: AtomicUsize = AtomicUsize::new(0);
-/// How much of the room was given away.
+/// How many of these bytes are in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Reads the file at this path, which ends with a NUL.
@@ -52,7 +52,7 @@ pub fn stop() {
 }
 
 fn total(size: usize) -> usize {
-    size.next_multiple_of(align_of::<usize>()) + ROOM
+    size.next_multiple_of(align_of::<usize>()) + LISTS_SIZE
 }
 
 /// The name in `NAME=VALUE`.
@@ -130,7 +130,7 @@ pub fn take_all(set: impl Fn(*const c_char, *const c_char)) {
     }
 }
 
-/// The list of variables, and after it those that are hidden and not volatile; without room for it, the list.
+/// The list of variables, and after it those that are hidden and not volatile; where that does not fit, the list alone.
 ///
 /// # Safety
 /// `list` is a null-terminated list of strings that live on.
@@ -139,19 +139,19 @@ pub unsafe fn with_hidden(list: *const *const c_char) -> *const *const c_char {
     if added == 0 || list.is_null() {
         return list;
     }
-    // SAFETY: the caller answers for the list; the room is this call's own.
+    // SAFETY: the caller answers for the list; the copy is this call's own.
     unsafe {
         let own = (0..).take_while(|&at| !(*list.add(at)).is_null()).count();
         let size = (own + added + 1) * size_of::<usize>();
         let offset = USED.fetch_add(size, Relaxed);
-        if offset + size > ROOM {
+        if offset + size > LISTS_SIZE {
             return list;
         }
-        let room = START.load(Relaxed).add(total(SIZE.load(Relaxed)) - ROOM + offset).cast::<*const c_char>();
-        ptr::copy_nonoverlapping(list, room, own);
+        let copy = START.load(Relaxed).add(total(SIZE.load(Relaxed)) - LISTS_SIZE + offset).cast::<*const c_char>();
+        ptr::copy_nonoverlapping(list, copy, own);
         let entries = hidden().filter(|hidden| !hidden.is_volatile).take(added);
-        let end = entries.zip(own..).map(|(hidden, at)| room.add(at).write(hidden.entry.as_ptr())).count() + own;
-        room.add(end).write(ptr::null());
-        room
+        let end = entries.zip(own..).map(|(hidden, at)| copy.add(at).write(hidden.entry.as_ptr())).count() + own;
+        copy.add(end).write(ptr::null());
+        copy
     }
 }

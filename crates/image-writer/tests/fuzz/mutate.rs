@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use image::validate::{ADDRESS_END, MAX_DESCRIPTORS};
-use image::{reserved, HEAD_ROOM, MAX_TABLES, PAGE, RESERVED_END, RESERVED_START};
+use image::{reserved, HEAD_AREA, MAX_TABLES, PAGE, RESERVED_END, RESERVED_START};
 
 use crate::seeds::Seed;
 
@@ -17,7 +17,7 @@ const BORDERS: [u64; 18] = [
     1 << 32,
     1 << 31,
     PAGE,
-    HEAD_ROOM as u64,
+    HEAD_AREA as u64,
     MAX_TABLES,
     RESERVED_START,
     RESERVED_END,
@@ -49,7 +49,7 @@ pub fn spoiled(seeds: &[Seed], rng: &mut Rng) -> Seed {
 /// Tables mostly: a damaged head hides them.
 fn part<'a>(seed: &'a mut Seed, rng: &mut Rng) -> &'a mut Vec<u8> {
     if rng.u8(..4) == 0 {
-        &mut seed.room
+        &mut seed.area
     } else {
         &mut seed.tables
     }
@@ -69,7 +69,7 @@ fn byte(bytes: &mut [u8], rng: &mut Rng) {
 
 fn head_field(seed: &mut Seed, rng: &mut Rng) {
     let (offset, size) = seed.head_fields[rng.usize(..seed.head_fields.len())];
-    field(&mut seed.room, offset, size, rng);
+    field(&mut seed.area, offset, size, rng);
 }
 
 fn table_field(seed: &mut Seed, rng: &mut Rng) {
@@ -118,7 +118,7 @@ fn truncate(seed: &mut Seed, rng: &mut Rng) {
 
 /// Puts a part of `other` in the place of the same part.
 fn splice(seed: &mut Seed, other: &Seed, rng: &mut Rng) {
-    let (into, from) = if rng.u8(..3) == 0 { (&mut seed.room, &other.room) } else { (&mut seed.tables, &other.tables) };
+    let (into, from) = if rng.u8(..3) == 0 { (&mut seed.area, &other.area) } else { (&mut seed.tables, &other.tables) };
     let start = rng.usize(..=into.len().min(from.len()));
     if rng.bool() {
         into.truncate(start);

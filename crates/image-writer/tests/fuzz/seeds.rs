@@ -4,7 +4,7 @@ use image::arch::Registers;
 use image::{
     descriptor_kind, fact_kind, lookup_kind, mapping_kind, process_flag, CpuLeaf, Descriptor, Directory, FileLookup,
     Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section, Settings,
-    SignalAction, Tables, TouchedRange, Variable, HEAD_ROOM, NO_FILE, PAGE, VARIANTS_OFFSET,
+    SignalAction, Tables, TouchedRange, Variable, HEAD_AREA, NO_FILE, PAGE, VARIANTS_OFFSET,
 };
 use image_writer::TablesWriter;
 
@@ -22,7 +22,7 @@ pub struct Seed {
     /// Size of the file.
     pub file_size: u64,
     /// Head and command, without the zeros at the end.
-    pub room: Vec<u8>,
+    pub area: Vec<u8>,
     /// The tables.
     pub tables: Vec<u8>,
     /// Fields of the head: offset and size.
@@ -44,20 +44,20 @@ impl Seed {
             file_size: (ANSWERS.0 + ANSWERS.1).max(tables_offset + tables.len() as u64),
             ..Head::default()
         };
-        let mut room = vec![0; HEAD_ROOM];
+        let mut area = vec![0; HEAD_AREA];
         let variants = if command.len() == 3 { 3 } else { 1 };
-        Head::write(&vec![head; variants], command.iter().copied(), &mut room).unwrap();
-        room.truncate(room.iter().rposition(|&byte| byte != 0).unwrap() + 1);
+        Head::write(&vec![head; variants], command.iter().copied(), &mut area).unwrap();
+        area.truncate(area.iter().rposition(|&byte| byte != 0).unwrap() + 1);
         let heads = [0].into_iter().chain((1..variants).map(|number| VARIANTS_OFFSET + (number - 1) * Head::SIZE));
         let head_fields = heads.flat_map(|at| Head::FIELDS.iter().map(move |field| (at + field.offset, field.size)));
         let head_fields = head_fields.collect();
         let table_fields = fields(&tables);
-        Seed { file_size: head.file_size, room, tables, head_fields, table_fields }
+        Seed { file_size: head.file_size, area, tables, head_fields, table_fields }
     }
 
     /// What the body of the fuzz target takes.
     pub fn bytes(&self) -> Vec<u8> {
-        Pieces { file_size: self.file_size, room: &self.room, tables: &self.tables }.join()
+        Pieces { file_size: self.file_size, area: &self.area, tables: &self.tables }.join()
     }
 }
 
@@ -106,7 +106,7 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
 /// The seeds, from the smallest to the largest.
 pub fn all() -> Vec<Seed> {
     let long = vec![b'x'; 2000];
-    let (before, behind) = ((image::HEAD_OFFSET + image::HEAD_ROOM) as u64, PAGES.0 + PAGES.1);
+    let (before, behind) = ((image::HEAD_OFFSET + image::HEAD_AREA) as u64, PAGES.0 + PAGES.1);
     vec![
         Seed::new(&[b"/bin/a", b"", b"a"], behind, rows(0)),
         Seed::new(&[b"/usr/bin/python3", b"1=/a.py", b"python3", b"a.py", b""], before, rows(1)),

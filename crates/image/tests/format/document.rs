@@ -96,7 +96,7 @@ fn every_constant_has_its_value() {
         ("VERSION", u64::from(VERSION)),
         ("PAGE", PAGE),
         ("HEAD_OFFSET", HEAD_OFFSET as u64),
-        ("HEAD_ROOM", HEAD_ROOM as u64),
+        ("HEAD_AREA", HEAD_AREA as u64),
         ("COMMAND_OFFSET", COMMAND_OFFSET as u64),
         ("MAX_VARIANTS", MAX_VARIANTS.into()),
         ("VARIANTS_OFFSET", VARIANTS_OFFSET as u64),
@@ -126,9 +126,9 @@ fn every_kind_and_flag_has_its_row() {
 
 #[test]
 fn the_document_names_the_magics() {
-    let mut room = [0; HEAD_ROOM];
-    Head::write(&[Head::default()], [&b"/p"[..], b"p"].into_iter(), &mut room).unwrap();
-    assert_eq!(room[..8], *b"\x89SNAPBT\n");
+    let mut area = [0; HEAD_AREA];
+    Head::write(&[Head::default()], [&b"/p"[..], b"p"].into_iter(), &mut area).unwrap();
+    assert_eq!(area[..8], *b"\x89SNAPBT\n");
     assert!(DOCUMENT.contains(r"`\x89SNAPBT\n`"));
     assert!(DOCUMENT.contains(core::str::from_utf8(&Trailer::MAGIC).unwrap()));
 }

@@ -1,12 +1,12 @@
 //! The head and the command: what is written is read back; each damage is named.
 
 use image::{
-    checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_OFFSET, HEAD_ROOM, MAX_TABLES, MAX_VARIANTS, PAGE,
+    checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_OFFSET, HEAD_AREA, MAX_TABLES, MAX_VARIANTS, PAGE,
     VARIANTS_OFFSET, VERSION,
 };
 
 const COMMAND: [&[u8]; 4] = [b"/usr/bin/python3", b"1=/a/b", b"python3", b"-I"];
-const FIRST: u64 = (HEAD_OFFSET + HEAD_ROOM) as u64;
+const FIRST: u64 = (HEAD_OFFSET + HEAD_AREA) as u64;
 
 /// Two data pages and some tables right behind the head.
 fn good() -> Head {
@@ -21,9 +21,9 @@ fn good() -> Head {
 }
 
 fn written(head: Head) -> Vec<u8> {
-    let mut room = vec![0; HEAD_ROOM];
-    Head::write(&[head], COMMAND.into_iter(), &mut room).unwrap();
-    room
+    let mut area = vec![0; HEAD_AREA];
+    Head::write(&[head], COMMAND.into_iter(), &mut area).unwrap();
+    area
 }
 
 /// What parsing says of a head whose fields `change` changed, with a checksum that is right.
@@ -42,10 +42,10 @@ fn out_of_range(change: impl FnOnce(&mut Head)) -> &'static str {
 
 #[test]
 fn what_is_written_is_read_back() {
-    let room = written(good());
-    let head = Head::parse(&room, good().file_size).unwrap();
+    let area = written(good());
+    let head = Head::parse(&area, good().file_size).unwrap();
     assert_eq!((head.pages_offset, head.tables_size, head.version), (FIRST, PAGE, VERSION));
-    let command = Command::parse(&room, &head).unwrap();
+    let command = Command::parse(&area, &head).unwrap();
     assert_eq!(command.program(), b"/usr/bin/python3\0");
     assert_eq!(command.argv().collect::<Vec<_>>(), [&b"python3\0"[..], b"-I\0"]);
     assert_eq!(command.argc(), 2);
@@ -56,72 +56,72 @@ fn what_is_written_is_read_back() {
 fn every_variant_has_a_head_of_its_own() {
     let head = |number: u64| Head { pages_size: PAGE * (1 + number % 2), tables_sum: number, ..good() };
     let heads: Vec<Head> = (0..MAX_VARIANTS.into()).map(head).collect();
-    let mut room = vec![0; HEAD_ROOM];
+    let mut area = vec![0; HEAD_AREA];
     let longest = vec![b'x'; VARIANTS_OFFSET - COMMAND_OFFSET - 5];
-    Head::write(&heads, [&b"/p"[..], b"", &longest].into_iter(), &mut room).unwrap();
+    Head::write(&heads, [&b"/p"[..], b"", &longest].into_iter(), &mut area).unwrap();
     for number in 0..MAX_VARIANTS {
-        let parsed = Head::parse_variant(number, &room, good().file_size).unwrap();
+        let parsed = Head::parse_variant(number, &area, good().file_size).unwrap();
         assert_eq!((parsed.tables_sum, parsed.variants), (number.into(), MAX_VARIANTS));
     }
-    let beyond = Head::parse_variant(MAX_VARIANTS, &room, u64::MAX);
+    let beyond = Head::parse_variant(MAX_VARIANTS, &area, u64::MAX);
     assert!(matches!(beyond, Err(Error::OutOfRange { what: "the number of a variant", .. })));
     assert_eq!(Head::parse_variant(1, &written(good()), u64::MAX), Err(Error::NotAnImage));
-    let last = HEAD_ROOM - Head::SIZE;
-    room[last + 40] ^= 1;
-    assert_eq!(Head::parse_variant(MAX_VARIANTS - 1, &room, u64::MAX), Err(Error::Damaged { what: "head" }));
-    assert!(Head::parse(&room, good().file_size).is_ok());
+    let last = HEAD_AREA - Head::SIZE;
+    area[last + 40] ^= 1;
+    assert_eq!(Head::parse_variant(MAX_VARIANTS - 1, &area, u64::MAX), Err(Error::Damaged { what: "head" }));
+    assert!(Head::parse(&area, good().file_size).is_ok());
 }
 
 #[test]
 fn the_number_of_variants_has_bounds() {
     for wrong in [0, MAX_VARIANTS + 1, u32::MAX] {
-        let mut room = written(good());
-        let mut head = Head::decode(&room);
+        let mut area = written(good());
+        let mut head = Head::decode(&area);
         head.variants = wrong;
-        head.encode(&mut room);
-        head.head_sum = checksum(&room[..Head::SIZE - 8]);
-        head.encode(&mut room);
-        let parsed = Head::parse(&room, u64::MAX);
+        head.encode(&mut area);
+        head.head_sum = checksum(&area[..Head::SIZE - 8]);
+        head.encode(&mut area);
+        let parsed = Head::parse(&area, u64::MAX);
         assert!(matches!(parsed, Err(Error::OutOfRange { what: "the number of variants", .. })), "{wrong}");
     }
 }
 
 #[test]
 fn a_file_may_be_longer_than_the_head_says_but_not_shorter() {
-    let room = written(good());
+    let area = written(good());
     let size = good().file_size;
-    assert!(Head::parse(&room, size + 1).is_ok());
+    assert!(Head::parse(&area, size + 1).is_ok());
     assert_eq!(
-        Head::parse(&room, size - 1),
+        Head::parse(&area, size - 1),
         Err(Error::Truncated { what: "the image", expected: size, found: size - 1 })
     );
 }
 
 #[test]
 fn every_changed_bit_is_noticed() {
-    let room = written(good());
+    let area = written(good());
     let command_end = COMMAND_OFFSET + COMMAND.iter().map(|string| string.len() + 1).sum::<usize>();
     for byte in (0..Head::SIZE).chain(COMMAND_OFFSET..command_end) {
         for bit in 0..8 {
-            let mut room = room.clone();
-            room[byte] ^= 1 << bit;
-            assert!(Head::parse(&room, good().file_size).is_err(), "byte {byte}, bit {bit}");
+            let mut area = area.clone();
+            area[byte] ^= 1 << bit;
+            assert!(Head::parse(&area, good().file_size).is_err(), "byte {byte}, bit {bit}");
         }
     }
 }
 
 #[test]
 fn what_is_no_image_is_told_from_another_version_and_from_damage() {
-    let mut room = written(good());
-    room[0] = 0;
-    assert_eq!(Head::parse(&room, u64::MAX), Err(Error::NotAnImage), "an unfinished image");
-    let mut room = written(good());
-    room[8] = 99;
-    assert_eq!(Head::parse(&room, u64::MAX), Err(Error::Version { found: 99 }));
-    let mut room = written(good());
-    room[40] ^= 1;
-    assert_eq!(Head::parse(&room, u64::MAX), Err(Error::Damaged { what: "head" }));
-    let short = &written(good())[..HEAD_ROOM - 1];
+    let mut area = written(good());
+    area[0] = 0;
+    assert_eq!(Head::parse(&area, u64::MAX), Err(Error::NotAnImage), "an unfinished image");
+    let mut area = written(good());
+    area[8] = 99;
+    assert_eq!(Head::parse(&area, u64::MAX), Err(Error::Version { found: 99 }));
+    let mut area = written(good());
+    area[40] ^= 1;
+    assert_eq!(Head::parse(&area, u64::MAX), Err(Error::Damaged { what: "head" }));
+    let short = &written(good())[..HEAD_AREA - 1];
     assert!(matches!(Head::parse(short, u64::MAX), Err(Error::Truncated { what: "the head", .. })));
 }
 
@@ -148,30 +148,30 @@ fn areas_lie_inside_the_file_in_their_order() {
 
 #[test]
 fn a_damaged_head_leaves_the_command_usable() {
-    let mut room = written(good());
-    room[32..112].fill(0xff);
-    let head = Head::decode(&room);
-    assert!(Head::parse(&room, u64::MAX).is_err());
-    assert_eq!(Command::parse(&room, &head).unwrap().argc(), 2);
+    let mut area = written(good());
+    area[32..112].fill(0xff);
+    let head = Head::decode(&area);
+    assert!(Head::parse(&area, u64::MAX).is_err());
+    assert_eq!(Command::parse(&area, &head).unwrap().argc(), 2);
 }
 
 #[test]
 fn a_command_has_a_program_and_an_argv_whose_strings_end() {
     /// A head whose command is these bytes, with the right checksum.
     fn with(count: u32, strings: &[u8]) -> (Vec<u8>, Head) {
-        let mut room = written(good());
-        room[COMMAND_OFFSET..][..strings.len()].copy_from_slice(strings);
+        let mut area = written(good());
+        area[COMMAND_OFFSET..][..strings.len()].copy_from_slice(strings);
         let head = Head {
             command_count: count,
             command_size: strings.len() as u64,
             command_sum: checksum(strings),
-            ..Head::decode(&room)
+            ..Head::decode(&area)
         };
-        (room, head)
+        (area, head)
     }
     let parse = |count, strings| {
-        let (room, head) = with(count, strings);
-        Command::parse(&room, &head).map(|command| command.argc())
+        let (area, head) = with(count, strings);
+        Command::parse(&area, &head).map(|command| command.argc())
     };
     assert_eq!(parse(3, b"/p\0\0p\0"), Ok(1));
     assert!(matches!(parse(2, b"/p\0\0"), Err(Error::OutOfRange { .. })), "a program without argv");
@@ -189,25 +189,25 @@ fn a_command_has_a_program_and_an_argv_whose_strings_end() {
         assert_eq!(parse(4, wrong), Err(Error::Damaged { what: "command" }), "{}", wrong.escape_ascii());
     }
     assert_eq!(parse(0, b""), Err(Error::Damaged { what: "command" }));
-    let (room, head) = with(3, b"/p\0\0p\0");
-    for size in [HEAD_ROOM as u64, u64::MAX] {
+    let (area, head) = with(3, b"/p\0\0p\0");
+    for size in [HEAD_AREA as u64, u64::MAX] {
         let head = Head { command_size: size, ..head };
-        assert!(matches!(Command::parse(&room, &head), Err(Error::OutOfRange { .. })));
+        assert!(matches!(Command::parse(&area, &head), Err(Error::OutOfRange { .. })));
     }
     let head = Head { command_sum: head.command_sum ^ 1, ..head };
-    assert_eq!(Command::parse(&room, &head), Err(Error::Damaged { what: "command" }));
+    assert_eq!(Command::parse(&area, &head), Err(Error::Damaged { what: "command" }));
 }
 
 #[test]
 fn a_command_fills_the_room_to_the_last_byte_and_no_further() {
     let room_for_strings = VARIANTS_OFFSET - COMMAND_OFFSET;
     let longest = vec![b'x'; room_for_strings - b"/p\0\0\0".len()];
-    let mut room = vec![0; HEAD_ROOM];
-    Head::write(&[good()], [&b"/p"[..], b"", &longest].into_iter(), &mut room).unwrap();
-    let head = Head::parse(&room, good().file_size).unwrap();
-    assert_eq!(Command::parse(&room, &head).unwrap().argv().next().unwrap().len(), longest.len() + 1);
+    let mut area = vec![0; HEAD_AREA];
+    Head::write(&[good()], [&b"/p"[..], b"", &longest].into_iter(), &mut area).unwrap();
+    let head = Head::parse(&area, good().file_size).unwrap();
+    assert_eq!(Command::parse(&area, &head).unwrap().argv().next().unwrap().len(), longest.len() + 1);
     let longer = vec![b'x'; longest.len() + 1];
-    let error = Head::write(&[good()], [&b"/p"[..], b"", &longer].into_iter(), &mut room);
+    let error = Head::write(&[good()], [&b"/p"[..], b"", &longer].into_iter(), &mut area);
     assert_eq!(error, Err(Error::CommandTooLong { length: room_for_strings + 1 }));
 }
 

@@ -1,28 +1,28 @@
-//! A place in the front end's own memory, an object of its language, in which a thawed process finds the arguments and the environment
-//! that it was started with. To read them from /proc takes longer than all else that a front end does with them.
+//! A buffer in the front end's own memory, an object of its language, from which a thawed process reads the arguments and the
+//! environment that it was started with. Reading /proc takes longer than all else that a front end does with them.
 
 use core::ops::Range;
 use core::slice;
 
 use image::Handover;
 
-/// Where the place is: its address, and its size (bytes). The front end keeps it for good.
+/// Where the buffer is: its address, and its size (bytes). The front end keeps it for good.
 ///
 /// A thaw fills it with the size of the arguments (u16, little endian), that of the environment, and then both, a NUL between two
 /// strings. Where they are too many it stays as it is, all zeros, and the front end reads /proc.
 #[derive(Clone, Copy)]
-pub struct Room {
+pub struct ArgvBuffer {
     address: u64,
     size: u64,
 }
 
 const SIZES: usize = 2 * size_of::<u16>();
 
-impl Room {
+impl ArgvBuffer {
     /// Reads `ADDRESS,SIZE`, both in decimal.
-    pub fn at(text: &[u8]) -> Option<Room> {
+    pub fn at(text: &[u8]) -> Option<ArgvBuffer> {
         let (address, size) = core::str::from_utf8(text).ok()?.split_once(',')?;
-        Some(Room { address: address.parse().ok()?, size: size.parse().ok()? })
+        Some(ArgvBuffer { address: address.parse().ok()?, size: size.parse().ok()? })
     }
 
     /// To be called in the thawed process, before anything of what the launcher has left is dropped.
@@ -38,11 +38,11 @@ impl Room {
             return;
         }
         // SAFETY: the front end has reserved these bytes for this, and nothing reads them before it goes on.
-        let room = unsafe { slice::from_raw_parts_mut(self.address as *mut u8, self.size as usize) };
+        let buffer = unsafe { slice::from_raw_parts_mut(self.address as *mut u8, self.size as usize) };
         let parts = [&arguments_size.to_le_bytes(), &environment_size.to_le_bytes(), arguments, environment];
         let mut end = 0;
         for part in parts {
-            room[end..end + part.len()].copy_from_slice(part);
+            buffer[end..end + part.len()].copy_from_slice(part);
             end += part.len();
         }
     }
