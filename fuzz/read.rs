@@ -10,8 +10,8 @@ use image::validate::{self, ADDRESS_END, MAX_DESCRIPTORS};
 use image::{
     checksum, mapping_kind, policy, reserved, settings_flag, AnswersReader, Command, CpuLeaf, Descriptor, Directory,
     Entry, Error, FileLookup, Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record,
-    Section, Settings, SignalAction, Tables, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_OFFSET,
-    HEAD_AREA, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    Section, Settings, SignalAction, Tables, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_AREA,
+    HEAD_OFFSET, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 use image_writer::TablesWriter;
 

@@ -175,4 +175,4 @@ def test_a_terminal_is_told_in_words(tmp_path):
     narrow, _ = freeze(tmp_path, env, source="import os\nVALUE = os.umask(0o22)\n")
     start(narrow, env, preexec_fn=lambda: os.umask(0o77))
     line = counted(narrow, env)[0]
-    assert line.endswith("stale: this is not what it was when the boot asked for it: umask; it was 0022"), line
+    assert line.endswith("stale: this is not what it was when the boot read it: umask; it was 0022"), line

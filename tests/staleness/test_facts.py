@@ -151,10 +151,10 @@ def test_a_fact_that_was_asked_for_is_an_input(language, fact, tmp_path):
     if changed == ["terminal"]:
         script = ["script", "-qec", " ".join(["stty cols 123;", *map(quoted, argv)]), "/dev/null"]
         result = support.run(script, env=env, cwd=tmp_path)
-        assert "123" in result.out and f"asked for it: {reason}" in result.out, result
+        assert "123" in result.out and f"the boot read it: {reason}" in result.out, result
         return
     result = support.run([*changed, *argv], env=env, cwd=tmp_path)
-    assert result.fell_back and f"the boot asked for it: {reason};" in result.err, result
+    assert result.fell_back and f"the boot the boot read it: {reason};" in result.err, result
     if fact != "cpus":
         assert result.status != 0 or result.out != before.out, result
 

@@ -80,7 +80,7 @@ def test_the_package_that_was_asked_for_in_another_version(tmp_path):
     """As a new folder beside the old one, which is removed."""
     venv = Venv(tmp_path / "venv", VERSION)
     new = distribution(venv.packages, "some_package", "2.0")
-    assert f"of the Python packages that were asked for, this directory lists others (or other versions) now: {new.parent}" in (
+    assert f"of the Python packages that were looked up, this directory lists others (or other versions) now: {new.parent}" in (
         venv.stale()[1]
     )
     why = support.run([support.SNAPBOOT, "inspect", "--why", venv.image], env=venv.env, log=False)

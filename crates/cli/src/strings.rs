@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
 use failure::{Failure, Result};
-use image::{mapping_kind, Head, MappedFile, Mapping, Process, Section, Tables, HEAD_OFFSET, HEAD_AREA, NO_FILE};
+use image::{mapping_kind, Head, MappedFile, Mapping, Process, Section, Tables, HEAD_AREA, HEAD_OFFSET, NO_FILE};
 use image_file::ImageFile;
 use regex::bytes::{Regex, RegexBuilder};
 

@@ -6,7 +6,7 @@ use std::fs::{set_permissions, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use image::{mapping_kind, Head, MappedFile, Mapping, Section, HEAD_OFFSET, HEAD_AREA, NO_FILE, PAGE};
+use image::{mapping_kind, Head, MappedFile, Mapping, Section, HEAD_AREA, HEAD_OFFSET, NO_FILE, PAGE};
 use image_writer::TablesWriter;
 use support::{minimal, stderr, stdout, Scene};
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use failure::{Failure, Result};
 use image::{
     fact_kind, settings_flag, Head, HostFact, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables,
-    Trailer, HEAD_OFFSET, HEAD_AREA,
+    Trailer, HEAD_AREA, HEAD_OFFSET,
 };
 use image_file::digest_pages;
 use image_file::info::Info;
@@ -53,7 +53,7 @@ pub struct Added<'a> {
     pub language: Language,
     /// What the boot saw.
     pub environment: &'a Environment,
-    /// What it read of that, and asked about machine, user and process.
+    /// What it read of that, and of machine, user and process.
     pub reads: &'a Reads,
     /// How starts check files: one of [`image::policy`].
     pub policy: u32,
@@ -140,7 +140,7 @@ impl<'a> Assembly<'a> {
         let mappings = dumped.rows(Section::Mappings)?.collect();
         let added = Tail { tables, answers: &answers, mappings, rehearsal: &rehearsal };
         self.append(&path, trailer.pages_offset, added)?;
-        // Its room on the disk is not needed any longer, and there shall be one image only.
+        // Its space on the disk is not needed any longer, and there shall be one image only.
         fs::remove_file(&path).map_err(cannot)?;
         self.stacks.push(dumped.one::<Process>(Section::Process)?.start_stack);
         self.inputs.push(inputs);
@@ -322,7 +322,7 @@ fn settings(parts: &Added<'_>) -> Settings {
     }
 }
 
-/// What the boot asked about machine, user and process, with the answers.
+/// What the boot read about machine, user and process, with the answers.
 fn facts(reads: &Reads, files: &KernelFiles, tables: &mut TablesWriter) -> Result<()> {
     let mut rows = Vec::new();
     for &(kind, of) in reads.facts.iter().chain(files.facts.iter().filter(|fact| !reads.facts.contains(fact))) {

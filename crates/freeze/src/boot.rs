@@ -37,7 +37,7 @@ const SITE_LIMIT: Duration = Duration::from_secs(20);
 /// Callers pass descriptors in this range; those that the runtime keeps for itself must get higher numbers.
 const FIRST_PASSED: i32 = 3;
 const LAST_PASSED: i32 = 99;
-/// Room in the argv area for new arguments, a larger environment and process titles (bytes).
+/// Bytes in the argv area for new arguments, a larger environment and process titles.
 const PAD: usize = 16 * 1024;
 /// For CRuby in the form of this many arguments, since its main function keeps the number that it was started with.
 const PAD_ARGUMENTS: usize = 1024;
@@ -81,7 +81,7 @@ impl Boot<'_> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
         let writes_image = !matches!(watch, Watch::Elsewhere(_));
-        for old in ["report", "findings", "asked", "noted"].iter().chain(writes_image.then_some(&"image")) {
+        for old in ["report", "findings", "importers", "noted"].iter().chain(writes_image.then_some(&"image")) {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
         }

@@ -64,8 +64,8 @@ impl ControlDir {
     }
 
     /// Fails when the disk is full.
-    pub fn has_room(&self) -> Result<()> {
-        let file = self.file("room");
+    pub fn has_space(&self) -> Result<()> {
+        let file = self.file("space");
         fs::write(&file, [0; 16384]).map_err(|error| Failure::io("write into", &self.path, &error))
     }
 

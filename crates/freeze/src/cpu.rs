@@ -1,10 +1,10 @@
 //! `--cpu baseline`: a boot in which nothing picks instructions beyond the baseline, so that the image thaws on any CPU that has it.
 //!
 //! Programs pick instructions by CPU when they start, and a frozen one keeps to what it has picked. The C library and some others
-//! let variables speak for the CPU; those are set for the boot alone. Whatever else asks the CPU is refused by name.
+//! let variables speak for the CPU; those are set for the boot alone. Whatever else queries the CPU is refused by name.
 //!
 //! Without XSAVE glibc takes neither AVX functions nor libraries from directories for newer CPUs, and lazy binding, which may
-//! happen long after a thaw, saves registers with FXSAVE. That needs the same room on every CPU, whereas the room for XSAVE is
+//! happen long after a thaw, saves registers with FXSAVE. That needs the same space on every CPU, whereas the space for XSAVE is
 //! measured when a process starts: on a CPU with larger registers it would be too small. So the baseline is x86-64-v2, not -v3.
 
 use std::collections::BTreeSet;
@@ -42,11 +42,11 @@ const VARIABLES: [(&str, &str); 4] = [
 const TUNABLES: &str = "GLIBC_TUNABLES";
 const HWCAPS: &[u8] = b"glibc.cpu.hwcaps=";
 
-/// Beginnings of the names of libraries that ask the CPU and heed one of the variables.
+/// Beginnings of the names of libraries that query the CPU and heed one of the variables.
 const STEERED: [&str; 5] =
     ["ld-linux-x86-64.so", "libcrypto", "libopenblas", "libscipy_openblas", "_multiarray_umath."];
 
-/// The instructions CPUID and XGETBV. Who wants to use AVX has to ask with both, and does so in one place; either alone is
+/// The instructions CPUID and XGETBV. Who wants to use AVX has to execute both, and does so in one place; either alone is
 /// mostly chance.
 const CPUID: &[u8] = b"\x0f\xa2";
 const XGETBV: &[u8] = b"\x0f\x01\xd0";
@@ -113,7 +113,7 @@ pub fn check_libraries(dumped: &Tables<'_>) -> Result<()> {
     )))
 }
 
-/// Mapped code that asks the CPU and is not known to heed a variable.
+/// Mapped code that queries the CPU and is not known to heed a variable.
 fn libraries_that_ask(dumped: &Tables<'_>) -> Result<BTreeSet<PathBuf>> {
     const EXECUTE: u32 = 4;
     let files = dumped.rows::<MappedFile>(Section::Files)?;

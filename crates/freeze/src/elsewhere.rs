@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use failure::{Failure, Result};
 use recorder::{Accesses, Named, PathAccess};
 
-use super::boot_inputs::{asked_below, Ignored, Importer};
+use super::boot_inputs::{looked_up_below, Ignored, Importer};
 use super::control_dir::ControlDir;
 
 /// A folder in a folder, both with names of their own. They go with the control directory.
@@ -36,9 +36,9 @@ impl Elsewhere {
         &self.folder
     }
 
-    /// What was looked for below it by whole paths, named from there; None when something was looked for above it, or its names were
+    /// What was looked for below it by absolute paths, named from there; None when something was looked for above it, or its names were
     /// listed by others than those who look for modules.
-    pub fn asked(&self, notes: &Accesses, importers: &[Importer]) -> Option<BTreeSet<PathBuf>> {
+    pub fn looked_up(&self, notes: &Accesses, importers: &[Importer]) -> Option<BTreeSet<PathBuf>> {
         // A list of the folder by its short name is compared where the image is started.
         let known = importers.iter().find(|it| it.directory == self.folder).map_or(0, |it| it.lists);
         if notes
@@ -67,14 +67,14 @@ impl Elsewhere {
     }
 }
 
-/// Has what the boot looked up below `start`, and in the other boot below another folder as well (`asked`), count where an image is
-/// started. Returns whether that is all that it looked up there by whole paths.
-pub fn follow(asked: &BTreeSet<PathBuf>, start: &Path, notes: &mut Accesses, ignored: &Ignored) -> bool {
+/// Has what the boot looked up below `start`, and in the other boot below another folder as well (`looked_up`), count where an image is
+/// started. Returns whether that is all that it looked up there by absolute paths.
+pub fn follow(looked_up: &BTreeSet<PathBuf>, start: &Path, notes: &mut Accesses, ignored: &Ignored) -> bool {
     for (path, note) in &mut notes.places {
-        if path.strip_prefix(start).is_ok_and(|name| asked.contains(name)) && note.named.absolutely {
+        if path.strip_prefix(start).is_ok_and(|name| looked_up.contains(name)) && note.named.absolutely {
             note.named = Named::FROM_START;
             note.opened_from_start = note.listed.is_some();
         }
     }
-    !asked_below(start, notes, ignored)
+    !looked_up_below(start, notes, ignored)
 }

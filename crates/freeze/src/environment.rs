@@ -22,7 +22,7 @@ type Pair = (OsString, OsString);
 pub struct Environment {
     /// What the boot sees from its start.
     seen: Vec<Pair>,
-    /// What it sees when it asks.
+    /// What it sees when it looks it up.
     on_demand: Vec<Pair>,
     /// Names of what is set and looks like a secret, and would be an input if it were read.
     pub(crate) secrets: Vec<OsString>,
@@ -71,7 +71,7 @@ impl Environment {
         picked
     }
 
-    /// The same, but that the boot sees from its start what was read before it could ask, as `reads` tell.
+    /// The same, but that the boot sees from its start what was read before it could look that up, as `reads` tell.
     pub fn with_seen_early(&self, reads: &Entries) -> Self {
         let mut picked = self.clone();
         let reads_all = reads.all("variables").next().is_some();

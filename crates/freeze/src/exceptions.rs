@@ -23,7 +23,7 @@ pub const VARIABLES: &[VariableRead] = &[
     VariableRead { language: Language::Ruby, reader: "/bundler/shared_helpers.rb", name: "PATH" },
 ];
 
-/// What a runtime asks C code for at its own start, and the front end renews after a thaw.
+/// What C code of a runtime reads at its own start, and the front end renews after a thaw.
 pub const RENEWED: &[&str] = &["TZ"];
 
 /// Whoever looks at the whole environment and keeps, or passes on, only part of it.
@@ -59,7 +59,7 @@ pub const WHOLES: &[FullRead] = &[
 pub const PROGRAMS: &[FullRead] = &[
     FullRead { reader: "ldconfig", names: &[] },
     FullRead { reader: "uname", names: &[] },
-    // What ctypes.util asks where a library is.
+    // What ctypes.util runs to find a library.
     FullRead { reader: "gcc", names: COMPILER },
     FullRead { reader: "cc", names: COMPILER },
     FullRead { reader: "ld", names: COMPILER },
@@ -77,7 +77,7 @@ pub struct FactRead {
     pub unless_unset: Option<&'static str>,
 }
 
-/// Facts whose readers throw them away, or compare them with each other only. (What a runtime asks at its own start is no input
+/// Facts whose readers throw them away, or compare them with each other only. (What a runtime reads at its own start is no input
 /// either: the launcher compares the stack limit itself, and refuses to run where real and effective ids differ.)
 pub const FACTS: &[FactRead] = &[
     // Compares real and effective ids before it looks at each file that is loaded. Process.uid and the like are noted by themselves.
@@ -136,7 +136,7 @@ pub struct EarlyRead {
 
 /// Readers that keep nothing of it.
 pub const EARLY: &[EarlyRead] = &[
-    // Asks every module for its file, to find the one that some code is in.
+    // Reads the file of every module, to find the one that some code is in.
     EarlyRead { language: Language::Python, reader: "/inspect.py", what: "__main__.__file__", guards: &[] },
     // A list of versions that scripts of old installers set before they import it; without one it takes what is installed.
     EarlyRead {

@@ -55,7 +55,7 @@ impl Point {
         }
     }
 
-    /// Sends this process SIGKILL, or the signal that is asked for, when `SNAPBOOT_FAULT` names this place.
+    /// Sends this process SIGKILL, or another signal, when `SNAPBOOT_FAULT` names this place.
     pub fn reached(self) {
         if wanted().is_some_and(|wanted| wanted == self.name()) {
             let signal = std::env::var("SNAPBOOT_FAULT_SIGNAL").ok().and_then(|number| number.parse().ok());

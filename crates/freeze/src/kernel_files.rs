@@ -158,14 +158,14 @@ pub struct KernelFiles {
 
 impl KernelFiles {
     /// Sorts out what was read, and what was found then.
-    pub fn of(asked: &BTreeMap<PathBuf, Option<Vec<u8>>>) -> KernelFiles {
+    pub fn of(read: &BTreeMap<PathBuf, Option<Vec<u8>>>) -> KernelFiles {
         let mut facts = BTreeSet::new();
-        for path in asked.keys() {
+        for path in read.keys() {
             if let Treatment::Facts(kinds) = treatment(path) {
                 facts.extend(kinds.iter().map(|&kind| (kind, 0)));
             }
         }
-        let contents = asked.iter().filter_map(|(path, content)| Some((path.clone(), content.clone()?)));
+        let contents = read.iter().filter_map(|(path, content)| Some((path.clone(), content.clone()?)));
         let mut files = KernelFiles { facts: facts.into_iter().collect(), contents: contents.collect() };
         files.drop_measured();
         files
@@ -284,10 +284,10 @@ mod tests {
 
     #[test]
     fn what_changes_while_the_program_is_frozen_does_not_count() {
-        let asked = |paths: &[&str]| -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+        let read = |paths: &[&str]| -> BTreeMap<PathBuf, Option<Vec<u8>>> {
             paths.iter().map(|path| (PathBuf::from(path), content(Path::new(path)))).collect()
         };
-        let found = KernelFiles::of(&asked(&[
+        let found = KernelFiles::of(&read(&[
             "/proc/uptime",
             "/proc/sys/kernel/osrelease",
             "/proc/sys/kernel/pid_max",

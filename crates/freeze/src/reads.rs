@@ -1,4 +1,4 @@
-//! What the boot read of its environment and asked about machine, user and process, as front end and freezer have noted it.
+//! What the boot read of its environment, and of machine, user and process, as front end and freezer have noted it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -73,7 +73,7 @@ struct NotedRead {
     renewed: bool,
 }
 
-/// Who asked, as the freezer was told it.
+/// Who read, as the freezer was told it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Runtime,
@@ -94,7 +94,7 @@ impl Reads {
         for (phase, note) in &by_c {
             let counts = match (phase, note.key.as_str(), language) {
                 (Phase::Program, "variable", Language::Ruby) => {
-                    // ENV asks the C library, so that this was told already, with the reader.
+                    // ENV goes through the C library, so that this was told already, with the reader.
                     !told.iter().any(|other| other.key == "variable" && other.value == note.value)
                 }
                 // So was whether a standard stream is a terminal.

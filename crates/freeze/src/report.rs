@@ -31,7 +31,7 @@ pub struct Report {
     pub importers: Vec<Importer>,
     /// Names that were preloaded.
     pub preloaded: Vec<String>,
-    /// What it read of its environment, and asked about machine, user and process.
+    /// What it read of its environment, and of machine, user and process.
     pub reads: Reads,
     /// What the front end compares by itself after a thaw, in words.
     pub compared: Vec<String>,
@@ -64,7 +64,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
     let report = read("report")?;
     // A child that ran imports first adds what it has looked up.
     let mut importers = Importer::all(&report);
-    importers.extend(Importer::all(&read("asked")?));
+    importers.extend(Importer::all(&read("importers")?));
     let (notes, mut findings): (Vec<_>, Vec<_>) =
         findings::read(&read("findings")?).into_iter().partition(Finding::is_note);
     let site = if report.all("site").next().is_some() { read("site")? } else { Entries::default() };

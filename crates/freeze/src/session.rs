@@ -136,7 +136,7 @@ impl Session<'_> {
         let mut assembly = Assembly::new(&dir);
         let mut warnings: Vec<String> = Vec::new();
         let mut first = None;
-        let mut asked = None;
+        let mut looked_up = None;
         let count = self.request.variants;
         for number in 1..=count {
             let boot = Boot {
@@ -161,9 +161,9 @@ impl Session<'_> {
             let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
             if let Some(place) = report.keeps_folder.first().cloned() {
                 if number == 1 {
-                    asked = self.boot_elsewhere(&boot, &dir, &report.kept)?;
+                    looked_up = self.boot_elsewhere(&boot, &dir, &report.kept)?;
                 }
-                if !asked.as_ref().is_some_and(|asked| elsewhere::follow(asked, &start, &mut notes, &ignored)) {
+                if !looked_up.as_ref().is_some_and(|names| elsewhere::follow(names, &start, &mut notes, &ignored)) {
                     report.reads.facts.push((fact_kind::CWD, 0));
                     report.reads.places.entry((fact_kind::CWD, 0)).or_insert(place);
                 }
@@ -296,7 +296,7 @@ impl Session<'_> {
         boot.interrupt.check()?;
         Ok(match ended {
             Ok((Outcome::Written(report), notes)) if !report.keeps_folder.is_empty() && report.kept == kept => {
-                elsewhere.asked(&notes, &report.importers)
+                elsewhere.looked_up(&notes, &report.importers)
             }
             _ => None,
         })
@@ -311,7 +311,7 @@ impl Session<'_> {
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {
                 // Whoever fails on a full disk often cannot write down why.
-                dir.has_room()?;
+                dir.has_space()?;
                 Err(failure.into())
             }
         }

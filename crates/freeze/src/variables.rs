@@ -48,7 +48,7 @@ const TABLE: &[(&str, Rule)] = {
         ("XDG_DATA_DIRS", WhenRead),
         ("XDG_DATA_HOME", WhenRead),
         ("XDG_STATE_HOME", WhenRead),
-        // The loader and the C library, which ask nobody.
+        // The loader and the C library, whose reads nobody sees.
         ("LD_*", Always),
         ("GLIBC_TUNABLES", Always),
         ("LOCPATH", Always),
@@ -69,7 +69,7 @@ const TABLE: &[(&str, Rule)] = {
         ("FLASK_*", WhenRead),
         ("MPLBACKEND", WhenRead),
         ("MPLCONFIGDIR", WhenRead),
-        // Numerical libraries: those whose C code goes through the environment by itself, and those that ask for a name.
+        // Numerical libraries: those whose C code goes through the environment by itself, and those that look up a name.
         ("GOMP_*", Always),
         ("KMP_*", Always),
         ("MKL_*", Always),

@@ -116,7 +116,7 @@ fn become_this_command() -> Failure {
 }
 
 fn become_runtime(dir: &Path) -> Result<()> {
-    // Without whoever watches, each of its calls that asks would fail, and the program would say so with our frames in its traceback. What
+    // Without the recorder each of its calls that the filter reports would fail, and the program would say so with our frames in its traceback. What
     // it forks does not inherit this, and so no image has it.
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Failure::failed(format!("cannot tie the boot to its freeze: {error}.")))?;

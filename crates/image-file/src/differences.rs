@@ -60,7 +60,7 @@ fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8]) -> Result<Vec<Str
     Ok(found)
 }
 
-/// Answers that a changed file gives no longer; None for one that was asked nothing, so that all of it counts.
+/// Answers that a changed file gives no longer; None for one in which nothing was looked up, so that all of it counts.
 fn answers(tables: &Tables<'_>, input: usize, path: Text) -> Result<Option<Vec<String>>> {
     let questions: Vec<FileLookup> =
         tables.rows::<FileLookup>(Section::Lookups)?.filter(|question| question.input as usize == input).collect();

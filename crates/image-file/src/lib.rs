@@ -19,7 +19,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
-use image::{Command, ContentDigest, Directory, Head, Section, Settings, Tables, HEAD_OFFSET, HEAD_AREA};
+use image::{Command, ContentDigest, Directory, Head, Section, Settings, Tables, HEAD_AREA, HEAD_OFFSET};
 use rustix::fs::{statvfs, StatVfsMountFlags};
 
 use directory_answers::DirectoryAnswer;

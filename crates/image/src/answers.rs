@@ -1,6 +1,6 @@
-//! What directories answered when the boot asked for names: names that were not there, links, lists.
+//! What directories answered when the boot looked up names in them: names that were not there, links, lists.
 //!
-//! A boot that searches a path asks for tens of thousands of names that are not there. They lie outside of the tables, so that a
+//! A boot that searches a path looks up tens of thousands of names that are not there. They lie outside of the tables, so that a
 //! start reads none of them as long as the times of their directory tell that nothing came or went. Where something did, a list of
 //! the directory tells most quickly whether it is one of these names: the answers start with marks of all that may not appear. Then
 //! they follow, sorted by name, and each name leaves out what it has in common with the one before.

@@ -49,7 +49,7 @@ record! {
         pub pages_offset: u64,
         /// Bytes of data pages, a multiple of the page size.
         pub pages_size: u64,
-        /// Digest (XXH3, 128 bits) of the data pages; checked by `snapboot verify`, and by those starts that are asked to.
+        /// Digest (XXH3, 128 bits) of the data pages; checked by `snapboot verify`, and by those starts that are told to.
         pub pages_digest: [u8; 16],
         /// File offset of the tables, a multiple of the page size.
         pub tables_offset: u64,

@@ -45,7 +45,7 @@ record! {
 pub mod directory_flag {
     /// Where it is not there, its answers hold: they are lists in which nothing was found, or names that were not there.
     pub const MAY_BE_ABSENT: u32 = 1;
-    /// An answer is about what lies deeper, of which its times do not tell: where they have changed, it is asked again each time.
+    /// An answer is about what lies deeper, of which its times do not tell: where they have changed, the look-up is repeated each time.
     pub const DEEP: u32 = 2;
 }
 
@@ -56,14 +56,14 @@ record! {
         pub input: u32,
         /// One of [`lookup_kind`].
         pub kind: u32,
-        /// What was asked for.
+        /// What was looked up.
         pub text: Text,
         /// Digest of the answer.
         pub answer: [u8; 16],
     }
 }
 
-/// What is asked of a shared file: see `inputs::lookups`.
+/// What is looked up in a shared file: see `inputs::lookups`.
 pub mod lookup_kind {
     /// Where the dynamic loader's cache says that the library of this name is.
     pub const LIBRARY: u32 = 1;
@@ -75,7 +75,7 @@ pub mod lookup_kind {
     pub const LOCALE: u32 = 4;
 }
 
-/// What a directory answered when the boot asked for a name: see [`crate::Answers`].
+/// What a directory answered when the boot looked up a name: see [`crate::Answers`].
 pub mod answer_kind {
     /// There is nothing of that name.
     pub const ABSENT: u32 = 1;

@@ -29,7 +29,7 @@ pub use answers::{has_value, is_list, is_unlisted, mark, AnswersReader, Listing,
 pub use error::Error;
 pub use gem_stub::{is_known, known, may_have_feature, MAX_START};
 pub use head::{
-    Command, Head, COMMAND_OFFSET, HEAD_OFFSET, HEAD_AREA, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, VARIANTS_OFFSET,
+    Command, Head, COMMAND_OFFSET, HEAD_AREA, HEAD_OFFSET, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, VARIANTS_OFFSET,
 };
 pub use input_records::*;
 pub use record::{Field, Record};
@@ -96,7 +96,7 @@ pub mod reserved {
     pub const PROBE: u64 = RESERVED_START + 0x8_0000_0000;
     /// What the launcher remembers of files that it has compared.
     pub const SEEN: u64 = RESERVED_START + 0x10_0000_0000;
-    /// The answers of directories, while the launcher asks again.
+    /// The answers of directories, while the launcher repeats the look-ups.
     pub const ANSWERS: u64 = RESERVED_START + 0x18_0000_0000;
     /// The name of what has changed, for the launcher's message: one page.
     pub const SUBJECT: u64 = RESERVED_START + 0x1f_0000_0000;

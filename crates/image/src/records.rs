@@ -312,7 +312,7 @@ pub mod presence {
 }
 
 record! {
-    /// Something about the machine, the user or the process that the boot asked for.
+    /// Something about the machine, the user or the process that the boot read.
     pub struct HostFact {
         /// One of [`fact_kind`].
         pub kind: u32,

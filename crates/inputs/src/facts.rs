@@ -1,6 +1,6 @@
 //! What a program can ask about the machine, the user and its process: how the answers are written down and compared.
 //!
-//! An image records those facts that its boot asked for, each as a short text. Whoever compares asks the kernel again, through
+//! An image records those facts that its boot read, each as a short text. Whoever compares reads them from the kernel again, through
 //! [`Kernel`], and makes the same text.
 
 use core::fmt::{self, Write};
@@ -65,14 +65,14 @@ pub struct Value {
 }
 
 impl Value {
-    /// Asks the kernel. None for what cannot be written down: a kind that this version does not know, an answer that is too long.
+    /// Reads it from the kernel. None for what cannot be written down: a kind that this version does not know, an answer that is too long.
     pub fn ask(kernel: &impl Kernel, kind: u32, of: u32) -> Option<Value> {
         let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
         value.fill(kernel, kind, of)?;
         (!value.is_cut).then_some(value)
     }
 
-    /// Asks for a file of the kernel's. None for a path that is too long.
+    /// Reads a file of the kernel's. None for a path that is too long.
     pub fn of_kernel_file(kernel: &impl Kernel, path: &[u8]) -> Option<Value> {
         let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
         value.push(path);
@@ -104,7 +104,7 @@ impl Value {
         (!value.is_cut).then_some(value)
     }
 
-    /// Asks again for what an image recorded. None as for [`Value::ask`], and for a record that is damaged.
+    /// Reads again what an image recorded. None as for [`Value::ask`], and for a record that is damaged.
     pub fn now(kernel: &impl Kernel, fact: &HostFact, recorded: &[u8]) -> Option<Value> {
         if fact.kind != fact_kind::KERNEL_FILE {
             return Value::ask(kernel, fact.kind, fact.of);
@@ -236,13 +236,13 @@ pub fn compare(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<HostF
     Ok(None)
 }
 
-/// Not inlined: room for the longest answers would make the stack of every start larger, also where no fact was asked for.
+/// Not inlined: the buffer for the longest answers would make the stack of every start larger, also where no fact was read.
 #[inline(never)]
 fn is_unchanged(fact: &HostFact, recorded: &[u8], kernel: &impl Kernel) -> bool {
     Value::now(kernel, fact, recorded).is_some_and(|now| now.bytes() == recorded)
 }
 
-/// The kinds, by the words in which freezer and front ends say what was asked.
+/// The kinds, by the words that freezer and front ends note them with.
 pub fn kind(word: &[u8]) -> Option<u32> {
     Some(match word {
         b"hostname" => fact_kind::HOSTNAME,
@@ -267,7 +267,7 @@ pub fn path<'a>(fact: &HostFact, recorded: &'a [u8]) -> Option<&'a [u8]> {
     (fact.kind == fact_kind::KERNEL_FILE).then_some(&recorded[..end])
 }
 
-/// What has changed where a standard stream was asked whether it is a terminal, in words. None for other facts.
+/// What has changed where the boot saw whether a standard stream is a terminal, in words. None for other facts.
 pub fn change_of_terminal(fact: &HostFact, recorded: &[u8]) -> Option<&'static str> {
     let was_none = recorded == NO_TERMINAL;
     (fact.kind == fact_kind::TERMINAL).then_some(match (fact.of, was_none) {

@@ -1,4 +1,4 @@
-//! Files that the whole machine shares: what a program has asked them, and the digest of the answer. A package that is installed or a
+//! Files that the whole machine shares: what a program has looked up in them, and the digest of the answer. A package that is installed or a
 //! user who is added changes such a file, and hardly ever an answer.
 //!
 //! The files may be damaged, or of a form that is not known here: then there is no answer, and the whole content counts.
@@ -11,11 +11,11 @@ pub const TABLES: [&str; 2] = ["/etc/passwd", "/etc/group"];
 /// Where the C library looks for locales before it looks for folders of their names beside it.
 pub const LOCALE_ARCHIVE: &str = "/usr/lib/locale/locale-archive";
 
-/// How a process that is being frozen announces to who watches it what the C library will look up: it asks for a file of this name, with
+/// How a process that is being frozen announces to the recorder what the C library will look up: it tests for a file of this name, with
 /// the kind of the look-up as a digit, a slash and its text behind. With nothing behind, the look-up has ended. There is no such file.
 pub const ANNOUNCED: &[u8] = b"/dev/null/snapboot/";
 
-/// The digest of what a file with this content answers. None where the content is not understood.
+/// The digest of the answer that a look-up finds in this content. None where the content is not understood.
 pub fn answer(kind: u32, lookup: &[u8], content: &[u8]) -> Option<[u8; 16]> {
     match kind {
         lookup_kind::LIBRARY => LoaderCache::parse(content)?.answer(lookup),
@@ -26,7 +26,7 @@ pub fn answer(kind: u32, lookup: &[u8], content: &[u8]) -> Option<[u8; 16]> {
     }
 }
 
-/// What has changed when an answer is another one, for people: to be followed by what was asked for.
+/// What has changed when an answer is another one, for people: to be followed by what was looked up.
 pub fn difference(kind: u32) -> &'static str {
     match kind {
         lookup_kind::LIBRARY => {
@@ -118,7 +118,7 @@ const EXTENSION: u64 = 1 << 62;
 
 /// What the cache knows of one library: there may be several entries, for several kinds of machines.
 pub struct Entry<'a> {
-    /// The name by which the library is asked for.
+    /// The name by which the library is looked up.
     pub name: &'a [u8],
     /// Where it is.
     pub path: &'a [u8],

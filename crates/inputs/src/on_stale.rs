@@ -1,7 +1,7 @@
 //! `SNAPBOOT_ON_STALE`: what the user wants of an image that is not used.
 //!
 //! An unknown value is no error, since the ordinary start would not have had one: it is taken for the default, and said where
-//! somebody asks (SNAPBOOT_LOG, `snapboot check`, `snapboot inspect --why`).
+//! somebody wants to know (SNAPBOOT_LOG, `snapboot check`, `snapboot inspect --why`).
 
 /// Name of the variable.
 pub const NAME: &str = "SNAPBOOT_ON_STALE";

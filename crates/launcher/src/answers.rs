@@ -1,4 +1,4 @@
-//! Asks a directory again what it answered when the image was made: where its times have changed, and where times mean nothing.
+//! Repeats the look-ups that the boot made in a directory: where its times have changed, and where times mean nothing.
 
 use image::{
     answer_kind, is_known, is_list, is_selected, is_unlisted, may_have_feature, reserved, AnswersReader, Directory,
@@ -13,10 +13,10 @@ use crate::sidecar::SidecarPath;
 use crate::start::without_nul;
 use crate::sys::{self, Errno, Fd, FilePart, Memory};
 
-/// With fewer absent names than this, asking for each takes no longer than a list.
+/// With fewer absent names than this, looking each up takes no longer than a list.
 const WORTH_LISTING: usize = 8;
 
-/// The answers of the image, mapped when the first directory is asked again.
+/// The answers of the image, mapped when the first directory is looked at again.
 pub struct Known {
     image: Fd,
     offset: u64,
@@ -30,7 +30,7 @@ impl Known {
         Known { image: frozen.file, offset: frozen.head.answers_offset, size: frozen.head.answers_size, part: None }
     }
 
-    /// Asks a directory for all that it was asked before. `open` is the directory if it is open; `path` is where it is.
+    /// Repeats all recorded look-ups in a directory. `open` is the directory if it is open; `path` is where it is.
     pub fn ask(&mut self, row: &Directory, path: &'static [u8], open: Option<Fd>) -> Result<(), Reason> {
         let image = self.image;
         let (start, size) = (row.answers_offset as usize, row.answers_size as usize);
@@ -175,10 +175,10 @@ fn changed(answer: &RecordedAnswer<'_>, path: &'static [u8], errno: Option<Errno
         answer_kind::LINK => "stale: this symbolic link leads elsewhere now, or is gone",
         answer_kind::SPECIAL => "stale: this is another kind of file now, or gone",
         answer_kind::DISTRIBUTIONS => {
-            "stale: of the Python packages that were asked for, this directory lists others (or other versions) now"
+            "stale: of the Python packages that were looked up, this directory lists others (or other versions) now"
         }
-        answer_kind::MATCHING => "stale: this directory lists other names of those that were asked for now",
-        answer_kind::FEATURES => "stale: this directory lists a gem with a feature that was looked for now",
+        answer_kind::MATCHING => "stale: this directory lists other names now, of those that were looked up",
+        answer_kind::FEATURES => "stale: this directory lists a gem now with a feature that was looked up",
         _ => "stale: this directory lists other names now",
     };
     let reason = Reason::new(what).subject(subject);

@@ -31,7 +31,7 @@ impl List {
     /// Copies strings to `strings_at` and writes their addresses to `pointers_at`.
     ///
     /// # Safety
-    /// Both places have the room.
+    /// Both places are large enough.
     unsafe fn write<'a>(pointers_at: usize, strings_at: usize, strings: impl Iterator<Item = &'a [u8]>) -> List {
         let pointers = pointers_at as *mut *const u8;
         let (mut count, mut place) = (0, strings_at);
@@ -61,9 +61,9 @@ impl List {
 /// A start that runs nothing of the program, and never falls back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rehearsal {
-    /// `snapboot freeze` looks what a start needs.
+    /// `snapboot freeze` finds out what a start needs.
     Thaw,
-    /// `snapboot inspect --why` asks whether a start would get as far as the jump, and wants nothing of the image to run.
+    /// `snapboot inspect --why` checks whether a start would get as far as the jump, and wants nothing of the image to run.
     Check,
 }
 
@@ -110,7 +110,7 @@ impl Block {
 
         let size = (end - reserved::ENVIRONMENT).next_multiple_of(PAGE);
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-        // SAFETY: the place is reserved for the block, and each list has the room that was measured for it.
+        // SAFETY: the place is reserved for the block, and each list is as large as was measured.
         unsafe {
             sys::map(reserved::ENVIRONMENT, size, PROT_READ | PROT_WRITE, flags, None, 0)?;
             Ok(Block {
@@ -132,7 +132,7 @@ impl Block {
         self.environment.iter()
     }
 
-    /// Whether the environment asks for something by this variable: it is set, and not to 0.
+    /// Whether this variable switches something on: it is set, and not to 0.
     pub fn asks_for(&self, name: &[u8]) -> bool {
         inputs::environment::value_of(name, self.environment()).is_some_and(|value| !value.is_empty() && value != b"0")
     }

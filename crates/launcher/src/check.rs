@@ -87,7 +87,7 @@ fn tables(start: &Start, image: &ImageFile, file: Fd, block: &Block) -> Result<(
     Ok((first.image_id(), head, tables))
 }
 
-/// After a reboot, or when memory was short, the image must come from the disk: what will be used is asked for in one go, while
+/// After a reboot, or when memory was short, the image must come from the disk: what will be used is read in one go, while
 /// the other checks run, and not page by page. A few samples tell.
 fn prefetch(file: Fd, head: &Head, tables: &Tables<'_>) -> Result<(), Reason> {
     const SAMPLES: usize = 8;

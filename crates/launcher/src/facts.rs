@@ -1,4 +1,4 @@
-//! Whether machine, user and process are what the boot has asked about: the system calls behind [`inputs::facts`].
+//! Whether the facts that the boot read about machine, user and process still hold: the system calls behind [`inputs::facts`].
 #![allow(unsafe_code)]
 
 use core::mem::MaybeUninit;
@@ -20,7 +20,7 @@ pub fn unchanged(frozen: &Frozen) -> Result<(), Reason> {
             if let Some(text) = facts::change_of_terminal(&fact, recorded) {
                 return Err(Reason::new(text));
             }
-            let reason = Reason::new("stale: this is not what it was when the boot asked for it");
+            let reason = Reason::new("stale: this is not what it was when the boot read it");
             Err(match facts::path(&fact, recorded) {
                 Some(path) => reason.subject(path),
                 None => reason.subject(facts::name(fact.kind, fact.of).as_bytes()).was(recorded),

@@ -19,7 +19,7 @@ pub struct Recorded {
     pub digest: [u8; 16],
 }
 
-/// Answers of a directory that take more room than this (bytes) are remembered; fewer are asked again faster than a file is written.
+/// Answers of a directory that take more bytes than this are remembered; fewer are looked up again faster than a file is written.
 const WORTH_REMEMBERING: u64 = 1024;
 
 fn row(path: &[u8], now: &Status) -> SeenFile {
@@ -89,32 +89,37 @@ impl Freshness {
         Ok(true)
     }
 
-    /// Whether a file that others share and that has changed gives the answers that it gave. `ask` asks again, and fails with what has changed.
-    pub fn shared_holds<E>(&mut self, path: &[u8], now: &Status, ask: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    /// Whether a file that others share and that has changed gives the answers that it gave. `repeat` makes its look-ups again, and fails with what has changed.
+    pub fn shared_holds<E>(
+        &mut self,
+        path: &[u8],
+        now: &Status,
+        repeat: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         if !self.seen().knows(&row(path, now)) {
-            ask()?;
+            repeat()?;
             self.has_news = true;
         }
         self.seen().add(&row(path, now));
         Ok(())
     }
 
-    /// Whether a directory, which has these times now and had those, gives the answers that it gave. `ask` asks again where the times do not tell, and fails with what has changed.
+    /// Whether a directory, which has these times now and had those, gives the answers that it gave. `repeat` makes its look-ups again where the times do not tell, and fails with what has changed.
     pub fn answers_hold<E>(
         &mut self,
         path: &[u8],
         now: &Status,
         recorded: &Directory,
-        ask: impl FnOnce() -> Result<(), E>,
+        repeat: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
         if times_tell(self.policy, now, recorded.mtime, recorded.ctime) {
             return Ok(());
         }
         let is_quick = recorded.answers_size < WORTH_REMEMBERING || recorded.flags & directory_flag::DEEP != 0;
         if is_quick || self.is_home(now) {
-            return ask();
+            return repeat();
         }
-        self.shared_holds(path, now, ask)
+        self.shared_holds(path, now, repeat)
     }
 
     /// Whether this is the directory of the image: to remember its times would change them.
@@ -159,18 +164,18 @@ fn has_content(file: Fd, recorded: &Recorded) -> bool {
     content::digest(file) == Ok((recorded.digest, recorded.size))
 }
 
-/// Two lists in one area of the reserved range, each with room for every file and directory: what IMAGE.seen holds, and what it shall hold.
+/// Two lists in one area of the reserved range, each large enough for every file and directory: what IMAGE.seen holds, and what it shall hold.
 struct Seen {
     /// None without memory for it.
     area: Option<Memory>,
-    /// Rows that each list has room for.
+    /// Rows that fit into each list.
     most: usize,
     old: usize,
     new: usize,
 }
 
 impl Seen {
-    /// An area, with the rows of IMAGE.seen if that is there, whole, and as private as the image. Without memory there is no room.
+    /// An area, with the rows of IMAGE.seen if that is there, complete, and as private as the image. Without memory the lists are empty.
     #[inline(never)]
     fn read(image: Fd, image_id: u64, most: usize) -> Seen {
         let Ok(area) = Memory::map(reserved::SEEN, (2 * most * SeenFile::SIZE) as u64) else {
@@ -201,11 +206,11 @@ impl Seen {
             return None;
         }
         let rows = &mut self.area_mut()[..count * SeenFile::SIZE];
-        let whole = sys::read_at(file, rows, SeenHead::SIZE as u64).ok()? == rows.len();
-        (whole && image::checksum(rows) == head.sum).then_some(count)
+        let complete = sys::read_at(file, rows, SeenHead::SIZE as u64).ok()? == rows.len();
+        (complete && image::checksum(rows) == head.sum).then_some(count)
     }
 
-    /// Whether IMAGE.seen has this very row. Rows were added in the order in which they are asked for, so the first look is
+    /// Whether IMAGE.seen has this very row. Rows were added in the order in which they are looked up, so the first look is
     /// mostly right.
     fn knows(&self, row: &SeenFile) -> bool {
         let (old, likely) = (self.old, self.new);
@@ -232,7 +237,7 @@ impl Seen {
         SeenHead { magic: SeenHead::MAGIC, image: image_id, count, sum }.encode(&mut head);
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
         let Ok(file) = sys::create(temporary.bytes(), flags, 0o600) else {
-            // Perhaps a thaw was killed in here: the next one has room. Of two at the same time one may lose its file.
+            // Perhaps a thaw was killed in here: the next one starts afresh. Of two at the same time one may lose its file.
             sys::unlink(temporary.bytes());
             return None;
         };

@@ -1,6 +1,6 @@
 //! The image that is to be thawed: the head that was loaded with the launcher, and the file.
 
-use image::{reserved, Command, Head, Record, HEAD_OFFSET, HEAD_AREA};
+use image::{reserved, Command, Head, Record, HEAD_AREA, HEAD_OFFSET};
 use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY};
 
 use crate::reason::Reason;

@@ -25,7 +25,7 @@ const MAP_DROPPABLE: u32 = 0x08;
 
 /// Replaces everything outside of the launcher's own range by the frozen process' memory.
 ///
-/// `inputs` is asked only about a library whose times have changed, and waited for then.
+/// `inputs` is used, and waited for, only for a library whose times have changed.
 pub fn lay_out(frozen: &Frozen, inputs: &mut HelperProcess<'_, Files<'_>>) -> Result<(), Reason> {
     let mut vdso = Vdso { group: drop_old(frozen)?, size: frozen.vdso_group_size, was_moved: false };
     let mut library = Library { index: image::NO_FILE, file: Fd(0), inputs };

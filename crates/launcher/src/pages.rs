@@ -9,7 +9,7 @@ use crate::sys::{self, Fd};
 /// How much is read at a time (bytes): half of the launcher's stack.
 const PIECE: usize = 32 * 1024;
 
-/// Whether the image asks for it (`snapboot freeze --check-pages`), or the environment (SNAPBOOT_VERIFY=1).
+/// Whether the image wants it (`snapboot freeze --check-pages`), or the environment (SNAPBOOT_VERIFY=1).
 pub fn are_to_be_checked(settings: &Settings, block: &Block) -> bool {
     settings.flags & settings_flag::CHECK_PAGES != 0 || block.asks_for(b"SNAPBOOT_VERIFY")
 }

@@ -1,4 +1,4 @@
-//! Files that the whole machine shares, such as the dynamic loader's cache: where one has changed, only the answers count that it gave.
+//! Files that the whole machine shares, such as the dynamic loader's cache: where one has changed, only the answers count that the boot got from it.
 
 use image::{reserved, FileLookup, Section};
 use inputs::lookups;
@@ -35,7 +35,7 @@ impl<'a> Lookups<'a> {
         self.own().next().is_none()
     }
 
-    /// Asks the file again; the first answer that is another one is the reason for the fallback.
+    /// Repeats the look-ups; the first answer that is another one is the reason for the fallback.
     pub fn ask(&self, path: &'static [u8]) -> Result<(), Reason> {
         let unreadable = |errno| Reason::new("stale: this file cannot be read").subject(without_nul(path)).errno(errno);
         let file = sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC).map_err(unreadable)?;

@@ -51,7 +51,7 @@ pub fn count_fallback(image_id: u64, block: &Block, reason: &impl Display) {
 /// Opens the file of an image and reads its head. Does nothing where there is none, or one that is not to be written.
 fn with_file(image_id: u64, block: &Block, count: impl FnOnce(Fd, &mut StartsHead)) {
     let Some(path) = path(image_id, block) else { return };
-    let Some(path) = path.whole() else { return };
+    let Some(path) = path.complete() else { return };
     let Ok(file) = sys::open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) else { return };
     if let Some(mut head) = head_of(file, image_id) {
         count(file, &mut head);

@@ -29,7 +29,7 @@ impl<const MAX: usize> Text<MAX> {
     }
 
     /// What was written; None when something did not fit.
-    pub fn whole(&self) -> Option<&[u8]> {
+    pub fn complete(&self) -> Option<&[u8]> {
         (!self.is_cut).then_some(self.bytes())
     }
 }

@@ -1,4 +1,4 @@
-//! The notes of a boot: each place that it asked for, what was there then, and what it did there.
+//! The notes of a boot: each path that it looked up, what was there then, and what it did there.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
@@ -93,18 +93,18 @@ fn is_absence(error: &io::Error) -> bool {
 /// One place.
 #[derive(Clone, Debug, Default)]
 pub struct PathAccess {
-    /// What was there when it was first asked for.
+    /// What was there when it was first looked up.
     pub state: State,
     /// Where that is a link and it was followed: what it led to.
     pub behind: Option<State>,
     /// Its content may have been read, or its size and times have been.
     pub looked: bool,
-    /// It was asked whether it is a link.
+    /// The boot saw whether it is a link.
     pub looked_at_link: bool,
     /// How often it was opened as a directory.
     pub opened: usize,
-    /// How often it was asked for in another way than by opening it as a directory.
-    pub asked: usize,
+    /// How often it was looked up in another way than by opening it as a directory.
+    pub looked_up: usize,
     /// The names in it when they were first listed; None when they never were.
     pub listed: Option<BTreeSet<OsString>>,
     /// The boot wrote to it, or opened it for writing.
@@ -131,7 +131,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// By its whole path.
+    /// By its absolute path.
     pub const ABSOLUTELY: Named = Named { from_start: false, absolutely: true };
     /// From where the program was started.
     pub const FROM_START: Named = Named { from_start: true, absolutely: false };
@@ -149,10 +149,10 @@ pub const LOADER_CACHE: &str = "/etc/ld.so.cache";
 pub struct Accesses {
     /// By absolute path.
     pub places: HashMap<PathBuf, PathAccess>,
-    /// Files of the kernel (/proc, /sys, devices) that were asked for, with what was in them then: facts about the system, and no inputs
+    /// Files of the kernel (/proc, /sys, devices) that were read, with what was in them then: facts about the system, and no inputs
     /// yet.
     pub system: BTreeMap<PathBuf, Option<Vec<u8>>>,
-    /// A process that the boot started keeps its memory from others: what it asked for is not known.
+    /// A process that the boot started keeps its memory from others: what it looked up is not known.
     pub hidden: bool,
 }
 
@@ -209,7 +209,7 @@ impl Writer {
         self.notes.places.entry(path.to_owned()).or_insert_with_key(|path| PathAccess::first(path))
     }
 
-    /// How a directory was named that is open; by its whole path where nobody knows.
+    /// How a directory was named that is open; by its absolute path where nobody knows.
     pub(crate) fn named(&self, directory: &Path) -> Named {
         self.notes.places.get(directory).map_or(Named::ABSOLUTELY, |note| note.named)
     }
@@ -245,7 +245,7 @@ impl PathAccess {
         PathAccess { state, behind, ..PathAccess::default() }
     }
 
-    /// What the place led to when it was first asked for.
+    /// What the place led to when it was first looked up.
     pub fn found(&self) -> &State {
         self.behind.as_ref().unwrap_or(&self.state)
     }
@@ -256,7 +256,7 @@ impl PathAccess {
     }
 
     fn add(&mut self, used: Use) {
-        self.asked += usize::from(used != Use::OpenDirectory);
+        self.looked_up += usize::from(used != Use::OpenDirectory);
         match used {
             Use::Read | Use::Look => self.looked = true,
             Use::OpenDirectory => (self.looked, self.opened) = (true, self.opened + 1),

@@ -42,8 +42,8 @@ pub fn execute(socket: i32, program: &Path, argv: &[OsString], environment: &[(O
     Command::new(program).arg0(name).args(arguments).env_clear().envs(environment.iter().cloned()).exec()
 }
 
-/// Asks at every call of the table, lets all others through; also all calls of another architecture: a 32-bit program that a boot
-/// starts runs as ever, and what it looks at is not seen. A call that asks for an open file by its number alone (AT_EMPTY_PATH), as fstat
+/// Notifies the recorder of every call of the table, and lets all others through; also all calls of another architecture: a 32-bit program that a boot
+/// starts runs as ever, and what it looks at is not seen. A call that names an open file by its number alone (AT_EMPTY_PATH), as fstat
 /// does, has no name; boots make many of these.
 fn filter() -> Vec<sock_filter> {
     let line = |code, k, jt: usize, jf: usize| sock_filter { code: code as u16, jt: jt as u8, jf: jf as u8, k };
@@ -54,7 +54,7 @@ fn filter() -> Vec<sock_filter> {
     let rows = calls::numbers().count();
     let mut filter =
         vec![load(offset_of!(seccomp_data, arch)), is(AUDIT, 0, rows + 1), load(offset_of!(seccomp_data, nr))];
-    // Behind the rows come a line that passes, one that asks, and four for each argument that may hold flags.
+    // Behind the rows come a line that allows, one that notifies, and four for each argument that may hold flags.
     for (index, (number, flags)) in calls::numbers().enumerate() {
         let place = flags.map_or(1, |argument| 2 + 4 * (argument - FLAGS[0]));
         filter.push(is(number as u32, rows - index - 1 + place, 0));

@@ -10,11 +10,11 @@ use libc::{
 pub enum Use {
     /// Opens it for reading, or executes it.
     Read,
-    /// Asks what it is, links followed.
+    /// Its status, links followed.
     Look,
-    /// Asks what it is; a link is itself.
+    /// Its status; of a link the link's own.
     LookAtLink,
-    /// Asks where the link leads.
+    /// Where the link leads.
     ReadLink,
     /// Opens it as a directory.
     OpenDirectory,
@@ -35,9 +35,9 @@ pub enum Base {
     Descriptor(i32),
 }
 
-/// What a system call asks for.
+/// One access that a system call makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Access {
     /// The name at this address, for that use.
     Name(Base, u64, Use),
     /// The names in the open directory of that number.
@@ -82,16 +82,16 @@ pub fn numbers() -> impl Iterator<Item = (i64, Option<usize>)> {
     })
 }
 
-/// What a call asks for; the second is empty for all calls but those that take two names. `read` gives the eight bytes at an address
+/// The accesses that a call makes; the second is empty for all calls but those that take two names. `read` gives the eight bytes at an address
 /// of the process.
-pub fn asked(call: &seccomp_data, read: impl FnOnce(u64) -> Option<u64>) -> [Option<Asked>; 2] {
+pub fn accesses(call: &seccomp_data, read: impl FnOnce(u64) -> Option<u64>) -> [Option<Access>; 2] {
     let arguments = call.args;
     let base = |index: usize| match arguments[index] as i32 {
         AT_FDCWD => Base::Cwd,
         number => Base::Descriptor(number),
     };
-    let at = |directory: usize, name: usize, used| Some(Asked::Name(base(directory), arguments[name], used));
-    let here = |name: usize, used| Some(Asked::Name(Base::Cwd, arguments[name], used));
+    let at = |directory: usize, name: usize, used| Some(Access::Name(base(directory), arguments[name], used));
+    let here = |name: usize, used| Some(Access::Name(Base::Cwd, arguments[name], used));
     let Some((_, shape)) = TABLE.iter().find(|(number, _)| *number == c_long::from(call.nr)) else {
         return [None, None];
     };
@@ -120,9 +120,9 @@ pub fn asked(call: &seccomp_data, read: impl FnOnce(u64) -> Option<u64>) -> [Opt
             let is_name =
                 read(address).is_some_and(|start| start & 0xffff == libc::AF_UNIX as u64 && start & 0xff_0000 != 0);
             // The name follows the family's two bytes; what begins with a NUL is no name of a file.
-            [is_name.then_some(Asked::Name(Base::Cwd, address + 2, Make)), None]
+            [is_name.then_some(Access::Name(Base::Cwd, address + 2, Make)), None]
         }
-        List => [Some(Asked::List(arguments[0] as i32)), None],
+        List => [Some(Access::List(arguments[0] as i32)), None],
     }
 }
 

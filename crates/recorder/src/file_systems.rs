@@ -34,7 +34,7 @@ const OF_THE_KERNEL: [i64; 22] = [
     0x6e66_7364, // nfsd
 ];
 
-/// Tells the kernel's places from others, and remembers what it has asked.
+/// Tells the kernel's file systems from others, and remembers the answers.
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems {
     /// By device number.
@@ -84,7 +84,7 @@ impl FileSystems {
         if let Some(known) = self.devices.get(&device) {
             return *known;
         }
-        // Of a link it is asked where the link lies, or where it leads: that may be two file systems.
+        // A link may lie on one file system and lead to another.
         let of = |path: &Path| statfs(path).is_ok_and(|it| OF_THE_KERNEL.contains(&it.f_type));
         let is = match path.symlink_metadata() {
             Ok(own) if own.is_symlink() && own.dev() == device => path.parent().is_some_and(of),

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 /// Puts names into one form.
 #[derive(Default)]
 pub struct Paths {
-    /// Directories that were asked whether they are what they are called: no link on the way.
+    /// Directories already checked to be what they are called: no link on the way.
     direct: HashMap<PathBuf, bool>,
 }
 
@@ -19,9 +19,9 @@ impl Paths {
         if bytes.first() == Some(&b'/') && is_plain(bytes) {
             return PathBuf::from(name);
         }
-        let whole = directory.join(name);
-        let mut path = PathBuf::with_capacity(whole.as_os_str().len());
-        for part in whole.components() {
+        let joined = directory.join(name);
+        let mut path = PathBuf::with_capacity(joined.as_os_str().len());
+        for part in joined.components() {
             match part {
                 Component::ParentDir if !ends_upwards(&path) && self.is_direct(&path) => {
                     path.pop();

@@ -1,4 +1,4 @@
-//! The thread that is asked before a call that takes a file name goes on, and notes the name.
+//! The thread that the kernel notifies before a call that takes a file name goes on, and that notes the name.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ use image::lookup_kind;
 use inputs::lookups::{ANNOUNCED, LOCALE_ARCHIVE, TABLES};
 
 use crate::accesses::{Accesses, Named, ReadKernelFile, Writer, LOADER_CACHE};
-use crate::calls::{self, Asked, Base, Use};
+use crate::calls::{self, Access, Base, Use};
 use crate::paths::Paths;
 use crate::sys;
 
@@ -111,16 +111,16 @@ impl State {
         }
     }
 
-    /// Notes what a call asks for.
+    /// Notes the accesses of a call.
     fn note(&mut self, process: i32, call: &libc::seccomp_data) -> io::Result<()> {
         let word = |address| {
             let mut bytes = [0; 8];
             (sys::read_memory(process, address, &mut bytes).ok()? == 8).then(|| u64::from_ne_bytes(bytes))
         };
-        for asked in calls::asked(call, word).into_iter().flatten() {
-            match asked {
-                Asked::List(number) => self.writer.list(&open_file(process, number)?),
-                Asked::Name(base, address, used) => {
+        for access in calls::accesses(call, word).into_iter().flatten() {
+            match access {
+                Access::List(number) => self.writer.list(&open_file(process, number)?),
+                Access::Name(base, address, used) => {
                     let mut buffer = [0; LONGEST];
                     let name = string(process, address, &mut buffer)?;
                     let (directory, named) = match base {
@@ -196,7 +196,7 @@ impl State {
 /// relative name.
 struct Starts {
     directories: HashSet<PathBuf>,
-    /// Whether the program went into one of them by its whole path: from then on it cannot be told what it means.
+    /// Whether the program went into one of them by its absolute path: from then on it cannot be told what it means.
     is_doubtful: bool,
 }
 

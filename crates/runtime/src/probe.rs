@@ -1,4 +1,4 @@
-//! Asks an interpreter what it is: language, implementation, version, and what of it cannot be frozen yet.
+//! Runs a probe in an interpreter to identify its language, implementation and version, and what of it cannot be frozen yet.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -41,7 +41,7 @@ pub const RUBIES: [&str; 4] = ["3.1", "3.2", "3.3", "3.4"];
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Works in Python 2.7 and in every implementation; imports nothing, so it answers fast and reads no user's files.
-const ASK_PYTHON: &str = r#"
+const PYTHON_PROBE: &str = r#"
 import sys
 try:
     from posix import readlink
@@ -55,7 +55,7 @@ threads = "free-threaded" if "t" in getattr(sys, "abiflags", "") else ""
 sys.stdout.write("\0".join(["python", name, version, threads, "JIT" if jit else "", exe, sys.executable or ""]))
 "#;
 
-const ASK_RUBY: &str = r#"
+const RUBY_PROBE: &str = r#"
 require 'rbconfig'
 engine = defined?(RUBY_ENGINE) ? RUBY_ENGINE : 'ruby'
 exe = File.readlink('/proc/self/exe') rescue ''
@@ -63,7 +63,7 @@ jit = defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? 'YJIT' : ''
 $stdout.write(['ruby', engine, RUBY_VERSION, '', jit, exe, RbConfig.ruby].join("\0"))
 "#;
 
-/// Asks the interpreter at `program`. `environment` is the one that the freeze will have.
+/// Runs the probe in the interpreter at `program`. `environment` is the one that the freeze will have.
 ///
 /// Fails with a refusal when the file is no interpreter, or one that cannot be frozen; the message says which.
 pub fn probe(program: &Path, environment: &[(OsString, OsString)]) -> Result<Runtime> {
@@ -153,8 +153,8 @@ fn answer(program: &Path, language: Language, environment: &[(OsString, OsString
     let environment = environment.iter().filter(|(name, _)| name != "RUBYOPT").map(|(name, value)| (name, value));
     command.env_clear().envs(environment);
     match language {
-        Language::Python => command.args(["-E", "-s", "-S", "-c", ASK_PYTHON]),
-        Language::Ruby => command.args(["--disable=gems", "-e", ASK_RUBY]),
+        Language::Python => command.args(["-E", "-s", "-S", "-c", PYTHON_PROBE]),
+        Language::Ruby => command.args(["--disable=gems", "-e", RUBY_PROBE]),
     };
     let failed = |why: &str| {
         Failure::refusal(format!(

@@ -36,7 +36,7 @@ pub fn follow(script: &Path, text: &[u8]) -> Result<Followed> {
         argv.push(script.as_os_str().to_owned());
         return Ok(Followed { argv, is_shim: false });
     }
-    let asked = if let Some(manager) = shim_manager(text) {
+    let command = if let Some(manager) = shim_manager(text) {
         let mut which = Command::new(manager);
         which.arg("which").arg(name);
         Some(which)
@@ -51,13 +51,13 @@ pub fn follow(script: &Path, text: &[u8]) -> Result<Followed> {
     } else {
         None
     };
-    let Some(mut asked) = asked else {
+    let Some(mut command) = command else {
         return Err(Failure::refusal(format!(
             "{} is a shell script, and a shell cannot be frozen. Name the Python or Ruby program that it starts.",
             script.display()
         )));
     };
-    let program = answer(script, &mut asked)?;
+    let program = answer(script, &mut command)?;
     Ok(Followed { argv: vec![program.into_os_string()], is_shim: true })
 }
 
@@ -65,7 +65,7 @@ pub fn follow(script: &Path, text: &[u8]) -> Result<Followed> {
 fn answer(script: &Path, command: &mut Command) -> Result<PathBuf> {
     let failed = |why: &str| {
         Failure::refusal(format!(
-            "{} is a shell script that should lead to an interpreter, but it could not be asked: {why}. \
+            "{} is a shell script that should lead to an interpreter, but running it did not tell which one: {why}. \
              Name the interpreter itself.",
             script.display()
         ))

@@ -126,7 +126,7 @@ def _rehearse(imports, package, folder, importers, reads):
             _rehearse_in_child(imports, package, folder, tell, reads)
         finally:
             try:
-                importers.add_to(folder + b"/asked")
+                importers.add_to(folder + b"/importers")
             finally:
                 posix._exit(0)
     posix.close(tell)

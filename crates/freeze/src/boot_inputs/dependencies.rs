@@ -147,7 +147,7 @@ impl Dependencies {
     /// Returns false where that is not all.
     fn add_missed(&mut self, path: &Path, note: &PathAccess, importer: &Importer) -> bool {
         let selections = importer.selections();
-        let is_all = note.state == State::Absent && note.asked == 0 && note.opened <= importer.lists;
+        let is_all = note.state == State::Absent && note.looked_up == 0 && note.opened <= importer.lists;
         if !is_all || selections.is_empty() || selections.iter().any(|(kind, _)| !is_of_some(*kind)) {
             return false;
         }
@@ -159,7 +159,7 @@ impl Dependencies {
     /// Notes that a directory that was not there keeps its name when it comes to be, if that is all that was looked up. Returns false
     /// where it is not all.
     fn add_named(&mut self, path: &Path, note: &PathAccess, importer: &Importer) -> bool {
-        let is_all = note.state == State::Absent && note.asked <= importer.named && note.opened == 0;
+        let is_all = note.state == State::Absent && note.looked_up <= importer.named && note.opened == 0;
         let Some(above) = path.ancestors().skip(1).find(|above| self.is_directory(above)) else { return false };
         if !is_all || above.canonicalize().ok().as_deref() != Some(above) {
             return false;

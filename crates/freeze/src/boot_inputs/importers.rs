@@ -37,7 +37,7 @@ pub struct Importer {
 
 impl Importer {
     /// All importers of a report: `suffix=` as often as there are some, then, for each, `importer=`, `lists=`, `named=`, `ending=`,
-    /// `distribution=`, `pattern=`, `feature=`, and `found=` or `sought=` (in vain).
+    /// `distribution=`, `pattern=`, `feature=`, and `found=` or `sought=` (looked up and not found).
     pub fn all(report: &Entries) -> Vec<Importer> {
         let suffixes: Vec<OsString> = report.all("suffix").map(OsStr::to_owned).collect();
         let mut all: Vec<Importer> = Vec::new();

@@ -28,7 +28,7 @@ use relative::Relative;
 
 pub use ignored::Ignored;
 pub use importers::Importer;
-pub use relative::asked_below;
+pub use relative::looked_up_below;
 
 /// A time younger than this does not tell one change from the next: the kernel's clock for it ticks slower.
 const TICK: Duration = Duration::from_millis(20);
@@ -68,7 +68,7 @@ pub struct Inputs {
     known: BTreeSet<PathBuf>,
     /// Files and answers by names that start where the program is started.
     relative: Relative,
-    /// What was asked of files that others share.
+    /// What was looked up in files that the machine shares.
     questions: BTreeMap<PathBuf, Vec<shared::Lookup>>,
 }
 
@@ -113,8 +113,8 @@ impl Inputs {
             relative.directories.entry(name).or_default().insert((OsString::new(), answer));
         }
         files.extend(shared::beside(booted.notes));
-        let questions = files.keys().map(|path| (path.clone(), shared::asked(path, booted.notes)));
-        let questions = questions.filter(|(_, asked)| !asked.is_empty()).collect();
+        let questions = files.keys().map(|path| (path.clone(), shared::lookups(path, booted.notes)));
+        let questions = questions.filter(|(_, lookups)| !lookups.is_empty()).collect();
         let image = image.to_owned();
         Ok(Inputs { image, begun: booted.begun, files, mapped, directories, known, relative, questions })
     }

@@ -40,8 +40,8 @@ pub fn is_absolute(path: &Path, note: &PathAccess, script: Option<&Path>) -> boo
     note.named.absolutely || leads_nowhere || !is_relative(path, note, script)
 }
 
-/// Whether the boot asked by a whole path for anything below a directory.
-pub fn asked_below(directory: &Path, notes: &Accesses, ignored: &Ignored) -> bool {
+/// Whether the boot looked up anything below a directory by its absolute path.
+pub fn looked_up_below(directory: &Path, notes: &Accesses, ignored: &Ignored) -> bool {
     notes.places.iter().any(|(path, note)| {
         path != directory
             && path.starts_with(directory)

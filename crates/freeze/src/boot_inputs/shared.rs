@@ -1,4 +1,4 @@
-//! Files that the whole machine shares: what the boot has asked them.
+//! Files that the whole machine shares: what the boot has looked up in them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,10 +10,10 @@ use image::lookup_kind;
 use inputs::lookups::{self, LoaderCache};
 use recorder::{Accesses, Identity, State, LOADER_CACHE};
 
-/// What was asked of one file: kind, text, and digest of the answer.
+/// One look-up in such a file: kind, text, and digest of the answer.
 pub type Lookup = (u32, Vec<u8>, [u8; 16]);
 
-/// Files that were asked something, and that were not opened by the boot itself: they may not be there.
+/// Files in which something was looked up, and that the boot did not open itself: they may not be there.
 pub fn beside(notes: &Accesses) -> Option<(PathBuf, Identity)> {
     let path = Path::new(lookups::LOCALE_ARCHIVE);
     let note = notes.places.get(path).filter(|note| !note.read_whole && !note.lookups.is_empty())?;
@@ -23,15 +23,15 @@ pub fn beside(notes: &Accesses) -> Option<(PathBuf, Identity)> {
     }
 }
 
-/// What the boot has asked a file; nothing where it read all of it, or nobody knows.
-pub fn asked(path: &Path, notes: &Accesses) -> Vec<Lookup> {
+/// What the boot has looked up in a file; nothing where it read all of it, or nobody knows.
+pub fn lookups(path: &Path, notes: &Accesses) -> Vec<Lookup> {
     let Some(note) = notes.places.get(path).filter(|note| !note.read_whole) else { return Vec::new() };
     let is_cache = path == Path::new(LOADER_CACHE);
     if !is_cache && note.lookups.is_empty() {
         return Vec::new();
     }
     let content = fs::read(path).unwrap_or_default();
-    let asked = if is_cache {
+    let lookups = if is_cache {
         let names = libraries(&content, notes).unwrap_or_default();
         names.into_iter().map(|name| (lookup_kind::LIBRARY, name)).collect()
     } else {
@@ -41,8 +41,8 @@ pub fn asked(path: &Path, notes: &Accesses) -> Vec<Lookup> {
         let answer = lookups::answer(kind, &text, &content)?;
         Some((kind, text, answer))
     };
-    // One without an answer leaves nothing but the whole content.
-    asked.into_iter().map(answered).collect::<Option<_>>().unwrap_or_default()
+    // One without an answer leaves nothing but all of the content.
+    lookups.into_iter().map(answered).collect::<Option<_>>().unwrap_or_default()
 }
 
 /// The names of all libraries that the loader may have looked up in its cache. One that the cache knew was opened there; one that it did

@@ -97,7 +97,7 @@ pub fn announced() {
     announce(b"", b"");
 }
 
-/// Announces a look-up to whoever watches. Asks for a file that is not there. A name that is too long is not announced.
+/// Announces a look-up to the recorder, by a test for a file that is not there. A name that is too long is not announced.
 pub fn announce(kind: &[u8], text: &[u8]) {
     let mut path = [0; 512];
     let size = ANNOUNCED.len() + kind.len() + text.len();

@@ -1,7 +1,7 @@
-//! The C library's functions by which a program asks about its surroundings: its environment, the machine, the user, the terminal.
+//! The C library's functions by which a program reads its surroundings: its environment, the machine, the user, the terminal.
 //!
-//! The freezer, being preloaded, defines them in front of the C library's. While the program boots they note what was asked; in any
-//! case they pass the call on. What the C library asks itself does not come by here. The libraries of the process bind to these
+//! The freezer, being preloaded, defines them in front of the C library's. While the program boots they note what was read; in any
+//! case they pass the call on. Calls inside the C library do not come by here. The libraries of the process bind to these
 //! functions for good, so they stay, and do nothing more, in a thawed process.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void, CStr};
@@ -93,7 +93,7 @@ fn fact_of(kind: &[u8], number: u32) {
     note(b"fact", kind, (b"of", &digits));
 }
 
-/// Whose facts are asked for: only those of this process count.
+/// Whose facts are read: only those of this process count.
 fn is_own(pid: c_int) -> bool {
     // SAFETY: a plain call.
     pid == 0 || pid == unsafe { libc::getpid() }
@@ -102,7 +102,7 @@ fn is_own(pid: c_int) -> bool {
 pass_on! {
     // The machine.
     fn gethostname(_name: *mut c_char, _size: usize) -> c_int { fact(b"hostname") }
-    // For the host's name in there see the front ends: hardly anybody who asks wants it.
+    // For the host's name in there see the front ends: hardly any caller wants it.
     fn uname(_answer: *mut c_void) -> c_int { fact(b"kernel") }
     fn sysinfo(_answer: *mut c_void) -> c_int { fact(b"memory") }
     fn get_nprocs() -> c_int { fact(b"cpus") }
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn execvp(program: *const c_char, arguments: *const *const
     unsafe { execvpe(program, arguments, environ) }
 }
 
-/// Reads a variable, and notes that. One that is hidden until it is asked for is set now.
+/// Reads a variable, and notes that. One that is hidden until it is looked up is set now.
 ///
 /// # Safety
 /// `get` is a function like getenv, and the name a string.
@@ -259,7 +259,7 @@ fn executed(program: *const c_char) {
     note(b"executed", unsafe { CStr::from_ptr(program) }.to_bytes(), (b"", b""));
 }
 
-/// The same, and returns all that the program gets: with what is hidden from this one until it asks.
+/// The same, and returns all that the program gets: with what is hidden from this one until it looks it up.
 fn executed_with(program: *const c_char, variables: *const *const c_char) -> *const *const c_char {
     executed(program);
     // SAFETY: what a program is executed with is a list of strings.
@@ -306,7 +306,7 @@ fn forget(name: *const c_char) {
     on_demand::forget(Some(unsafe { CStr::from_ptr(name) }.to_bytes()));
 }
 
-/// Front ends set this variable to tell who asks from now on.
+/// Front ends set this variable to tell who reads from now on.
 const PHASE: &[u8] = b"SNAPBOOT_PHASE";
 
 /// Looks at a variable that is set: its name, and its value with or without `NAME=` in front.

@@ -90,13 +90,13 @@ unsafe fn with_folders(call: impl FnOnce() -> *mut c_char) -> *mut c_char {
 /// Whether none of the locales of such a name (`C.UTF-8`, `LC_CTYPE=C.UTF-8;LC_TIME=C`) is in the archive. The image depends on that.
 fn is_in_folders_only(all: &[u8]) -> bool {
     let names = || all.split(|&byte| byte == b';').map(|part| part.rsplit(|&byte| byte == b'=').next().unwrap_or(part));
-    let asked = || names().filter(|name| !matches!(*name, b"C" | b"POSIX"));
+    let archived = || names().filter(|name| !matches!(*name, b"C" | b"POSIX"));
     let is_plain = |name: &[u8]| {
         let mut parts = name.split(|&byte| byte == b'.');
         // The C library has names of its own for codes that are named by a number.
         !name.contains(&b'/') && parts.nth(1).is_none_or(|code| code.iter().any(u8::is_ascii_alphabetic))
     };
-    asked().all(|name| {
+    archived().all(|name| {
         announce(&[b'0' + lookup_kind::LOCALE as u8, b'/'], name);
         let is_missing = is_plain(name) && with_archive(|archive| is_missing(name, archive));
         announced();

@@ -1,7 +1,7 @@
-//! What the process asks of its surroundings while it boots, noted in the file `noted` of the control directory: entries as in its
+//! What the process reads of its surroundings while it boots, noted in the file `noted` of the control directory: entries as in its
 //! other files. `snapboot freeze` makes inputs of them.
 //!
-//! Nothing is noted after the freeze, and none of this is in an image but the code. Whoever asks may be in the middle of malloc, or in a
+//! Nothing is noted after the freeze, and none of this is in an image but the code. The caller may be in the middle of malloc, or in a
 //! child that shares this memory until it executes something: so there are no locks, no heap, and no descriptor that stays open.
 
 use core::cell::UnsafeCell;
@@ -56,13 +56,13 @@ pub fn stop() {
     unsafe { *PATH.0.get() = [0; libc::PATH_MAX as usize] };
 }
 
-/// Whether anything is noted: whoever has to find out first what to note asks this.
+/// Whether anything is noted: for callers that first have to find out what to note.
 #[inline]
 pub fn is_on() -> bool {
     IS_ON.load(Relaxed)
 }
 
-/// Who asks from now on is another: `phase` names it. What was noted before may be noted again.
+/// Somebody else reads from now on: `phase` names it. What was noted before may be noted again.
 pub fn phase(phase: &[u8]) {
     if is_on() {
         WRITTEN.iter().for_each(|slot| slot.store(0, Relaxed));
@@ -116,7 +116,7 @@ fn is_new(hash: u64) -> bool {
     true
 }
 
-/// Appends the parts and a NUL. Without room on the disk the note is lost, and so will be the image.
+/// Appends the parts and a NUL. On a full disk the note is lost, and so will be the image.
 fn write(parts: &[&[u8]]) {
     let end: &[u8] = b"\0";
     let mut vector = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 }; 8];
@@ -125,7 +125,7 @@ fn write(parts: &[&[u8]]) {
         vector[count] = libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
         count += 1;
     }
-    // SAFETY: plain calls; the path ends with a NUL, and the vector describes slices that live on. Whoever asked finds its errno as
+    // SAFETY: plain calls; the path ends with a NUL, and the vector describes slices that live on. The caller finds its errno as
     // it was.
     unsafe {
         let errno = *libc::__errno_location();

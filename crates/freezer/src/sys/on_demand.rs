@@ -1,6 +1,6 @@
-//! Variables that the boot sees only when it asks for them: the file `environment` of the control directory.
+//! Variables that the boot sees only when it looks them up: the file `environment` of the control directory.
 //!
-//! Each of them is hidden until somebody asks for its name, and is then set, as if it had been from the start; or until the program
+//! Each of them is hidden until somebody looks it up, and is then set, as if it had been from the start; or until the program
 //! sets or removes it itself. So the values of all others are nowhere in the process when it is frozen. Programs that the boot
 //! starts with its environment get all of them but the volatile ones.
 
@@ -103,7 +103,7 @@ impl Hidden {
     }
 }
 
-/// The value of a hidden variable that is asked for, which the caller has to set.
+/// The value of a hidden variable that is looked up; the caller has to set it.
 pub fn take(name: &CStr) -> Option<&'static CStr> {
     let found = hidden().find(|hidden| hidden.name() == name.to_bytes())?;
     found.take();

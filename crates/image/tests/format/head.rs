@@ -1,7 +1,7 @@
 //! The head and the command: what is written is read back; each damage is named.
 
 use image::{
-    checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_OFFSET, HEAD_AREA, MAX_TABLES, MAX_VARIANTS, PAGE,
+    checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_AREA, HEAD_OFFSET, MAX_TABLES, MAX_VARIANTS, PAGE,
     VARIANTS_OFFSET, VERSION,
 };
 

@@ -83,7 +83,7 @@ pub fn read_link(path: &[u8], target: &mut [u8]) -> Result<usize> {
     unsafe { call(raw::__NR_readlinkat, &arguments) }
 }
 
-/// Reads from a place in a file; returns how much (bytes), 0 at the end. Less than asked for only at the end of a regular file.
+/// Reads from a place in a file; returns how much (bytes), 0 at the end. Less than requested only at the end of a regular file.
 pub fn read_at(fd: Fd, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let arguments = [fd.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), offset as usize];
     // SAFETY: the kernel writes to `buffer` only.
