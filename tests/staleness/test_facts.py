@@ -154,7 +154,7 @@ def test_a_fact_that_was_asked_for_is_an_input(language, fact, tmp_path):
         assert "123" in result.out and f"the boot read it: {reason}" in result.out, result
         return
     result = support.run([*changed, *argv], env=env, cwd=tmp_path)
-    assert result.fell_back and f"the boot the boot read it: {reason};" in result.err, result
+    assert result.fell_back and f"the boot read it: {reason};" in result.err, result
     if fact != "cpus":
         assert result.status != 0 or result.out != before.out, result
 
