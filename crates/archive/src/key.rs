@@ -13,7 +13,7 @@ pub enum Kind {
     Data = 2,
     /// The names in a directory: a [`crate::DirectoryList`].
     Directory = 3,
-    /// Anything else that was computed from inputs.
+    /// Anything else that was computed from inputs: features of gems, the size of the heap.
     Memo = 4,
     /// The description of a context.
     Context = 5,

@@ -24,7 +24,7 @@ pub const VARIANTS_OFFSET: usize = HEAD_AREA - (MAX_VARIANTS as usize - 1) * Hea
 pub const MAX_TABLES: u64 = reserved::VDSO - reserved::TABLES;
 
 /// Bytes that the launcher reserves for the answers.
-pub const MAX_ANSWERS: u64 = reserved::SUBJECT - reserved::ANSWERS;
+pub const MAX_ANSWERS: u64 = reserved::CHANGED_PATH - reserved::ANSWERS;
 
 /// The magic of a finished image. While an image is being written its first byte is zero.
 const MAGIC: [u8; 8] = *b"\x89SNAPBT\n";

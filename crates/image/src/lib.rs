@@ -98,8 +98,8 @@ pub mod reserved {
     pub const SEEN: u64 = RESERVED_START + 0x10_0000_0000;
     /// The answers of directories, while the launcher repeats the look-ups.
     pub const ANSWERS: u64 = RESERVED_START + 0x18_0000_0000;
-    /// The name of what has changed, for the launcher's message: one page.
-    pub const SUBJECT: u64 = RESERVED_START + 0x1f_0000_0000;
+    /// The path of what has changed, which the launcher puts together for its message: one page.
+    pub const CHANGED_PATH: u64 = RESERVED_START + 0x1f_0000_0000;
     /// A file that the whole machine shares, while the launcher looks answers up in it.
     pub const SHARED: u64 = RESERVED_START + 0x1f_1000_0000;
     /// The freezer's working memory, which never gets into an image.

@@ -17,7 +17,7 @@ enum Kind {
     Other,
 }
 
-/// A digest of what counts in a file.
+/// A digest of what counts in a file: takes its bytes as they are read, and leaves out what does not count.
 pub struct Sieve {
     kind: Kind,
     digest: ContentDigest,

@@ -190,7 +190,7 @@ fn joined(directory: &'static [u8], name: &[u8]) -> &'static [u8] {
     if name.is_empty() {
         return directory;
     }
-    let Ok(page) = Memory::map(reserved::SUBJECT, PAGE) else { return directory };
+    let Ok(page) = Memory::map(reserved::CHANGED_PATH, PAGE) else { return directory };
     let page = page.leak();
     let parts = directory.iter().chain(b"/").chain(name);
     let length = page.iter_mut().zip(parts).map(|(place, &byte)| *place = byte).count();

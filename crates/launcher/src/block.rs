@@ -1,4 +1,4 @@
-//! The block: a copy of the arguments and the environment at a place that stays.
+//! The block of the new process, as a kernel would put it on the stack: a copy of the arguments and the environment at a place that stays.
 //!
 //! The kernel's stack, where they come from, is dropped before the frozen memory is laid out. The block serves the fallback
 //! until the jump, and afterwards the thawed process as its environment.

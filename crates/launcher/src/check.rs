@@ -116,7 +116,7 @@ fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
         let guard = frozen.tables.text(guard.text).map_err(Reason::image)?;
         if let Some(argument) = block.arguments().find(|argument| environment::matches(guard, argument)) {
             let text = "with this argument the program would have booted otherwise, as --guard or what was loaded says";
-            return Err(Reason::new(text).subject(argument).guard(guard).wanted());
+            return Err(Reason::new(text).subject(argument).guard(guard));
         }
     }
     Ok(())

@@ -29,11 +29,11 @@ pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
         Some(Rehearsal::Thaw) => fail(format_args!("the rehearsal of a new image failed: {reason}")),
         None => {}
     }
-    if !reason.is_wanted {
+    if !reason.is_guarded {
         starts::count_fallback(Head::decode(image.area).image_id(), block, reason);
     }
     let on_stale = OnStale::of(environment::value_of(on_stale::NAME.as_bytes(), block.environment()));
-    if on_stale == OnStale::Error && !reason.is_wanted {
+    if on_stale == OnStale::Error && !reason.is_guarded {
         fail(format_args!("cannot use the image: {reason} (an error, since SNAPBOOT_ON_STALE=error)"));
     }
     if block.asks_for(b"SNAPBOOT_LOG") {
@@ -41,6 +41,7 @@ pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
             let value = core::str::from_utf8(value).unwrap_or("(no text)");
             log(format_args!("{}={value} should be fallback or error; taking it for fallback", on_stale::NAME));
         }
+        // The same words for a fallback after the thaw: fall_back in context.py and context.rb of the front ends.
         log(format_args!("{reason}; starting the ordinary way"));
     }
     let program = image.command.program();

@@ -1,4 +1,9 @@
-//! Why an image is not used, in words for people.
+//! Why an image is not used, in words for people: how such a reason is put together.
+//!
+//! The words themselves stand where the comparison is made: arguments, environment, kernel and CPU in check.rs; files and directories
+//! in files.rs, and in [`Reason::gone`] here; what a directory lists in answers.rs; files that the machine shares in shared_file.rs and
+//! inputs/src/lookups.rs; libraries in memory.rs; facts in facts.rs, those of terminals in inputs/src/facts.rs; age and number of
+//! thaws in rotation.rs. The front ends add theirs where they call `fall_back`. fallback.rs says the reason.
 
 use core::fmt;
 
@@ -16,8 +21,8 @@ pub struct Reason {
     guard: &'static [u8],
     errno: Option<Errno>,
     image: Option<image::Error>,
-    /// Whether the image itself says that this start is to be an ordinary one.
-    pub is_wanted: bool,
+    /// Whether a guard matched: the user wants such a start to be an ordinary one, so it is no failure of the image.
+    pub is_guarded: bool,
 }
 
 /// What an image depends on, by kind.
@@ -30,18 +35,12 @@ pub enum Thing {
 impl Reason {
     /// A reason in words.
     pub const fn new(text: &'static str) -> Reason {
-        Reason { text, subject: b"", was: b"", guard: b"", errno: None, image: None, is_wanted: false }
+        Reason { text, subject: b"", was: b"", guard: b"", errno: None, image: None, is_guarded: false }
     }
 
     /// The image itself is not as it should be.
     pub fn image(error: image::Error) -> Reason {
         Reason { image: Some(error), ..Reason::new("") }
-    }
-
-    /// The image itself says that this start is to be an ordinary one.
-    pub fn wanted(mut self) -> Reason {
-        self.is_wanted = true;
-        self
     }
 
     /// Names what it is about.
@@ -77,6 +76,7 @@ impl Reason {
     /// Names the guard that has matched.
     pub fn guard(mut self, guard: &'static [u8]) -> Reason {
         self.guard = guard;
+        self.is_guarded = true;
         self
     }
 

@@ -157,7 +157,7 @@ class Context:
     def fall_back(self, reason):
         """Runs the command the ordinary way, in this process. Never returns.
 
-        reason: why, for those who ask with SNAPBOOT_LOG; the launcher says its own reasons in the same form.
+        reason: why, for those who ask with SNAPBOOT_LOG; crates/launcher fallback.rs and context.rb say theirs in the same words.
         """
         # As the process was given it: what the boot has changed is nothing to an ordinary start.
         environment = dict(entry.split(b"=", 1) for entry in reversed(process.started_with()[1]) if b"=" in entry)
