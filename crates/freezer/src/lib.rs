@@ -12,6 +12,7 @@
 
 extern crate alloc;
 
+mod allocator;
 mod arch;
 mod capture;
 mod descriptors;
@@ -37,7 +38,7 @@ const ARGV_BUFFER: &[u8] = b"SNAPBOOT_ARGV_BUFFER\0";
 fn before_fork() {
     if sys::environment_variable(ARM).is_some() {
         prepare::inspect();
-        libc::malloc::settle();
+        allocator::before_freeze();
     }
 }
 
@@ -64,5 +65,5 @@ fn resume(handover: &Handover, buffer: Option<sys::ArgvBuffer>) {
         buffer.fill(handover);
     }
     sys::adopt_environment(handover);
-    libc::malloc::mmap_again();
+    allocator::after_thaw();
 }

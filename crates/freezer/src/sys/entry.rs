@@ -12,7 +12,7 @@ static CONSTRUCTOR: extern "C" fn() = constructor;
 extern "C" fn constructor() {
     take_out_of_preload();
     take_out_bind_now();
-    crate::libc::malloc::keep_off_mmap();
+    crate::allocator::prepare();
     libc_hooks::bind();
     account_hooks::bind();
     locale_hooks::bind();
