@@ -13,7 +13,7 @@ use failure::{Failure, Result};
 use image_file::{differences, rotation, ImageFile};
 use inputs::on_stale::{self, OnStale};
 use installation::Installation;
-use runtime::helper_process;
+use runtime::deadline;
 use rustix::fs::{access, Access};
 
 use crate::render;
@@ -53,7 +53,7 @@ fn launchers_reason(image: &ImageFile) -> Result<Option<String>> {
     let launcher = Installation::find()?.launcher()?;
     let mut command = Command::new(&launcher);
     command.arg(&image.path).env("SNAPBOOT_REHEARSE", "check");
-    let answer = helper_process::run(&mut command, LIMIT).map_err(|error| Failure::io("start", &launcher, &error))?;
+    let answer = deadline::run(&mut command, LIMIT).map_err(|error| Failure::io("start", &launcher, &error))?;
     let Some(answer) = answer else { return Ok(Some("the launcher gave no answer".to_owned())) };
     if answer.status.success() {
         return Ok(None);

@@ -16,7 +16,7 @@ use command_fds::{CommandFdExt, FdMapping};
 use failure::{Failure, Result};
 use installation::Installation;
 use recorder::{Accesses, Recorder};
-use runtime::helper_process::{self, kill_group, timespec};
+use runtime::deadline::{self, kill_group, timespec};
 use runtime::{python, Language, Main, MainKind, Runtime};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
@@ -258,7 +258,7 @@ pub fn early_reads(
     let mut command = Command::new(&runtime.program);
     command.arg0(&main.argv[0]).args(main.options()).arg("-S").arg(installation.python_site()?);
     command.env_clear().envs(environment.seen().iter().cloned()).env("SNAPBOOT_FREEZE_DIR", dir.path());
-    helper_process::run(&mut command, SITE_LIMIT).map_err(|error| Failure::io("start", &runtime.program, &error))?;
+    deadline::run(&mut command, SITE_LIMIT).map_err(|error| Failure::io("start", &runtime.program, &error))?;
     let environment = environment.with_seen_early(&Entries::read(&dir.file("site")).unwrap_or_default());
     leave(&environment)?;
     Ok(environment)

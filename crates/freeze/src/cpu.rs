@@ -20,7 +20,7 @@ use std::time::Duration;
 use failure::{Failure, Result};
 use image::{mapping_kind, MappedFile, Mapping, Section, Tables};
 use memchr::memmem::{find, find_iter};
-use runtime::helper_process;
+use runtime::deadline;
 use runtime::loader_of;
 
 use super::environment::Environment;
@@ -87,7 +87,7 @@ fn check_loader(program: &Path, tunables: &OsStr) -> Result<()> {
     let loader = loader_of(program)?;
     let mut command = Command::new(&loader);
     command.arg("--list-diagnostics").env_clear().env(TUNABLES, tunables);
-    let answer = helper_process::run(&mut command, LIMIT).map_err(|error| Failure::io("start", &loader, &error))?;
+    let answer = deadline::run(&mut command, LIMIT).map_err(|error| Failure::io("start", &loader, &error))?;
     let said = answer.map(|answer| answer.stdout).unwrap_or_default();
     if find(&said, b"\nx86.cpu_features.xsave_state_size=0x0\n").is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What of the environment an image depends on: what the boot saw, and has read.
+//! What of the environment an image depends on: what the boot saw, and has read. variables.rs says which list is for what.
 //!
 //! A variable is an input when the boot has read it, set or not, or when the table of [`super::variables`] has it as one that always
 //! counts. What looks like a secret was withheld; where it was read nevertheless, an image would differ from an ordinary start, and the

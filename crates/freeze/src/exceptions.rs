@@ -1,4 +1,8 @@
-//! Reads that do not make what was read an input, or not all of it: one table, each row with its reason.
+//! Reads that do not make what was read an input, or not all of it: one table, each row with its reason. variables.rs says which list is for
+//! which variables.
+//!
+//! What a front end renews after a thaw needs a row in FACTS, VARIABLES, RENEWED_VARIABLES or PER_START_READS: without one the image stays bound
+//! to what it was at the freeze, or the freeze is refused.
 //!
 //! A reader is a file, by the end of its path; "" stands for C code, of which nobody knows who calls it.
 
@@ -24,7 +28,7 @@ pub const VARIABLES: &[VariableRead] = &[
 ];
 
 /// What C code of a runtime reads at its own start, and the front end renews after a thaw.
-pub const RENEWED: &[&str] = &["TZ"];
+pub const RENEWED_VARIABLES: &[&str] = &["TZ"];
 
 /// Whoever looks at the whole environment and keeps, or passes on, only part of it.
 pub struct FullRead {
@@ -42,7 +46,7 @@ impl FullRead {
 }
 
 /// Readers of the whole environment of which it is known what they want with it.
-pub const WHOLES: &[FullRead] = &[
+pub const ENVIRONMENT_READERS: &[FullRead] = &[
     // Keeps a copy for programs that the application starts without Bundler.
     FullRead { reader: "/bundler/environment_preserver.rb", names: &[] },
     // Picks its settings.
@@ -135,7 +139,7 @@ pub struct EarlyRead {
 }
 
 /// Readers that keep nothing of it.
-pub const EARLY: &[EarlyRead] = &[
+pub const PER_START_READS: &[EarlyRead] = &[
     // Reads the file of every module, to find the one that some code is in.
     EarlyRead { language: Language::Python, reader: "/inspect.py", what: "__main__.__file__", guards: &[] },
     // A list of versions that scripts of old installers set before they import it; without one it takes what is installed.

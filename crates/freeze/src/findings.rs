@@ -1,4 +1,8 @@
-//! Why a process cannot be frozen.
+//! Why a process cannot be frozen: reads what the freezer found, and words it for people.
+//!
+//! A finding is worded `FACT; REMEDY` where it is found: descriptors, memory, timers, threads and the like in crates/freezer
+//! (descriptors.rs, memory_layout.rs, prepare.rs, kernel.rs, capture.rs; their kinds in findings.rs there), secrets in
+//! environment_inputs.rs, per-start facts in reads.rs, files that the boot made in leftovers.rs. Each kind has a row in docs/remedies.md.
 
 use std::fmt;
 use std::io;
@@ -6,7 +10,7 @@ use std::io;
 use failure::reason;
 
 use crate::entries::Entries;
-use crate::remedies;
+use crate::library_remedies;
 
 /// One reason why a process cannot be frozen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +42,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = with_reason(self.text.trim_end_matches('.'));
         let (fact, remedy) = text.split_once("; ").unwrap_or((&text, ""));
-        let remedy = remedies::known(fact).unwrap_or(remedy);
+        let remedy = library_remedies::known(fact).unwrap_or(remedy);
         if let Some(number) = &self.descriptor {
             write!(f, "descriptor {number} ")?;
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use runtime::Language;
 
 use super::environment::Environment;
-use super::exceptions::{is_by, EARLY, FACTS, PROGRAMS, RENEWED, VARIABLES, WHOLES};
+use super::exceptions::{is_by, ENVIRONMENT_READERS, FACTS, PER_START_READS, PROGRAMS, RENEWED_VARIABLES, VARIABLES};
 use super::findings::Finding;
 use super::places::shown;
 use crate::entries::Entries;
@@ -103,7 +103,9 @@ impl Reads {
                 }
                 (Phase::Program, ..) => true,
                 // RubyGems is the program's as much as the runtime's. CPython reads PYTHON variables, and PATH to find itself.
-                (Phase::Runtime, "variable", Language::Ruby) => !RENEWED.iter().any(|name| note.value == *name),
+                (Phase::Runtime, "variable", Language::Ruby) => {
+                    !RENEWED_VARIABLES.iter().any(|name| note.value == *name)
+                }
                 _ => false,
             };
             if counts && note.is_of_boot(environment) {
@@ -124,13 +126,14 @@ impl Reads {
                     row.language == language && note.value == row.name && is_by(reader, row.reader)
                 };
                 // Who goes through a copy in Python reads each of them by name.
-                let known = WHOLES.iter().find(|row| language == Language::Python && is_by(reader, row.reader));
+                let known =
+                    ENVIRONMENT_READERS.iter().find(|row| language == Language::Python && is_by(reader, row.reader));
                 let is_wanted = known.is_none_or(|row| row.wants(&note.value));
                 if is_wanted && !VARIABLES.iter().any(|row| excepted(&row)) {
                     self.add_variable(&note.value, note.place.as_deref());
                 }
             }
-            "variables" => match WHOLES.iter().find(|row| is_by(reader, row.reader)) {
+            "variables" => match ENVIRONMENT_READERS.iter().find(|row| is_by(reader, row.reader)) {
                 Some(row) => self.add_matching(row.names, environment, note.place.as_deref()),
                 None => self.wholes.push(FullEnvironmentRead::Read(note.place.clone().unwrap_or_default())),
             },
@@ -146,7 +149,7 @@ impl Reads {
                 let is_it = |row: &&super::exceptions::EarlyRead| {
                     row.language == language && row.what == what && is_by(reader, row.reader)
                 };
-                if let Some(row) = EARLY.iter().find(is_it) {
+                if let Some(row) = PER_START_READS.iter().find(is_it) {
                     self.guards.extend(row.guards);
                     return;
                 }

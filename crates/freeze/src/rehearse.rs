@@ -15,7 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use image::{mapping_kind, HotRange, Mapping, Section, Tables, PAGE};
-use runtime::helper_process::kill_group;
+use runtime::deadline::kill_group;
 use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
 
 use super::confined;

@@ -1,5 +1,16 @@
 //! The policy for variables: which of them the boot sees from its start, which count in any case, and which have to be named by the user.
 //!
+//! Where it is decided what becomes of a variable:
+//!
+//! | list | what it is for |
+//! | --- | --- |
+//! | `TABLE`, [`is_secret`] here | which variables a boot sees from its start, and when they count; which are withheld |
+//! | `VOLATILE` in inputs/environment.rs | variables that do not count where a reader takes the whole environment |
+//! | `VARIABLES`, `ENVIRONMENT_READERS`, `PROGRAMS` in exceptions.rs | single readers that keep nothing of what they read, or only part of it |
+//! | `--env`, `--withhold` (environment.rs) | what the user says, before all of these |
+//!
+//! environment_inputs.rs applies them, and makes the inputs of an image.
+//!
 //! What the boot sees from its start stands in one table. All others it sees when it looks them up, so that the values of those that it never
 //! looks up get into no image; but not those that look like secrets.
 

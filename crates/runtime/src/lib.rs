@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod deadline;
 mod elf;
-pub mod helper_process;
 mod locate;
 mod options;
 mod probe;

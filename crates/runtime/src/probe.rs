@@ -10,7 +10,7 @@ use failure::{Failure, Result};
 
 use super::elf::{machine_name, Executable};
 use super::ruby::enables_jit;
-use crate::helper_process;
+use crate::deadline;
 
 /// The languages that can be frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,10 @@ pub struct Runtime {
     pub program: PathBuf,
 }
 
-/// CPython versions tried, `major.minor`.
+/// CPython versions tried, `major.minor`; all others are refused. Before one is added: what its start, its end and its main part do
+/// otherwise than the last one's (`sys.version_info` in the front end), and CPython's own tests (tests/runtimes).
 pub const PYTHONS: [&str; 6] = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"];
-/// CRuby versions tried.
+/// CRuby versions tried; all others are refused. For one more see `RUBY_VERSION` in the front end, and tests/runtimes.
 pub const RUBIES: [&str; 4] = ["3.1", "3.2", "3.3", "3.4"];
 
 /// An interpreter answers within this, or it is not one.
@@ -162,7 +163,7 @@ fn answer(program: &Path, language: Language, environment: &[(OsString, OsString
             program.display()
         ))
     };
-    let answer = helper_process::run(&mut command, LIMIT)
+    let answer = deadline::run(&mut command, LIMIT)
         .map_err(|error| failed(&error.to_string()))?
         .ok_or_else(|| failed("no answer within 20 s"))?;
     let fields: Vec<&[u8]> = answer.stdout.split(|&byte| byte == 0).collect();

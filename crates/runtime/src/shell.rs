@@ -10,7 +10,7 @@ use std::time::Duration;
 use failure::{Failure, Result};
 
 use super::shebang::words;
-use crate::helper_process;
+use crate::deadline;
 
 /// Shims may have to start several shells.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -70,7 +70,7 @@ fn answer(script: &Path, command: &mut Command) -> Result<PathBuf> {
             script.display()
         ))
     };
-    let answer = helper_process::run(command, LIMIT).map_err(|error| failed(&error.to_string()))?;
+    let answer = deadline::run(command, LIMIT).map_err(|error| failed(&error.to_string()))?;
     let answer = answer.ok_or_else(|| failed("it gave no answer within 20 s"))?;
     let line = answer.stdout.split(|&byte| byte == b'\n').next().unwrap_or(b"");
     let path = PathBuf::from(OsString::from_vec(line.to_vec()));

@@ -1,4 +1,4 @@
-//! Helper processes that must end in time: probes, and the program that is being booted.
+//! Processes that have to end in time: probes, and the program that is being booted.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 /// How much of each kind of output is kept: as much as a pipe holds.
 const MAX_OUTPUT: usize = 65536;
 
-/// What a helper process wrote and how it ended.
+/// What a process wrote and how it ended.
 pub struct ProcessOutput {
     /// How it ended.
     pub status: ExitStatus,

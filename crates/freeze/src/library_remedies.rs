@@ -1,4 +1,5 @@
-//! What helps where a library is known for what it holds: in place of the general remedy of a finding.
+//! Remedies for what single libraries are known to hold, each in place of the general remedy of a finding. The general ones stand with the
+//! findings themselves, in the words `FACT; REMEDY`: see findings.rs.
 
 /// Part of a finding that tells the library, and what to do.
 const KNOWN: &[(&str, &str)] = &[(
