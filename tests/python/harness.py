@@ -10,6 +10,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 FRONT_END = os.path.join(ROOT, "python", "snapboot", "front_end")
 SNAPBOOT = os.path.join(ROOT, "target", "release", "snapboot")
 # What a test machine may have set, and a test must not depend on.
+# Those of PYTHONS in crates/runtime probe.rs.
+VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 UNWANTED = ("PYTEST_CURRENT_TEST", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONWARNINGS")
 
 
@@ -123,19 +125,19 @@ class Image:
 
 
 def find_pythons():
-    """Every CPython from 3.8 to 3.13 here: pyenv's, and those on PATH; one for each version, as {"3.11": path}."""
+    """Every CPython of VERSIONS here: pyenv's, and those on PATH; one for each version, as {"3.11": path}."""
     found = {}
     versions = os.path.join(os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv")), "versions")
     candidates = []
     if os.path.isdir(versions):
         candidates += [os.path.join(versions, name, "bin", "python") for name in sorted(os.listdir(versions))]
-    for minor in range(8, 14):
-        candidates += [os.path.join(folder, "python3.%d" % minor) for folder in os.environ.get("PATH", "").split(":")]
+    for version in VERSIONS:
+        candidates += [os.path.join(folder, "python" + version) for folder in os.environ.get("PATH", "").split(":")]
     for path in candidates:
         if not os.access(path, os.X_OK):
             continue
         told = ordinary([path, "-c", "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2])"])
         name, _, version = told.stdout.strip().partition(" ")
-        if name == "cpython" and version in ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13"):
+        if name == "cpython" and version in VERSIONS:
             found.setdefault(version, path)
     return found

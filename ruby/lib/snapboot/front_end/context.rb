@@ -67,8 +67,8 @@ class Context
     ARGV.replace(arguments.each(&:freeze))
   end
 
-  # Runs the original command the ordinary way. Does not return. Says +reason+ in the words in which crates/launcher fallback.rs
-  # and context.py say theirs.
+  # Runs the original command the ordinary way. Does not return. Says +reason+ in the words in which crates/launcher
+  # fallback.rs and context.py say theirs.
   def fall_back(reason)
     refuse_rehearsal(reason) if ENV.key?("SNAPBOOT_REHEARSE")
     log("snapboot: #{reason}; starting the ordinary way\n") unless ["", "0"].include?(ENV.fetch("SNAPBOOT_LOG", ""))

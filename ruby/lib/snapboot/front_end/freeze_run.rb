@@ -2,7 +2,9 @@
 
 # One freeze, from the start of Ruby to the main part of the thawed program.
 class FreezeRun
-  SUPPORTED = /\A3\.[0-4]\./
+  # Those of RUBIES in crates/runtime probe.rs, which has refused all others before.
+  VERSIONS = %w[3.1 3.2 3.3 3.4].freeze
+  EXPECTED = "CRuby #{VERSIONS.first} to #{VERSIONS.last}".freeze
   # An object is old, and left alone by the short garbage collections, after surviving this many. Compacting as well was
   # measured (bare Ruby, a Rails application): no faster thaw, no faster first request, so it is not done.
   COLLECTIONS = 4
@@ -51,9 +53,9 @@ class FreezeRun
   private
 
   def check_runtime
-    return if RUBY_ENGINE == "ruby" && RUBY_VERSION.match?(SUPPORTED)
+    return if RUBY_ENGINE == "ruby" && VERSIONS.include?(RUBY_VERSION[/\A\d+\.\d+/])
 
-    @report.user_mistake("#{RUBY_DESCRIPTION} cannot be frozen yet. Expected: CRuby 3.0 to 3.4.")
+    @report.user_mistake("#{RUBY_DESCRIPTION} cannot be frozen yet. Expected: #{EXPECTED}.")
   end
 
   def take_main_script
@@ -66,7 +68,7 @@ class FreezeRun
     @script.before_parse { default_freeze_point }
   rescue MainScript::NotFound => e
     @report.user_mistake("cannot take over the main script: #{e.message}. " \
-                         "Expected: CRuby 3.0 to 3.4 as its authors or Debian build it; this is #{RUBY_DESCRIPTION}.")
+                         "Expected: #{EXPECTED} as its authors or Debian build it; this is #{RUBY_DESCRIPTION}.")
   end
 
   # `snapboot freeze` has Ruby require one feature more, which does not exist; only PrismScript has a use for it.
