@@ -124,6 +124,17 @@ pub struct Freeze {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub preload: Vec<String>,
 
+    /// Run COMMAND with ARGS, as a shell would take them apart, and load into the image what that run loads later than at its beginning.
+    /// May be given more than once. Each run is made two or three times, the second time from the new image, which must print the same.
+    /// What reads or changes what belongs to a start is left to each start, and named. Default: --version and --help where COMMAND is
+    /// a console script or a binstub, none where it is anything else.
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
+    pub train: Vec<String>,
+
+    /// Make no training runs.
+    #[arg(long, conflicts_with = "train")]
+    pub no_train: bool,
+
     /// Let the boot see the environment variable NAME, and make it an input: where NAME has another value, the image
     /// runs COMMAND in the ordinary way. A final * stands for anything; * alone for all variables but the volatile ones. May be given
     /// more than once. Default: the variables of runtimes and frameworks that are listed below.

@@ -194,7 +194,8 @@ impl<'a> Assembly<'a> {
         (1..self.stacks.len()).any(|index| self.stacks[..index].contains(&self.stacks[index]))
     }
 
-    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command`: see [`Added`].
+    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command`: see [`Added`]. `proof`: what it must
+    /// stand before it gets the name; else it is removed, and None returned.
     ///
     /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the image does not thaw.
     pub fn finish(
@@ -203,7 +204,8 @@ impl<'a> Assembly<'a> {
         command: &[OsString],
         max_thaws: Option<u64>,
         interrupt: &Interrupt,
-    ) -> outcome::Result<Assembled> {
+        proof: impl FnOnce(&Path) -> bool,
+    ) -> outcome::Result<Option<Assembled>> {
         let (finished, counter) = (self.dir.finished(), self.dir.file("thaws"));
         let cannot = |error: io::Error| Failure::io("write", finished, &error);
         let file = self.finished().map_err(cannot)?;
@@ -217,6 +219,10 @@ impl<'a> Assembly<'a> {
             inputs.still_unchanged()?;
         }
         let thaws_in = first_start(finished, &self.dir.file("said"))?;
+        if !proof(finished) {
+            fs::remove_file(finished).map_err(cannot)?;
+            return Ok(None);
+        }
         if max_thaws.is_some() {
             rotation::write_counter(&counter, self.heads[0].image_id())
                 .map_err(|error| Failure::io("write", &counter, &error))?;
@@ -238,7 +244,7 @@ impl<'a> Assembly<'a> {
             rotation::remove_counter(output);
         }
         Point::AfterRename.reached();
-        Ok(Assembled { size: self.heads[0].file_size, thaws_in, image_id: self.heads[0].image_id() })
+        Ok(Some(Assembled { size: self.heads[0].file_size, thaws_in, image_id: self.heads[0].image_id() }))
     }
 }
 

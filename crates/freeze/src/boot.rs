@@ -29,6 +29,7 @@ use super::watched::{not_watched, Start, SOCKET};
 use crate::entries::Entries;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
+use crate::training::Profile;
 
 /// How often the size of the growing image is shown.
 const TICK: Duration = Duration::from_millis(100);
@@ -48,6 +49,7 @@ pub struct Boot<'a> {
     pub runtime: &'a Runtime,
     pub main: &'a Main,
     pub preloads: &'a [String],
+    pub profile: &'a Profile,
     pub environment: &'a Environment,
     pub interrupt: &'a Interrupt,
     pub progress: &'a dyn Progress,
@@ -153,6 +155,7 @@ impl Boot<'_> {
         request.push("main_index", self.main.index.to_string());
         self.main.script.iter().for_each(|script| request.push("script", script));
         self.preloads.iter().for_each(|name| request.push("preload", name));
+        self.profile.add_to(&mut request);
         self.environment.boot_only_names().for_each(|name| request.push("boot_only", name));
         if let Watch::Origins(folders) = watch {
             request.push("origins", "1");

@@ -39,6 +39,7 @@ mod rehearse;
 mod report;
 mod request;
 mod session;
+mod training;
 mod variables;
 mod watched;
 
@@ -47,7 +48,7 @@ pub use environment::Environment as BootEnvironment;
 pub use findings::Finding;
 pub use outcome::{FreezeOutcome, Written};
 pub use progress::{ProgramOutput, Progress, Step};
-pub use request::{Cpu, FreezeRequest};
+pub use request::{Cpu, FreezeRequest, Training};
 pub use variables::help as variables_help;
 pub use watched::{run as run_watched, trial as watch_trial, SUBCOMMAND as WATCHED};
 

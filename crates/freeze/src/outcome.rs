@@ -38,6 +38,10 @@ pub struct Written {
     pub preloaded: Vec<String>,
     /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was loaded.
     pub left: Option<String>,
+    /// How many modules or features are in it because training runs have shown them.
+    pub learnt: usize,
+    /// What else they have shown and must be left to each start: each name, and why.
+    pub left_out: Vec<(String, String)>,
     /// What it depends on that its user may not expect: names of variables, and phrases.
     pub depends: Vec<String>,
     /// What the user should know about it.

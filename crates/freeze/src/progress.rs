@@ -19,6 +19,15 @@ pub trait Progress {
 pub enum Step<'a> {
     /// Runs a probe to identify the interpreter.
     Probe(&'a Path),
+    /// Makes a training run.
+    Train {
+        /// Which one of how many, from 1.
+        number: u32,
+        /// See `number`.
+        count: u32,
+    },
+    /// Starts the new image as in the training runs, and compares.
+    Compare,
     /// Boots the program.
     Boot {
         /// Name and version of the runtime.

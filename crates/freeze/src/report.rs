@@ -31,6 +31,10 @@ pub struct Report {
     pub importers: Vec<Importer>,
     /// Names that were preloaded.
     pub preloaded: Vec<String>,
+    /// What was loaded because training runs have shown it.
+    pub learnt: Vec<String>,
+    /// What they have shown and was not loaded: each name, and why.
+    pub left_out: Vec<(String, String)>,
     /// What it read of its environment, and of machine, user and process.
     pub reads: Reads,
     /// What the front end compares by itself after a thaw, in words.
@@ -85,6 +89,8 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             reads,
             compared: report.texts("compared").collect(),
             preloaded: report.texts("preloaded").collect(),
+            learnt: report.texts("learnt").collect(),
+            left_out: report.texts("left_out").zip(report.texts("because")).collect(),
             warnings: report.texts("warning").chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             left: report.texts("left").next(),
             guards: report.all("guard").map(OsString::from).collect(),

@@ -15,6 +15,8 @@ pub struct FreezeRequest {
     pub output: Option<PathBuf>,
     /// Modules or features to load before the freeze point, none of them empty.
     pub preloads: Vec<String>,
+    /// From which runs it is learnt what else to load.
+    pub training: Training,
     /// Names and patterns of variables that the boot sees and that count.
     pub environment: Vec<String>,
     /// Names and patterns of variables that are kept from the boot.
@@ -37,6 +39,17 @@ pub struct FreezeRequest {
     pub origin: Option<Origin>,
     /// Where Snapboot's own files are.
     pub installation: Installation,
+}
+
+/// From which runs of the program a freeze learns what it loads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Training {
+    /// `--version` and `--help` of a script that a package manager has made; none of any other program.
+    Default,
+    /// Runs with these arguments behind the command.
+    Runs(Vec<Vec<OsString>>),
+    /// None.
+    None,
 }
 
 /// On which CPUs an image thaws.

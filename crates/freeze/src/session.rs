@@ -33,6 +33,7 @@ use crate::plugins;
 use crate::progress::{Progress, Step};
 use crate::report::{self, outcome, Outcome, Report};
 use crate::request::{Cpu, FreezeRequest};
+use crate::training::{Profile, Trainer};
 use crate::variables;
 
 /// Finds out what is to be frozen, and freezes it.
@@ -124,16 +125,63 @@ struct Session<'a> {
     interrupt: &'a Interrupt,
 }
 
+/// What came of assembling an image.
+enum Made {
+    /// It has its name.
+    Image(Box<Written>),
+    /// It does not do what a training run with these arguments has done, and was not kept.
+    Disproved(String),
+}
+
 impl Session<'_> {
-    /// Boots and assembles. `replaced`: by which files outside of it the image that is replaced is known, and how its starts have gone.
+    /// Trains, boots and assembles; once more without what was learnt, where that is in the way. `replaced`: by which files outside of it
+    /// the image that is replaced is known, and how its starts have gone.
     fn make(&self, output: &Path, replaced: Option<(u64, Option<Starts>)>) -> Result<Written> {
         let dir = ControlDir::create(output)?;
         Point::AfterControlDir.reached();
-        let environment = &early_reads(&self.request.installation, self.runtime, self.main, self.environment, &dir)?;
+        let trainer = Trainer {
+            installation: &self.request.installation,
+            runtime: self.runtime,
+            main: self.main,
+            dir: dir.path(),
+            interrupt: self.interrupt,
+            progress: self.progress,
+        };
+        let profile = trainer.train(&self.request.training)?;
+        let why = match self.assemble(output, &dir, &trainer, &profile, replaced.as_ref()) {
+            Ok(Made::Image(written)) => return Ok(*written),
+            Ok(Made::Disproved(arguments)) => {
+                format!("started from the image, {arguments:?} printed something else or ended in another way")
+            }
+            Err(Stop::Refused(findings)) if !profile.is_empty() => {
+                format!("with it the program cannot be frozen: {}", findings[0])
+            }
+            Err(stop) => return Err(stop),
+        };
+        let warning = format!("nothing that the training runs have shown is in the image, because {why}");
+        match self.assemble(output, &dir, &trainer, &Profile::default(), replaced.as_ref())? {
+            Made::Image(mut written) => {
+                written.warnings.insert(0, warning);
+                Ok(*written)
+            }
+            Made::Disproved(_) => unreachable!("nothing is compared without a profile"),
+        }
+    }
+
+    /// Boots and assembles.
+    fn assemble(
+        &self,
+        output: &Path,
+        dir: &ControlDir,
+        trainer: &Trainer<'_>,
+        profile: &Profile,
+        replaced: Option<&(u64, Option<Starts>)>,
+    ) -> Result<Made> {
+        let environment = &early_reads(&self.request.installation, self.runtime, self.main, self.environment, dir)?;
         let command = fallback_command(self.runtime, self.main);
         // Relative names that cannot be followed are followed from nowhere.
         let start = std::env::current_dir().unwrap_or_default();
-        let mut assembly = Assembly::new(&dir);
+        let mut assembly = Assembly::new(dir);
         let mut warnings: Vec<String> = Vec::new();
         let mut first = None;
         let mut looked_up = None;
@@ -144,13 +192,14 @@ impl Session<'_> {
                 runtime: self.runtime,
                 main: self.main,
                 preloads: &self.request.preloads,
+                profile,
                 environment,
                 interrupt: self.interrupt,
                 progress: self.progress,
                 number,
                 count,
             };
-            let (mut report, mut notes, begun) = self.boot(&boot, &dir)?;
+            let (mut report, mut notes, begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();
             self.interrupt.check()?;
             self.progress.step(&Step::Inputs);
@@ -161,7 +210,7 @@ impl Session<'_> {
             let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
             if let Some(place) = report.keeps_folder.first().cloned() {
                 if number == 1 {
-                    looked_up = self.boot_elsewhere(&boot, &dir, &report.kept)?;
+                    looked_up = self.boot_elsewhere(&boot, dir, &report.kept)?;
                 }
                 if !looked_up.as_ref().is_some_and(|names| elsewhere::follow(names, &start, &mut notes, &ignored)) {
                     report.reads.facts.push((fact_kind::CWD, 0));
@@ -202,11 +251,20 @@ impl Session<'_> {
         if assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
-        let assembled = assembly.finish(output, &command, self.request.max_thaws, self.interrupt)?;
-        starts::begin(assembled.image_id, replaced.as_ref().map(|(sum, _)| *sum));
+        let mut disproved = None;
+        let proof = |image: &Path| {
+            if !profile.is_empty() {
+                self.progress.step(&Step::Compare);
+                disproved = profile.disproved_by(image, trainer);
+            }
+            disproved.is_none()
+        };
+        let assembled = assembly.finish(output, &command, self.request.max_thaws, self.interrupt, proof)?;
+        let Some(assembled) = assembled else { return Ok(Made::Disproved(disproved.unwrap_or_default())) };
+        starts::begin(assembled.image_id, replaced.map(|(sum, _)| *sum));
         let report = first.unwrap_or_default();
         let Assembled { size, thaws_in, .. } = assembled;
-        Ok(Written {
+        Ok(Made::Image(Box::new(Written {
             path: output.to_owned(),
             size,
             took: self.begun.elapsed(),
@@ -217,8 +275,10 @@ impl Session<'_> {
             preloaded: report.preloaded,
             left: report.left,
             warnings,
-            replaced: replaced.and_then(|(_, starts)| starts),
-        })
+            learnt: report.learnt.len(),
+            left_out: report.left_out,
+            replaced: replaced.and_then(|(_, starts)| starts.clone()),
+        })))
     }
 
     /// Boots once, and once more where something was left behind, to learn whether every start makes its own; then to learn where in

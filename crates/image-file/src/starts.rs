@@ -22,7 +22,7 @@ use crate::ImageFile;
 const MAX: usize = 256;
 
 /// What was counted for an image.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Starts {
     /// Starts that have thawed.
     pub thaws: u64,
@@ -35,7 +35,7 @@ pub struct Starts {
 }
 
 /// A start that has fallen back.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fallback {
     /// When, as RFC 3339 has it.
     pub time: String,

@@ -52,6 +52,11 @@ impl Installation {
         part(self.front_ends.join("python/snapboot/front_end/freeze.py"), "Python front end")
     }
 
+    /// What CPython runs for a training run.
+    pub fn python_training(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("python/snapboot/front_end/train.py"), "Python front end")
+    }
+
     /// What CPython runs to tell what `site` reads.
     pub fn python_site(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/front_end/site_reads.py"), "Python front end")
@@ -60,6 +65,11 @@ impl Installation {
     /// What CRuby requires to be frozen.
     pub fn ruby_front_end(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/freeze.rb"), "Ruby front end")
+    }
+
+    /// What CRuby requires for a training run.
+    pub fn ruby_training(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("ruby/lib/snapboot/train.rb"), "Ruby front end")
     }
 
     /// What Ruby requires to have its boot archive switched on by `snapboot run`.

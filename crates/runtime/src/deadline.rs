@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,11 @@ pub struct ProcessOutput {
 /// Returns Ok(None) when it did not end within `limit`; it and its children are killed then. Whom it leaves behind holding its
 /// output is not waited for.
 pub fn run(command: &mut Command, limit: Duration) -> io::Result<Option<ProcessOutput>> {
+    run_until(command, limit, None::<&UnixStream>)
+}
+
+/// The same, and it is killed as well when `wake` becomes readable.
+pub fn run_until(command: &mut Command, limit: Duration, wake: Option<impl AsFd>) -> io::Result<Option<ProcessOutput>> {
     use std::os::unix::process::CommandExt;
     let mut child =
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -36,10 +42,15 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<Option<ProcessO
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let mut waited = vec![PollFd::new(&ended, PollFlags::IN)];
+        waited.extend(wake.iter().map(|wake| PollFd::new(wake, PollFlags::IN)));
         waited.extend(stdout.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         waited.extend(stderr.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         let has_ended = match poll(&mut waited, Some(&timespec(left))) {
             Ok(0) if left.is_zero() => {
+                kill_group(&mut child);
+                return Ok(None);
+            }
+            Ok(_) if wake.is_some() && !waited[1].revents().is_empty() => {
                 kill_group(&mut child);
                 return Ok(None);
             }

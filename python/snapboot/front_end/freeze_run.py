@@ -12,6 +12,7 @@ from .early import Early
 from .exit import FOLDER, Exit
 from .importers import Importers
 from .imports import leading_imports
+from .learnt import Learnt
 from .origins import Origins
 from .reads import Reads
 from .report import PROGRAM_RAISED, USER_MISTAKE, Report
@@ -61,6 +62,8 @@ class Freeze:
             source, package = self._source_of(main)
             if source is not None:
                 self._load(leading_imports(source), package)
+            if source is None or b"freeze_point" not in encode(source):
+                self._load_learnt()
         except (preload.UnknownPreload, preload.NoMainPart) as error:
             self._end(USER_MISTAKE, str(error))
         except BaseException as error:
@@ -80,6 +83,13 @@ class Freeze:
         if left and getattr(left[0], "name", ""):
             self.report.add("left", left[0].name)
         return not left
+
+    def _load_learnt(self):
+        """Imports what training runs have shown to be needed."""
+        if self.request.learnt:
+            learnt = Learnt(self.request.learnt, self.request.changed)
+            learnt.load(self.folder, self.importers, self.reads)
+            learnt.tell(self.report)
 
     def _source_of(self, main):
         """The source of the main part and the package that it is in, as far as they are known before the thaw."""

@@ -4,6 +4,7 @@ import posix
 import sys
 
 from .fork import fork
+from .making import TEMPORARY, Making
 
 
 class UnknownPreload(Exception):
@@ -144,6 +145,8 @@ def _rehearse(imports, package, folder, importers, reads):
 
 def _rehearse_in_child(imports, package, folder, tell, reads):
     early = reads.count_early()
+    made = []
+    making = Making(made)
     heard = posix.open(folder + b"/rehearsal", posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
     nothing = posix.open("/dev/null", posix.O_RDONLY)
     posix.dup2(nothing, 0)
@@ -161,7 +164,8 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-        if posix.fstat(heard).st_size or reads.count_early() > early:
+        making.clean_up()
+        if posix.fstat(heard).st_size or reads.count_early() > early or TEMPORARY in made:
             return
         posix.write(tell, mark)
 

@@ -188,6 +188,27 @@ class Reads:
         return len(self._early) + sum(fact in ("terminal", "window") for fact, _, _ in self._facts)
 
 
+    def mark(self):
+        """How much has been noted until now; see `since`."""
+        return len(self._early), len(self._wholes), len(self._facts), len(self._names), len(self._written)
+
+    def since(self, mark, changed):
+        """What was noted since the `mark` that belongs to a start, or to the state that the program is in then: a list of phrases.
+
+        changed: names of variables that the program itself sets at some time.
+        """
+        early, wholes, facts, names, written = mark
+        found = ["reads %s (%s)" % (what, place) for (what, _), place in _after(self._early, early)]
+        found += ["reads the whole environment (%s)" % place for _, place in _after(self._wholes, wholes)]
+        found += ["reads %s (%s)" % (FACTS.get(fact, fact), place) for (fact, _, _), place in _after(self._facts, facts)]
+        for (name, _), place in _after(self._names, names):
+            if name in changed or name in OF_TERMINALS:
+                found.append("reads the variable %s (%s)" % (name.decode(errors="replace"), place))
+        if len(self._written) > written:
+            found.append("sets variables of the environment")
+        return found
+
+
 class Variables:
     """The environment as a mapping of bytes that notes what is read of it."""
 
@@ -259,6 +280,11 @@ class Variables:
         return self.plain
 
 
+def _after(entries, start):
+    """The entries of a dictionary but for the first `start`."""
+    return list(entries.items())[start:]
+
+
 def _on_demand(folder):
     """The variables that are shown on demand, and the names of those among them that are not when somebody asks for all."""
     hidden, volatile = {}, set()
@@ -325,4 +351,9 @@ PASSING_ON = (FOLDER + "reads.py", "<frozen os>", "<frozen posixpath>", "<frozen
 PASSING_ON += tuple(LIBRARY + name for name in ("os.py", "posixpath.py", "pathlib.py", "_collections_abc.py"))
 # It makes paths of what code says of its file, "<frozen os>" for example, only to look for a module with that path.
 MODULE_FINDER = LIBRARY + "inspect.py"
+# What the facts are called that are noted here.
+FACTS = {"cwd": "the current directory", "hostname": "the name of the host", "terminal": "what its terminal is"}
+FACTS["window"] = "the size of its terminal"
+# They differ from terminal to terminal.
+OF_TERMINALS = (b"COLUMNS", b"LINES", b"TERM", b"COLORTERM", b"TERM_PROGRAM")
 OTHER_NAMES = (b".sysname", b".release", b".version", b".machine", b"[0]", b"[2]", b"[3]", b"[4]", b"[-1]")

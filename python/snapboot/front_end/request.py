@@ -10,7 +10,8 @@ class Request:
     folder: the control directory (bytes). main: "bare", "script", "module" or "code". argv: the command as the kernel starts
     it. main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of
     modules. boot_only: names of variables that are set for the boot alone. origins: whether to record where descriptors are
-    opened. elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
+    opened. learnt: where each module is that training runs have loaded, by its name, in that order. changed: names of variables
+    (bytes) that the program set in these runs. elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
     """
 
     def __init__(self, folder, entries):
@@ -25,6 +26,8 @@ class Request:
         self.script = fields.get("script", [None])[0]
         self.preload = fields.get("preload", [])
         self.boot_only = fields.get("boot_only", [])
+        self.learnt = dict(zip(fields.get("learnt", []), fields.get("learnt_from", [])))
+        self.changed = [encode(name) for name in fields.get("changed", [])]
         self.origins = fields.get("origins") == ["1"]
         self.elsewhere = fields.get("elsewhere") == ["1"]
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use failure::{Failure, Result};
+use freeze::Training;
 
 use crate::arguments::Freeze;
 
@@ -17,6 +18,23 @@ pub fn preloads(given: &[String]) -> Result<Vec<String>> {
         ));
     }
     Ok(names)
+}
+
+/// `--train` and `--no-train` as given.
+pub fn training(runs: &[String], is_off: bool) -> Result<Training> {
+    if is_off || runs.is_empty() {
+        return Ok(if is_off { Training::None } else { Training::Default });
+    }
+    let words = |run: &String| {
+        let words = shlex::split(run).ok_or_else(|| {
+            Failure::refusal(format!(
+                "--train {run:?} has a quote without its end. Write the arguments of one run as a shell would read them, as in \
+                 --train 'check --deploy'."
+            ))
+        })?;
+        Ok(words.into_iter().map(OsString::from).collect())
+    };
+    Ok(Training::Runs(runs.iter().map(words).collect::<Result<_>>()?))
 }
 
 /// Options of `snapboot freeze` among the words of the command, where nothing but a `--` would show that they are meant for it.

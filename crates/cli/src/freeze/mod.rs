@@ -14,7 +14,7 @@ use runtime::search_path;
 
 use crate::arguments::{self, Freeze};
 use crate::render;
-use mistakes::{misplaced_options, preloads};
+use mistakes::{misplaced_options, preloads, training};
 
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Freeze) -> Result<u8> {
@@ -47,6 +47,7 @@ fn request(arguments: &Freeze) -> Result<FreezeRequest> {
         command: arguments.command.clone(),
         output: arguments.output.clone(),
         preloads: preloads(&arguments.preload)?,
+        training: training(&arguments.train, arguments.no_train)?,
         environment: arguments.environment.clone(),
         withheld: arguments.withheld.clone(),
         policy: arguments.policy.number(),

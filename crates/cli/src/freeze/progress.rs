@@ -25,6 +25,9 @@ impl freeze::Progress for Progress {
 fn words(step: &Step<'_>) -> String {
     match step {
         Step::Probe(program) => format!("identifying {}", program.display()),
+        Step::Train { count: 1, .. } => "training".to_owned(),
+        Step::Train { number, count } => format!("training ({number} of {count})"),
+        Step::Compare => "comparing the image with the training runs".to_owned(),
         Step::Boot { runtime, count: 1, .. } => format!("booting {runtime}"),
         Step::Boot { runtime, number, count } => format!("booting {runtime} ({number} of {count})"),
         Step::Dump(bytes) => format!("writing the image: {}", human::size(*bytes)),

@@ -14,7 +14,7 @@ const MAX_SHOWN: usize = 5;
 pub fn text(written: &Written) -> String {
     let retired_by = written.replaced.as_ref().and_then(starts::retired_by);
     let lines =
-        [first_line(written)].into_iter().chain(depends(&written.depends)).chain(hint(written)).chain(retired_by);
+        [first_line(written)].into_iter().chain(learnt(written)).chain(depends(&written.depends)).chain(hint(written)).chain(retired_by);
     lines.map(|line| line + "\n").collect()
 }
 
@@ -32,6 +32,25 @@ fn first_line(written: &Written) -> String {
         human::count(written.loaded, "file"),
         human::whole_milliseconds(written.thaws_in)
     )
+}
+
+/// What training has added, and what it could not add: the first reasons are shown, since the others follow from them.
+fn learnt(written: &Written) -> Option<String> {
+    let count = |count| human::count(count, "module");
+    let (added, left) = (written.learnt, &written.left_out);
+    let roots: Vec<String> =
+        left.iter().filter(|(_, why)| !why.starts_with("imports ")).map(|(name, why)| format!("{name} ({why})")).collect();
+    let shown = roots[..roots.len().min(MAX_SHOWN)].join(", ");
+    match (added, left.len()) {
+        (0, 0) => None,
+        (_, 0) => Some(format!("learnt {} from training runs", count(added))),
+        (_, left) => Some(format!(
+            "learnt {} from training runs; leaves {} to each start: {shown}{}",
+            count(added),
+            left,
+            more(roots.len())
+        )),
+    }
 }
 
 /// What a user can do where an image holds little of the program: a freeze that gains little says so.
@@ -87,6 +106,8 @@ mod tests {
             loaded: 2,
             preloaded: vec!["./config/environment".into()],
             left: None,
+            learnt: 0,
+            left_out: Vec::new(),
             depends: Vec::new(),
             warnings: Vec::new(),
             replaced: None,

@@ -1,0 +1,212 @@
+//! Training runs: ordinary starts of the program, from which a freeze learns what it loads later than at its beginning.
+//!
+//! Such a run is started by the front end (`train.py`, `train.rb`), which tells at its end what was loaded; see
+//! docs/internals/protocol.md. The front end of the boot then loads of it what is the same at any time. Before the image gets its name,
+//! the same runs are made from it: they must print the same and end the same way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use failure::{Failure, Result};
+use installation::Installation;
+use runtime::helper_process::{self, ProcessOutput};
+use runtime::{search_path, Language, Main, MainKind, Runtime};
+
+use crate::entries::Entries;
+use crate::interrupt::Interrupt;
+use crate::outcome;
+use crate::progress::{Progress, Step};
+use crate::request::Training;
+
+/// How long a run may take that nobody has asked for, and one that somebody has.
+const LIMIT: Duration = Duration::from_secs(60);
+const LONG_LIMIT: Duration = Duration::from_secs(3600);
+
+/// What the training runs of a program have shown.
+#[derive(Default)]
+pub struct Profile {
+    /// What was loaded, in the order of that: a module's name, or a feature's path, and the file that it came from.
+    pub loaded: Vec<(OsString, OsString)>,
+    /// Gems that were activated, each with its version.
+    pub gems: Vec<(OsString, OsString)>,
+    /// Names of variables that the program sets in its own environment.
+    pub changed: BTreeSet<OsString>,
+    /// The runs that told anything.
+    runs: Vec<Run>,
+}
+
+/// One training run, and what came of it.
+struct Run {
+    arguments: Vec<OsString>,
+    output: ProcessOutput,
+}
+
+/// What is trained, and where.
+pub struct Trainer<'a> {
+    pub installation: &'a Installation,
+    pub runtime: &'a Runtime,
+    /// The command as it is frozen.
+    pub main: &'a Main,
+    /// The control directory.
+    pub dir: &'a Path,
+    pub interrupt: &'a Interrupt,
+    pub progress: &'a dyn Progress,
+}
+
+impl Trainer<'_> {
+    /// Makes all runs, one after the other. A run from which nothing could be learnt is told to the user if it was asked for.
+    pub fn train(&self, training: &Training) -> outcome::Result<Profile> {
+        let (runs, limit) = match training {
+            Training::None => return Ok(Profile::default()),
+            Training::Runs(runs) => (runs.clone(), LONG_LIMIT),
+            Training::Default if !is_generated(self.main) => return Ok(Profile::default()),
+            Training::Default => (["--version", "--help"].map(|option| vec![OsString::from(option)]).to_vec(), LIMIT),
+        };
+        let mut profile = Profile::default();
+        for (number, arguments) in runs.iter().enumerate() {
+            self.progress.step(&Step::Train { number: number as u32 + 1, count: runs.len() as u32 });
+            let ended = self.run(arguments, limit)?;
+            self.interrupt.check()?;
+            let file = self.dir.join("training/profile");
+            let learnt = Entries::read(&file);
+            let _ = fs::remove_file(&file);
+            match (ended, learnt) {
+                (Some(output), Ok(learnt)) => profile.add(arguments, output, &learnt),
+                (ended, _) if matches!(training, Training::Runs(_)) => self.progress.note(&failed(arguments, ended)),
+                _ => {}
+            }
+        }
+        Ok(profile)
+    }
+
+    /// None when it took too long.
+    fn run(&self, arguments: &[OsString], limit: Duration) -> Result<Option<ProcessOutput>> {
+        let folder = self.dir.join("training");
+        let argv: Vec<OsString> = self.main.argv.iter().chain(arguments).cloned().collect();
+        let main = Main::split(self.runtime.language, argv, &search_path())?;
+        let mut request = Entries::default();
+        request.push("main", main.kind.word());
+        main.argv.iter().for_each(|argument| request.push("argv", argument));
+        request.push("main_index", main.index.to_string());
+        main.script.iter().for_each(|script| request.push("script", script));
+        let file = folder.join("request");
+        fs::create_dir_all(&folder)
+            .and_then(|()| fs::write(&file, request.to_bytes()))
+            .map_err(|error| Failure::io("write", &file, &error))?;
+        let mut command = self.command(&main)?;
+        command.env("SNAPBOOT_FREEZE_DIR", &folder);
+        helper_process::run_until(&mut command, limit, Some(self.interrupt.wake()))
+            .map_err(|error| Failure::io("start", &self.runtime.program, &error))
+    }
+
+    fn command(&self, main: &Main) -> Result<Command> {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new(&self.runtime.program);
+        command.arg0(&main.argv[0]).args(main.options());
+        match self.runtime.language {
+            Language::Python => command.arg(self.installation.python_training()?),
+            Language::Ruby => {
+                command.arg("-r").arg(self.installation.ruby_training()?).args(&main.argv[main.index..])
+            }
+        };
+        Ok(command)
+    }
+}
+
+/// Whether a package manager has made the script: a console script, or a binstub of RubyGems. What others have written may do its work
+/// whatever its arguments are, so nobody starts that unasked.
+fn is_generated(main: &Main) -> bool {
+    let Some(script) = main.script.as_deref().filter(|_| main.kind == MainKind::Script) else { return false };
+    let text = fs::read(script).unwrap_or_default();
+    let has = |marks: &[&str]| marks.iter().all(|mark| text.windows(mark.len()).any(|part| part == mark.as_bytes()));
+    main.rest().len() == 1 && GENERATED.iter().any(|marks| has(marks))
+}
+
+/// What stands in scripts that pip and its kind, setuptools, Debian, RubyGems and Bundler write.
+const GENERATED: [&[&str]; 6] = [
+    &["import sys", "if __name__ == '__main__':", "sys.exit("],
+    &["import sys", "if __name__ == \"__main__\":", "sys.exit("],
+    &["EASY-INSTALL"],
+    &["This file was generated by RubyGems."],
+    &["This file was generated by Bundler."],
+    &["Gem.activate_bin_path"],
+];
+
+fn failed(arguments: &[OsString], ended: Option<ProcessOutput>) -> String {
+    let how = match ended {
+        None => "it did not end in an hour".to_owned(),
+        Some(output) => format!("it ended without its exit handlers ({})", output.status),
+    };
+    format!("nothing was learnt from the training run {:?}: {how}", shown(arguments))
+}
+
+/// Arguments as one text.
+fn shown(arguments: &[OsString]) -> String {
+    arguments.join(OsStr::new(" ")).to_string_lossy().into_owned()
+}
+
+impl Profile {
+    /// Whether there is nothing to load.
+    pub fn is_empty(&self) -> bool {
+        self.loaded.is_empty()
+    }
+
+    /// Adds what a run has told.
+    fn add(&mut self, arguments: &[OsString], output: ProcessOutput, learnt: &Entries) {
+        let known: BTreeMap<&OsStr, ()> = self.loaded.iter().map(|(name, _)| (name.as_os_str(), ())).collect();
+        let pairs = |name, value| -> Vec<(OsString, OsString)> {
+            learnt.all(name).map(OsStr::to_owned).zip(learnt.all(value).map(OsStr::to_owned)).collect()
+        };
+        let new: Vec<_> =
+            pairs("module", "file").into_iter().filter(|(name, _)| !known.contains_key(name.as_os_str())).collect();
+        self.loaded.extend(new);
+        for gem in pairs("gem", "version") {
+            if !self.gems.contains(&gem) {
+                self.gems.push(gem);
+            }
+        }
+        self.changed.extend(learnt.all("changed").map(OsStr::to_owned));
+        self.runs.push(Run { arguments: arguments.to_vec(), output });
+    }
+
+    /// What the front end of a boot is told of it.
+    pub fn add_to(&self, request: &mut Entries) {
+        for (name, file) in &self.loaded {
+            request.push("learnt", name);
+            request.push("learnt_from", file);
+        }
+        for (name, version) in &self.gems {
+            request.push("gem", name);
+            request.push("gem_version", version);
+        }
+        self.changed.iter().for_each(|name| request.push("changed", name));
+    }
+
+    /// Makes the runs again from the image, and compares what they print and how they end. Returns the arguments of the first that is
+    /// another one, though it is the same each time that it is made the ordinary way.
+    pub fn disproved_by(&self, image: &Path, trainer: &Trainer<'_>) -> Option<String> {
+        self.runs.iter().find(|run| run.differs(image, trainer)).map(|run| shown(&run.arguments))
+    }
+}
+
+impl Run {
+    fn differs(&self, image: &Path, trainer: &Trainer<'_>) -> bool {
+        let mut command = Command::new(image);
+        command.args(&self.arguments);
+        let thawed = helper_process::run_until(&mut command, LONG_LIMIT, Some(trainer.interrupt.wake()));
+        let Ok(Some(thawed)) = thawed else { return trainer.interrupt.signal().is_none() };
+        if self.is_same(&thawed) {
+            return false;
+        }
+        // Not the same twice: that says nothing.
+        matches!(trainer.run(&self.arguments, LONG_LIMIT), Ok(Some(again)) if self.is_same(&again))
+    }
+
+    fn is_same(&self, other: &ProcessOutput) -> bool {
+        (self.output.status, &self.output.stdout) == (other.status, &other.stdout)
+    }
+}

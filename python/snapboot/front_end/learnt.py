@@ -1,0 +1,188 @@
+"""Loads what training runs have shown that the program needs later, lazily or inside of functions, as far as that is the same at any time.
+
+A module may be loaded early when its import is nothing but an import. One that reads what belongs to a start, prints, fails, or changes
+the process for everybody is left to the program, which may never come to it, or come to it in another state; and so is whatever imports
+such a one. Which ones these are, children find out, so that this process stays clean: each imports all that is not known to be
+left out, and notes about every import, the nested ones too, what came of it. When one has found nothing new, this process does the same.
+"""
+
+import posix
+import sys
+
+from . import process_state, times
+from .fork import fork
+from .making import Making
+from .report import to_bytes, write_file
+from .request import decode, read_file
+
+
+class LeftOut(BaseException):
+    """Raised where a module is imported that is left out. No program catches it by its name."""
+
+
+class Learnt:
+    """The modules of a profile.
+
+    files: where each module was loaded from, by its name, in the order of their imports. changed: names of variables (bytes) that the
+    program has set in a training run.
+    """
+
+    def __init__(self, files, changed):
+        self.files = files
+        self.changed = frozenset(changed)
+        self.left_out = {}  # why, by name
+        self.loaded = []
+
+    def load(self, folder, importers, reads):
+        """Imports them. folder: the control directory (bytes). importers and reads: the Importers and the Reads that watch."""
+        for _ in range(MAX_PASSES):
+            names = [name for name in self.files if name not in sys.modules and name not in self.left_out]
+            if not names:
+                return
+            found = self._rehearse(names, folder, importers, reads)
+            if not found:
+                for name in names:
+                    __import__(name)
+                self.loaded = names
+                return
+            self.left_out.update(found)
+        self.left_out.update((name, "what it imports could not be told apart from what must be left out") for name in names)
+
+    def tell(self, report):
+        """Adds to the report what was loaded, and what was not and why."""
+        for name in self.loaded:
+            report.add("learnt", name)
+        for name, why in self.left_out.items():
+            report.add("left_out", name)
+            report.add("because", why)
+
+    def _rehearse(self, names, folder, importers, reads):
+        """Has a child import them. Returns which of them must be left out, and why."""
+        result = folder + b"/rehearsed"
+        child = fork()
+        if not child:
+            reads.tell_phase(b"rehearsal")
+            importers.forget_lists()
+            try:
+                trial = Trial(self, reads, folder)
+                try:
+                    trial.run(names)
+                finally:
+                    trial.making.clean_up()
+                    entries = [entry for name, why in trial.found.items() for entry in (("name", name), ("why", why))]
+                    write_file(result, to_bytes([("ended", "1"), *entries]))
+            finally:
+                try:
+                    importers.add_to(folder + b"/asked")
+                finally:
+                    posix._exit(0)
+        posix.waitpid(child, 0)
+        reads.tell_phase(b"program")
+        try:
+            entries = [entry.partition(b"=")[2] for entry in read_file(result).split(b"\0")[1:-1]]
+            posix.unlink(result)
+        except FileNotFoundError:
+            last = decode(read_file(folder + b"/trying"))
+            return {last: "its import ends the process"}
+        return {decode(name): decode(why) for name, why in zip(entries[::2], entries[1::2])}
+
+
+class Trial:
+    """What a child does: imports, and finds out what each import did. For good, in this process."""
+
+    def __init__(self, learnt, reads, folder):
+        self.learnt = learnt
+        self.reads = reads
+        self.folder = folder
+        self.found = {}  # why a module must be left out, by its name
+        self.events = []  # what has happened that must not, in the order of its happening
+        self._output = posix.open(folder + b"/rehearsal", posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+        nothing = posix.open("/dev/null", posix.O_RDONLY)
+        posix.dup2(nothing, 0)
+        posix.close(nothing)
+        posix.dup2(self._output, 1)
+        posix.dup2(self._output, 2)
+        self._printed = 0
+        self._mark = reads.mark()
+        self._state = process_state.State()
+        self.making = Making(self.events)
+        self._importlib = sys.modules["_frozen_importlib"]
+        self._find_and_load = self._importlib._find_and_load
+        self._importlib._find_and_load = self._watched
+
+    def run(self, names):
+        """Imports all of them, and fills `found`."""
+        for name in names:
+            if name in sys.modules or name in self.found:
+                continue
+            write_file(self.folder + b"/trying", name.encode())
+            before = process_state.patchable()
+            try:
+                __import__(name)
+            except BaseException:
+                self.found.setdefault(name, "cannot be imported by itself")
+            patched = process_state.patched(before)
+            if patched:
+                self.found.setdefault(name, "changes " + patched)
+        if not self.found:
+            self._find_what_is_kept(names)
+
+    def _watched(self, name, import_):
+        """In the place of what finds and loads a module for an import statement."""
+        if name in self.learnt.left_out or name in self.found:
+            self.events.append("imports " + name)
+            raise LeftOut(name)
+        if name not in self.learnt.files:
+            return self._find_and_load(name, import_)
+        self._look()
+        begun = len(self.events)
+        try:
+            module = self._find_and_load(name, import_)
+            origin = getattr(getattr(module, "__spec__", None), "origin", None)
+            if origin != self.learnt.files[name]:
+                self.events.append("is found in another place: %s" % origin)
+            return module
+        except BaseException as error:
+            if len(self.events) == begun:
+                self.events.append("its import fails (%s)" % type(error).__name__)
+            raise
+        finally:
+            self._look()
+            if len(self.events) > begun:
+                self.found[name] = self.events[begun]
+                # For whoever has imported it, that is all there is to say.
+                self.events[begun:] = ["imports " + (self._root(name))]
+
+    def _root(self, name):
+        """The module that is to blame in the end."""
+        why = self.found.get(name, "")
+        return why[len("imports ") :] if why.startswith("imports ") else name
+
+    def _look(self):
+        """Adds to the events what has happened since the last look."""
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                try:
+                    stream.flush()
+                except Exception:
+                    pass
+        printed = posix.fstat(self._output).st_size
+        if printed != self._printed:
+            self._printed = printed
+            self.events.append("prints")
+        self.events += self.reads.since(self._mark, self.learnt.changed)
+        self._mark = self.reads.mark()
+        self.events += self._state.changes()
+
+    def _find_what_is_kept(self, names):
+        """Modules that keep the time of their import, or the number of the process."""
+        for _, kept in times.kept(self.folder):
+            name = kept
+            while name and name not in names:
+                name = name.rpartition(".")[0]
+            if name:
+                self.found.setdefault(name, "keeps the time of its import, or the number of the process")
+
+
+# A program needs three or four.
+MAX_PASSES = 12

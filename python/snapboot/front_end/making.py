@@ -1,0 +1,45 @@
+"""What an import makes outside of the process: in a child that only tries imports, and ends for good."""
+
+import posix
+import sys
+
+
+class Making:
+    """Hears of it from its making on. The ear cannot be taken off, so this is never made in a process that becomes an image.
+
+    events: phrases are added to this list.
+    """
+
+    def __init__(self, events):
+        self.events = events
+        self._temporary = []
+        if hasattr(sys, "addaudithook"):
+            sys.addaudithook(self._hear)
+
+    def clean_up(self):
+        """Removes temporary files and folders that were made, as their maker would have done at its end."""
+        for remove, path in self._temporary:
+            try:
+                remove(path)
+            except (OSError, TypeError, ValueError):
+                pass
+
+    def _hear(self, event, arguments):
+        if event in REMOVERS:
+            self._temporary.append((REMOVERS[event], arguments[0]))
+            self.events.append(TEMPORARY)
+        elif event == "os.mkdir":
+            self._add("makes the folder %s", arguments[0])
+        elif event == "open" and type(arguments[2]) is int and arguments[2] & WRITING:
+            self._add("opens %s for writing", arguments[0])
+
+    def _add(self, phrase, path):
+        path = str(path)
+        # The importer's own files come and go, and nobody but it looks at them.
+        if "__pycache__" not in path and not path.startswith("/dev/"):
+            self.events.append(phrase % path)
+
+
+TEMPORARY = "makes a temporary file or folder"
+REMOVERS = {"tempfile.mkdtemp": posix.rmdir, "tempfile.mkstemp": posix.unlink}
+WRITING = posix.O_CREAT | posix.O_WRONLY | posix.O_RDWR
