@@ -34,28 +34,24 @@ fn first_line(written: &Written) -> String {
     )
 }
 
-/// What training has added, and what it could not add: the first reasons are shown, since the others follow from them.
-fn learnt(written: &Written) -> Option<String> {
-    let count = |count| human::count(count, "module");
-    let (added, left) = (written.learnt, &written.left_out);
-    let roots: Vec<String> =
-        left.iter().filter(|(_, why)| !why.starts_with("imports ")).map(|(name, why)| format!("{name} ({why})")).collect();
-    let shown = roots[..roots.len().min(MAX_SHOWN)].join(", ");
-    match (added, left.len()) {
-        (0, 0) => None,
-        (_, 0) => Some(format!("learnt {} from training runs", count(added))),
-        (_, left) => Some(format!(
-            "learnt {} from training runs; leaves {} to each start: {shown}{}",
-            count(added),
-            left,
-            more(roots.len())
-        )),
+/// What training has added, and what it could not add. Modules that are left only for what they import are not named.
+fn learnt(written: &Written) -> Vec<String> {
+    let (added, left) = (human::count(written.learnt, "module"), &written.left_out);
+    if left.is_empty() {
+        return if written.learnt == 0 { Vec::new() } else { vec![format!("learnt {added} from training runs")] };
     }
+    let roots: Vec<_> = left.iter().filter(|(_, why)| !why.starts_with("imports ")).collect();
+    let mut lines = vec![format!("learnt {added} from training runs; {} more must be left to each start:", left.len())];
+    lines.extend(roots.iter().take(MAX_SHOWN).map(|(name, why)| format!("  {name} {why}")));
+    if let Some(last) = lines.last_mut().filter(|_| roots.len() > MAX_SHOWN) {
+        last.push_str(&more(roots.len()));
+    }
+    lines
 }
 
 /// What a user can do where an image holds little of the program: a freeze that gains little says so.
 fn hint(written: &Written) -> Option<String> {
-    match written.left.as_deref()? {
+    match written.left.as_deref().filter(|_| written.left_out.is_empty())? {
         "" => Some(
             "holds Ruby and RubyGems only: what the script requires it still loads at each start; name that with --preload"
                 .to_owned(),
