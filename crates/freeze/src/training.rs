@@ -72,10 +72,10 @@ impl Trainer<'_> {
             let ended = self.run(arguments, limit)?;
             self.interrupt.check()?;
             let file = self.dir.join("training/profile");
-            let learnt = Entries::read(&file);
+            let learnt = file.exists().then(|| Entries::read(&file).ok()).flatten();
             let _ = fs::remove_file(&file);
             match (ended, learnt) {
-                (Some(output), Ok(learnt)) => profile.add(arguments, output, &learnt),
+                (Some(output), Some(learnt)) => profile.add(arguments, output, &learnt),
                 (ended, _) if matches!(training, Training::Runs(_)) => self.progress.note(&failed(arguments, ended)),
                 _ => {}
             }

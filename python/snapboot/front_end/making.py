@@ -30,14 +30,15 @@ class Making:
             self.events.append(TEMPORARY)
         elif event == "os.mkdir":
             self._add("makes the folder %s", arguments[0])
-        elif event == "open" and type(arguments[2]) is int and arguments[2] & WRITING:
-            self._add("opens %s for writing", arguments[0])
+        elif event == "open" and type(arguments[0]) is not int and type(arguments[2]) is int and arguments[2] & WRITING:
+            # Who wants a file of his own wants a temporary one, or tries where such files can be made.
+            self._add(TEMPORARY if arguments[2] & posix.O_EXCL else "opens %s for writing", arguments[0])
 
     def _add(self, phrase, path):
         path = str(path)
         # The importer's own files come and go, and nobody but it looks at them.
         if "__pycache__" not in path and not path.startswith("/dev/"):
-            self.events.append(phrase % path)
+            self.events.append(phrase % path if "%s" in phrase else phrase)
 
 
 TEMPORARY = "makes a temporary file or folder"

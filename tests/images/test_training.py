@@ -1,0 +1,225 @@
+"""What training runs show is in the image, unless it belongs to a start; and whatever they show, an image does what the command does."""
+
+import json
+import stat
+
+import pytest
+from common import support
+
+# A program that loads everything late.
+PROGRAM = """import sys
+
+def main():
+    for name in sys.argv[1:]:
+        module = __import__(name)
+        print(name, getattr(module, "VALUE", None))
+
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+class Program:
+    """A program in a folder, with modules beside it."""
+
+    def __init__(self, folder, source=PROGRAM):
+        self.folder = folder
+        self.image = folder / "app.img"
+        (folder / "app.py").write_text(source)
+
+    def module(self, name, source):
+        path = self.folder / f"{name.replace('.', '/')}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+
+    def freeze(self, *runs, **variables):
+        """Freezes it with these training runs. Returns what was said."""
+        options = [option for run in runs for option in ("--train", run)]
+        env = support.environment(**variables)
+        command = [support.PYTHON, "app.py"]
+        result = support.freeze(self.image, command, *options, env=env, cwd=self.folder)
+        assert result.status == 0, result
+        return result
+
+    def starts_alike(self, *arguments, **variables):
+        """Starts image and command. Returns what both print."""
+        env = support.environment(**variables)
+        thawed = support.run([self.image, *arguments], env=env, cwd=self.folder)
+        ordinary = support.run([support.PYTHON, "app.py", *arguments], env=env, cwd=self.folder)
+        assert not thawed.fell_back, thawed
+        assert (thawed.status, thawed.out) == (ordinary.status, ordinary.out), (thawed, ordinary)
+        return thawed.out
+
+    def loaded(self):
+        """Names of modules beside the program that are in the image."""
+        files = support.run([support.SNAPBOOT, "inspect", "--json", "--inputs", self.image], log=False)
+        assert files.status == 0, files
+        inputs = json.loads(files.out)["inputs"]
+        return {path.rpartition("/")[2][:-3] for path in map(str, inputs) if str(self.folder) in path and path.endswith(".py")}
+
+
+@pytest.fixture
+def program(tmp_path):
+    return Program(tmp_path)
+
+
+def test_a_late_import_is_in_the_image(program):
+    program.module("late", "import earlier\nVALUE = earlier.VALUE + 1\n")
+    program.module("earlier", "import os\nVALUE = 1\nLOADED_BY = os.getpid()\n")
+    said = program.freeze("late")
+    assert "learnt 2 modules from training runs\n" in said.out
+    (program.folder / "app.py").write_text(PROGRAM + "# another one\n")
+    program.freeze("late")
+    assert program.starts_alike("late") == "late 2\n"
+    # Both are its inputs now.
+    program.module("earlier", "VALUE = 5\n")
+    changed = support.run([program.image, "late"], cwd=program.folder)
+    assert changed.fell_back
+    assert changed.out == "late 6\n"
+
+
+def test_runs_add_up(program):
+    program.module("one", "VALUE = 1\n")
+    program.module("two", "VALUE = 2\n")
+    assert "learnt 2 modules" in program.freeze("one", "two").out
+    assert program.starts_alike("two", "one") == "two 2\none 1\n"
+
+
+LEFT = {
+    "import sys\nVALUE = sys.argv[1:]\nCOUNT = len(VALUE)": "reads sys.argv",
+    "import os\nVALUE = os.getcwd()": "reads the current directory",
+    "import sys\nVALUE = sys.stdout.isatty()": "reads what its terminal is",
+    "import os\nVALUE = len(dict(os.environ)) > 0": "reads the whole environment",
+    "import os\nVALUE = os.environ.get('COLUMNS')": "reads the variable COLUMNS",
+    "import os\nos.environ['NEW'] = '1'": "sets variables of the environment",
+    "import sys\nsys.path.append('/nowhere')": "changes sys.path",
+    "import signal\nsignal.signal(signal.SIGUSR1, signal.SIG_IGN)": "changes a signal handler",
+    "import warnings\nwarnings.simplefilter('ignore')": "changes the filters of warnings",
+    "import logging\nlogging.basicConfig()": "changes the root logger",
+    "import socket\nsocket.create_connection = len": "changes socket.create_connection",
+    "import tempfile\nVALUE = len(tempfile.mkdtemp()) > 0": "makes a temporary file or folder",
+    "open('made', 'w').close()": "opens made for writing",
+    "print('loaded')": "prints",
+    "import warnings\nwarnings.warn('soon gone')": "prints",
+    "import time\nVALUE = None\nBEGUN = time.time()": "keeps the time of its import",
+}
+
+
+@pytest.mark.parametrize("source", LEFT, ids=LEFT.values())
+def test_what_belongs_to_a_start_is_left_to_it_and_named(program, source):
+    program.module("left", source + "\n")
+    program.module("imports_it", "import left\nVALUE = 3\n")
+    program.module("harmless", "VALUE = 4\n")
+    variables = {"COLUMNS": "99"}
+    said = program.freeze("imports_it harmless", **variables).out
+    assert f"  left {LEFT[source]}" in said
+    assert "; 2 more must be left to each start:" in said
+    assert "imports_it 3\n" in program.starts_alike("harmless", "imports_it", **variables)
+    # In a start that never loads it, nothing of it is to be seen.
+    assert program.starts_alike("harmless", COLUMNS="98") == "harmless 4\n"
+
+
+def test_a_guarded_import_of_what_is_left_is_no_other_program(program):
+    program.module("left", "print('loaded')\nVALUE = 1\n")
+    program.module("guarded", "try:\n    from left import VALUE\nexcept ImportError:\n    VALUE = 0\n")
+    program.module("careless", "try:\n    from left import VALUE\nexcept:\n    VALUE = 0\n")
+    program.freeze("guarded careless")
+    assert program.starts_alike("guarded", "careless") == "loaded\nguarded 1\ncareless 1\n"
+
+
+def test_what_the_program_sets_before_it_loads_something(tmp_path):
+    source = "import os\nos.environ['MODE'] = 'fast'\nimport late\nprint(late.MODE)\n"
+    program = Program(tmp_path, "import os\ndef main():\n    os.environ['MODE'] = 'fast'\n    import late\n    print(late.MODE)\nmain()\n")
+    program.module("late", "import os\nMODE = os.environ.get('MODE')\n")
+    assert "late reads the variable MODE" in program.freeze("").out, source
+    assert program.starts_alike() == "fast\n"
+
+
+def test_a_module_of_the_same_name_elsewhere_is_left(tmp_path):
+    program = Program(tmp_path, "import sys\ndef main():\n    sys.path.insert(0, 'other')\n    import late\n    print(late.VALUE)\nmain()\n")
+    program.module("late", "VALUE = 'beside the program'\n")
+    program.module("other.late", "VALUE = 'other'\n")
+    assert "late is found in another place" in program.freeze("").out
+    assert program.starts_alike() == "other\n"
+
+
+def test_a_module_that_ends_the_process_in_its_import(program):
+    program.module("ends", "import os, sys\nif not hasattr(sys.modules['__main__'], 'main'):\n    os._exit(3)\nVALUE = 1\n")
+    program.module("harmless", "VALUE = 4\n")
+    said = program.freeze("ends harmless").out
+    assert "  ends its import ends the process" in said or "  ends reads __main__" in said
+    assert program.starts_alike("ends", "harmless") == "ends 1\nharmless 4\n"
+
+
+def test_an_image_that_prints_something_else_is_made_without_what_was_learnt(tmp_path):
+    source = "import sys\ndef main():\n    print('late' in sys.modules)\n    import late\nmain()\n"
+    program = Program(tmp_path, source)
+    program.module("late", "")
+    said = program.freeze("")
+    assert "printed something else or ended in another way" in said.err
+    assert "learnt" not in said.out
+    assert program.starts_alike() == "False\n"
+
+
+def test_what_is_not_the_same_twice_proves_nothing(tmp_path):
+    program = Program(tmp_path, "import random\ndef main():\n    import late\n    print(random.random())\nmain()\n")
+    program.module("late", "")
+    said = program.freeze("")
+    assert "learnt 1 module from" in said.out
+    assert "printed something else" not in said.err
+
+
+def test_a_refusal_of_what_was_learnt_is_none_of_the_program(program):
+    # Only the freezer sees this.
+    program.module("late", "import mmap\nVALUE = 2\nSHARED = mmap.mmap(-1, 4096)\n")
+    said = program.freeze("late")
+    assert "with it the program cannot be frozen" in said.err
+    assert program.starts_alike("late") == "late 2\n"
+
+
+def test_a_run_that_tells_nothing_is_named(program):
+    program.module("kills", "import os\nos._exit(0)\n")
+    said = program.freeze("kills")
+    assert 'nothing was learnt from the training run "kills": it ended without its exit handlers' in said.err
+
+
+def test_a_script_that_nobody_has_generated_is_never_run_unasked(program):
+    (program.folder / "app.py").write_text("open('ran', 'a').write('x')\n")
+    program.freeze()
+    assert not (program.folder / "ran").exists()
+
+
+GENERATED = """#!{python}
+import re
+import sys
+from tool import main
+if __name__ == '__main__':
+    sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
+    sys.exit(main())
+"""
+
+
+def test_a_console_script_is_trained_with_version_and_help(program):
+    program.module("tool", "import sys\ndef main():\n    import late\n    open('ran', 'a').write(sys.argv[-1] + '\\n')\n")
+    program.module("late", "VALUE = 1\n")
+    script = program.folder / "tool"
+    script.write_text(GENERATED.format(python=support.PYTHON))
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    ran = program.folder / "ran"
+    result = support.freeze(program.image, ["./tool"], cwd=program.folder)
+    assert "learnt 1 module from" in result.out, result
+    # Ordinarily, and from the image.
+    assert ran.read_text().split() == ["--version", "--help"] * 2
+    ran.unlink()
+    result = support.freeze(program.image, ["./tool"], "--no-train", cwd=program.folder)
+    assert "learnt" not in result.out, result
+    assert not ran.exists()
+
+
+def test_arguments_are_taken_apart_as_a_shell_does(program):
+    (program.folder / "app.py").write_text("import sys\nopen('ran', 'a').write(repr(sys.argv[1:]))\n")
+    program.freeze("-x 'a b' \"c\"")
+    assert (program.folder / "ran").read_text().startswith("['-x', 'a b', 'c']")
+    result = support.freeze(program.image, [support.PYTHON, "app.py"], "--train", "'a", cwd=program.folder)
+    assert result.status == 2
+    assert "has a quote without its end" in result.err
