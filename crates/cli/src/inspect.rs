@@ -227,6 +227,8 @@ impl Contents {
             ("runtime", info.runtime.clone()),
             ("command", command),
             ("preloads", list(&info.preloads)),
+            ("learnt", list(&info.learnt)),
+            ("left out", list(&info.left_out.iter().map(|(name, why)| format!("{name} {why}")).collect::<Vec<_>>())),
             ("CPU", info.cpu.clone()),
             ("inputs", self.inputs_line()),
             ("compared", list(&self.compared)),

@@ -389,6 +389,8 @@ impl Session<'_> {
             main: self.main.kind.word().to_owned(),
             preloads: self.request.preloads.clone(),
             loaded: report.loaded.len(),
+            learnt: report.learnt.clone(),
+            left_out: report.left_out.clone(),
             cpu: self.request.cpu.word().to_owned(),
             seconds: self.begun.elapsed().as_secs_f64(),
             variables: EnvironmentInputs { environment, reads: &report.reads }

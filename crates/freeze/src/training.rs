@@ -109,9 +109,7 @@ impl Trainer<'_> {
         command.arg0(&main.argv[0]).args(main.options());
         match self.runtime.language {
             Language::Python => command.arg(self.installation.python_training()?),
-            Language::Ruby => {
-                command.arg("-r").arg(self.installation.ruby_training()?).args(&main.argv[main.index..])
-            }
+            Language::Ruby => command.arg("-r").arg(self.installation.ruby_training()?).args(&main.argv[main.index..]),
         };
         Ok(command)
     }

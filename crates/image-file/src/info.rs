@@ -23,6 +23,10 @@ pub struct Info {
     pub preloads: Vec<String>,
     /// Files that were loaded.
     pub loaded: usize,
+    /// What was loaded because training runs have shown it.
+    pub learnt: Vec<String>,
+    /// What they have shown and was not loaded: each name, and why.
+    pub left_out: Vec<(String, String)>,
     /// On which CPUs it thaws: `native` or `baseline`.
     pub cpu: String,
     /// How long the freeze took (seconds).

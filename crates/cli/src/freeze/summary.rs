@@ -13,8 +13,12 @@ const MAX_SHOWN: usize = 5;
 /// All of it, a line each.
 pub fn text(written: &Written) -> String {
     let retired_by = written.replaced.as_ref().and_then(starts::retired_by);
-    let lines =
-        [first_line(written)].into_iter().chain(learnt(written)).chain(depends(&written.depends)).chain(hint(written)).chain(retired_by);
+    let lines = [first_line(written)]
+        .into_iter()
+        .chain(learnt(written))
+        .chain(depends(&written.depends))
+        .chain(hint(written))
+        .chain(retired_by);
     lines.map(|line| line + "\n").collect()
 }
 
