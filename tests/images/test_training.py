@@ -91,7 +91,7 @@ LEFT = {
     "import sys\nVALUE = sys.stdout.isatty()": "reads what its terminal is",
     "import os\nVALUE = len(dict(os.environ)) > 0": "reads the whole environment",
     "import os\nVALUE = os.environ.get('COLUMNS')": "reads the variable COLUMNS",
-    "import os\nos.environ['NEW'] = '1'": "sets variables of the environment",
+    "import os\nos.environ['NEW'] = '1'": "changes variables of the environment",
     "import sys\nsys.path.append('/nowhere')": "changes sys.path",
     "import signal\nsignal.signal(signal.SIGUSR1, signal.SIG_IGN)": "changes a signal handler",
     "import warnings\nwarnings.simplefilter('ignore')": "changes the filters of warnings",
@@ -111,7 +111,7 @@ def test_what_belongs_to_a_start_is_left_to_it_and_named(program, source):
     program.module("imports_it", "import left\nVALUE = 3\n")
     program.module("harmless", "VALUE = 4\n")
     variables = {"COLUMNS": "99"}
-    said = program.freeze("imports_it harmless", **variables).out
+    said = program.freeze("imports_it harmless", "harmless", **variables).out
     assert f"  left {LEFT[source]}" in said
     assert "; 2 more must be left to each start:" in said
     assert "imports_it 3\n" in program.starts_alike("harmless", "imports_it", **variables)
@@ -128,15 +128,16 @@ def test_a_guarded_import_of_what_is_left_is_no_other_program(program):
 
 
 def test_what_the_program_sets_before_it_loads_something(tmp_path):
-    source = "import os\nos.environ['MODE'] = 'fast'\nimport late\nprint(late.MODE)\n"
-    program = Program(tmp_path, "import os\ndef main():\n    os.environ['MODE'] = 'fast'\n    import late\n    print(late.MODE)\nmain()\n")
+    source = "import os\ndef main():\n    os.environ['MODE'] = 'fast'\n    import late\n    print(late.MODE)\nmain()\n"
+    program = Program(tmp_path, source)
     program.module("late", "import os\nMODE = os.environ.get('MODE')\n")
-    assert "late reads the variable MODE" in program.freeze("").out, source
+    assert "late reads the variable MODE" in program.freeze("").out
     assert program.starts_alike() == "fast\n"
 
 
 def test_a_module_of_the_same_name_elsewhere_is_left(tmp_path):
-    program = Program(tmp_path, "import sys\ndef main():\n    sys.path.insert(0, 'other')\n    import late\n    print(late.VALUE)\nmain()\n")
+    source = "import sys\ndef main():\n    sys.path.insert(0, 'other')\n    import late\n    print(late.VALUE)\nmain()\n"
+    program = Program(tmp_path, source)
     program.module("late", "VALUE = 'beside the program'\n")
     program.module("other.late", "VALUE = 'other'\n")
     assert "late is found in another place" in program.freeze("").out
@@ -223,3 +224,15 @@ def test_arguments_are_taken_apart_as_a_shell_does(program):
     result = support.freeze(program.image, [support.PYTHON, "app.py"], "--train", "'a", cwd=program.folder)
     assert result.status == 2
     assert "has a quote without its end" in result.err
+
+
+def test_a_parser_of_arguments_that_a_module_makes_asks_for_no_terminal(program):
+    # Each add_argument formats the option's help once, for nothing.
+    parser = "import argparse\nPARSER = argparse.ArgumentParser()\nPARSER.add_argument('--x', help='some')\nVALUE = 1\n"
+    program.module("late", parser)
+    said = program.freeze("late", COLUMNS="99")
+    assert "must be left" not in said.out
+    assert "terminal" not in said.out
+    assert program.starts_alike("late", COLUMNS="33") == "late 1\n"
+    program.module("formats", parser + "VALUE = len(PARSER.format_help())\n")
+    assert "formats reads the size of its terminal" in program.freeze("formats", COLUMNS="99").out

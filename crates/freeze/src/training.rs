@@ -31,6 +31,8 @@ const LONG_LIMIT: Duration = Duration::from_secs(3600);
 pub struct Profile {
     /// What was loaded, in the order of that: a module's name, or a feature's path, and the file that it came from.
     pub loaded: Vec<(OsString, OsString)>,
+    /// In how many runs each was.
+    counts: BTreeMap<OsString, usize>,
     /// Gems that were activated, each with its version.
     pub gems: Vec<(OsString, OsString)>,
     /// Names of variables that the program sets in its own environment.
@@ -154,13 +156,15 @@ impl Profile {
 
     /// Adds what a run has told.
     fn add(&mut self, arguments: &[OsString], output: ProcessOutput, learnt: &Entries) {
-        let known: BTreeMap<&OsStr, ()> = self.loaded.iter().map(|(name, _)| (name.as_os_str(), ())).collect();
         let pairs = |name, value| -> Vec<(OsString, OsString)> {
             learnt.all(name).map(OsStr::to_owned).zip(learnt.all(value).map(OsStr::to_owned)).collect()
         };
-        let new: Vec<_> =
-            pairs("module", "file").into_iter().filter(|(name, _)| !known.contains_key(name.as_os_str())).collect();
-        self.loaded.extend(new);
+        for (name, file) in pairs("module", "file") {
+            *self.counts.entry(name.clone()).or_default() += 1;
+            if self.counts[&name] == 1 {
+                self.loaded.push((name, file));
+            }
+        }
         for gem in pairs("gem", "version") {
             if !self.gems.contains(&gem) {
                 self.gems.push(gem);
@@ -176,6 +180,8 @@ impl Profile {
             request.push("learnt", name);
             request.push("learnt_from", file);
         }
+        let is_always = |count: usize| count == self.runs.len();
+        self.counts.iter().filter(|(_, count)| is_always(**count)).for_each(|(name, _)| request.push("always", name));
         for (name, version) in &self.gems {
             request.push("gem", name);
             request.push("gem_version", version);

@@ -7,7 +7,7 @@ lists in place), and notes when its content is read. All of this is undone befor
 import posix
 import sys
 
-from . import modules
+from . import modules, passing
 from .consoles import Consoles
 
 ModuleType = type(sys)
@@ -105,8 +105,11 @@ class Early:
 
     def _asks_size(self, frame, arguments):
         of = arguments[0] if arguments else 1
+        if passing.is_for_nothing(frame):
+            return True
         if of in (0, 1, 2):
             self.reads.fact("window", frame, of)
+        return False
 
     def _asks_umask(self, frame, _):
         self.reads.fact("umask", frame)

@@ -87,7 +87,7 @@ class Freeze:
     def _load_learnt(self):
         """Imports what training runs have shown to be needed."""
         if self.request.learnt:
-            learnt = Learnt(self.request.learnt, self.request.changed)
+            learnt = Learnt(self.request.learnt, self.request.always, self.request.changed)
             learnt.load(self.folder, self.importers, self.reads)
             learnt.tell(self.report)
 

@@ -16,6 +16,11 @@ from .report import to_bytes, write_file
 from .request import decode, read_file
 
 
+def as_importlib(method):
+    """The same method as a part of the importer: whoever looks for the frame that imports, as a warning does, passes it over."""
+    return type(method)(method.__code__.replace(co_filename="<frozen importlib._bootstrap>"), method.__globals__)
+
+
 class LeftOut(BaseException):
     """Raised where a module is imported that is left out. No program catches it by its name."""
 
@@ -23,12 +28,13 @@ class LeftOut(BaseException):
 class Learnt:
     """The modules of a profile.
 
-    files: where each module was loaded from, by its name, in the order of their imports. changed: names of variables (bytes) that the
-    program has set in a training run.
+    files: where each module was loaded from, by its name, in the order of their imports. always: those that every run has loaded.
+    changed: names of variables (bytes) that the program has set in a training run.
     """
 
-    def __init__(self, files, changed):
+    def __init__(self, files, always, changed):
         self.files = files
+        self.always = always
         self.changed = frozenset(changed)
         self.left_out = {}  # why, by name
         self.loaded = []
@@ -104,8 +110,9 @@ class Trial:
         posix.dup2(self._output, 2)
         self._printed = 0
         self._mark = reads.mark()
-        self._state = process_state.State()
+        self._state = process_state.State(reads.count_written)
         self.making = Making(self.events)
+        self._importing = []
         self._importlib = sys.modules["_frozen_importlib"]
         self._find_and_load = self._importlib._find_and_load
         self._importlib._find_and_load = self._watched
@@ -116,17 +123,14 @@ class Trial:
             if name in sys.modules or name in self.found:
                 continue
             write_file(self.folder + b"/trying", name.encode())
-            before = process_state.patchable()
             try:
                 __import__(name)
             except BaseException:
                 self.found.setdefault(name, "cannot be imported by itself")
-            patched = process_state.patched(before)
-            if patched:
-                self.found.setdefault(name, "changes " + patched)
         if not self.found:
             self._find_what_is_kept(names)
 
+    @as_importlib
     def _watched(self, name, import_):
         """In the place of what finds and loads a module for an import statement."""
         if name in self.learnt.left_out or name in self.found:
@@ -135,6 +139,7 @@ class Trial:
         if name not in self.learnt.files:
             return self._find_and_load(name, import_)
         self._look()
+        self._importing.append(name)
         begun = len(self.events)
         try:
             module = self._find_and_load(name, import_)
@@ -148,6 +153,7 @@ class Trial:
             raise
         finally:
             self._look()
+            self._importing.pop()
             if len(self.events) > begun:
                 self.found[name] = self.events[begun]
                 # For whoever has imported it, that is all there is to say.
@@ -172,7 +178,12 @@ class Trial:
             self.events.append("prints")
         self.events += self.reads.since(self._mark, self.learnt.changed)
         self._mark = self.reads.mark()
-        self.events += self._state.changes()
+        changes = self._state.changes()
+        if not self._importing or self._importing[-1] not in self.learnt.always:
+            self.events += changes
+        else:
+            # The program changes that in each of its starts, as far as anybody knows.
+            self.events += [change for change in changes if change.endswith(process_state.OF_A_START)]
 
     def _find_what_is_kept(self, names):
         """Modules that keep the time of their import, or the number of the process."""

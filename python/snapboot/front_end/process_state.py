@@ -8,14 +8,39 @@ import sys
 class State:
     """As it was at the last look."""
 
-    def __init__(self):
-        self._last = _state()
+    def __init__(self, count_written):
+        """count_written: returns how many variables of the environment have been set."""
+        self._count_written = count_written
+        # The functions and classes of modules that are patched if any are, as they were when the module was loaded.
+        self._functions = {}
+        self._last = self._now()
+        list(self._patched())
 
     def changes(self):
         """What has changed since the last look, in words."""
-        last, self._last = self._last, _state()
+        last, self._last = self._last, self._now()
         # What was not there before is as it is made, and nobody else's.
-        return ["changes " + what for (what, old), (_, new) in zip(last, self._last) if old not in (new, None)]
+        found = ["changes " + what for (what, old), (_, new) in zip(last, self._last) if old not in (new, None)]
+        return found + ["changes " + name for name in self._patched()]
+
+    def _patched(self):
+        for name in PATCHABLE:
+            module = sys.modules.get(name)
+            if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
+                continue
+            names = module.__dict__
+            if name not in self._functions:
+                self._functions[name] = {key: value for key, value in names.items() if callable(value)}
+            known = self._functions[name]
+            for key, value in list(known.items()):
+                if names.get(key) is not value:
+                    known[key] = names.get(key)
+                    yield "%s.%s" % (name, key)
+                    break
+
+
+    def _now(self):
+        return (("variables of the environment", self._count_written()), *_state())
 
 
 def _state():
@@ -66,28 +91,8 @@ def _locale():
     return module.setlocale(module.LC_ALL, None) if module is not None else None
 
 
-def patchable():
-    """The functions and classes of modules that are patched if anything is, by module and name."""
-    found = {}
-    for name in PATCHABLE:
-        module = sys.modules.get(name)
-        if module is not None:
-            found[name] = {key: value for key, value in module.__dict__.items() if callable(value)}
-    return found
-
-
-def patched(before):
-    """The first of these that is another one now; None if there is none."""
-    for name, functions in before.items():
-        module = sys.modules.get(name)
-        if module is None:
-            return name
-        for key, value in functions.items():
-            if module.__dict__.get(key) is not value:
-                return "%s.%s" % (name, key)
-    return None
-
-
+# What every start has another of.
+OF_A_START = ("a standard stream", "the current directory")
 SIGNALS = [number for number in range(1, _signal.NSIG) if number not in (9, 19, 32, 33)]
 PATCHABLE = (
     *("builtins", "io", "inspect", "json", "os", "pathlib", "pickle", "queue", "select", "selectors", "shutil", "signal", "socket"),

@@ -8,7 +8,7 @@ them, so that the values of all others are not in an image.
 import posix
 import sys
 
-from . import modules
+from . import modules, passing
 from .folder import KEPT, Folder, holds_temporary_files
 from .request import encode, read_file
 
@@ -31,6 +31,7 @@ class Reads:
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
         self._kept = []
+        self._phase = b"front end"
         self._variables = Variables(posix.environ, self)
         self._put_in_place(posix.environ, self._variables)
         loaded = sys.modules.get("os")
@@ -40,11 +41,13 @@ class Reads:
             self.watch(loaded.__dict__, "uname", self._asks_names)
         self.tell_phase(b"program")
 
-    @staticmethod
-    def tell_phase(who):
-        """Tells the freezer, which notes what the C library is asked, who asks from now on: `program`, or what does not count."""
+    def tell_phase(self, who):
+        """Tells the freezer, which notes what the C library is asked, who asks from now on: `program`, or what does not count. Returns
+        who asked until now."""
+        before, self._phase = self._phase, who
         posix.putenv(b"SNAPBOOT_PHASE", who)
         posix.unsetenv(b"SNAPBOOT_PHASE")
+        return before
 
     def stop(self, report, asked_umask=False):
         """Leaves no trace, and adds what was noted to the report.
@@ -83,6 +86,8 @@ class Reads:
     def read(self, name):
         """A variable is about to be read, or looked for."""
         if name not in self._written:
+            if name in SIZES and passing.is_for_nothing(sys._getframe(3)):
+                return
             reader = _reader()
             if reader is not None:
                 self._reveal(name)
@@ -134,12 +139,18 @@ class Reads:
                 environment._data = new
 
     def watch(self, names, name, ask):
-        """Has `ask` called before the function of that name, with the caller's frame and the arguments."""
+        """Has `ask` called before the function of that name, with the caller's frame and the arguments. Where it returns that the call does
+        not count, the freezer does not count it either."""
         original = names[name]
 
         def function(*args, **kwargs):
-            ask(sys._getframe(1), args)
-            return original(*args, **kwargs)
+            if not ask(sys._getframe(1), args):
+                return original(*args, **kwargs)
+            phase = self.tell_phase(b"front end")
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self.tell_phase(phase)
 
         # Some cache may know it for longer than the module does.
         self._kept.append(function)
@@ -190,23 +201,28 @@ class Reads:
 
     def mark(self):
         """How much has been noted until now; see `since`."""
-        return len(self._early), len(self._wholes), len(self._facts), len(self._names), len(self._written)
+        return len(self._early), len(self._wholes), len(self._facts), len(self._names)
 
     def since(self, mark, changed):
         """What was noted since the `mark` that belongs to a start, or to the state that the program is in then: a list of phrases.
 
         changed: names of variables that the program itself sets at some time.
         """
-        early, wholes, facts, names, written = mark
+        early, wholes, facts, names = mark
         found = ["reads %s (%s)" % (what, place) for (what, _), place in _after(self._early, early)]
         found += ["reads the whole environment (%s)" % place for _, place in _after(self._wholes, wholes)]
-        found += ["reads %s (%s)" % (FACTS.get(fact, fact), place) for (fact, _, _), place in _after(self._facts, facts)]
+        renewed = [getattr(sys.modules.get(name), "__file__", None) for name in KEPT]
+        for (fact, _, reader), place in _after(self._facts, facts):
+            if fact != "cwd" or reader not in renewed:
+                found.append("reads %s (%s)" % (FACTS.get(fact, fact), place))
         for (name, _), place in _after(self._names, names):
             if name in changed or name in OF_TERMINALS:
                 found.append("reads the variable %s (%s)" % (name.decode(errors="replace"), place))
-        if len(self._written) > written:
-            found.append("sets variables of the environment")
         return found
+
+    def count_written(self):
+        """How many variables the program has set."""
+        return len(self._written)
 
 
 class Variables:
@@ -354,6 +370,7 @@ MODULE_FINDER = LIBRARY + "inspect.py"
 # What the facts are called that are noted here.
 FACTS = {"cwd": "the current directory", "hostname": "the name of the host", "terminal": "what its terminal is"}
 FACTS["window"] = "the size of its terminal"
+SIZES = (b"COLUMNS", b"LINES")
 # They differ from terminal to terminal.
 OF_TERMINALS = (b"COLUMNS", b"LINES", b"TERM", b"COLORTERM", b"TERM_PROGRAM")
 OTHER_NAMES = (b".sysname", b".release", b".version", b".machine", b"[0]", b"[2]", b"[3]", b"[4]", b"[-1]")

@@ -10,8 +10,9 @@ class Request:
     folder: the control directory (bytes). main: "bare", "script", "module" or "code". argv: the command as the kernel starts
     it. main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of
     modules. boot_only: names of variables that are set for the boot alone. origins: whether to record where descriptors are
-    opened. learnt: where each module is that training runs have loaded, by its name, in that order. changed: names of variables
-    (bytes) that the program set in these runs. elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
+    opened. learnt: where each module is that training runs have loaded, by its name, in that order. always: those that all of
+    these runs have loaded. changed: names of variables (bytes) that the program set in these runs. elsewhere: whether nothing
+    is frozen, and the boot takes place in a folder that shows what is made of its name.
     """
 
     def __init__(self, folder, entries):
@@ -27,6 +28,7 @@ class Request:
         self.preload = fields.get("preload", [])
         self.boot_only = fields.get("boot_only", [])
         self.learnt = dict(zip(fields.get("learnt", []), fields.get("learnt_from", [])))
+        self.always = set(fields.get("always", []))
         self.changed = [encode(name) for name in fields.get("changed", [])]
         self.origins = fields.get("origins") == ["1"]
         self.elsewhere = fields.get("elsewhere") == ["1"]

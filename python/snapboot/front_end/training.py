@@ -10,7 +10,7 @@ import sys
 from . import main_part, modules
 from .context import Context
 from .report import to_bytes, write_file
-from .request import decode, read_request
+from .request import read_request
 
 
 def run():
@@ -22,8 +22,10 @@ def run():
         return
     import atexit
 
+    begun = Begun()
+    sys.meta_path.insert(0, begun)
     # What is registered first is called last.
-    atexit.register(_tell, folder, posix.getpid(), dict(posix.environ))
+    atexit.register(_tell, folder, posix.getpid(), dict(posix.environ), begun.names)
     try:
         call = main_part.call_of(main, sys.modules["__main__"], context.prepared)
     except main_part.Fallback as reason:
@@ -31,11 +33,22 @@ def run():
     call()
 
 
-def _tell(folder, process, variables):
+class Begun:
+    """Finds no module, and notes in which order they are looked for. In `sys.modules` a module comes behind those that it imports."""
+
+    def __init__(self):
+        self.names = {}
+
+    def find_spec(self, name, path=None, target=None):
+        """What an import asks first."""
+        self.names.setdefault(name, len(self.names))
+
+
+def _tell(folder, process, variables, order):
     if posix.getpid() != process:
         return  # a child that it has left to itself
     entries = []
-    for name, module in list(sys.modules.items()):
+    for name, module in sorted(sys.modules.items(), key=lambda item: order.get(item[0], -1)):
         names = modules.NAMES(module) if modules.is_module(module) else None
         spec = names.get("__spec__") if type(names) is dict else None
         if getattr(spec, "name", None) == name and spec.has_location and type(spec.origin) is str:
