@@ -119,6 +119,12 @@ def test_what_belongs_to_a_start_is_left_to_it_and_named(program, source):
     assert program.starts_alike("harmless", COLUMNS="98") == "harmless 4\n"
 
 
+def test_where_temporary_files_would_go_may_be_known_early(program):
+    program.module("late", "import tempfile\nVALUE = tempfile.gettempdir()\n")
+    assert "must be left" not in program.freeze("late").out
+    assert program.starts_alike("late") == "late /tmp\n"
+
+
 def test_a_guarded_import_of_what_is_left_is_no_other_program(program):
     program.module("left", "print('loaded')\nVALUE = 1\n")
     program.module("guarded", "try:\n    from left import VALUE\nexcept ImportError:\n    VALUE = 0\n")

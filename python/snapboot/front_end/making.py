@@ -31,14 +31,23 @@ class Making:
         elif event == "os.mkdir":
             self._add("makes the folder %s", arguments[0])
         elif event == "open" and type(arguments[0]) is not int and type(arguments[2]) is int and arguments[2] & WRITING:
-            # Who wants a file of his own wants a temporary one, or tries where such files can be made.
-            self._add(TEMPORARY if arguments[2] & posix.O_EXCL else "opens %s for writing", arguments[0])
+            if not _tries_folders(sys._getframe(1)):
+                self._add("opens %s for writing", arguments[0])
 
     def _add(self, phrase, path):
         path = str(path)
         # The importer's own files come and go, and nobody but it looks at them.
         if "__pycache__" not in path and not path.startswith("/dev/"):
-            self.events.append(phrase % path if "%s" in phrase else phrase)
+            self.events.append(phrase % path)
+
+
+def _tries_folders(frame):
+    """Whether `tempfile` looks for a folder for temporary files: it makes one in each, and removes it."""
+    while frame is not None and frame.f_globals.get("__name__") == "tempfile":
+        if frame.f_code.co_name == "_get_default_tempdir":
+            return True
+        frame = frame.f_back
+    return False
 
 
 TEMPORARY = "makes a temporary file or folder"
