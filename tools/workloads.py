@@ -29,7 +29,7 @@ import sys
 from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-WORK = ROOT / ".work"
+WORK = (ROOT / ".work").resolve()
 SETUP_SECONDS = 900  # no single set-up command may take longer
 
 # Variables that would make two machines, or two shells, measure or test different things.
@@ -407,7 +407,8 @@ def prepare(name: str, python: str = sys.executable) -> dict[str, str]:
     with locked(directory.name):
         if stamp.exists():
             ready = json.loads(stamp.read_text())
-            if ready["recipe"] == recipe:
+            # Virtual environments name their own folder, and do not move with it.
+            if ready["recipe"] == recipe and ready["values"]["dir"] == str(directory):
                 return ready["values"]
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)

@@ -79,7 +79,7 @@ class Learnt:
                     write_file(result, to_bytes([("ended", "1"), *entries]))
             finally:
                 try:
-                    importers.add_to(folder + b"/asked")
+                    importers.add_to(folder + b"/importers")
                 finally:
                     posix._exit(0)
         posix.waitpid(child, 0)
