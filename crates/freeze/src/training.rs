@@ -64,8 +64,16 @@ impl Trainer<'_> {
     pub fn train(&self, training: &Training) -> outcome::Result<Profile> {
         let (runs, limit) = match training {
             Training::None => return Ok(Profile::default()),
+            Training::Runs(_) if self.runtime.language == Language::Ruby => {
+                return Err(Failure::refusal(
+                    "--train works for Python only: not yet for Ruby. Name features with --preload.",
+                )
+                .into())
+            }
             Training::Runs(runs) => (runs.clone(), LONG_LIMIT),
-            Training::Default if !is_generated(self.main) => return Ok(Profile::default()),
+            Training::Default if !is_generated(self.main) || self.runtime.language == Language::Ruby => {
+                return Ok(Profile::default())
+            }
             Training::Default => (["--version", "--help"].map(|option| vec![OsString::from(option)]).to_vec(), LIMIT),
         };
         let mut profile = Profile::default();
