@@ -2,7 +2,7 @@
 
 # What a process learns when it starts: read once while freezing, read again after the thaw.
 class Context
-  # The command line of this process; set by #refresh.
+  # The command line of this process; set by #renew.
   attr_reader :words
 
   # The umask that the program has set while it booted, or nil.
@@ -37,22 +37,22 @@ class Context
   end
 
   # Does what can be done before the thaw without an effect.
-  def rehearse
+  def warm_up
     file = @command_line_file
     @command_line_file = "/proc/self/cmdline"
     read_command_line
     @command_line_file = file
     main_words
-    refresh
+    renew
   end
 
   # Brings signals, environment, streams and generators in line with the new process.
-  def refresh
+  def renew
     ignored = ENV.delete("SNAPBOOT_IGNORED") if ENV.key?("SNAPBOOT_IGNORED")
     ignored&.split(",")&.each { |signal| leave_ignored(signal.to_i) }
-    @environment.refresh
-    @stdio.refresh
-    @randomness.refresh
+    @environment.renew
+    @stdio.renew
+    @randomness.renew
     File.umask(@umask) if @umask
     renew_folder
   end
@@ -63,7 +63,7 @@ class Context
   end
 
   # Gives ARGV its new content.
-  def refresh_arguments(arguments)
+  def renew_arguments(arguments)
     ARGV.replace(arguments.each(&:freeze))
   end
 

@@ -54,11 +54,11 @@ class Environment
   end
 
   # Gives the new process' environment the same changes, and copies of the environment what they would have been in it.
-  def refresh
+  def renew
     started = ENV.to_h
     @copies.each { |copy, set, removed| copy.replace(started.except(*removed).merge(set)) }
     @changes.each { |name, before, after| ENV[name] = changed(ENV[name], before, after) }
-    refresh_zone
+    renew_zone
   end
 
   private
@@ -93,7 +93,7 @@ class Environment
   end
 
   # Assigning TZ is what makes Ruby read the time zone again.
-  def refresh_zone
+  def renew_zone
     zone = ENV["TZ"]
     return if zone == @zone
 

@@ -54,7 +54,7 @@ class Exit
   end
 
   # Does what can be done before the end without an effect.
-  def rehearse
+  def warm_up
     return unless @quick
 
     blocked?

@@ -46,7 +46,7 @@ class FreezeRun
 
     @waiting = false
     freeze
-    @context.refresh_arguments(CommandLine.new(@context.main_words).arguments)
+    @context.renew_arguments(CommandLine.new(@context.main_words).arguments)
     after_thaw
   end
 
@@ -144,7 +144,7 @@ class FreezeRun
     @context.warnings.each { |warning| @report.add("warning", warning) }
     @seeding = nil
     @exit.prepare(@script&.stream)
-    rehearse
+    warm_up
     ENV["SNAPBOOT_ARM"] = @request.directory
     # A large request makes malloc merge what the collections have freed: now, not page by page in every thaw.
     String.new(capacity: MERGING_REQUEST)
@@ -199,12 +199,12 @@ class FreezeRun
 
   # Runs what a thaw will run, as far as that has no effect, so that the inline caches are filled and the methods found:
   # each of them is a page that a thaw would have to write.
-  def rehearse
+  def warm_up
     2.times do
-      @context.rehearse
-      @script.class.rehearse unless @request.main == :script
+      @context.warm_up
+      @script.class.warm_up unless @request.main == :script
       @exit.remember_descriptors
-      @exit.rehearse
+      @exit.warm_up
       %w[-ea -ra -Ia -w --].combination(2) { |words| CommandLine.new(words + ["a"]) }
     end
   end
@@ -235,7 +235,7 @@ class FreezeRun
   def run_main
     if @request.main == :script
       name_script(@context.main_words.first) if @script
-      @context.refresh_arguments(@context.main_words.drop(1))
+      @context.renew_arguments(@context.main_words.drop(1))
       return after_thaw
     end
 
@@ -243,7 +243,7 @@ class FreezeRun
     @context.fall_back("Ruby is asked for what it decides at its start, or cannot do") unless command.honoured?
     @context.fall_back("an option may change what was preloaded") if command.changes_preload? && preloaded?
     @context.fall_back("only Ruby itself can read the program") unless take(command)
-    @context.refresh_arguments(command.arguments)
+    @context.renew_arguments(command.arguments)
     after_thaw
     apply_options(command)
   end
@@ -280,7 +280,7 @@ class FreezeRun
   end
 
   def after_thaw
-    @context.refresh
+    @context.renew
     @kept_gems&.renew
     @recipes.each(&:after_thaw)
     run_hooks(:after_thaw)

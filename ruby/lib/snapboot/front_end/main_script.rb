@@ -32,8 +32,8 @@ class MainScript
   # What the main script is read from.
   attr_reader :stream
 
-  # Does what a thaw will do to the main script, on another one: see FreezeRun#rehearse.
-  def self.rehearse
+  # Does what a thaw will do to the main script, on another one: see FreezeRun#warm_up.
+  def self.warm_up
     File.open(__FILE__) do |file|
       script = allocate
       script.__send__(:stand_in, file)

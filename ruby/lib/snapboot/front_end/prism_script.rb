@@ -27,7 +27,7 @@ class PrismScript < MainScript
   end
 
   # There is nothing that a start would have to learn.
-  def self.rehearse; end
+  def self.warm_up; end
 
   def initialize # rubocop:disable Lint/MissingSuper
     @path = $0

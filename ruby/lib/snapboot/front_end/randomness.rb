@@ -22,7 +22,7 @@ class Randomness
   end
 
   # Reseeds them after a thaw.
-  def refresh
+  def renew
     @generators.each { |random| random.__send__(:initialize) }
     @openssl&.call(Random.urandom(32), 32.0)
     go_on if @words

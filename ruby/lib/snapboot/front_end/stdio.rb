@@ -15,7 +15,7 @@ class Stdio
   end
 
   # Adapts the streams after a thaw.
-  def refresh
+  def renew
     STREAMS.each_with_index do |(stream, mode), index|
       next if stream.closed? || stream.tty? == @terminal[index]
 
