@@ -100,17 +100,41 @@ def test_concurrency(version, images, tmp_path):
     compare([interpreter, script], [image, script], tmp_path)
 
 
+PRODUCTION = {"RAILS_ENV": "production", "SECRET_KEY_BASE": "fixed"}
+# Arguments with which bin/rails would have booted otherwise, and some with which it would not: see recipes/rails.rb.
+OTHERWISE = "new plugin test t test:all test:db test:system test:models test:jobs -e -etest -edevelopment --environment"
+OTHERWISE += " --environment=test --environment=development"
+ALIKE = ["server", "console", "routes", "runner", "db:migrate", "-eproduction", "--environment=production", "--help"]
+
+
+def frozen_rails(folder, skel):
+    """An image of bin/rails in production."""
+    options = ["--env", "SECRET_KEY_BASE"]
+    environment = comparison.environment(**PRODUCTION)
+    return comparison.freeze(folder / "rails.img", ["bin/rails"], ["./config/environment"], cwd=skel, env=environment, options=options)
+
+
 def test_rails_requests(tmp_path):
     skel = prepare("rails")["dir"]
-    production = {"RAILS_ENV": "production", "SECRET_KEY_BASE": "fixed"}
-    environment = comparison.environment(**production)
-    image = comparison.freeze(
-        tmp_path / "rails.img",
-        ["bin/rails"],
-        ["./config/environment"],
-        cwd=skel,
-        env=environment,
-        options=["--env", "SECRET_KEY_BASE"],
-    )
+    image = frozen_rails(tmp_path, skel)
     program = str(PROGRAMS / "rails_requests.rb")
-    compare(["bin/rails", "runner", program], [image, "runner", program], skel, **production)
+    compare(["bin/rails", "runner", program], [image, "runner", program], skel, **PRODUCTION)
+
+
+def test_rails_guards(tmp_path):
+    skel = prepare("rails")["dir"]
+    image = frozen_rails(tmp_path, skel)
+
+    def start(*arguments, **variables):
+        env = comparison.environment(**PRODUCTION, **variables)
+        return subprocess.run([image, *arguments], cwd=skel, env=env, capture_output=True, text=True, timeout=600)
+
+    def refusal(argument):
+        """Why a start with this argument would be an ordinary one; nothing of Rails runs."""
+        return start(argument, SNAPBOOT_REHEARSE="check").stderr
+
+    guarded = {argument: refusal(argument) for argument in OTHERWISE.split()}
+    assert {argument: said for argument, said in guarded.items() if f"it matches the guard {argument}" not in said} == {}
+    assert {argument: refusal(argument) for argument in ALIKE} == dict.fromkeys(ALIKE, "")
+    other = start("runner", "--environment=test", "puts Rails.env")
+    assert other.stdout == "test\n" and "it matches the guard --environment=test; starting the ordinary way" in other.stderr, other
