@@ -75,7 +75,7 @@ class Context:
         self.randomness = Randomness(seeding)
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
-        self.folders = [
+        self.kept_folders = [
             (sys.modules[module], name, gone)
             for module, (name, gone) in KEPT.items()
             if hasattr(sys.modules.get(module), name)
@@ -139,8 +139,8 @@ class Context:
             self.folder.renew()
         except OSError:
             raise Fallback("the current directory, which the program has asked for, is gone") from None
-        if self.folders:
-            self._renew_folders()
+        if self.kept_folders:
+            self._renew_kept_folders()
         if self.logging is not None:
             now = sys.modules["time"]
             self.logging._startTime = now.time_ns() if LOGGING_COUNTS_NANOSECONDS else now.time()
@@ -224,13 +224,13 @@ class Context:
         if found is not None:
             raise Fallback("stale: %s in the folder of the program would be found first" % found)
 
-    def _renew_folders(self):
-        """Where the process was started, for those who keep just that."""
+    def _renew_kept_folders(self):
+        """Gives the current directory to the modules that keep it under a name of theirs: see KEPT in folder.py."""
         try:
             folder = posix.getcwd()
         except OSError:
             folder = None
-        for module, name, gone in self.folders:
+        for module, name, gone in self.kept_folders:
             setattr(module, name, folder or gone)
 
     def _renew_user_site(self):
