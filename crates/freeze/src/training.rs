@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use failure::{Failure, Result};
 use installation::Installation;
-use runtime::helper_process::{self, ProcessOutput};
+use runtime::deadline::{self, ProcessOutput};
 use runtime::{search_path, Language, Main, MainKind, Runtime};
 
 use crate::entries::Entries;
@@ -109,7 +109,7 @@ impl Trainer<'_> {
             .map_err(|error| Failure::io("write", &file, &error))?;
         let mut command = self.command(&main)?;
         command.env("SNAPBOOT_FREEZE_DIR", &folder);
-        helper_process::run_until(&mut command, limit, Some(self.interrupt.wake()))
+        deadline::run_until(&mut command, limit, Some(self.interrupt.wake()))
             .map_err(|error| Failure::io("start", &self.runtime.program, &error))
     }
 
@@ -208,7 +208,7 @@ impl Run {
     fn differs(&self, image: &Path, trainer: &Trainer<'_>) -> bool {
         let mut command = Command::new(image);
         command.args(&self.arguments);
-        let thawed = helper_process::run_until(&mut command, LONG_LIMIT, Some(trainer.interrupt.wake()));
+        let thawed = deadline::run_until(&mut command, LONG_LIMIT, Some(trainer.interrupt.wake()));
         let Ok(Some(thawed)) = thawed else { return trainer.interrupt.signal().is_none() };
         if self.is_same(&thawed) {
             return false;
