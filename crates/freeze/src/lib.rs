@@ -24,6 +24,7 @@ mod exceptions;
 mod fault;
 mod findings;
 mod first_start;
+mod installed;
 mod interrupt;
 mod kernel_files;
 mod leftovers;

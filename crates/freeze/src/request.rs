@@ -44,7 +44,7 @@ pub struct FreezeRequest {
 /// From which runs of the program a freeze learns what it loads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Training {
-    /// `--version` and `--help` of a script that a package manager has made; none of any other program.
+    /// `--version` and `--help` of an installed tool; none of any other program.
     Default,
     /// Runs with these arguments behind the command.
     Runs(Vec<Vec<OsString>>),
