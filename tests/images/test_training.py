@@ -141,6 +141,16 @@ def test_what_the_program_sets_before_it_loads_something(tmp_path):
     assert program.starts_alike() == "fast\n"
 
 
+def test_a_variable_that_modules_set_themselves(program):
+    program.module("sets", "import os\nos.environ.get('MODE')\nos.environ['MODE'] = 'fast'\nimport late\nVALUE = late.VALUE\n")
+    program.module("late", "import os\nVALUE = os.environ['MODE']\n")
+    assert "must be left" not in program.freeze("sets").out
+    assert program.starts_alike("sets") == "sets fast\n"
+    # With a run that does not load it, nobody knows whether it is set.
+    assert "sets changes variables of the environment" in program.freeze("sets", "").out
+    assert program.starts_alike("sets") == "sets fast\n"
+
+
 def test_a_module_of_the_same_name_elsewhere_is_left(tmp_path):
     source = "import sys\ndef main():\n    sys.path.insert(0, 'other')\n    import late\n    print(late.VALUE)\nmain()\n"
     program = Program(tmp_path, source)

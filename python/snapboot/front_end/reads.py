@@ -216,7 +216,8 @@ class Reads:
             if fact != "cwd" or reader not in renewed:
                 found.append("reads %s (%s)" % (FACTS.get(fact, fact), place))
         for (name, _), place in _after(self._names, names):
-            if name in changed or name in OF_TERMINALS:
+            # Who sets it itself, or after one that has, sees what it would see in any order.
+            if name in changed and name not in self._written or name in OF_TERMINALS:
                 found.append("reads the variable %s (%s)" % (name.decode(errors="replace"), place))
         return found
 
