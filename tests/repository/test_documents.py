@@ -87,6 +87,18 @@ def test_sources_that_documents_name_exist():
     assert not wrong
 
 
+def test_sources_that_other_sources_name_exist():
+    wrong = []
+    for source in tracked(*SOURCES):
+        if source == pathlib.Path(__file__).resolve():
+            continue
+        comments = "\n".join(line.strip().lstrip("/!# ") for line in source.read_text().splitlines())
+        for crate, name in SOURCE.findall(comments):
+            if name.endswith(".rs") and not list((ROOT / crate).rglob(name)):
+                wrong.append(f"{source.relative_to(ROOT)} names {crate} {name}")
+    assert not wrong
+
+
 def test_the_table_of_contributing_names_what_exists():
     table = (ROOT / "CONTRIBUTING.md").read_text().split("## Where to change what")[1].split("\n## ")[0]
     cells = [cell for row in table.splitlines() if row.startswith("| ") for cell in row.split("|")[2:4]]

@@ -37,7 +37,7 @@ record! {
         pub magic: [u8; 8],
         /// [`VERSION`].
         pub version: u32,
-        /// Number of strings of the command: the program to execute, the anchor, then its argv.
+        /// Number of strings of the command: the program to execute, the anchor (see [`Command::anchor`]), then its argv.
         pub command_count: u32,
         /// Bytes of the command's strings, each with its NUL.
         pub command_size: u64,
