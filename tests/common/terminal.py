@@ -1,4 +1,4 @@
-"""A person at a terminal, who types when the program has asked."""
+"""A person at a terminal, who types when the program has shown what they wait for."""
 
 import fcntl
 import os

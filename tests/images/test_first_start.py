@@ -48,4 +48,4 @@ def test_a_front_end_that_falls_back_says_why_and_runs_nothing(tmp_path):
     image = support.frozen(tmp_path / "app.img", [support.PYTHON])
     env = support.environment(SNAPBOOT_REHEARSE="1")
     result = support.run([image, "-O", "-c", "print('ran')"], env=env, log=False)
-    assert result.status == 125 and result.out == "" and "asked for what it decides at its start" in result.err, result
+    assert result.status == 125 and result.out == "" and "these options need an ordinary start" in result.err, result

@@ -24,5 +24,5 @@ class Mute:
         _warnings.filters[:] = [one for one in _warnings.filters if one is not self.filter]
 
     def match(self, text):
-        """Whether this is such a warning: what `warnings` asks of a filter's regular expression."""
+        """Whether this is such a warning: what `warnings` needs of a filter's regular expression."""
         return any(name in text for name in self.names)

@@ -66,10 +66,10 @@ class Context:
 
         seeding: the Seeding that has seen it boot. importers: the Importers that have.
         """
-        self.asked, self.asked_folder = {}, None
+        self.looked_up, self.looked_up_folder = {}, None
         if self.path_entry is not None and self.prepared is None:
-            self.asked_folder = folder_of(self.path_entry)
-            self.asked = importers.asked_in(self.asked_folder)
+            self.looked_up_folder = folder_of(self.path_entry)
+            self.looked_up = importers.looked_up_in(self.looked_up_folder)
         self.environment.settle()
         self.streams.settle()
         self.randomness = Randomness(seeding)
@@ -86,7 +86,7 @@ class Context:
         # A list that somebody holds may have to stay in use in the place of the interpreter's own.
         self.known_name = sys.argv[0] if early.knows_name and sys.argv else None
         self.known_main = sys.modules["__main__"] if early.knows_main else None
-        self.umask = None if early.asked_umask() else umask()
+        self.umask = None if early.read_umask() else umask()
         self.parts = early.parts
         self.consoles = early.consoles
 
@@ -111,9 +111,9 @@ class Context:
         self.arguments = arguments = list(map(decode, arguments))
         main = parse(arguments[self.request.main_index :])
         if main is None:
-            raise Fallback("the interpreter is asked for what it decides at its start, or cannot do")
+            raise Fallback("these options need an ordinary start of the interpreter")
         if self.known_name is not None and main.argv[0] != self.known_name:
-            raise Fallback("the program has asked by which name it is called, and that was another one")
+            raise Fallback("the program has read the name that it is called by, and this start has another one")
         if self.umask is not None:
             posix.umask(self.umask)
         if self.prepared is not None:
@@ -138,7 +138,7 @@ class Context:
         try:
             self.folder.renew()
         except OSError:
-            raise Fallback("the current directory, which the program has asked for, is gone") from None
+            raise Fallback("the current directory, which the program has read, is gone") from None
         if self.kept_folders:
             self._renew_kept_folders()
         if self.logging is not None:
@@ -157,12 +157,12 @@ class Context:
     def fall_back(self, reason):
         """Runs the command the ordinary way, in this process. Never returns.
 
-        reason: why, for those who ask with SNAPBOOT_LOG; crates/launcher fallback.rs and context.rb say theirs in the same words.
+        reason: why, shown with SNAPBOOT_LOG; crates/launcher fallback.rs and context.rb say theirs in the same words.
         """
         # As the process was given it: what the boot has changed is nothing to an ordinary start.
         environment = dict(entry.split(b"=", 1) for entry in reversed(process.started_with()[1]) if b"=" in entry)
         environment.pop(IGNORED, None)
-        if b"SNAPBOOT_REHEARSE" in environment:  # `snapboot freeze` asks whether this thaws, and wants nothing of the program to run
+        if b"SNAPBOOT_REHEARSE" in environment:  # `snapboot freeze` tries whether this thaws, and wants nothing of the program to run
             posix.write(2, b"snapboot: %s\n" % encode(str(reason)))
             posix._exit(125)
         if environment.get(b"SNAPBOOT_LOG", b"0") not in (b"", b"0"):
@@ -197,7 +197,7 @@ class Context:
             name = script_name(main.value, None)
             if importer_of(name) is not None:
                 entry = name
-        if self.asked and entry is not None:
+        if self.looked_up and entry is not None:
             self._check_shadows(entry)
         old = self.path_entry
         if entry == old:
@@ -217,10 +217,10 @@ class Context:
         except FileNotFoundError:
             return  # a current directory that is gone holds nothing
         try:
-            found = shadows(folder, self.asked, folder == self.asked_folder)
+            found = shadows(folder, self.looked_up, folder == self.looked_up_folder)
         except OSError:
             importer = importer_of(entry)
-            found = next((name for name in self.asked if importer is not None and importer.find_spec(name)), None)
+            found = next((name for name in self.looked_up if importer is not None and importer.find_spec(name)), None)
         if found is not None:
             raise Fallback("stale: %s in the folder of the program would be found first" % found)
 

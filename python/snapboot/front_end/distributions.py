@@ -1,8 +1,8 @@
 """Which distributions `importlib.metadata` looks up while the program boots.
 
-It lists a folder and looks among the names for those that tell of the distribution, so only these count, or of all distributions where it
-was asked for all. What it keeps of a list it drops by itself when the folder has changed. It is watched by wrappers around its own methods,
-which are taken off again before the freeze. Of a module that is made in a way that is not known here nothing is said: then all names count.
+It lists a folder and looks among the names for those that tell of the distribution: only these count, or all names that tell of
+one where it looked for all. It drops what it keeps of a list by itself when the folder has changed. Wrappers around its own methods
+watch it, and are taken off before the freeze. Where a module was made in a way that is not known here, all names count.
 """
 
 import sys
@@ -15,7 +15,7 @@ class Distributions:
     """
 
     def __init__(self, lists):
-        self.asked = {}  # by folder: the names; an empty one stands for all
+        self.looked_up = {}  # by folder: the names; an empty one stands for all
         self._lists = lists
         self._loaders = []
         self._originals = []
@@ -56,15 +56,15 @@ class Distributions:
             return
         if not {"egg-info"} <= texts <= COMPARED:
             return
-        asked, lists = self.asked, self._lists
+        looked_up, lists = self.looked_up, self._lists
 
         def noting_search(self, name):
             if _is_absolute(self.root) and type(name) is prepared:
-                asked.setdefault(self.root, set()).add(_told(name.name))
+                looked_up.setdefault(self.root, set()).add(_told(name.name))
             return search(self, name)
 
         def noting_children(self):
-            if self.root in asked and _is_called_by(search.__code__):
+            if self.root in looked_up and _is_called_by(search.__code__):
                 lists[self.root] = lists.get(self.root, 0) + 1
             return children(self)
 

@@ -1,4 +1,4 @@
-"""Per-start facts that the program asks for while it boots: arguments, the main module, terminals, the umask, the parent.
+"""Per-start facts that the program reads while it boots: arguments, the main module, terminals, the umask, the parent.
 
 Each stays what it was for whoever only keeps it, or a part of it (`ARGV = sys.argv`, `def main(args=sys.argv[1:])`: a thaw changes the
 lists in place), and notes when its content is read. All of this is undone before the freeze.
@@ -34,14 +34,14 @@ class Early:
         self._lists = {name: self._watch_list(name) for name in ("argv", "orig_argv") if hasattr(sys, name)}
         self._streams = [(stream, self._watch_stream(stream, of)) for of, stream in _streams()]
         names = sys.modules["os"].__dict__ if "os" in sys.modules else {}
-        for name, ask in (
-            ("isatty", self._asks_terminal),
-            ("get_terminal_size", self._asks_size),
-            ("umask", self._asks_umask),
-            ("getppid", self._asks_parent),
+        for name, note in (
+            ("isatty", self._reads_terminal),
+            ("get_terminal_size", self._reads_size),
+            ("umask", self._reads_umask),
+            ("getppid", self._reads_parent),
         ):
             if name in names:
-                reads.watch(names, name, ask)
+                reads.watch(names, name, note)
 
     def watch_main(self):
         """From here on the `__main__` of the moment is watched."""
@@ -61,8 +61,8 @@ class Early:
             self._put_back(name)
         self.parts = [(self._finished(part), part.name, part.way) for part in self.parts if sys.getrefcount(part) > PASSING]
 
-    def asked_umask(self):
-        """Whether the umask may have been kept: it was asked for by setting it, and is as it was."""
+    def read_umask(self):
+        """Whether the umask may have been kept: it was read by setting it, and is as it was."""
         return umask() == self.umask
 
     def read(self, what, frame):
@@ -99,11 +99,11 @@ class Early:
         stream.isatty = isatty
         return isatty
 
-    def _asks_terminal(self, frame, arguments):
+    def _reads_terminal(self, frame, arguments):
         if arguments and arguments[0] in (0, 1, 2):
             self.reads.fact("terminal", frame, arguments[0])
 
-    def _asks_size(self, frame, arguments):
+    def _reads_size(self, frame, arguments):
         of = arguments[0] if arguments else 1
         if passing.is_for_nothing(frame):
             return True
@@ -111,10 +111,10 @@ class Early:
             self.reads.fact("window", frame, of)
         return False
 
-    def _asks_umask(self, frame, _):
+    def _reads_umask(self, frame, _):
         self.reads.fact("umask", frame)
 
-    def _asks_parent(self, frame, _):
+    def _reads_parent(self, frame, _):
         self.read("the number of its parent process", frame)
 
     def _watched_attribute(self):

@@ -29,7 +29,7 @@ class Environment:
         # since an image depends on the locale.
         text = posix.environ.get(LOCALE)
         self._coerced = text if text and LOCALE + b"=" + text not in process.started_with()[1] else None
-        # Whether the program has asked for all of it while it booted.
+        # Whether the program has read all of it while it booted.
         self.was_read = False
 
     def _forget_editor(self):
@@ -46,7 +46,7 @@ class Environment:
         sys.modules.pop("rlcompleter", None)
 
     def show(self, name, value):
-        """The program is shown a variable that it has asked for: as if it had been booted with it."""
+        """The program is shown a variable that it has looked up: as if it had been booted with it."""
         self._booted_with[name] = value
 
     def settle(self):

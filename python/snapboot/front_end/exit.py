@@ -24,7 +24,7 @@ class Exit:
         self._interrupted = False
         self._atexit = None
         self.from_file = False
-        # Whether this is the rehearsal of a new image: what the program asked for at the end is not done then, but for exit
+        # Whether this is the rehearsal of a new image: what the program has registered for its end is not done then, but for exit
         # handlers in a process that is confined, so that they can do nothing to anybody else.
         self.rehearses = False
         self.is_confined = False
@@ -192,7 +192,7 @@ def _give_signals_back():
 
 
 def _wants_session():
-    """Whether the program has asked for an interactive session after it, by setting PYTHONINSPECT on a terminal."""
+    """Whether the program wants an interactive session after it, by setting PYTHONINSPECT on a terminal."""
     loaded = sys.modules.get("os")
     try:
         names = posix.environ if loaded is None else loaded.environ._data
@@ -202,7 +202,7 @@ def _wants_session():
 
 
 def _status_of(exit, leave_behind):
-    """The status that a SystemExit asks for; a text is written to stderr. leave_behind: called with an error on the way."""
+    """The status that a SystemExit stands for; a text is written to stderr. leave_behind: called with an error on the way."""
     code = exit.code
     if code is None:
         return 0

@@ -1,7 +1,7 @@
-"""The current directory, for programs that ask for it while they boot and keep the answer: a thaw puts the new one in its place.
+"""The current directory, for programs that read it while they boot and keep the answer: a thaw puts the new one in its place.
 
-Who asks may also decide something by the answer, and nobody can see that. So an answer is taken for one that is only kept where it is
-found in a module that was running when it was asked for (in one of its classes or their instances, too), by itself or as the beginning of
+A reader may also decide something by the answer, and nobody can see that. So an answer is taken for one that is only kept where it is
+found in a module that was running when it was read (in one of its classes or their instances, too), by itself or as the beginning of
 a path, and nowhere else in memory: not as another part of a text, in a set, or as a key. The command then boots the program once more in
 an empty folder whose names are unlike all others: so whatever is made of them is found, and what is kept for another reason (where
 something lies, what a variable says) is not. It compares what is kept, and what was looked for there.
@@ -17,22 +17,22 @@ ModuleType = type(sys)
 
 
 class Folder:
-    """What was asked, and where the answers are kept."""
+    """What was read, and where the answers are kept."""
 
     def __init__(self, is_elsewhere):
         # Whether this is the boot in a folder with names of its own.
         self.is_elsewhere = is_elsewhere
-        self.asking = []  # for each time that somebody asked: the names of the modules that were running
+        self.reading = []  # for each read: the names of the modules that were running
         self.places = []  # that hold the answer: callables that take another one
         self.kept = []  # what they hold, as far as it goes on behind the answer
 
-    def ask(self, frame):
-        """The directory is asked for. frame: by whom."""
-        self.asking.append(running(frame))
+    def read(self, frame):
+        """The directory is read. frame: by whom."""
+        self.reading.append(running(frame))
 
     def find(self):
         """Looks for what is kept of the answer. Returns whether a thaw can put another in its place."""
-        if not self.asking:
+        if not self.reading:
             return False
         try:
             found = Search(posix.getcwd(), self.is_elsewhere).run()
@@ -42,7 +42,7 @@ class Folder:
             return False
         self.kept, places, modules = found
         packages = packages_of(modules)
-        if not all(packages_of(names) & packages for names in self.asking):
+        if not all(packages_of(names) & packages for names in self.reading):
             return False
         self.places = places
         return True
@@ -293,5 +293,5 @@ CONTAINERS = frozenset(map(id, (dict, list, tuple, set)))
 KEPT = {"multiprocessing.process": ("ORIGINAL_DIR", None), "rich": ("_IMPORT_CWD", "")}
 FRAME = type(sys._getframe())
 FUNCTION = type(running)
-# Through these everybody asks.
+# Through these everybody reads it.
 LIBRARY = {"os", "posixpath", "pathlib", "genericpath", "__main__", "importlib._bootstrap", "importlib._bootstrap_external"}

@@ -242,7 +242,7 @@ class Freeze:
                 self.context.learn(self.early)
                 if self.early.knows_name:
                     self.report.add("compared", "the name of the script, as it is given")
-            self.reads.stop(self.report, self.early is not None and self.early.asked_umask())
+            self.reads.stop(self.report, self.early is not None and self.early.read_umask())
             self.context.folder = self.reads.folder
             self.context.environment.was_read = self.reads.was_read_whole()
 

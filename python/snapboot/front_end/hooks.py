@@ -35,7 +35,7 @@ class FrontEnd:
         self._after.append(function)
 
     def freeze_point(self):
-        """Freezes where the program asks for it. Raises RuntimeError outside the main thread."""
+        """Freezes where the program says so. Raises RuntimeError outside the main thread."""
         self._freeze_here()
 
     def run_before(self):

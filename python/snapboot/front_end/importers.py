@@ -18,7 +18,7 @@ class Importers:
     def __init__(self):
         self._class = type_ = _importer_class()
         # By folder: whether a module was found there, by its whole name; how often it was listed; what else was looked for in lists.
-        self._asked = asked = {}
+        self._looked_up = looked_up = {}
         self._lists = lists = {}
         self._endings = {}
         self._note_past()
@@ -28,7 +28,7 @@ class Importers:
         def noting_find_spec(self, fullname, target=None):
             found = find_spec(self, fullname, target)
             # Without a loader it is one of several folders of that name.
-            asked.setdefault(self.path, {})[fullname] = found is not None and found.loader is not None
+            looked_up.setdefault(self.path, {})[fullname] = found is not None and found.loader is not None
             distributions.expect(fullname, found)
             return found
 
@@ -47,16 +47,16 @@ class Importers:
         """Leaves to another process to report what was listed until now."""
         self._lists.clear()
 
-    def asked_in(self, folder):
+    def looked_up_in(self, folder):
         """The modules that were looked for in this folder: by name, whether each was found in it (True), elsewhere (False) or nowhere
         (None). One that was found and is not loaded will be looked for again."""
         anywhere = self._found()
-        names = {name: here for name, here in self._asked.get(folder, {}).items() if name in sys.modules or name not in anywhere}
+        names = {name: here for name, here in self._looked_up.get(folder, {}).items() if name in sys.modules or name not in anywhere}
         return {name.rpartition(".")[2]: here if name in anywhere else None for name, here in names.items()}
 
     def _found(self):
         """The whole names of the modules that were found anywhere."""
-        return {name for names in self._asked.values() for name, here in names.items() if here}
+        return {name for names in self._looked_up.values() for name, here in names.items() if here}
 
     def entries(self, without=None):
         """What is to be reported, as pairs of key and value.
@@ -65,13 +65,13 @@ class Importers:
         """
         anywhere = self._found()
         found = [("suffix", suffix) for suffix in suffixes()]
-        distributions = self._distributions.asked
-        for folder in sorted(set(self._asked) | set(self._lists) | set(self._endings) | set(distributions)):
+        distributions = self._distributions.looked_up
+        for folder in sorted(set(self._looked_up) | set(self._lists) | set(self._endings) | set(distributions)):
             found.append(("importer", folder if folder.startswith("/") else posix.getcwd() + "/" + folder))
             found.append(("lists", str(self._lists.get(folder, 0))))
             found += [("ending", ending) for ending in self._endings.get(folder, ())]
             found += [("distribution", name) for name in sorted(distributions.get(folder, ()))]
-            for name, here in self._asked.get(folder, {}).items():
+            for name, here in self._looked_up.get(folder, {}).items():
                 if folder != without or here:
                     found.append(("found" if name in anywhere else "sought", name.rpartition(".")[2]))
         return found
@@ -110,7 +110,7 @@ class Importers:
         for entry in list(path):
             if type(entry) is str:
                 is_here = found.startswith(entry + "/")
-                self._asked.setdefault(folder_of(entry), {})[name] = is_here
+                self._looked_up.setdefault(folder_of(entry), {})[name] = is_here
                 if is_here:
                     break
 
@@ -120,15 +120,15 @@ def suffixes():
     return [*_imp.extension_suffixes(), ".py", ".pyc"]
 
 
-def shadows(folder, asked, is_same):
+def shadows(folder, looked_up, is_same):
     """The first name in a folder that an import would find there and did not while freezing; None if there is none.
 
-    asked: as `asked_in` has it, of the folder that stood in the place of this one. is_same: whether it was this one. Raises OSError
+    looked_up: as `looked_up_in` has it, of the folder that stood in the place of this one. is_same: whether it was this one. Raises OSError
     when the folder cannot be listed.
     """
     for name in posix.listdir(folder):
         stem, dot, ending = name.partition(".")
-        if stem not in asked or (is_same and asked[stem]):
+        if stem not in looked_up or (is_same and looked_up[stem]):
             continue
         endings = suffixes()
         if dot:
@@ -137,7 +137,7 @@ def shadows(folder, asked, is_same):
         elif _is_folder(folder + "/" + name):
             inside = posix.listdir(folder + "/" + name)
             # A folder without that is a module only where there is no other.
-            if asked[stem] is None or any("__init__" + ending in inside for ending in endings):
+            if looked_up[stem] is None or any("__init__" + ending in inside for ending in endings):
                 return name
     return None
 

@@ -1,4 +1,4 @@
-"""What modules hold, without asking them: one that is loaded lazily would load, and another one fails or makes something up."""
+"""What modules hold, without reading their attributes: a lazy one would load, another one fail or make something up."""
 
 import sys
 

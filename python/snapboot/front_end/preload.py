@@ -16,7 +16,7 @@ class NoMainPart(Exception):
 
 
 def load_preloads(names, report=None):
-    """Imports the modules that the user asked for. Raises UnknownPreload, or whatever a module raises.
+    """Imports the modules that the user named. Raises UnknownPreload, or whatever a module raises.
 
     report: where to say which arguments may lead to another module of that name, when the program may be one that looks
     for modules in the current directory by itself; None for any other program.
@@ -68,11 +68,11 @@ LEAD_ELSEWHERE = ("--chdir*", "--app-dir*", "--pythonpath*", "--workdir*", "-c*"
 
 
 def _explain(name, missing):
-    asked = "--preload %s: there is no module %r" % (name, missing)
+    message = "--preload %s: there is no module %r" % (name, missing)
     if not all(part.isidentifier() for part in name.split(".")):
-        return asked + ". Expected the name of a module, as `import` takes it, such as flask or django.core.management."
+        return message + ". Expected the name of a module, as `import` takes it, such as flask or django.core.management."
     return "%s in %s (searched by %s). Check its spelling, install it there, or leave it out of --preload." % (
-        asked,
+        message,
         _places(),
         sys.executable or "this interpreter",
     )

@@ -1,7 +1,7 @@
-"""What the program reads of its surroundings while it boots, as far as only Python knows: its environment, and who asks.
+"""What the program reads of its surroundings while it boots, as far as only Python knows: its environment, and who reads it.
 
 `snapboot freeze` makes inputs of it, and names the place where a variable is read that was withheld. What goes through the C
-library the freezer notes. All of this is undone before the freeze. Most variables are shown to the program only when it asks for
+library the freezer notes. All of this is undone before the freeze. Most variables are shown to the program only when it looks up
 them, so that the values of all others are not in an image.
 """
 
@@ -37,22 +37,22 @@ class Reads:
         loaded = sys.modules.get("os")
         if loaded is not None:
             for name in ("getcwd", "getcwdb"):
-                self.watch(loaded.__dict__, name, self._asks_folder)
-            self.watch(loaded.__dict__, "uname", self._asks_names)
+                self.watch(loaded.__dict__, name, self._reads_folder)
+            self.watch(loaded.__dict__, "uname", self._reads_names)
         self.tell_phase(b"program")
 
     def tell_phase(self, who):
-        """Tells the freezer, which notes what the C library is asked, who asks from now on: `program`, or what does not count. Returns
-        who asked until now."""
+        """Tells the freezer, which notes what is read through the C library, who reads from now on: `program`, or what does not
+        count. Returns who read until now."""
         before, self._phase = self._phase, who
         posix.putenv(b"SNAPBOOT_PHASE", who)
         posix.unsetenv(b"SNAPBOOT_PHASE")
         return before
 
-    def stop(self, report, asked_umask=False):
+    def stop(self, report, read_umask=False):
         """Leaves no trace, and adds what was noted to the report.
 
-        asked_umask: whether whoever set the umask did so to learn what it was.
+        read_umask: whether whoever set the umask did so to learn what it was.
         """
         self.tell_phase(b"front end")
         self._put_in_place(self._variables, self._variables.plain)
@@ -77,7 +77,7 @@ class Reads:
                 # The command looks whether that is all: answers below it have been looked up by its name.
                 report.add("folder", place)
                 continue
-            if asked_umask or fact != "umask":
+            if read_umask or fact != "umask":
                 _add(report, "fact", fact, reader, place)
                 report.add("of", str(of))
         for (what, reader), place in self._early.items():
@@ -138,13 +138,13 @@ class Reads:
             if getattr(environment, "_data", None) is old:
                 environment._data = new
 
-    def watch(self, names, name, ask):
-        """Has `ask` called before the function of that name, with the caller's frame and the arguments. Where it returns that the call does
+    def watch(self, names, name, note):
+        """Has `note` called before the function of that name, with the caller's frame and the arguments. Where it returns that the call does
         not count, the freezer does not count it either."""
         original = names[name]
 
         def function(*args, **kwargs):
-            if not ask(sys._getframe(1), args):
+            if not note(sys._getframe(1), args):
                 return original(*args, **kwargs)
             phase = self.tell_phase(b"front end")
             try:
@@ -157,33 +157,33 @@ class Reads:
         self._functions[id(function)] = original
         names[name] = function
 
-    def _asks_folder(self, frame, _):
+    def _reads_folder(self, frame, _):
         if frame.f_globals.get("__name__") == "tempfile":
             return  # as the last of its candidates: see holds_temporary_files
         if _reader_from(frame) not in (None, MODULE_FINDER):
             # What these keep is renewed by name, and does not count for itself.
             if frame.f_globals.get("__name__") not in KEPT:
-                self.folder.ask(frame)
+                self.folder.read(frame)
             self.fact("cwd", frame)
 
-    def _asks_names(self, frame, _):
-        """`os.uname`: the host's name is among its answers. `platform` asks for all of them at once, and keeps them; whoever wants
+    def _reads_names(self, frame, _):
+        """`os.uname`: the host's name is among its answers. `platform` reads all of them at once, and keeps them; whoever wants
         to know only the system from it does not depend on the host. Nor does who picks another answer at once."""
         names = frame.f_globals
         if frame.f_code.co_name == "uname" and names.get("__name__") == "platform":
             if id(names["uname"]) not in self._functions:
-                self.watch(names, "uname", self._asks_platform)
-                self._asks_platform(frame.f_back, ())
+                self.watch(names, "uname", self._reads_platform)
+                self._reads_platform(frame.f_back, ())
         elif not _picks_another(frame):
             self.fact("hostname", frame)
 
-    def _asks_platform(self, frame, _):
+    def _reads_platform(self, frame, _):
         """`platform.uname`, or a function in there that picks one of its answers."""
         if frame.f_globals.get("__name__") != "platform" or frame.f_code.co_name == "node":
             self.fact("hostname", frame)
 
     def fact(self, fact, frame, of=0):
-        """Something about machine, user or process is asked for. of: the number of a descriptor."""
+        """Something about machine, user or process is read. of: the number of a descriptor."""
         reader = _reader_from(frame)
         if reader is not None:
             self._facts.setdefault((fact, of, reader), _place(frame))
@@ -303,7 +303,7 @@ def _after(entries, start):
 
 
 def _on_demand(folder):
-    """The variables that are shown on demand, and the names of those among them that are not when somebody asks for all."""
+    """The variables that are shown on demand, and the names of those among them that are not when somebody reads all."""
     hidden, volatile = {}, set()
     for entry in read_file(folder + b"/on_demand").split(b"\0")[:-1]:
         key, _, entry = entry.partition(b"=")

@@ -212,7 +212,7 @@ def _is_plain(kind):
 
 def _finalizer(kind):
     try:
-        # As the interpreter looks: a metaclass is not asked.
+        # As the interpreter looks: a metaclass is not consulted.
         return GENERATOR if kind is GENERATOR else type.__getattribute__(kind, "__del__")
     except AttributeError:
         return None

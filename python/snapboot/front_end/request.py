@@ -1,4 +1,4 @@
-"""What `snapboot freeze` asks for: DIR/request, NUL-terminated `key=value` entries; a repeated key makes a list; values are raw bytes."""
+"""The request of `snapboot freeze`: DIR/request, NUL-terminated `key=value` entries; a repeated key makes a list; values are raw bytes."""
 
 import posix
 import sys

@@ -15,7 +15,7 @@ class Seeding:
     def __init__(self):
         # All by id, with a weak reference that tells whether it is still the same object.
         self._seeded = {}  # random.Random -> whether its seed was given
-        self._states = {}  # hash of a state that was asked for -> the same
+        self._states = {}  # hash of a state that was read -> the same
         self.drawn = set()  # seeds that numpy drew from the kernel
         self.authkey = None  # the key that multiprocessing made
         self.made_time_uuid = False  # whether libuuid has chosen a clock sequence
@@ -139,7 +139,7 @@ class Finder:
         def exec_module(module):
             del loader.exec_module
             execute(module)
-            # Others may have asked for the module as well, and not executed it.
+            # Others may have looked up the module as well, and not executed it.
             self._watches.pop(name, lambda _: None)(module)
 
         try:

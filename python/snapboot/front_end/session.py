@@ -144,7 +144,7 @@ def _ready_pyrepl(names):
 
 
 class WithoutStartup:
-    """Takes the place of `os` in `_pyrepl.main` until that has asked for PYTHONSTARTUP, which was run already."""
+    """Takes the place of `os` in `_pyrepl.main` until that has looked up PYTHONSTARTUP, which was run already."""
 
     def __init__(self, module):
         self.module = module

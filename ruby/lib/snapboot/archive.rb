@@ -48,7 +48,7 @@ module Snapboot
         return false unless @back
 
         at_exit { finish }
-        @parts = PARTS.select { |part| asked_for?(part) }
+        @parts = PARTS.select { |part| requested?(part) }
         reason = @back.switch_on(part?(:code), part?(:lookups))
         log("require is not served by the archive: #{reason}") if reason
         install_gems if RUBY_ENGINE == "ruby" && part?(:gems)
@@ -206,7 +206,7 @@ module Snapboot
         Pure
       end
 
-      def asked_for?(part)
+      def requested?(part)
         variable = "SNAPBOOT_ARCHIVE_#{part.upcase}"
         SWITCH.fetch(ENV[variable]) do |value|
           log("#{variable} was expected to be on or off, not #{value}: it counts as not set")

@@ -4,7 +4,7 @@
 #
 # The front end lives in an anonymous module: its files are evaluated, not required, so the frozen program sees neither
 # constants nor features of it. It may use nothing but core classes, because a library it required would be one that
-# the program finds loaded although it never asked for it.
+# the program finds loaded although it never required it.
 front_end = Module.new
 %w[request report command_line standard_input main_syntax main_script prism_script stdio environment seeding randomness
    context exit origins inputs wrappers kept_gems gem_lists bundle_lists folder reads early times preload recipes

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Which gems Bundler asks for while the program boots. It has RubyGems list all that are installed and puts them into an
+# Which gems Bundler looks up while the program boots. It has RubyGems list all that are installed and puts them into an
 # index; there it looks for what the lock names, and nothing else counts. It keeps the index, in which it will look for the
 # rest of the lock (gems of groups that were not set up). RubyGems then has the gems of the bundle only. An index of a
 # Bundler that is not known here is not watched: then all gems count.

@@ -16,7 +16,7 @@ class CommandLine
     read_main if @honoured
   end
 
-  # False when only a real start of the interpreter can do what was asked.
+  # False when only a real start of the interpreter can honour the options.
   def honoured?
     @honoured
   end

@@ -81,10 +81,10 @@ class Context
   def renew_folder
     @folder&.renew
   rescue SystemCallError
-    fall_back("the current directory, which the program has asked for, is gone")
+    fall_back("the current directory, which the program has read, is gone")
   end
 
-  # `snapboot freeze` asks whether this thaws, and wants nothing of the program to run.
+  # `snapboot freeze` tries whether this thaws, and wants nothing of the program to run.
   def refuse_rehearsal(reason)
     log("snapboot: #{reason}\n")
     exit!(125)

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# Per-start facts that the program asks for while it boots: ARGV, $0, who called it, terminals, the umask, the parent. ARGV
+# Per-start facts that the program reads while it boots: ARGV, $0, who called it, terminals, the umask, the parent. ARGV
 # itself may be kept: a thaw changes it in place; what is noted is who reads its content. All of this is undone before the
 # freeze.
 class Early
   # Methods of an array that tell nothing of its content.
   SILENT = %i[freeze frozen? hash].freeze
-  # Those that tell of the nearest frames, as far as they are asked.
+  # Those that tell of the nearest frames, as far as the caller wants them.
   NEAREST = %i[[] at first shift size length empty?].freeze
   STREAMS = [STDIN, STDOUT, STDERR].freeze
   # The part of a path that the files of one library share.
@@ -59,7 +59,7 @@ class Early
     reads = @reads
     %i[tty? isatty].each do |name|
       add_method(stream.singleton_class, name) do
-        reads.ask_for("terminal", of)
+        reads.read_fact("terminal", of)
         super()
       end
     end
@@ -109,11 +109,11 @@ class Early
   # What `caller_locations` would say to its caller, each frame as +shown+.
   def frames(shown, start = 1, length = nil)
     all = LOCATIONS.bind_call(self, 0).reject { |frame| (frame.absolute_path || frame.path).start_with?(@own) }
-    asked = start.is_a?(Range) ? all[start] : all[start..]
-    asked = asked&.first(length) if length
-    asked = asked&.map(&shown)
-    asked&.extend(@through) if looks_beyond?(start, length) && nobody_else?(all)
-    asked
+    frames = start.is_a?(Range) ? all[start] : all[start..]
+    frames = frames&.first(length) if length
+    frames = frames&.map(&shown)
+    frames&.extend(@through) if looks_beyond?(start, length) && nobody_else?(all)
+    frames
   end
 
   # To be called when somebody does.
@@ -132,7 +132,7 @@ class Early
     files.map { |path| path[LIBRARY] || File.dirname(path) }.uniq.size <= 1
   end
 
-  # Strings with the name of what stands for the main script. Nobody has such a one who has not asked for $0.
+  # Strings with the name of what stands for the main script. Nobody has such a one who has not read $0.
   def names
     return [] unless @stand_in
 

@@ -26,13 +26,13 @@ class Environment
     @get = ENV.method(:[])
   end
 
-  # The program asks for a variable. The freezer shows it, since ENV asks the C library. From now on it is as if it had been
-  # there from the start.
+  # The program looks up a variable. The freezer shows it, since ENV goes through the C library. From now on it is as if it
+  # had been there from the start.
   def show(name)
     @before[name] = @get.call(name) if @hidden.delete(name)
   end
 
-  # The program asks for all of them, which the freezer does not see.
+  # The program reads all of them, which the freezer does not see.
   def show_all
     (@hidden.keys - @volatile).each { |name| show(name) }
   end
@@ -45,7 +45,7 @@ class Environment
   # To be called right before the freeze: finds what the program changed (Bundler sets a dozen variables, for example).
   def record
     now = ENV.to_h
-    # C code may have asked for more.
+    # C code may have looked up more.
     @hidden.each { |name, place| @before[name] ||= now[name] if now.key?(name) && now[name].b == value(*place) }
     @changes = (now.keys | @before.keys).reject { |name| now[name] == @before[name] }
                                         .map { |name| [name, @before[name], now[name]] }

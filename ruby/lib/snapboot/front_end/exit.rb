@@ -100,7 +100,7 @@ class Exit
     watch_method(IO, :initialize)
   end
 
-  # Makes the first call of the method ask for the ordinary end.
+  # After the first call of the method the process ends the ordinary way.
   def watch_method(owner, name)
     watcher = self
     private = owner.private_method_defined?(name, false)

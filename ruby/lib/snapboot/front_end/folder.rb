@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# The current directory, for programs that ask for it while they boot and keep the answer: a thaw gives that string its new
+# The current directory, for programs that read it while they boot and keep the answer: a thaw gives that string its new
 # content.
 #
-# Who asks may also decide something by the answer, and nobody can see that. So an answer is taken for one that is only kept
+# A reader may also decide by the answer, and nobody can see that. So an answer is taken for one that is only kept
 # where each string that was given is still there, and all strings with the folder in them begin with it and can be changed.
 # The command then boots the program once more in an empty folder whose names are unlike all others: so whatever is made of
 # them is found, and what is kept for another reason (where something lies, what a variable says) is not. It compares what is
@@ -25,7 +25,7 @@ class Folder
     @answers[answer] = true
   end
 
-  # To be asked after a collection. Whether a thaw can give all that is kept another content.
+  # To be called after a collection. Whether a thaw can give all that is kept another content.
   def kept?
     return false if @count.zero?
 

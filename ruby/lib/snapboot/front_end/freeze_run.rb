@@ -11,7 +11,7 @@ class FreezeRun
   MERGING_REQUEST = 1 << 16
   DEAD_HOOK = "the main part mentions before_freeze, but it runs after the freeze, and a hook that it registers is never " \
               "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
-  # The last arguments are room in the argv area: as many as `snapboot freeze` (boot.rs) appends.
+  # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
 
   # Which process this is, for Snapboot.state.
@@ -240,7 +240,7 @@ class FreezeRun
     end
 
     command = CommandLine.new(@context.main_words)
-    @context.fall_back("Ruby is asked for what it decides at its start, or cannot do") unless command.honoured?
+    @context.fall_back("these options need an ordinary start of Ruby") unless command.honoured?
     @context.fall_back("an option may change what was preloaded") if command.changes_preload? && preloaded?
     @context.fall_back("only Ruby itself can read the program") unless take(command)
     @context.renew_arguments(command.arguments)

@@ -3,7 +3,7 @@
 # Which specifications RubyGems looks for in its folders while the program boots. It lists a folder and takes the names that
 # match a pattern (`rack-*.gemspec`), so only these count, and not every gem that is installed beside them. What it found by
 # one name it keeps; for every other name it lists the folders again, after a thaw, too. Once it has all specifications it
-# answers from these, so of them those count that it was asked for: by name, for a feature, or all where somebody saw all.
+# answers from these, so those of them count that were looked up: by name, for a feature, or all where somebody saw all.
 # What it keeps of all it forgets after a thaw where a folder has changed.
 class GemLists
   # A pattern with one gap at most, and nothing else that a glob knows.
@@ -50,7 +50,7 @@ class GemLists
     directories.each { |directory| @patterns[directory][pattern] = true }
   end
 
-  # Who asks for all specifications in here tells by himself which of them count.
+  # Code that reads all specifications in here tells by itself which of them count.
   def told
     thread = Thread.current
     before = @told[thread]

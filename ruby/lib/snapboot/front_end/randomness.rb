@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Makes two thaws differ, whatever their pids. SecureRandom asks the kernel, and Ruby itself seeds the generator of
+# Makes two thaws differ, whatever their pids. SecureRandom reads from the kernel, and Ruby itself seeds the generator of
 # Kernel#rand anew in every fork child; what remains are generators that drew their seed while freezing, and OpenSSL's.
 # What the program has seeded goes on as seeded.
 class Randomness

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 # What the program reads of its surroundings while it boots, as far as only Ruby knows: its environment and its process, and
-# who asks. `snapboot freeze` makes inputs of it, and names the place where a variable is read that was withheld. What goes
-# through the C library the freezer notes. All of this is undone before the freeze. Most variables are shown to the program
-# when it asks for them: by the freezer, since ENV asks the C library; only who goes through all of them does not.
+# who reads it. `snapboot freeze` makes inputs of it, and names where a withheld variable is read. The freezer notes
+# what goes through the C library. All of this is undone before the freeze. Most variables are shown to the program when it
+# looks them up: by the freezer, since ENV goes through the C library; a walk through all of them does not.
 class Reads
   # Methods of ENV that look for the names that they are given; all others that are not in SILENT look at every variable.
   NAMED = %i[[] fetch key? include? member? has_key? assoc values_at slice delete].freeze
   WRITING = %i[[]= store].freeze
   SILENT = %i[update merge! replace clear rehash freeze].freeze
-  # So many frames away is whoever asks, those of this file and of methods written in C included.
+  # So many frames away is the caller, those of this file and of methods written in C included.
   NEAR = 12
   OWN_FILES = [__FILE__, "#{File.dirname(__FILE__)}/early.rb"].freeze
   # Not the one that Early puts in its place.
@@ -25,7 +25,7 @@ class Reads
     [File, %i[umask], "umask"]
   ].freeze
 
-  # Tells the freezer, which notes what the C library is asked, who asks from now on.
+  # Tells the freezer, which notes what is read through the C library, who reads from now on.
   def self.phase(who)
     SET.call("SNAPBOOT_PHASE", who)
     DELETE.call("SNAPBOOT_PHASE")
@@ -56,7 +56,7 @@ class Reads
   def watch(stand_in = nil)
     ENV.singleton_methods(false).each { |name| watch_variables(name) }
     FACTS.each do |object, names, fact|
-      names.each { |name| watch_method(object, name, answered(fact)) { ask_for(fact) } }
+      names.each { |name| watch_method(object, name, answered(fact)) { read_fact(fact) } }
     end
     watch_method(Process, :ppid) { early("the number of its parent process") }
     @per_start = Early.new(self, stand_in, @own)
@@ -78,7 +78,7 @@ class Reads
     find_kept_folder(report)
     @facts.each do |(fact, of, reader), place|
       next if fact == "umask" && umask
-      # `snapboot freeze` looks whether that is all: answers below it have been asked for by its name.
+      # `snapboot freeze` looks whether that is all: answers below it have been looked up by its name.
       next report.add("folder", place) if fact == "cwd" && @folder
 
       add(report, "fact", fact, reader, place)
@@ -92,8 +92,8 @@ class Reads
     @per_start.umask
   end
 
-  # Something about machine, user or process is asked for. +of+: the number of a descriptor.
-  def ask_for(fact, of = 0)
+  # Something about machine, user or process is read. +of+: the number of a descriptor.
+  def read_fact(fact, of = 0)
     reader = self.reader
     @facts[[fact, of, reader]] ||= place if reader
   end
@@ -157,7 +157,7 @@ class Reads
   end
 
   # Has the block called with the arguments before the method, and +told+ with the answer.
-  def watch_method(object, name, told = nil, &ask)
+  def watch_method(object, name, told = nil, &note)
     owner = object.singleton_class
     return unless owner.method_defined?(name, false) || owner.private_method_defined?(name, false)
 
@@ -167,7 +167,7 @@ class Reads
     watcher = self
     owner.alias_method(name, name)
     owner.define_method(name) do |*arguments, **keywords, &block|
-      ask.call(arguments)
+      note.call(arguments)
       answer = original.bind_call(self, *arguments, **keywords, &block)
       told&.call(answer)
       answer
@@ -178,7 +178,7 @@ class Reads
     owner.__send__(visibility, name)
   end
 
-  # The file that asks; nil when it is the front end's.
+  # The file that reads; nil when it is the front end's.
   def reader
     path = path_of(outside(LOCATIONS.bind_call(self, 1, NEAR)).first)
     path unless path.nil? || path.start_with?(@own)

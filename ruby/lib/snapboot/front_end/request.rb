@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What `snapboot freeze` asks for: DIR/request, NUL-terminated key=value entries, a repeated key makes a list.
+# The request of `snapboot freeze`: DIR/request, NUL-terminated key=value entries, a repeated key makes a list.
 class Request
   attr_reader :directory
 
