@@ -139,8 +139,8 @@ class Reads:
                 environment._data = new
 
     def watch(self, names, name, note):
-        """Has `note` called before the function of that name, with the caller's frame and the arguments. Where it returns that the call does
-        not count, the freezer does not count it either."""
+        """Has `note` called before the function of that name, with the caller's frame and the arguments. Where it returns that the call
+        does not count, the freezer does not count it either."""
         original = names[name]
 
         def function(*args, **kwargs):
