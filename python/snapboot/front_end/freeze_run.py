@@ -12,7 +12,6 @@ from .early import Early
 from .exit import FOLDER, Exit
 from .importers import Importers
 from .imports import leading_imports
-from .learnt import Learnt
 from .origins import Origins
 from .reads import Reads
 from .report import PROGRAM_RAISED, USER_MISTAKE, Report
@@ -87,6 +86,8 @@ class Freeze:
     def _load_learnt(self):
         """Imports what training runs have shown to be needed."""
         if self.request.learnt:
+            from .learnt import Learnt  # here, since what is loaded without need is a part of each thaw
+
             learnt = Learnt(self.request.learnt, self.request.always, self.request.changed)
             learnt.load(self.folder, self.importers, self.reads)
             learnt.tell(self.report)

@@ -4,7 +4,6 @@ import posix
 import sys
 
 from .fork import fork
-from .making import TEMPORARY, Making
 
 
 class UnknownPreload(Exception):
@@ -144,6 +143,8 @@ def _rehearse(imports, package, folder, importers, reads):
 
 
 def _rehearse_in_child(imports, package, folder, tell, reads):
+    from .making import TEMPORARY, Making
+
     early = reads.count_early()
     made = []
     making = Making(made)
