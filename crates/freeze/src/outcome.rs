@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use failure::Failure;
 use image_file::starts::Starts;
+use runtime::Language;
 
 use crate::findings::Finding;
 
@@ -38,6 +39,8 @@ pub struct Written {
     pub preloaded: Vec<String>,
     /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was loaded.
     pub left: Option<String>,
+    /// What the program is written in.
+    pub language: Language,
     /// How many modules or features are in it because training runs have shown them.
     pub learnt: usize,
     /// What else they have shown and must be left to each start: each name, and why.

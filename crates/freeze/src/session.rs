@@ -275,6 +275,7 @@ impl Session<'_> {
             preloaded: report.preloaded,
             left: report.left,
             warnings,
+            language: self.runtime.language,
             learnt: report.learnt.len(),
             left_out: report.left_out,
             replaced: replaced.and_then(|(_, starts)| starts.clone()),

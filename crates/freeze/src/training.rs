@@ -30,11 +30,12 @@ const LONG_LIMIT: Duration = Duration::from_secs(3600);
 /// What the training runs of a program have shown.
 #[derive(Default)]
 pub struct Profile {
-    /// What was loaded, in the order of that: a module's name, or a feature's path, and the file that it came from.
+    /// What was loaded, in the order of that: a module's name and the file that it came from, or a feature's path and the feature whose
+    /// loading has loaded it, if any.
     pub loaded: Vec<(OsString, OsString)>,
     /// In how many runs each was.
     counts: BTreeMap<OsString, usize>,
-    /// Gems that were activated, each with its version.
+    /// Gems that all runs activated first, each with its version, in that order.
     pub gems: Vec<(OsString, OsString)>,
     /// Names of variables that the program sets in its own environment.
     pub changed: BTreeSet<OsString>,
@@ -65,14 +66,8 @@ impl Trainer<'_> {
     pub fn train(&self, training: &Training) -> outcome::Result<Profile> {
         let (runs, limit) = match training {
             Training::None => return Ok(Profile::default()),
-            Training::Runs(_) if self.runtime.language == Language::Ruby => {
-                return Err(Failure::refusal(
-                    "--train works for Python only: not yet for Ruby. Name features with --preload.",
-                )
-                .into())
-            }
             Training::Runs(runs) => (runs.clone(), LONG_LIMIT),
-            Training::Default if !is_installed(self.main) || self.runtime.language == Language::Ruby => {
+            Training::Default if !is_installed(self.main) => {
                 return Ok(Profile::default())
             }
             Training::Default => (["--version", "--help"].map(|option| vec![OsString::from(option)]).to_vec(), LIMIT),
@@ -156,10 +151,10 @@ impl Profile {
                 self.loaded.push((name, file));
             }
         }
-        for gem in pairs("gem", "version") {
-            if !self.gems.contains(&gem) {
-                self.gems.push(gem);
-            }
+        let gems = pairs("gem", "version");
+        match self.runs.is_empty() {
+            true => self.gems = gems,
+            false => self.gems.truncate(self.gems.iter().zip(&gems).take_while(|(known, gem)| known == gem).count()),
         }
         self.changed.extend(learnt.all("changed").map(OsStr::to_owned));
         self.runs.push(Run { arguments: arguments.to_vec(), output });

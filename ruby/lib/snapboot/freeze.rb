@@ -8,7 +8,7 @@
 front_end = Module.new
 %w[request report command_line standard_input main_syntax main_script prism_script stdio environment seeding randomness
    context exit origins inputs wrappers kept_gems gem_lists bundle_lists folder reads early times preload recipes
-   freeze_run].each do |name|
+   process_state deeds trial learnt freeze_run].each do |name|
   file = "#{__dir__}/front_end/#{name}.rb"
   front_end.module_eval(File.read(file, encoding: Encoding::UTF_8), file)
 end

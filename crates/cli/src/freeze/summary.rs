@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use freeze::Written;
+use runtime::Language;
 
 use crate::human;
 use crate::starts;
@@ -38,13 +39,17 @@ fn first_line(written: &Written) -> String {
     )
 }
 
-/// What training has added, and what it could not add. Modules that are left only for what they import are not named.
+/// What training has added, and what it could not add. What is left only for what it imports or requires is not named.
 fn learnt(written: &Written) -> Vec<String> {
-    let (added, left) = (human::count(written.learnt, "module"), &written.left_out);
+    let (word, needs) = match written.language {
+        Language::Python => ("module", "imports "),
+        Language::Ruby => ("feature", "requires "),
+    };
+    let (added, left) = (human::count(written.learnt, word), &written.left_out);
     if left.is_empty() {
         return if written.learnt == 0 { Vec::new() } else { vec![format!("learnt {added} from training runs")] };
     }
-    let roots: Vec<_> = left.iter().filter(|(_, why)| !why.starts_with("imports ")).collect();
+    let roots: Vec<_> = left.iter().filter(|(_, why)| !why.starts_with(needs)).collect();
     let mut lines = vec![format!("learnt {added} from training runs; {} more must be left to each start:", left.len())];
     lines.extend(roots.iter().take(MAX_SHOWN).map(|(name, why)| format!("  {name} {why}")));
     if let Some(last) = lines.last_mut().filter(|_| roots.len() > MAX_SHOWN) {
@@ -106,6 +111,7 @@ mod tests {
             loaded: 2,
             preloaded: vec!["./config/environment".into()],
             left: None,
+            language: Language::Ruby,
             learnt: 0,
             left_out: Vec::new(),
             depends: Vec::new(),

@@ -107,8 +107,19 @@ class FreezeRun
     @gem_lists = gem_lists
     @origins = origins
     @waiting = @request.main == :script && main_source.include?("freeze_point")
+    load_learnt unless @waiting
     @report.add("left", "") if $LOADED_FEATURES.size == own && left_to_script?
     @report.add("warning", DEAD_HOOK) if !@waiting && main_source.include?("before_freeze")
+  end
+
+  # Loads what training runs have shown.
+  def load_learnt
+    learnt = Learnt.new(@request)
+    learnt.load(@reads, @gem_lists)
+    learnt.tell(@report)
+    @learnt = learnt.any?
+  rescue StandardError, ScriptError => e
+    @report.program_failed(e, @directory)
   end
 
   # Whether the script loads something, and does so at each start.
@@ -256,7 +267,7 @@ class FreezeRun
   end
 
   def preloaded?
-    !@request.list("preload").empty?
+    @learnt || !@request.list("preload").empty?
   end
 
   def take(command)

@@ -44,6 +44,12 @@ class GemLists
     @bundles.watch
   end
 
+  # Leaves to another process to report what was listed until now.
+  def forget
+    @lists.clear
+    @names.clear
+  end
+
   # Names that match +pattern+ count in these folders of specifications.
   def note(pattern, directories)
     pattern = ALL unless SIMPLE.match?(pattern)

@@ -25,6 +25,10 @@ class Reads
     [File, %i[umask], "umask"]
   ].freeze
 
+  # Facts that may be others in the next start, in words.
+  OF_A_START = { "cwd" => "the current directory", "terminal" => "what its terminal is", "umask" => "the umask" }.freeze
+  OF_TERMINALS = %w[COLUMNS LINES TERM COLORTERM TERM_PROGRAM].freeze
+
   # Tells the freezer, which notes what is read through the C library, who reads from now on.
   def self.phase(who)
     SET.call("SNAPBOOT_PHASE", who)
@@ -90,6 +94,23 @@ class Reads
   # The umask that the program has set, or nil.
   def umask
     @per_start.umask
+  end
+
+  # How much has been noted until now.
+  def mark
+    [@early, @wholes, @facts, @variables].map(&:size)
+  end
+
+  # What was noted since the +mark+ that belongs to a start, or to the state that the program is in then, in words. +changed+:
+  # names of variables that the program itself sets at some time.
+  def since(mark, changed)
+    early, wholes, facts, variables = mark
+    found = @early.drop(early).map { |(what, _), place| "reads #{what} (#{place})" }
+    found += @wholes.drop(wholes).map { |_, place| "reads the whole environment (#{place})" }
+    facts = @facts.drop(facts).select { |(fact, *), _| OF_A_START.key?(fact) }
+    found += facts.map { |(fact, *), place| "reads #{OF_A_START[fact]} (#{place})" }
+    variables = @variables.drop(variables).select { |(name, _), _| changed.include?(name) || OF_TERMINALS.include?(name) }
+    found + variables.map { |(name, _), place| "reads the variable #{name} (#{place})" }
   end
 
   # Something about machine, user or process is read. +of+: the number of a descriptor.

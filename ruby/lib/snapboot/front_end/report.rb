@@ -22,6 +22,11 @@ class Report
     @entries << "#{key}=#{value}\0".b
   end
 
+  # Adds the entries to a file of that name beside the report.
+  def append_to(name)
+    File.binwrite("#{File.dirname(@path)}/#{name}", @entries.join, mode: "a")
+  end
+
   # Writes the report and leaves the process with +status+, running none of the program's exit handlers: those belong
   # to the thawed processes.
   def finish(status)

@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+# What a feature does while it is loaded, as far as Ruby comes to a method of its own for that: handlers that it registers,
+# processes that it starts, files that it makes, methods that it adds to the classes of others. Nothing of this is ever undone:
+# this is made in a child that ends for good.
+class Deeds
+  # What methods of these objects do.
+  CALLS = {
+    [Kernel, Kernel.singleton_class] => { at_exit: "has an exit handler (at_exit)", trap: "has a handler of a signal (trap)" },
+    [Signal.singleton_class] => { trap: "has a handler of a signal (trap)" },
+    [Kernel, Kernel.singleton_class, Process.singleton_class, IO.singleton_class] =>
+      %i[fork spawn system ` popen].to_h { |name| [name, "starts another process"] },
+    [ENV.singleton_class] =>
+      %i[[]= store update merge! replace clear delete delete_if reject! select! filter! keep_if]
+        .to_h { |name| [name, "sets variables of the environment"] }
+  }.freeze
+  WRITING = File::WRONLY | File::RDWR | File::CREAT
+  # What the maker of a file or folder gives it who removes it at its end.
+  TEMPORARY = File::EXCL
+  TEMPORARY_MODE = 0o700
+  NAME = Module.instance_method(:inspect)
+  private_constant :NAME
+
+  # +trial+ is told.
+  def initialize(trial)
+    @trial = trial
+    @temporary = []
+    # Nobody asks them what they are: they may have methods of their own for that.
+    @there = {}.compare_by_identity
+    ObjectSpace.each_object(Module) { |owner| @there[owner] = true }
+  end
+
+  # Starts noting.
+  def watch
+    CALLS.each do |owners, names|
+      owners.product(names.to_a) { |owner, (name, event)| wrap(owner, name) { @trial.note(event) } }
+    end
+    wrap(Dir.singleton_class, :mkdir) { |path, mode| make(path, mode == TEMPORARY_MODE, "makes the folder") }
+    wrap(File, :initialize) { |path, mode| open(path, mode) }
+    [Kernel, Kernel.singleton_class, IO.singleton_class].product(%i[open sysopen]) do |owner, name|
+      wrap(owner, name) { |path, mode| open(path, mode) }
+    end
+    %i[write binwrite].each { |name| wrap(IO.singleton_class, name) { |path| make(path, false, "writes") } }
+    watch_methods
+  end
+
+  # Removes what was made for the time of a process, as its maker would have done at its end.
+  def clean_up
+    @temporary.reverse_each do |path|
+      File.directory?(path) ? Dir.rmdir(path) : File.unlink(path)
+    rescue SystemCallError
+      next
+    end
+  end
+
+  private
+
+  # Has the block called with the arguments before the method.
+  def wrap(owner, name, &before)
+    return unless owner.method_defined?(name, false) || owner.private_method_defined?(name, false)
+
+    hidden = owner.private_method_defined?(name, false)
+    original = owner.instance_method(name)
+    owner.define_method(name) do |*arguments, **keywords, &block|
+      before.call(*arguments, **keywords.slice(:mode))
+      original.bind_call(self, *arguments, **keywords, &block)
+    end
+    owner.__send__(:private, name) if hidden
+  end
+
+  def open(path, mode)
+    mode = mode[:mode] if mode.is_a?(Hash)
+    writes = mode.is_a?(Integer) ? mode.anybits?(WRITING) : mode.to_s.match?(/[wa+]/)
+    make(path, mode.is_a?(Integer) && mode.anybits?(TEMPORARY), "opens for writing") if writes
+  end
+
+  def make(path, is_temporary, event)
+    return if path.is_a?(Integer) || path.to_s.start_with?("/dev/")
+
+    @temporary << path if is_temporary
+    @trial.note(is_temporary ? "makes a temporary file or folder" : "#{event} #{path}")
+  end
+
+  # Methods that are added to modules that were there before.
+  def watch_methods
+    there = @there
+    trial = @trial
+    changed = ->(owner) { trial.note_change("changes #{NAME.bind_call(owner)}") if there.key?(owner) }
+    Module.prepend(Module.new do
+      %i[method_added method_removed method_undefined].each do |name|
+        define_method(name) { |method| super(method).tap { changed.call(self) } }
+      end
+      %i[append_features prepend_features extend_object].each do |name|
+        define_method(name) { |owner| super(owner).tap { changed.call(owner) } }
+      end
+    end)
+    BasicObject.define_method(:singleton_method_added) { |_| changed.call(self) }
+    BasicObject.__send__(:private, :singleton_method_added)
+  end
+end

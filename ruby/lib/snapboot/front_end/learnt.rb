@@ -1,0 +1,147 @@
+# frozen_string_literal: true
+
+# Loads what training runs have shown that the program needs later, as far as that is the same at any time.
+#
+# A feature may be loaded early when that is nothing but loading it. One that reads what belongs to a start, prints, fails, or
+# changes the process for everybody is left to the program, which may never come to it, or come to it in another state; and so
+# is whatever requires such a one. Which ones these are, children find out, so that this process stays clean: see Trial. When
+# one has found nothing new, this process does the same.
+class Learnt
+  # A program needs three or four.
+  MAX_PASSES = 12
+  BUNDLER = %r{/bundler/setup\.rb\z}
+  GEMDEPS = "Gem.use_gemdeps"
+  # RubyGems' scripts run another version of their gem with _1.2.3_.
+  OTHER_VERSION = "_*_"
+
+  # +request+: names the features, in the order in which their loading began.
+  def initialize(request)
+    @directory = request.directory
+    @script = request.value("script")
+    # By path: the feature whose loading loaded it.
+    @from = request.list("learnt").zip(request.list("learnt_from")).to_h
+    @gems = request.list("gem").zip(request.list("gem_version"))
+    @always = request.list("always").to_h { |path| [path, true] }
+    @changed = request.list("changed")
+    @left_out = {}
+    @loaded = []
+    @active = []
+  end
+
+  # Names of variables that the program has set in a training run.
+  attr_reader :changed
+  # Why a feature is left out, by its path.
+  attr_reader :left_out
+
+  # Whether a training run has loaded it.
+  def include?(path)
+    @from.key?(path)
+  end
+
+  # Whether all training runs have.
+  def always?(path)
+    @always.key?(path)
+  end
+
+  # Loads them. +reads+ and +gem_lists+ watch. Raises what loading raises.
+  def load(reads, gem_lists)
+    return if @from.empty? || bundled?
+
+    activate
+    MAX_PASSES.times do
+      paths = @from.keys - $LOADED_FEATURES - @left_out.keys
+      return if paths.empty?
+
+      leave_parts(paths)
+      found = rehearse(paths - @left_out.keys, reads, gem_lists)
+      return load_for_good(paths - @left_out.keys) if found.empty?
+
+      @left_out.update(found)
+    end
+    (@from.keys - $LOADED_FEATURES - @left_out.keys).each do |path|
+      @left_out[path] = "could not be told apart from what must be left out"
+    end
+  end
+
+  # Adds to +report+ what was loaded, and what was not and why.
+  def tell(report)
+    @loaded.each { |path| report.add("learnt", path) }
+    @left_out.each do |path, why|
+      report.add("left_out", path)
+      report.add("because", why)
+    end
+    report.add("guard", OTHER_VERSION) unless @active.empty?
+  end
+
+  # Whether anything was loaded.
+  def any?
+    !@loaded.empty?
+  end
+
+  private
+
+  # Bundler decides by the Gemfile, which may be another one in each start, where features are found.
+  def bundled?
+    setup = @from.keys.grep(BUNDLER).first
+    return false if setup.nil? || $LOADED_FEATURES.include?(setup)
+
+    @left_out[setup] = "decides in each start which gems there are"
+    true
+  end
+
+  # Has RubyGems do what the script has it do first: in the same order, and before anything else is loaded.
+  def activate
+    return unless defined?(Gem.loaded_specs)
+
+    Gem.use_gemdeps if @script && File.binread(@script).include?(GEMDEPS)
+    @gems.each do |name, version|
+      next if Gem.loaded_specs.key?(name)
+
+      gem(name, "= #{version}")
+      @active << name
+    end
+  end
+
+  # What a library requires may rely on what stands above that, so it is not loaded without.
+  def leave_parts(paths)
+    paths.each do |path|
+      whole = wholes(path).find { |other| @left_out.key?(other) }
+      @left_out[path] = "requires #{root(whole)}" if whole
+    end
+  end
+
+  # What the feature is a part of: what has loaded it, in the same library, and lib/a.rb for lib/a/b.rb.
+  def wholes(path)
+    found = []
+    from = @from[path].to_s
+    found << from if !from.empty? && library(from) == library(path)
+    folder = path
+    found << "#{folder}.rb" while (folder = File.dirname(folder)).size > 1
+    found
+  end
+
+  def library(path)
+    @folders ||= $LOAD_PATH.map { |folder| "#{folder}/" }.sort_by { |folder| -folder.size }
+    folder = @folders.find { |candidate| path.start_with?(candidate) }
+    folder ? path.delete_prefix(folder)[%r{\A[^/.]+}] : File.dirname(path)
+  end
+
+  # The feature that is to blame in the end.
+  def root(path)
+    @left_out[path].to_s[/\Arequires (.*)/m, 1] || path
+  end
+
+  # Has a child load them. Returns why some of them must be left out, by path.
+  def rehearse(paths, reads, gem_lists)
+    Reads.phase("rehearsal")
+    child = Process.fork { Trial.new(self, @directory, reads, gem_lists).run(paths) }
+    Process::Status.wait(child) # leaves $? alone
+    Reads.phase("program")
+    Trial.result(@directory)
+  end
+
+  def load_for_good(paths)
+    paths.each { |path| require path }
+    @loaded = paths & $LOADED_FEATURES
+  end
+end

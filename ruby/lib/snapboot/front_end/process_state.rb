@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+# What a feature can change in the process for everybody, as it was at the last look: then it matters whether and when the
+# program loads it.
+class ProcessState
+  DESCRIPTORS = "/proc/self/fd"
+
+  def initialize
+    @last = now
+    @gems = gems
+  end
+
+  # What has changed since the last look, in words.
+  def changes
+    last, @last = @last, now
+    last.keys.reject { |what| last[what] == @last[what] }
+  end
+
+  # The gems that were activated since the last look.
+  def new_gems
+    last, @gems = @gems, gems
+    @gems - last
+  end
+
+  private
+
+  def now
+    {
+      "$LOAD_PATH" => $LOAD_PATH.dup,
+      "a standard stream" => [$stdin, $stdout, $stderr].map(&:__id__),
+      "$0" => $0.dup,
+      "$VERBOSE or $DEBUG" => [$VERBOSE, $DEBUG],
+      "which warnings are shown" => %i[deprecated experimental].map { |category| Warning[category] },
+      "the default encodings" => [Encoding.default_external, Encoding.default_internal],
+      "the umask" => File.umask,
+      "the current directory" => folder,
+      "the running threads" => Thread.list.size,
+      "the open files" => Dir.children(DESCRIPTORS).size
+    }
+  end
+
+  def folder
+    Dir.pwd
+  rescue SystemCallError
+    nil
+  end
+
+  def gems
+    defined?(Gem.loaded_specs) ? Gem.loaded_specs.keys : []
+  end
+end

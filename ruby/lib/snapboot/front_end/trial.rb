@@ -1,0 +1,180 @@
+# frozen_string_literal: true
+
+# What a child does: loads features, and finds out what each of them did, the nested ones too. For good, in this process.
+class Trial
+  # Raised where a feature is loaded that is left out. No program catches it by its name.
+  class LeftOut < Exception; end # rubocop:disable Lint/InheritException
+
+  # It can be seen in the text only.
+  EXIT_HANDLER = /^\s*END\s*\{/n
+  LOCATIONS = Kernel.instance_method(:caller_locations)
+  private_constant :EXIT_HANDLER, :LOCATIONS
+
+  # What the last child in this control directory has found: why a feature must be left out, by its path.
+  def self.result(directory)
+    file = "#{directory}/rehearsed"
+    return { File.read("#{directory}/trying") => "ends the process when it is loaded" } unless File.exist?(file)
+
+    entries = File.read(file, encoding: Encoding.find("locale")).split("\0")
+    File.unlink(file)
+    entries.map { |entry| entry.split("=", 2).last }.each_slice(2).to_h
+  end
+
+  def initialize(learnt, directory, reads, gem_lists)
+    @learnt = learnt
+    @directory = directory
+    @reads = reads
+    @gem_lists = gem_lists
+    # Why a feature must be left out, by its path.
+    @found = {}
+    # What has happened that must not, in the order of its happening.
+    @events = []
+    @loading = []
+    @done = $LOADED_FEATURES.to_h { |path| [path, true] }
+  end
+
+  # Loads all of them, and writes down which must be left out.
+  def run(paths)
+    @gem_lists.forget
+    watch
+    paths.each { |path| try(path) unless @done.key?(path) || @found.key?(path) }
+    find_what_is_kept(paths) if @found.empty?
+    @deeds.clean_up
+    entries = @found.map { |path, why| "path=#{path}\0why=#{why}\0".b }
+    File.binwrite("#{@directory}/rehearsed", entries.join)
+  ensure
+    @gem_lists.report_to(asked = Report.new(@directory))
+    asked.append_to("asked")
+    exit!(0)
+  end
+
+  # Something has happened that no feature may do which is loaded early.
+  def note(event)
+    @events << event
+  end
+
+  # Something was changed that a program may count on if it changes it in each of its starts, and Ruby's own libraries change
+  # as everybody knows.
+  def note_change(event)
+    path = @loading.last
+    note(event) unless path.nil? || @learnt.always?(path) || path.start_with?(@ruby)
+  end
+
+  # A feature is about to be loaded by the block, if it is not.
+  def loading(name, &block)
+    path = resolve(name)
+    leave(path) if @learnt.left_out.key?(path) || @found.key?(path)
+    return block.call if @done.key?(path) || @loading.include?(path) || !@learnt.include?(path)
+
+    watch_loading(path, &block)
+  end
+
+  # What `require_relative` in that frame means by a name.
+  def beside(frame, name)
+    File.expand_path(name.respond_to?(:to_path) ? name.to_path : name, File.dirname(frame.absolute_path))
+  end
+
+  private
+
+  def watch
+    output = "#{@directory}/rehearsal"
+    STDIN.reopen(File::NULL)
+    STDOUT.reopen(output, "w")
+    STDERR.reopen(output, "a")
+    @output = File.open(output)
+    @printed = 0
+    @ruby = "#{RbConfig::CONFIG["rubylibdir"]}/"
+    @mark = @reads.mark
+    @deeds = Deeds.new(self)
+    @deeds.watch
+    watch_requires
+    @state = ProcessState.new
+  end
+
+  def try(path)
+    File.binwrite("#{@directory}/trying", path)
+    require path
+  rescue Exception # rubocop:disable Lint/RescueException
+    @found[path] ||= "cannot be loaded by itself"
+  end
+
+  # Autoload comes to Kernel#require as well.
+  def watch_requires
+    trial = self
+    plain = Kernel.method(:require) # RubyGems has no part in require_relative
+    [Kernel, Kernel.singleton_class].each do |owner|
+      original = owner.instance_method(:require)
+      replace(owner, :require) { |name| trial.loading(name) { original.bind_call(self, name) } }
+      # It looks at its caller, so another one has to do the same.
+      replace(owner, :require_relative) do |name|
+        name = trial.beside(LOCATIONS.bind_call(self, 1, 1).first, name)
+        trial.loading(name) { plain.call(name) }
+      end
+    end
+  end
+
+  def replace(owner, name, &body)
+    hidden = owner.private_method_defined?(name, false)
+    owner.define_method(name, &body)
+    owner.__send__(:private, name) if hidden
+  end
+
+  def resolve(name)
+    $LOAD_PATH.resolve_feature_path(name)&.last
+  rescue LoadError, TypeError
+    nil # whoever loads it shall see that
+  end
+
+  def leave(path)
+    note("requires #{root(path)}")
+    raise LeftOut, path
+  end
+
+  def watch_loading(path)
+    look
+    @loading << path
+    begun = @events.size
+    note("has an exit handler (END)") if path.end_with?(".rb") && File.binread(path).match?(EXIT_HANDLER)
+    answer = yield
+    @done[path] = true
+    answer
+  rescue Exception => e # rubocop:disable Lint/RescueException
+    note("fails (#{e.class}: #{e.message.lines.first.to_s.chomp})") if @events.size == begun
+    raise
+  ensure
+    look
+    @loading.pop
+    blame(path, begun) if @events.size > begun
+  end
+
+  def blame(path, begun)
+    @found[path] ||= @events[begun]
+    # For whoever has required it, that is all there is to say.
+    @events[begun..] = ["requires #{root(path)}"]
+  end
+
+  # The feature that is to blame in the end.
+  def root(path)
+    (@found[path] || @learnt.left_out[path]).to_s[/\Arequires (.*)/m, 1] || path
+  end
+
+  # Notes what has happened since the last look.
+  def look
+    [STDOUT, STDERR].each { |stream| stream.flush unless stream.closed? }
+    note("prints") if @output.size != @printed
+    @printed = @output.size
+    @reads.since(@mark, @learnt.changed).each { |event| note(event) }
+    @mark = @reads.mark
+    @state.changes.each { |what| note("changes #{what}") }
+    gems = @state.new_gems
+    note_change("activates the gem #{gems.first}") unless gems.empty?
+  end
+
+  # Features that keep the time when they were loaded, or the number of the process.
+  def find_what_is_kept(paths)
+    Times.new(@directory).kept.each do |_, name|
+      path, = Object.const_source_location(name[/\A[^@]+/])
+      @found[path] = "keeps the time when it is loaded, or the number of the process (#{name})" if paths.include?(path)
+    end
+  end
+end

@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+# A training run: `ruby -r THIS_FILE SCRIPT` runs the program as in an ordinary start, and tells at its end what was loaded.
+#
+# It tells that in DIR/profile, entries as in the request: `module` and `file` for each feature and the one whose loading
+# loaded it, in the order in which they began; `gem` and `version` of the gems that were active when the first file outside of
+# Ruby and RubyGems was loaded; `changed` for each variable that is not as it was. A run that ends without exit handlers
+# tells nothing. The program sees neither constants nor features of this.
+training = Module.new
+training.module_eval do
+  # One run, from the start of Ruby to the last exit handler.
+  self::Run = Class.new do
+    def initialize(own)
+      @own = own
+      @folder = ENV.delete("SNAPBOOT_FREEZE_DIR")
+      @process = Process.pid
+      @variables = ENV.to_h
+      @features = $LOADED_FEATURES.dup
+      @begun = {}
+      @gems = active_gems
+    end
+
+    def start
+      leave_no_feature
+      watch
+      # What is registered first is called last.
+      at_exit { tell if Process.pid == @process }
+    end
+
+    private
+
+    # Ruby adds the feature when this file has been loaded.
+    def leave_no_feature
+      TracePoint.new(:c_return) do |event|
+        event.disable if $LOADED_FEATURES.last == @own && $LOADED_FEATURES.pop
+      end.enable
+    end
+
+    # Ruby lists a feature when it is loaded, behind those that it requires.
+    def watch
+      TracePoint.new(:script_compiled) do |event|
+        path = event.instruction_sequence.path
+        frames = caller_locations
+        # Nobody loads the main script.
+        next if event.eval_script || @begun.key?(path) || frames.empty?
+
+        @begun[path] = frames.find { |frame| frame.label == "<top (required)>" }&.path
+        @activated ||= active_gems - @gems unless part_of_ruby?(path)
+      end.enable
+    end
+
+    def part_of_ruby?(path)
+      return true unless defined?(Gem) && defined?(RbConfig)
+
+      rubygems = @features.find { |feature| feature.end_with?("/rubygems.rb") }.to_s.delete_suffix(".rb")
+      [RbConfig::CONFIG["rubylibdir"], rubygems].any? { |folder| path.start_with?("#{folder}/") }
+    end
+
+    def active_gems
+      defined?(Gem.loaded_specs) ? Gem.loaded_specs.map { |name, spec| [name, spec.version.to_s] } : []
+    end
+
+    def tell
+      order = @begun.keys.each_with_index.to_h
+      features = ($LOADED_FEATURES - @features).select { |path| path.start_with?("/") && File.file?(path) }
+      features = features.each_with_index.sort_by { |path, index| [order.fetch(path, order.size), index] }.map(&:first)
+      entries = features.flat_map { |path| ["module=#{path}", "file=#{@begun[path]}"] }
+      entries += @activated.to_a.flat_map { |name, version| ["gem=#{name}", "version=#{version}"] }
+      now = ENV.to_h
+      entries += (@variables.keys | now.keys).reject { |name| @variables[name] == now[name] }.map { |name| "changed=#{name}" }
+      File.binwrite("#{@folder}/profile", entries.map { |entry| "#{entry}\0".b }.join)
+    end
+  end
+end
+training.module_eval { self::Run.new(__FILE__).start }
