@@ -52,9 +52,8 @@ class Learnt
       paths = @from.keys - $LOADED_FEATURES - @left_out.keys
       return if paths.empty?
 
-      leave_parts(paths)
-      found = rehearse(paths - @left_out.keys, reads, gem_lists)
-      return load_for_good(paths - @left_out.keys) if found.empty?
+      found = rehearse(paths, reads, gem_lists)
+      return load_for_good(paths) if found.empty?
 
       @left_out.update(found)
     end
@@ -76,6 +75,16 @@ class Learnt
   # Whether anything was loaded.
   def any?
     !@loaded.empty?
+  end
+
+  # Which of +left+ the feature is a part of, if any: it may rely on what stands there, so it is not loaded without.
+  def whole(path, left)
+    wholes(path).find { |other| left.key?(other) }
+  end
+
+  # The one of +left+ that is to blame in the end for leaving out that one.
+  def root(path, left)
+    left[path].to_s[/\Arequires (.*)/m, 1] || path
   end
 
   private
@@ -102,14 +111,6 @@ class Learnt
     end
   end
 
-  # What a library requires may rely on what stands above that, so it is not loaded without.
-  def leave_parts(paths)
-    paths.each do |path|
-      whole = wholes(path).find { |other| @left_out.key?(other) }
-      @left_out[path] = "requires #{root(whole)}" if whole
-    end
-  end
-
   # What the feature is a part of: what has loaded it, in the same library, and lib/a.rb for lib/a/b.rb.
   def wholes(path)
     found = []
@@ -125,12 +126,6 @@ class Learnt
     folder = @folders.find { |candidate| path.start_with?(candidate) }
     folder ? path.delete_prefix(folder)[%r{\A[^/.]+}] : File.dirname(path)
   end
-
-  # The feature that is to blame in the end.
-  def root(path)
-    @left_out[path].to_s[/\Arequires (.*)/m, 1] || path
-  end
-
   # Has a child load them. Returns why some of them must be left out, by path.
   def rehearse(paths, reads, gem_lists)
     Reads.phase("rehearsal")

@@ -8,7 +8,9 @@ class Trial
   # It can be seen in the text only.
   EXIT_HANDLER = /^\s*END\s*\{/n
   LOCATIONS = Kernel.instance_method(:caller_locations)
-  private_constant :EXIT_HANDLER, :LOCATIONS
+  # So many frames away is whoever calls a method that this puts in the place of another.
+  NEAR = 4
+  private_constant :EXIT_HANDLER, :LOCATIONS, :NEAR
 
   # What the last child in this control directory has found: why a feature must be left out, by its path.
   def self.result(directory)
@@ -25,8 +27,8 @@ class Trial
     @directory = directory
     @reads = reads
     @gem_lists = gem_lists
-    # Why a feature must be left out, by its path.
-    @found = {}
+    # Why a feature must be left out, by its path; first what is known of that.
+    @left = learnt.left_out.dup
     # What has happened that must not, in the order of its happening.
     @events = []
     @loading = []
@@ -37,10 +39,10 @@ class Trial
   def run(paths)
     @gem_lists.forget
     watch
-    paths.each { |path| try(path) unless @done.key?(path) || @found.key?(path) }
-    find_what_is_kept(paths) if @found.empty?
+    paths.each { |path| try(path) unless @done.key?(path) || @left.key?(path) }
+    find_what_is_kept(paths) if @left.size == @learnt.left_out.size
     @deeds.clean_up
-    entries = @found.map { |path, why| "path=#{path}\0why=#{why}\0".b }
+    entries = @left.except(*@learnt.left_out.keys).map { |path, why| "path=#{path}\0why=#{why}\0".b }
     File.binwrite("#{@directory}/rehearsed", entries.join)
   ensure
     @gem_lists.report_to(asked = Report.new(@directory))
@@ -63,14 +65,15 @@ class Trial
   # A feature is about to be loaded by the block, if it is not.
   def loading(name, &block)
     path = resolve(name)
-    leave(path) if @learnt.left_out.key?(path) || @found.key?(path)
+    leave(path) if @left.key?(path)
     return block.call if @done.key?(path) || @loading.include?(path) || !@learnt.include?(path)
 
     watch_loading(path, &block)
   end
 
-  # What `require_relative` in that frame means by a name.
-  def beside(frame, name)
+  # What `require_relative` in the nearest of these frames means by a name.
+  def beside(frames, name)
+    frame = frames.find { |candidate| candidate.path != __FILE__ }
     File.expand_path(name.respond_to?(:to_path) ? name.to_path : name, File.dirname(frame.absolute_path))
   end
 
@@ -92,10 +95,13 @@ class Trial
   end
 
   def try(path)
+    whole = @learnt.whole(path, @left)
+    return @left[path] = "requires #{root(whole)}" if whole
+
     File.binwrite("#{@directory}/trying", path)
     require path
   rescue Exception # rubocop:disable Lint/RescueException
-    @found[path] ||= "cannot be loaded by itself"
+    @left[path] ||= "cannot be loaded by itself"
   end
 
   # Autoload comes to Kernel#require as well.
@@ -107,7 +113,7 @@ class Trial
       replace(owner, :require) { |name| trial.loading(name) { original.bind_call(self, name) } }
       # It looks at its caller, so another one has to do the same.
       replace(owner, :require_relative) do |name|
-        name = trial.beside(LOCATIONS.bind_call(self, 1, 1).first, name)
+        name = trial.beside(LOCATIONS.bind_call(self, 0, NEAR), name)
         trial.loading(name) { plain.call(name) }
       end
     end
@@ -148,14 +154,14 @@ class Trial
   end
 
   def blame(path, begun)
-    @found[path] ||= @events[begun]
+    @left[path] ||= @events[begun]
     # For whoever has required it, that is all there is to say.
     @events[begun..] = ["requires #{root(path)}"]
   end
 
   # The feature that is to blame in the end.
   def root(path)
-    (@found[path] || @learnt.left_out[path]).to_s[/\Arequires (.*)/m, 1] || path
+    @learnt.root(path, @left)
   end
 
   # Notes what has happened since the last look.
@@ -174,7 +180,7 @@ class Trial
   def find_what_is_kept(paths)
     Times.new(@directory).kept.each do |_, name|
       path, = Object.const_source_location(name[/\A[^@]+/])
-      @found[path] = "keeps the time when it is loaded, or the number of the process (#{name})" if paths.include?(path)
+      @left[path] = "keeps the time when it is loaded, or the number of the process (#{name})" if paths.include?(path)
     end
   end
 end
