@@ -17,6 +17,7 @@ use runtime::deadline::{self, ProcessOutput};
 use runtime::{search_path, Language, Main, Runtime};
 
 use crate::entries::Entries;
+use crate::exceptions;
 use crate::installed::is_installed;
 use crate::interrupt::Interrupt;
 use crate::outcome;
@@ -160,8 +161,12 @@ impl Profile {
         self.runs.push(Run { arguments: arguments.to_vec(), output });
     }
 
-    /// What the front end of a boot is told of it.
+    /// What the front end of a boot is told of it, and which reads keep nothing of what belongs to a start.
     pub fn add_to(&self, request: &mut Entries) {
+        for row in exceptions::EARLY.iter().filter(|_| !self.is_empty()) {
+            request.push("harmless_reader", row.reader);
+            request.push("harmless", row.what);
+        }
         for (name, file) in &self.loaded {
             request.push("learnt", name);
             request.push("learnt_from", file);

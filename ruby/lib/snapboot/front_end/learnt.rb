@@ -23,11 +23,14 @@ class Learnt
     @gems = request.list("gem").zip(request.list("gem_version"))
     @always = request.list("always").to_h { |path| [path, true] }
     @changed = request.list("changed")
+    @harmless = request.list("harmless_reader").zip(request.list("harmless"))
     @left_out = {}
     @loaded = []
     @active = []
   end
 
+  # Pairs of the end of a path and what that file may read of a start, since it keeps nothing of that.
+  attr_reader :harmless
   # Names of variables that the program has set in a training run.
   attr_reader :changed
   # Why a feature is left out, by its path.

@@ -4,16 +4,19 @@
 # program loads it.
 class ProcessState
   DESCRIPTORS = "/proc/self/fd"
+  OF_A_START = ["a standard stream", "$0", "the umask", "the current directory", "the running threads",
+                "the open files"].freeze
 
   def initialize
     @last = now
     @gems = gems
   end
 
-  # What has changed since the last look, in words.
-  def changes
+  # What has changed since the last look, in words. +is_always+: whether that is done in each start of the program, as far as
+  # anybody knows; then only what every start has another of is told.
+  def changes(is_always)
     last, @last = @last, now
-    last.keys.reject { |what| last[what] == @last[what] }
+    last.keys.reject { |what| last[what] == @last[what] || (is_always && !OF_A_START.include?(what)) }
   end
 
   # The gems that were activated since the last look.

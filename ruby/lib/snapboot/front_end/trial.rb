@@ -8,6 +8,12 @@ class Trial
   # It can be seen in the text only.
   EXIT_HANDLER = /^\s*END\s*\{/n
   LOCATIONS = Kernel.instance_method(:caller_locations)
+  # What the freezer notes that belongs to a start, in words.
+  NOTES = {
+    "fact=terminal" => "reads what its terminal is",
+    "fact=window" => "reads the size of its terminal",
+    **Reads::OF_TERMINALS.to_h { |name| ["variable=#{name}", "reads the variable #{name}"] }
+  }.freeze
   # So many frames away is whoever calls a method that this puts in the place of another.
   NEAR = 4
   private_constant :EXIT_HANDLER, :LOCATIONS, :NEAR
@@ -58,8 +64,7 @@ class Trial
   # Something was changed that a program may count on if it changes it in each of its starts, and Ruby's own libraries change
   # as everybody knows.
   def note_change(event)
-    path = @loading.last
-    note(event) unless path.nil? || @learnt.always?(path) || path.start_with?(@ruby)
+    note(event) unless always? || @loading.last.to_s.start_with?(@ruby)
   end
 
   # A feature is about to be loaded by the block, if it is not.
@@ -88,6 +93,8 @@ class Trial
     @printed = 0
     @ruby = "#{RbConfig::CONFIG["rubylibdir"]}/"
     @mark = @reads.mark
+    @notes = "#{@directory}/noted"
+    @noted = File.size?(@notes).to_i
     @deeds = Deeds.new(self)
     @deeds.watch
     watch_requires
@@ -164,16 +171,32 @@ class Trial
     @learnt.root(path, @left)
   end
 
+  # Whether the program loads in each start what is being loaded.
+  def always?
+    @loading.empty? || @learnt.always?(@loading.last)
+  end
+
   # Notes what has happened since the last look.
   def look
     [STDOUT, STDERR].each { |stream| stream.flush unless stream.closed? }
     note("prints") if @output.size != @printed
     @printed = @output.size
-    @reads.since(@mark, @learnt.changed).each { |event| note(event) }
+    @reads.since(@mark, @learnt).each { |event| note(event) }
     @mark = @reads.mark
-    @state.changes.each { |what| note("changes #{what}") }
+    noted_by_freezer.each { |event| note(event) }
+    @state.changes(always?).each { |what| note("changes #{what}") }
     gems = @state.new_gems
     note_change("activates the gem #{gems.first}") unless gems.empty?
+  end
+
+  # What native libraries ask the C library, the freezer notes in a file. What Ruby has asked for the program is there as well.
+  def noted_by_freezer
+    size = File.size?(@notes).to_i
+    return [] if size == @noted
+
+    entries = File.binread(@notes, size - @noted, @noted).to_s.split("\0")
+    @noted = size
+    entries.filter_map { |entry| NOTES[entry] }
   end
 
   # Features that keep the time when they were loaded, or the number of the process.
