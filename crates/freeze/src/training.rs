@@ -38,6 +38,8 @@ pub struct Profile {
     counts: BTreeMap<OsString, usize>,
     /// Gems that all runs activated first, each with its version, in that order.
     pub gems: Vec<(OsString, OsString)>,
+    /// What all runs of a Ruby script put in front of the load path before they loaded anything.
+    pub paths: Vec<OsString>,
     /// Names of variables that the program sets in its own environment.
     pub changed: BTreeSet<OsString>,
     /// The runs that told anything.
@@ -153,9 +155,12 @@ impl Profile {
             }
         }
         let gems = pairs("gem", "version");
-        match self.runs.is_empty() {
-            true => self.gems = gems,
-            false => self.gems.truncate(self.gems.iter().zip(&gems).take_while(|(known, gem)| known == gem).count()),
+        let paths: Vec<OsString> = learnt.all("path").map(OsStr::to_owned).collect();
+        if self.runs.is_empty() {
+            (self.gems, self.paths) = (gems, paths);
+        } else {
+            self.gems.truncate(self.gems.iter().zip(&gems).take_while(|(known, gem)| known == gem).count());
+            self.paths.retain(|path| paths.contains(path));
         }
         self.changed.extend(learnt.all("changed").map(OsStr::to_owned));
         self.runs.push(Run { arguments: arguments.to_vec(), output });
@@ -177,6 +182,7 @@ impl Profile {
             request.push("gem", name);
             request.push("gem_version", version);
         }
+        self.paths.iter().for_each(|path| request.push("load_path", path));
         self.changed.iter().for_each(|name| request.push("changed", name));
     }
 

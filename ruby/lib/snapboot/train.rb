@@ -3,8 +3,8 @@
 # A training run: `ruby -r THIS_FILE SCRIPT` runs the program as in an ordinary start, and tells at its end what was loaded.
 #
 # It tells that in DIR/profile, entries as in the request: `module` and `file` for each feature and the one whose loading
-# loaded it, in the order in which they began; `gem` and `version` of the gems that were active when the first file outside of
-# Ruby and RubyGems was loaded; `changed` for each variable that is not as it was. A run that ends without exit handlers
+# loaded it, in the order in which they began; what the script does before it loads the first of them that is no part of Ruby:
+# `gem` and `version` for each gem that is active then, `path` for what is in front of $LOAD_PATH; `changed` for each variable that is not as it was. A run that ends without exit handlers
 # tells nothing. The program sees neither constants nor features of this.
 training = Module.new
 training.module_eval do
@@ -18,6 +18,8 @@ training.module_eval do
       @features = $LOADED_FEATURES.dup
       @begun = {}
       @gems = active_gems
+      @load_path = $LOAD_PATH.dup
+      @begins = {}
     end
 
     def start
@@ -45,7 +47,7 @@ training.module_eval do
         next if event.eval_script || @begun.key?(path) || frames.empty?
 
         @begun[path] = frames.find { |frame| frame.label == "<top (required)>" }&.path
-        @activated ||= active_gems - @gems unless part_of_ruby?(path)
+        @begins[path] = [active_gems - @gems, $LOAD_PATH.dup] if @begins.size < 10 && !part_of_ruby?(path)
       end.enable
     end
 
@@ -60,12 +62,21 @@ training.module_eval do
       defined?(Gem.loaded_specs) ? Gem.loaded_specs.map { |name, spec| [name, spec.version.to_s] } : []
     end
 
+    # What the script itself has put in front.
+    def added(paths)
+      of_gems = defined?(Gem.loaded_specs) ? Gem.loaded_specs.each_value.flat_map(&:full_require_paths) : []
+      front = paths.take_while { |path| !@load_path.include?(path) }
+      front.grep(String).grep(%r{\A/}) - of_gems
+    end
+
     def tell
       order = @begun.keys.each_with_index.to_h
       features = ($LOADED_FEATURES - @features).select { |path| path.start_with?("/") && File.file?(path) }
       features = features.each_with_index.sort_by { |path, index| [order.fetch(path, order.size), index] }.map(&:first)
       entries = features.flat_map { |path| ["module=#{path}", "file=#{@begun[path]}"] }
-      entries += @activated.to_a.flat_map { |name, version| ["gem=#{name}", "version=#{version}"] }
+      gems, paths = @begins.find { |path, _| features.include?(path) }&.last
+      entries += gems.to_a.flat_map { |name, version| ["gem=#{name}", "version=#{version}"] }
+      entries += added(paths.to_a).map { |path| "path=#{path}" }
       now = ENV.to_h
       entries += (@variables.keys | now.keys).reject { |name| @variables[name] == now[name] }.map { |name| "changed=#{name}" }
       File.binwrite("#{@folder}/profile", entries.map { |entry| "#{entry}\0".b }.join)

@@ -25,8 +25,8 @@ class Learnt
     @changed = request.list("changed")
     @harmless = request.list("harmless_reader").zip(request.list("harmless"))
     @left_out = {}
+    @load_path = request.list("load_path")
     @loaded = []
-    @active = []
   end
 
   # Pairs of the end of a path and what that file may read of a start, since it keeps nothing of that.
@@ -51,18 +51,11 @@ class Learnt
     return if @from.empty? || bundled?
 
     activate
-    MAX_PASSES.times do
-      paths = @from.keys - $LOADED_FEATURES - @left_out.keys
-      return if paths.empty?
-
-      found = rehearse(paths, reads, gem_lists)
-      return load_for_good(paths) if found.empty?
-
-      @left_out.update(found)
-    end
-    (@from.keys - $LOADED_FEATURES - @left_out.keys).each do |path|
-      @left_out[path] = "could not be told apart from what must be left out"
-    end
+    # The script puts it there later: what was loaded by then is found loaded.
+    $LOAD_PATH.unshift(*@load_path)
+    load_all(reads, gem_lists)
+  ensure
+    @load_path.each { |path| $LOAD_PATH.delete_at($LOAD_PATH.index(path)) } if @active
   end
 
   # Adds to +report+ what was loaded, and what was not and why.
@@ -72,7 +65,7 @@ class Learnt
       report.add("left_out", path)
       report.add("because", why)
     end
-    report.add("guard", OTHER_VERSION) unless @active.empty?
+    report.add("guard", OTHER_VERSION) unless @active.to_a.empty?
   end
 
   # Whether anything was loaded.
@@ -92,6 +85,21 @@ class Learnt
 
   private
 
+  def load_all(reads, gem_lists)
+    MAX_PASSES.times do
+      paths = @from.keys - $LOADED_FEATURES - @left_out.keys
+      return if paths.empty?
+
+      found = rehearse(paths, reads, gem_lists)
+      return load_for_good(paths) if found.empty?
+
+      @left_out.update(found)
+    end
+    (@from.keys - $LOADED_FEATURES - @left_out.keys).each do |path|
+      @left_out[path] = "could not be told apart from what must be left out"
+    end
+  end
+
   # Bundler decides by the Gemfile, which may be another one in each start, where features are found.
   def bundled?
     setup = @from.keys.grep(BUNDLER).first
@@ -103,6 +111,7 @@ class Learnt
 
   # Has RubyGems do what the script has it do first: in the same order, and before anything else is loaded.
   def activate
+    @active = []
     return unless defined?(Gem.loaded_specs)
 
     Gem.use_gemdeps if @script && File.binread(@script).include?(GEMDEPS)

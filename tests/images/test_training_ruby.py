@@ -1,0 +1,306 @@
+"""What training runs show of a Ruby program is in the image, unless it belongs to a start; and the image does what the command does."""
+
+import json
+import stat
+
+import pytest
+from common import support
+
+# A program that loads everything late, in a method, and says how often each feature was loaded.
+PROGRAM = r"""$LOAD_PATH.unshift("#{__dir__}/lib")
+class App
+  autoload :Lazy, "lazy"
+  autoload :Outer, "outer"
+
+  def self.run(names)
+    names.each do |name|
+      case name
+      when "lazy" then puts "lazy #{Lazy::VALUE} #{autoload?(:Lazy).inspect} #{Lazy.name}"
+      when "outer" then puts "outer #{Outer::Inner::VALUE} #{Outer::Inner.name}"
+      when /_relative$/ then require_relative("lib/#{name.delete_suffix("_relative")}")
+      when /_plain$/ then Kernel.require(name.delete_suffix("_plain"))
+      else require(name)
+      end
+      puts "#{name} #{$LOADED_FEATURES.grep(/#{name[/[a-z]+/]}\.rb$/).size} #{$loads}"
+    end
+  end
+end
+App.run(ARGV)
+"""
+
+
+class Program:
+    """A program in a folder, with features in lib beside it."""
+
+    def __init__(self, folder, source=PROGRAM):
+        self.folder = folder
+        self.image = folder / "app.img"
+        (folder / "app.rb").write_text(source)
+        (folder / "lib").mkdir()
+
+    def feature(self, name, source):
+        path = self.folder / "lib" / f"{name}.rb"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+        return path
+
+    def freeze(self, *runs, **variables):
+        """Freezes it with these training runs. Returns what was said."""
+        options = [option for run in runs for option in ("--train", run)]
+        command = [support.RUBY, "app.rb"]
+        result = support.freeze(self.image, command, *options, env=support.environment(**variables), cwd=self.folder)
+        assert result.status == 0, result
+        return result
+
+    def starts_alike(self, *arguments, **variables):
+        """Starts image and command, here and in another folder. Returns what both print."""
+        env = support.environment(**variables)
+        other = self.folder / "other"
+        other.mkdir(exist_ok=True)
+        for folder, script in ((self.folder, "app.rb"), (other, "../app.rb")):
+            thawed = support.run([self.image, *arguments], env=env, cwd=folder)
+            ordinary = support.run([support.RUBY, script, *arguments], env=env, cwd=folder)
+            assert not thawed.fell_back, thawed
+            assert (thawed.status, thawed.out, thawed.err) == (ordinary.status, ordinary.out, ordinary.err), (thawed, ordinary)
+        return thawed.out
+
+    def learnt(self):
+        """Names of the features beside the program that were learnt."""
+        shown = support.run([support.SNAPBOOT, "inspect", "--json", self.image], log=False)
+        folder = f"{self.folder}/lib/"
+        names = [path for path in json.loads(shown.out)["learnt"] if path.startswith(folder)]
+        return [name.removeprefix(folder).removesuffix(".rb") for name in names]
+
+
+@pytest.fixture
+def program(tmp_path):
+    return Program(tmp_path)
+
+
+def test_what_is_required_in_a_method_is_in_the_image(program):
+    program.feature("late", "$loads = $loads.to_i + 1\nrequire 'earlier'\nrequire_relative 'beside'\n")
+    program.feature("earlier", "require 'set'\nEARLIER = Set.new([1])\n")
+    program.feature("beside", "BESIDE = __FILE__\n")
+    said = program.freeze("late")
+    assert "must be left" not in said.out
+    assert "holds Ruby and RubyGems only" not in said.out
+    assert "features from training runs" in said.out
+    assert program.learnt() == ["late", "earlier", "beside"]
+    # Whichever way the program asks for it, it is loaded.
+    for names in (["late", "earlier"], ["late_relative", "beside"], ["late_plain", "late"]):
+        assert "1 1\n" in program.starts_alike(*names)
+    (program.folder / "lib/earlier.rb").write_text("puts 'changed'\n")
+    changed = support.run([program.image, "earlier"], cwd=program.folder)
+    assert changed.fell_back
+    assert changed.out.startswith("changed\n")
+
+
+def test_constants_that_are_loaded_when_they_are_named(program):
+    program.feature("lazy", "class App\n  module Lazy\n    VALUE = 1\n  end\nend\n")
+    program.feature("outer", "class App\n  module Outer\n    autoload :Inner, 'outer/inner'\n  end\nend\n")
+    program.feature("outer/inner", "class App\n  module Outer\n    module Inner\n      VALUE = 2\n    end\n  end\nend\n")
+    said = program.freeze("lazy outer")
+    assert "must be left" not in said.out
+    assert program.learnt() == ["lazy", "outer", "outer/inner"]
+    assert "lazy 1 nil App::Lazy\n" in program.starts_alike("outer", "lazy")
+    assert "printed something else" not in said.err
+
+
+def test_runs_add_up(program):
+    program.feature("one", "")
+    program.feature("two", "")
+    program.freeze("one", "two")
+    assert program.learnt() == ["one", "two"]
+    assert program.starts_alike("two", "one") == "two 1 \none 1 \n"
+
+
+LEFT = {
+    "VALUE = ARGV.first": "reads ARGV",
+    "VALUE = Dir.pwd.size": "reads the current directory",
+    "VALUE = $stdout.tty?": "reads what its terminal is",
+    "VALUE = ENV.to_h.size": "reads the whole environment",
+    "VALUE = ENV['COLUMNS']": "reads the variable COLUMNS",
+    "ENV['NEW'] = '1'": "sets variables of the environment",
+    "ENV.update('NEW' => '1')": "sets variables of the environment",
+    "$LOAD_PATH << '/nowhere'": "changes $LOAD_PATH",
+    "$VERBOSE = true": "changes $VERBOSE or $DEBUG",
+    "Encoding.default_internal = 'UTF-8'": "changes the default encodings",
+    "trap('USR1') {}": "has a handler of a signal",
+    "Signal.trap('USR1') {}": "has a handler of a signal",
+    "at_exit { puts 'the end' }": "has an exit handler (at_exit)",
+    "END { puts 'the end' }": "has an exit handler (END)",
+    "File.umask(0o77)": "reads the umask",
+    "puts 'loaded'": "prints",
+    "warn 'soon gone'": "prints",
+    "$stdout = $stderr": "changes a standard stream",
+    "Thread.new { sleep }": "changes the running threads",
+    "OPEN = File.open(__FILE__)": "changes the open files",
+    "File.write('made', 'x')": "writes made",
+    "require 'tempfile'\nFILE = Tempfile.new": "makes a temporary file or folder",
+    "FOLDER = `pwd`.size": "starts another process",
+    "class String; def shout = upcase; end": "changes String",
+    "module Shout; end\nString.include(Shout)": "changes String",
+    "def Integer.shout = 1": "changes Integer",
+    "BEGUN = Time.now": "keeps the time when it is loaded",
+    "raise 'not now' if $0 == 'x' || !defined?(App)": "fails (RuntimeError: not now)",
+}
+
+
+@pytest.mark.parametrize("source", LEFT, ids=LEFT.values())
+def test_what_belongs_to_a_start_is_left_to_it_and_named(program, source):
+    left = program.feature("left", source + "\n")
+    program.feature("requires", "require 'left'\n")
+    program.feature("careless", "begin\n  require 'left'\nrescue StandardError, LoadError\n  nil\nend\n")
+    program.feature("harmless", "")
+    variables = {"COLUMNS": "99"}
+    said = program.freeze("requires careless harmless", "harmless", **variables).out
+    assert f"  {left} {LEFT[source]}" in said
+    assert "must be left to each start:" in said
+    assert program.learnt() == ["harmless"]
+    assert "requires 1 " in program.starts_alike("harmless", "requires", "careless", **variables)
+    # In a start that never loads it, nothing of it is to be seen.
+    assert program.starts_alike("harmless", COLUMNS="98") == "harmless 1 \n"
+
+
+def test_a_feature_of_every_run_may_patch_what_is_there(program):
+    program.feature("patches", "class String\n  def shout = upcase\nend\n")
+    program.feature("uses", "require 'patches'\nVALUE = 'a'.shout\n")
+    assert "must be left" not in program.freeze("uses", "patches").out
+    assert program.learnt() == ["uses", "patches"]
+    assert program.starts_alike("uses") == "uses 1 \n"
+
+
+def test_what_a_library_loads_is_not_loaded_without_it(program):
+    # By itself the part would make another class of the same name.
+    program.feature("whole", "puts 1\nclass Whole < Array\nend\nrequire 'whole/part'\n")
+    program.feature("whole/part", "class Whole\n  VALUE = 2\nend\n")
+    program.freeze("whole")
+    assert program.learnt() == []
+    assert program.starts_alike("whole").startswith("1\n")
+
+
+def test_what_the_program_sets_before_it_loads_something(tmp_path):
+    program = Program(tmp_path, "ENV['MODE'] = 'fast'\nrequire_relative 'lib/late'\nputs MODE\n")
+    late = program.feature("late", "MODE = ENV['MODE']\n")
+    assert f"{late} reads the variable MODE" in program.freeze("").out
+    assert program.starts_alike() == "fast\n"
+
+
+def test_a_feature_that_ends_the_process_when_it_is_loaded(program):
+    ends = program.feature("ends", "exit!(3) unless defined?(App)\n")
+    program.feature("harmless", "")
+    assert f"{ends} ends the process when it is loaded" in program.freeze("ends harmless").out
+    assert program.learnt() == ["harmless"]
+    assert program.starts_alike("ends", "harmless") == "ends 1 \nharmless 1 \n"
+
+
+def test_an_image_that_prints_something_else_is_made_without_what_was_learnt(tmp_path):
+    program = Program(tmp_path, "p require_relative('lib/late')\n")
+    program.feature("late", "")
+    said = program.freeze("")
+    assert "printed something else or ended in another way" in said.err
+    assert "learnt" not in said.out
+    assert program.starts_alike() == "true\n"
+
+
+def test_a_run_sees_nothing_of_the_training(tmp_path):
+    program = Program(tmp_path, "p $LOADED_FEATURES.grep(/snapboot/), ENV.keys.grep(/SNAPBOOT_FREEZE/), $?, Object.constants.grep(/Run/)\n")
+    said = program.freeze("")
+    assert "printed something else" not in said.err
+    program.starts_alike()
+
+
+def test_no_status_of_a_child_is_left(tmp_path):
+    program = Program(tmp_path, "require_relative 'lib/late'\np $?\n")
+    program.feature("late", "")
+    program.freeze("")
+    assert program.learnt() == ["late"]
+    assert program.starts_alike() == "nil\n"
+
+
+# ---- Gems ----
+
+BINSTUB = """#!{ruby}
+#
+# This file was generated by RubyGems.
+#
+require 'rubygems'
+
+version = ">= 0.a"
+
+str = ARGV.first
+if str
+  str = str.b[/\\A_(.*)_\\z/, 1]
+  if str and Gem::Version.correct?(str)
+    version = str
+    ARGV.shift
+  end
+end
+
+load Gem.activate_bin_path('tool', 'tool', version)
+"""
+SPECIFICATION = """Gem::Specification.new do |s|
+  s.name = {name!r}
+  s.version = {version!r}
+  s.authors = ["a"]
+  s.summary = "a"
+  s.files = ["lib/{name}.rb"]
+  s.bindir = "exe"
+  s.executables = [{name!r}]
+  {needs}
+end
+"""
+
+
+class Gems:
+    """A folder of gems: a tool of two versions, and a library that it needs."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.variables = {"GEM_HOME": str(folder), "GEM_PATH": str(folder)}
+        self.script = folder / "bin/tool"
+        self.script.parent.mkdir(parents=True)
+        self.script.write_text(BINSTUB.format(ruby=support.RUBY))
+        self.script.chmod(self.script.stat().st_mode | stat.S_IXUSR)
+        self.add("helper", "1.0", "HELPER = 1\n")
+        for version in ("1.0", "2.0"):
+            self.add_tool(version)
+
+    def add_tool(self, version):
+        source = f"require 'helper'\nmodule Tool\n  def self.run = p('{version}', HELPER, ARGV, Gem.loaded_specs.keys.last(2))\nend\n"
+        self.add("tool", version, source, "s.add_runtime_dependency('helper')")
+
+    def add(self, name, version, source, needs=""):
+        gem = self.folder / f"gems/{name}-{version}"
+        for path, text in ((f"lib/{name}.rb", source), (f"exe/{name}", "require 'tool'\nTool.run\n")):
+            (gem / path).parent.mkdir(parents=True, exist_ok=True)
+            (gem / path).write_text(text)
+        specification = self.folder / f"specifications/{name}-{version}.gemspec"
+        specification.parent.mkdir(exist_ok=True)
+        specification.write_text(SPECIFICATION.format(name=name, version=version, needs=needs))
+
+    def start(self, command, *arguments):
+        return support.run([command, *arguments], env=support.environment(**self.variables))
+
+
+def test_a_script_of_rubygems_is_trained_and_has_the_same_gems(tmp_path):
+    gems = Gems(tmp_path / "gems")
+    image = tmp_path / "tool.img"
+    made = support.freeze(image, [gems.script], env=support.environment(**gems.variables))
+    assert made.status == 0, made
+    assert "must be left" not in made.out
+    assert "from training runs" in made.out
+    for arguments, falls_back in ((["a"], False), (["_1.0_", "a"], True), (["_2.0_", "a"], True)):
+        thawed, ordinary = gems.start(image, *arguments), gems.start(gems.script, *arguments)
+        assert (thawed.status, thawed.out) == (ordinary.status, ordinary.out)
+        assert thawed.fell_back == falls_back, thawed
+    gems.add_tool("3.0")
+    newer = gems.start(image)
+    assert newer.fell_back
+    assert newer.out.startswith('"3.0"\n')
+
+
+def test_a_script_that_nobody_has_generated_is_never_run_unasked(program):
+    (program.folder / "app.rb").write_text("# See: This file was generated by RubyGems.\nFile.write('ran', 'x')\n")
+    program.freeze()
+    assert not (program.folder / "ran").exists()
