@@ -3,9 +3,9 @@
 # A training run: `ruby -r THIS_FILE SCRIPT` runs the program as in an ordinary start, and tells at its end what was loaded.
 #
 # It tells that in DIR/profile, entries as in the request: `module` and `file` for each feature and the one whose loading
-# loaded it, in the order in which they began; what the script does before it loads the first of them that is no part of Ruby:
-# `gem` and `version` for each gem that is active then, `path` for what is in front of $LOAD_PATH; `changed` for each variable that is not as it was. A run that ends without exit handlers
-# tells nothing. The program sees neither constants nor features of this.
+# loaded it, in the order in which they began; what the script does before the first of them that is no part of Ruby: `gem`
+# and `version` for each gem that is active then, `path` for what is in front of $LOAD_PATH; `changed` for each variable that
+# is not as it was. A run that ends without exit handlers tells nothing. The program sees no constants or features of it.
 training = Module.new
 training.module_eval do
   # One run, from the start of Ruby to the last exit handler.
@@ -78,7 +78,8 @@ training.module_eval do
       entries += gems.to_a.flat_map { |name, version| ["gem=#{name}", "version=#{version}"] }
       entries += added(paths.to_a).map { |path| "path=#{path}" }
       now = ENV.to_h
-      entries += (@variables.keys | now.keys).reject { |name| @variables[name] == now[name] }.map { |name| "changed=#{name}" }
+      changed = (@variables.keys | now.keys).reject { |name| @variables[name] == now[name] }
+      entries += changed.map { |name| "changed=#{name}" }
       File.binwrite("#{@folder}/profile", entries.map { |entry| "#{entry}\0".b }.join)
     end
   end

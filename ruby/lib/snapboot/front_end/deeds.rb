@@ -1,18 +1,19 @@
 # frozen_string_literal: true
 
 # What a feature does while it is loaded, as far as Ruby comes to a method of its own for that: handlers that it registers,
-# processes that it starts, files that it makes, methods that it adds to the classes of others. Nothing of this is ever undone:
-# this is made in a child that ends for good.
+# processes that it starts, files that it makes, methods that it adds to the classes of others. Nothing of this is ever
+# undone: this is made in a child that ends for good.
 class Deeds
   # What methods of these objects do.
   CALLS = {
-    [Kernel, Kernel.singleton_class] => { at_exit: "has an exit handler (at_exit)", trap: "has a handler of a signal (trap)" },
+    [Kernel, Kernel.singleton_class] =>
+      { at_exit: "has an exit handler (at_exit)", trap: "has a handler of a signal (trap)" },
     [Signal.singleton_class] => { trap: "has a handler of a signal (trap)" },
     [Kernel, Kernel.singleton_class, Process.singleton_class, IO.singleton_class] =>
       %i[fork spawn system ` popen].to_h { |name| [name, "starts another process"] },
-    [ENV.singleton_class] =>
-      %i[[]= store update merge! replace clear delete delete_if reject! select! filter! keep_if]
-        .to_h { |name| [name, "sets variables of the environment"] }
+    [ENV.singleton_class] => %i[
+      []= store update merge! replace clear delete delete_if reject! select! filter! keep_if
+    ].to_h { |name| [name, "sets variables of the environment"] }
   }.freeze
   WRITING = File::WRONLY | File::RDWR | File::CREAT
   # What the maker of a file or folder gives it who removes it at its end.
@@ -36,9 +37,9 @@ class Deeds
       owners.product(names.to_a) { |owner, (name, event)| wrap(owner, name) { @trial.note(event) } }
     end
     wrap(Dir.singleton_class, :mkdir) { |path, mode| make(path, mode == TEMPORARY_MODE, "makes the folder") }
-    wrap(File, :initialize) { |path, mode| open(path, mode) }
+    wrap(File, :initialize) { |path, mode| opened(path, mode) }
     [Kernel, Kernel.singleton_class, IO.singleton_class].product(%i[open sysopen]) do |owner, name|
-      wrap(owner, name) { |path, mode| open(path, mode) }
+      wrap(owner, name) { |path, mode| opened(path, mode) }
     end
     %i[write binwrite].each { |name| wrap(IO.singleton_class, name) { |path| make(path, false, "writes") } }
     watch_methods
@@ -68,7 +69,7 @@ class Deeds
     owner.__send__(:private, name) if hidden
   end
 
-  def open(path, mode)
+  def opened(path, mode)
     mode = mode[:mode] if mode.is_a?(Hash)
     writes = mode.is_a?(Integer) ? mode.anybits?(WRITING) : mode.to_s.match?(/[wa+]/)
     make(path, mode.is_a?(Integer) && mode.anybits?(TEMPORARY), "opens for writing") if writes

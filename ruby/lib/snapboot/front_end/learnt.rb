@@ -2,17 +2,17 @@
 
 # Loads what training runs have shown that the program needs later, as far as that is the same at any time.
 #
-# A feature may be loaded early when that is nothing but loading it. One that reads what belongs to a start, prints, fails, or
-# changes the process for everybody is left to the program, which may never come to it, or come to it in another state; and so
-# is whatever requires such a one. Which ones these are, children find out, so that this process stays clean: see Trial. When
-# one has found nothing new, this process does the same.
+# A feature may be loaded early when that is nothing but loading it. One that reads what belongs to a start, prints, fails,
+# or changes the process for everybody is left to the program, which may never come to it, or come to it in another state;
+# and so is whatever requires such a one. Which ones these are, children find out, so that this process stays clean: see
+# Trial. When one has found nothing new, this process does the same.
 class Learnt
   # A program needs three or four.
   MAX_PASSES = 12
   BUNDLER = %r{/bundler/setup\.rb\z}
   GEMDEPS = "Gem.use_gemdeps"
   # RubyGems' scripts run another version of their gem with _1.2.3_.
-  OTHER_VERSION = "_*_"
+  OTHER_VERSION = "_*"
 
   # +request+: names the features, in the order in which their loading began.
   def initialize(request)
@@ -138,6 +138,7 @@ class Learnt
     folder = @folders.find { |candidate| path.start_with?(candidate) }
     folder ? path.delete_prefix(folder)[%r{\A[^/.]+}] : File.dirname(path)
   end
+
   # Has a child load them. Returns why some of them must be left out, by path.
   def rehearse(paths, reads, gem_lists)
     Reads.phase("rehearsal")

@@ -15,13 +15,15 @@ class ProcessState
   # What has changed since the last look, in words. +is_always+: whether that is done in each start of the program, as far as
   # anybody knows; then only what every start has another of is told.
   def changes(is_always)
-    last, @last = @last, now
+    last = @last
+    @last = now
     last.keys.reject { |what| last[what] == @last[what] || (is_always && !OF_A_START.include?(what)) }
   end
 
   # The gems that were activated since the last look.
   def new_gems
-    last, @gems = @gems, gems
+    last = @gems
+    @gems = gems
     @gems - last
   end
 

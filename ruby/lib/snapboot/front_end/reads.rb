@@ -101,8 +101,8 @@ class Reads
     [@early, @wholes, @facts, @variables].map(&:size)
   end
 
-  # What was noted since the +mark+ that belongs to a start, or to the state that the program is in then, in words. +learnt+ says
-  # which reads are harmless, and which variables the program itself sets at some time.
+  # What was noted since the +mark+ that belongs to a start, or to the state that the program is in then, in words. +learnt+
+  # says which reads are harmless, and which variables the program itself sets at some time.
   def since(mark, learnt)
     early, wholes, facts, variables = mark
     early = @early.drop(early).reject do |(what, reader), _|
@@ -112,7 +112,8 @@ class Reads
     found += @wholes.drop(wholes).map { |_, place| "reads the whole environment (#{place})" }
     facts = @facts.drop(facts).select { |(fact, *), _| OF_A_START.key?(fact) }
     found += facts.map { |(fact, *), place| "reads #{OF_A_START[fact]} (#{place})" }
-    variables = @variables.drop(variables).select { |(name, _), _| learnt.changed.include?(name) || OF_TERMINALS.include?(name) }
+    names = learnt.changed + OF_TERMINALS
+    variables = @variables.drop(variables).select { |(name, _), _| names.include?(name) }
     found + variables.map { |(name, _), place| "reads the variable #{name} (#{place})" }
   end
 

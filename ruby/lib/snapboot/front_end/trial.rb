@@ -64,7 +64,7 @@ class Trial
   # Something was changed that a program may count on if it changes it in each of its starts, and Ruby's own libraries change
   # as everybody knows.
   def note_change(event)
-    note(event) unless always? || @loading.last.to_s.start_with?(@ruby)
+    note(event) unless always? || @loading.last.start_with?(*@ruby)
   end
 
   # A feature is about to be loaded by the block, if it is not.
@@ -91,7 +91,7 @@ class Trial
     STDERR.reopen(output, "a")
     @output = File.open(output)
     @printed = 0
-    @ruby = "#{RbConfig::CONFIG["rubylibdir"]}/"
+    @ruby = Object.const_defined?(:RbConfig) ? RbConfig::CONFIG.values_at("rubylibdir", "rubyarchdir") : []
     @mark = @reads.mark
     @notes = "#{@directory}/noted"
     @noted = File.size?(@notes).to_i
@@ -189,7 +189,7 @@ class Trial
     note_change("activates the gem #{gems.first}") unless gems.empty?
   end
 
-  # What native libraries ask the C library, the freezer notes in a file. What Ruby has asked for the program is there as well.
+  # What native libraries ask the C library, the freezer notes in a file; what Ruby has asked for the program, too.
   def noted_by_freezer
     size = File.size?(@notes).to_i
     return [] if size == @noted

@@ -19,7 +19,7 @@ module IrbRecipe
 
     # irb is run in another version with _1.2.3_.
     def guards
-      ["_*_"]
+      ["_*"]
     end
   end
 end
