@@ -70,9 +70,7 @@ impl Trainer<'_> {
         let (runs, limit) = match training {
             Training::None => return Ok(Profile::default()),
             Training::Runs(runs) => (runs.clone(), LONG_LIMIT),
-            Training::Default if !is_installed(self.main) => {
-                return Ok(Profile::default())
-            }
+            Training::Default if !is_installed(self.main) => return Ok(Profile::default()),
             Training::Default => (["--version", "--help"].map(|option| vec![OsString::from(option)]).to_vec(), LIMIT),
         };
         let mut profile = Profile::default();
@@ -168,7 +166,7 @@ impl Profile {
 
     /// What the front end of a boot is told of it, and which reads keep nothing of what belongs to a start.
     pub fn add_to(&self, request: &mut Entries) {
-        for row in exceptions::EARLY.iter().filter(|_| !self.is_empty()) {
+        for row in exceptions::PER_START_READS.iter().filter(|_| !self.is_empty()) {
             request.push("harmless_reader", row.reader);
             request.push("harmless", row.what);
         }
