@@ -408,7 +408,7 @@ def prepare(name: str, python: str = sys.executable) -> dict[str, str]:
         if stamp.exists():
             ready = json.loads(stamp.read_text())
             # Virtual environments name their own folder, and do not move with it.
-            if ready["recipe"] == recipe and ready["values"]["dir"] == str(directory):
+            if ready["recipe"] == recipe and pathlib.Path(ready["values"]["dir"]).is_relative_to(directory):
                 return ready["values"]
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)

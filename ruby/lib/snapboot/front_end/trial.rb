@@ -52,7 +52,7 @@ class Trial
     File.binwrite("#{@directory}/rehearsed", entries.join)
   ensure
     @gem_lists.report_to(asked = Report.new(@directory))
-    asked.append_to("asked")
+    asked.append_to("importers")
     exit!(0)
   end
 
@@ -106,7 +106,8 @@ class Trial
     return @left[path] = "requires #{root(whole)}" if whole
 
     File.binwrite("#{@directory}/trying", path)
-    require path
+    # Here, too: `require` may know the file by another name, through a link.
+    watch_loading(path) { require path }
   rescue Exception # rubocop:disable Lint/RescueException
     @left[path] ||= "cannot be loaded by itself"
   end
