@@ -9,6 +9,9 @@
 //! | `VARIABLES`, `ENVIRONMENT_READERS`, `PROGRAMS` in exceptions.rs | single readers that keep nothing of what they read, or only part of it |
 //! | `--env`, `--withhold` (environment.rs) | what the user says, before all of these |
 //!
+//! There is no list of variables that never count: who reads one by its name decides something by it. Only Snapboot's own do not
+//! (`is_own` in inputs/environment.rs).
+//!
 //! environment_inputs.rs applies them, and makes the inputs of an image.
 //!
 //! What the boot sees from its start stands in one table. All others it sees when it looks them up, so that the values of those that it never

@@ -1,5 +1,7 @@
 //! The program's allocator: what is done to it before a freeze and after a thaw. glibc's malloc is the only one so far; another one
-//! (that of another C library, or a preloaded one such as jemalloc) would be chosen here, behind the same three functions.
+//! would be chosen here, when the freezer is loaded, behind the same three functions. What every allocator may do to the memory of an
+//! image (madvise, mremap) is the business of sys/image_memory.rs: with that, a preloaded jemalloc works as it is, but a thaw writes to
+//! more of its pages than it has to.
 
 use crate::libc::malloc as chosen;
 

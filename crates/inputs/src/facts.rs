@@ -1,6 +1,6 @@
 //! What a program can ask about the machine, the user and its process: how the answers are written down and compared.
 //!
-//! To add a fact: its number in crates/image records.rs (`fact_kind`); here its system call in [`Kernel`], its text in [`Value`], its
+//! A file of /proc or /sys that a boot reads needs no fact: see crates/freeze kernel_files.rs. To add a fact: its number in crates/image records.rs (`fact_kind`); here its system call in [`Kernel`], its text in [`Value`], its
 //! names in [`kind`] and [`name`]; the system call once more in crates/launcher facts.rs and crates/image-file this_process.rs; who
 //! reads it, in crates/freezer sys/libc_hooks.rs, and in reads.py and reads.rb of the front ends where the C library does not see it;
 //! its row in docs/internals/image-format.md and docs/limits.md.
