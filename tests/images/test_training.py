@@ -194,6 +194,15 @@ def test_a_refusal_of_what_was_learnt_is_none_of_the_program(program):
     assert program.starts_alike("late") == "late 2\n"
 
 
+def test_what_fails_in_the_boot_alone_is_none_of_the_program(program):
+    # Other than the child that tries it, the boot has its own output; other than an ordinary start, it finds descriptor 50 taken.
+    boots = "os.path.exists('/proc/self/fd/50') and 'rehearsal' not in os.readlink('/proc/self/fd/1')"
+    program.module("late", f"import os\nVALUE = 2\nif {boots}:\n    raise RuntimeError('not here')\n")
+    said = program.freeze("late")
+    assert "with it the program failed while it booted" in said.err
+    assert program.starts_alike("late") == "late 2\n"
+
+
 def test_a_run_that_tells_nothing_is_named(program):
     program.module("kills", "import os\nos._exit(0)\n")
     said = program.freeze("kills")

@@ -156,6 +156,9 @@ impl Session<'_> {
             Err(Stop::Refused(findings)) if !profile.is_empty() => {
                 format!("with it the program cannot be frozen: {}", findings[0])
             }
+            Err(Stop::Failed(_)) if !profile.is_empty() => {
+                "with it the program failed while it booted (what it said stands above)".to_owned()
+            }
             Err(stop) => return Err(stop),
         };
         let warning = format!("nothing that the training runs have shown is in the image, because {why}");
