@@ -82,7 +82,7 @@ install: build
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/snapboot
 	install -D -m 755 -t $(library) target/release/snapboot-launcher target/release/libsnapboot_freezer.so \
 	  target/release/libsnapboot_ruby.so
-	cd python && find snapboot -name '*.py' -exec install -D -m 644 {} $(library)/python/{} \;
+	cd python && find snapboot '(' -name '*.py' -o -name '*.pyi' -o -name py.typed ')' -exec install -D -m 644 {} $(library)/python/{} \;
 	cd ruby && find lib -name '*.rb' -exec install -D -m 644 {} $(library)/ruby/{} \;
 
 clean:

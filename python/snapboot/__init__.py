@@ -21,6 +21,9 @@ import _codecs
 
 __all__ = ["after_thaw", "before_freeze", "defer", "freeze_point", "state"]
 
+# Equal to the version in the workspace's Cargo.toml; a test compares them.
+__version__ = "0.1.0"
+
 # The front end that is freezing this process is found in the registry of codec error handlers: that is a place that each
 # interpreter has, that is reachable by name, and that shows in no listing that a program could stumble over.
 try:

@@ -40,3 +40,27 @@ def test_an_image_outlives_its_installation(installation, tmp_path, language, ki
     assert json.loads(told)["files"] and str(installation) not in told
     shutil.rmtree(installation)
     assert support.thawed([image, *arguments]).out == "hello\n"
+
+
+def test_the_package_leads_to_its_command(tmp_path):
+    """`python -m snapboot` of a source tree, of an installation, and of a package that is alone."""
+    package = support.ROOT / "python"
+
+    def run(folder, **variables):
+        env = support.environment(PYTHONPATH=str(folder), **variables)
+        return support.run([support.PYTHON, "-m", "snapboot", "--version"], env=env, log=False)
+
+    version = support.run([support.SNAPBOOT, "--version"], log=False).out
+    if support.SNAPBOOT == support.ROOT / "target/release/snapboot":
+        assert run(package).out == version
+    prefix = tmp_path / "prefix"
+    installed = prefix / "lib/snapboot/python"
+    shutil.copytree(package / "snapboot", installed / "snapboot")
+    alone = run(installed, PATH="/nowhere")
+    assert alone.status == 1
+    assert "there is no command `snapboot` beside it or in PATH" in alone.err
+    assert run(installed, PATH=str(support.SNAPBOOT.parent)).out == version
+    (prefix / "bin").mkdir()
+    (prefix / "bin/snapboot").write_text("#!/bin/sh\necho installed $1\n")
+    (prefix / "bin/snapboot").chmod(0o755)
+    assert run(installed, PATH=str(support.SNAPBOOT.parent)).out == "installed --version\n"

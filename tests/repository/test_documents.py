@@ -1,5 +1,6 @@
 """What documents and sources promise about themselves: links lead somewhere, versions agree, drawings are current, files stay small."""
 
+import ast
 import pathlib
 import re
 import subprocess
@@ -144,6 +145,7 @@ def test_one_version_everywhere():
     versions = {
         "Cargo.toml": r'^version = "(.*)"',
         "ruby/lib/snapboot/version.rb": r"VERSION = [\"'](.*)[\"']",
+        "python/snapboot/__init__.py": r'^__version__ = "(.*)"',
     }
     found = {}
     for path, pattern in versions.items():
@@ -162,3 +164,11 @@ def test_one_version_everywhere():
 def test_files_stay_small():
     long = {str(path.relative_to(ROOT)): path.read_bytes().count(b"\n") for path in tracked(*SOURCES)}
     assert not {name: lines for name, lines in long.items() if lines > MAX_LINES}
+
+
+def test_the_type_hints_are_of_what_is_there():
+    source, hints = (ast.parse((ROOT / f"python/snapboot/__init__.{ending}").read_text()) for ending in ("py", "pyi"))
+    names = [[node.name, [it.arg for it in node.args.args]] for node in source.body if isinstance(node, ast.FunctionDef)]
+    hinted = [[node.name, [it.arg for it in node.args.args]] for node in hints.body if isinstance(node, ast.FunctionDef)]
+    assert sorted(names) == sorted(hinted)
+    assert len(names) == 5

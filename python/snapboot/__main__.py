@@ -1,0 +1,30 @@
+"""`python -m snapboot`: the command `snapboot` that belongs to this package, or the first one in PATH."""
+
+import os
+import shutil
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Of an installation, PREFIX/lib/snapboot/python/snapboot, and of a source tree.
+PLACES = ("../../../../bin/snapboot", "../../target/release/snapboot")
+
+
+def command():
+    """The path of the command; None where there is none."""
+    beside = (os.path.normpath(os.path.join(HERE, place)) for place in PLACES)
+    return next((path for path in beside if os.access(path, os.X_OK)), None) or shutil.which("snapboot")
+
+
+def main():
+    """Becomes the command, with the same arguments."""
+    path = command()
+    if path is None:
+        sys.exit(
+            "snapboot: this is the Python package with the hooks alone; there is no command `snapboot` beside it or in PATH. Install it "
+            "(make install PREFIX=..., then PREFIX/bin in PATH), or name it by its path."
+        )
+    os.execv(path, ["snapboot", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()
