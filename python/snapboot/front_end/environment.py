@@ -11,6 +11,12 @@ IGNORED = b"SNAPBOOT_IGNORED"
 LOCALE = b"LC_CTYPE"
 
 
+def current():
+    """The environment as the program knows it now, as a mapping of bytes: that behind `os.environ`, if `os` is loaded."""
+    loaded = sys.modules.get("os")
+    return posix.environ if loaded is None else loaded.environ._data
+
+
 class Environment:
     """The environment as the interpreter knows it: `posix.environ`, and `os.environ` when `os` is loaded."""
 
@@ -52,8 +58,7 @@ class Environment:
     def settle(self):
         """Notes what the program has changed. To be called right before the freeze."""
         before = self._booted_with
-        loaded = sys.modules.get("os")
-        self._data = now = posix.environ if loaded is None else loaded.environ._data
+        self._data = now = current()
         self._set = {name: value for name, value in now.items() if before.get(name) != value}
         self._removed = [name for name in before if name not in now]
         self._zone = now.get(b"TZ")

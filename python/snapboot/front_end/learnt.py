@@ -10,8 +10,8 @@ import posix
 import sys
 
 from . import process_state, times
-from .fork import fork
 from .making import Making
+from .rehearsal import hear_output, in_child
 from .report import to_bytes, write_file
 from .request import decode, read_file
 
@@ -65,25 +65,17 @@ class Learnt:
     def _rehearse(self, names, folder, importers, reads):
         """Has a child import them. Returns which of them must be left out, and why."""
         result = folder + b"/rehearsed"
-        child = fork()
-        if not child:
-            reads.tell_phase(b"rehearsal")
-            importers.forget_lists()
+
+        def work():
+            trial = Trial(self, reads, folder)
             try:
-                trial = Trial(self, reads, folder)
-                try:
-                    trial.run(names)
-                finally:
-                    trial.making.clean_up()
-                    entries = [entry for name, why in trial.found.items() for entry in (("name", name), ("why", why))]
-                    write_file(result, to_bytes([("ended", "1"), *entries]))
+                trial.run(names)
             finally:
-                try:
-                    importers.add_to(folder + b"/importers")
-                finally:
-                    posix._exit(0)
-        posix.waitpid(child, 0)
-        reads.tell_phase(b"program")
+                trial.making.clean_up()
+                entries = [entry for name, why in trial.found.items() for entry in (("name", name), ("why", why))]
+                write_file(result, to_bytes([("ended", "1"), *entries]))
+
+        in_child(work, folder, importers, reads)
         try:
             entries = [entry.partition(b"=")[2] for entry in read_file(result).split(b"\0")[1:-1]]
             posix.unlink(result)
@@ -102,12 +94,7 @@ class Trial:
         self.folder = folder
         self.found = {}  # why a module must be left out, by its name
         self.events = []  # what has happened that must not, in the order of its happening
-        self._output = posix.open(folder + b"/rehearsal", posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
-        nothing = posix.open("/dev/null", posix.O_RDONLY)
-        posix.dup2(nothing, 0)
-        posix.close(nothing)
-        posix.dup2(self._output, 1)
-        posix.dup2(self._output, 2)
+        self._output = hear_output(folder)
         self._printed = 0
         self._mark = reads.mark()
         self._state = process_state.State(reads.count_written)

@@ -13,8 +13,7 @@ class Making:
     def __init__(self, events):
         self.events = events
         self._temporary = []
-        if hasattr(sys, "addaudithook"):
-            sys.addaudithook(self._hear)
+        sys.addaudithook(self._hear)
 
     def clean_up(self):
         """Removes temporary files and folders that were made, as their maker would have done at its end."""

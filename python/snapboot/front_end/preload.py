@@ -3,8 +3,6 @@
 import posix
 import sys
 
-from .fork import fork
-
 
 class UnknownPreload(Exception):
     """A name in --preload that there is no module for. Its text says what was looked for, where, and what to do."""
@@ -116,22 +114,11 @@ def load_imports(imports, package, folder, importers, reads):
 
 def _rehearse(imports, package, folder, importers, reads):
     """Has a child run the imports. Returns, for those it got through without a word, whether they succeeded."""
+    from .rehearsal import in_child
+
     passed, tell = posix.pipe()
-    child = fork()
-    if not child:
-        # What it reads is in no image. This process reads it again with the imports that it takes.
-        reads.tell_phase(b"rehearsal")
-        importers.forget_lists()
-        try:
-            _rehearse_in_child(imports, package, folder, tell, reads)
-        finally:
-            try:
-                importers.add_to(folder + b"/importers")
-            finally:
-                posix._exit(0)
+    in_child(lambda: _rehearse_in_child(imports, package, folder, tell, reads), folder, importers, reads)
     posix.close(tell)
-    posix.waitpid(child, 0)
-    reads.tell_phase(b"program")
     # A process that an import started may hold the other end for ever: take what is there.
     posix.set_blocking(passed, False)
     try:
@@ -144,16 +131,12 @@ def _rehearse(imports, package, folder, importers, reads):
 
 def _rehearse_in_child(imports, package, folder, tell, reads):
     from .making import TEMPORARY, Making
+    from .rehearsal import hear_output
 
     early = reads.count_early()
     made = []
     making = Making(made)
-    heard = posix.open(folder + b"/rehearsal", posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
-    nothing = posix.open("/dev/null", posix.O_RDONLY)
-    posix.dup2(nothing, 0)
-    posix.close(nothing)
-    posix.dup2(heard, 1)
-    posix.dup2(heard, 2)
+    heard = hear_output(folder)
     for one in imports:
         mark = GOOD
         try:

@@ -38,7 +38,6 @@ class State:
                     yield "%s.%s" % (name, key)
                     break
 
-
     def _now(self):
         return (("variables of the environment", self._count_written()), *_state())
 

@@ -9,6 +9,7 @@ import posix
 import sys
 
 from . import main_part
+from .environment import current
 from .request import decode, read_file
 
 VARIABLE = b"PYTHONINSPECT"
@@ -43,7 +44,7 @@ def call_of(module):
     Raises main_part.Fallback where the interpreter would not begin a session, or the line editor has looked for its terminal
     too early.
     """
-    environment = _environment()
+    environment = current()
     if sys.flags.ignore_environment:
         raise main_part.Fallback("the program is an interactive session")
     _load_editor()
@@ -115,13 +116,8 @@ class Hook:
             _ready_pyrepl(self.module.__dict__)
 
 
-def _environment():
-    loaded = sys.modules.get("os")
-    return posix.environ if loaded is None else loaded.environ._data
-
-
 def _uses_pyrepl():
-    return sys.version_info >= (3, 13) and not _environment().get(b"PYTHON_BASIC_REPL")
+    return sys.version_info >= (3, 13) and not current().get(b"PYTHON_BASIC_REPL")
 
 
 def _is_known(main):

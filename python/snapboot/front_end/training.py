@@ -10,6 +10,7 @@ import sys
 
 from . import main_part, modules
 from .context import Context
+from .environment import current
 from .report import to_bytes, write_file
 from .request import read_request
 
@@ -54,8 +55,7 @@ def _tell(folder, process, variables, order):
         spec = names.get("__spec__") if type(names) is dict else None
         if getattr(spec, "name", None) == name and spec.has_location and type(spec.origin) is str:
             entries += [("module", name), ("file", spec.origin)]
-    loaded = sys.modules.get("os")
-    now = posix.environ if loaded is None else loaded.environ._data
+    now = current()
     changed = {name for name in {*variables, *now} if variables.get(name) != now.get(name)}
     entries += [("changed", name) for name in sorted(changed)]
     write_file(folder + b"/profile", to_bytes(entries))
