@@ -149,11 +149,7 @@ impl Boot<'_> {
 
     /// What the front end is told.
     fn request(&self, watch: &Watch) -> Entries {
-        let mut request = Entries::default();
-        request.push("main", self.main.kind.word());
-        self.main.argv.iter().for_each(|argument| request.push("argv", argument));
-        request.push("main_index", self.main.index.to_string());
-        self.main.script.iter().for_each(|script| request.push("script", script));
+        let mut request = Entries::of_main(self.main);
         self.preloads.iter().for_each(|name| request.push("preload", name));
         self.profile.add_to(&mut request);
         self.environment.boot_only_names().for_each(|name| request.push("boot_only", name));

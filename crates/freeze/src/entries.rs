@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use runtime::Main;
+
 /// Entries in the order in which they stand in the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Entries(Vec<(String, OsString)>);
@@ -31,6 +33,16 @@ impl Entries {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Entries::default()),
             Err(error) => Err(error),
         }
+    }
+
+    /// What a front end is told of the program that it boots or trains.
+    pub fn of_main(main: &Main) -> Self {
+        let mut entries = Entries::default();
+        entries.push("main", main.kind.word());
+        main.argv.iter().for_each(|argument| entries.push("argv", argument));
+        entries.push("main_index", main.index.to_string());
+        main.script.iter().for_each(|script| entries.push("script", script));
+        entries
     }
 
     /// Adds an entry.

@@ -147,8 +147,9 @@ impl Session<'_> {
             interrupt: self.interrupt,
             progress: self.progress,
         };
+        let environment = &early_reads(&self.request.installation, self.runtime, self.main, self.environment, &dir)?;
         let profile = trainer.train(&self.request.training)?;
-        let why = match self.assemble(output, &dir, &trainer, &profile, replaced.as_ref()) {
+        let why = match self.assemble(output, &dir, environment, &trainer, &profile, replaced.as_ref()) {
             Ok(Made::Image(written)) => return Ok(*written),
             Ok(Made::Disproved(arguments)) => {
                 format!("started from the image, {arguments:?} printed something else or ended in another way")
@@ -162,7 +163,7 @@ impl Session<'_> {
             Err(stop) => return Err(stop),
         };
         let warning = format!("nothing that the training runs have shown is in the image, because {why}");
-        match self.assemble(output, &dir, &trainer, &Profile::default(), replaced.as_ref())? {
+        match self.assemble(output, &dir, environment, &trainer, &Profile::default(), replaced.as_ref())? {
             Made::Image(mut written) => {
                 written.warnings.insert(0, warning);
                 Ok(*written)
@@ -171,16 +172,16 @@ impl Session<'_> {
         }
     }
 
-    /// Boots and assembles.
+    /// Boots and assembles. `environment`: with what the runtime reads before the front end runs.
     fn assemble(
         &self,
         output: &Path,
         dir: &ControlDir,
+        environment: &Environment,
         trainer: &Trainer<'_>,
         profile: &Profile,
         replaced: Option<&(u64, Option<Starts>)>,
     ) -> Result<Made> {
-        let environment = &early_reads(&self.request.installation, self.runtime, self.main, self.environment, dir)?;
         let command = fallback_command(self.runtime, self.main);
         // Relative names that cannot be followed are followed from nowhere.
         let start = std::env::current_dir().unwrap_or_default();

@@ -95,14 +95,9 @@ impl Trainer<'_> {
         let folder = self.dir.join("training");
         let argv: Vec<OsString> = self.main.argv.iter().chain(arguments).cloned().collect();
         let main = Main::split(self.runtime.language, argv, &search_path())?;
-        let mut request = Entries::default();
-        request.push("main", main.kind.word());
-        main.argv.iter().for_each(|argument| request.push("argv", argument));
-        request.push("main_index", main.index.to_string());
-        main.script.iter().for_each(|script| request.push("script", script));
         let file = folder.join("request");
         fs::create_dir_all(&folder)
-            .and_then(|()| fs::write(&file, request.to_bytes()))
+            .and_then(|()| fs::write(&file, Entries::of_main(&main).to_bytes()))
             .map_err(|error| Failure::io("write", &file, &error))?;
         let mut command = self.command(&main)?;
         command.env("SNAPBOOT_FREEZE_DIR", &folder);
@@ -166,7 +161,10 @@ impl Profile {
 
     /// What the front end of a boot is told of it, and which reads keep nothing of what belongs to a start.
     pub fn add_to(&self, request: &mut Entries) {
-        for row in exceptions::PER_START_READS.iter().filter(|_| !self.is_empty()) {
+        if self.is_empty() {
+            return;
+        }
+        for row in exceptions::PER_START_READS {
             request.push("harmless_reader", row.reader);
             request.push("harmless", row.what);
         }
@@ -174,8 +172,8 @@ impl Profile {
             request.push("learnt", name);
             request.push("learnt_from", file);
         }
-        let is_always = |count: usize| count == self.runs.len();
-        self.counts.iter().filter(|(_, count)| is_always(**count)).for_each(|(name, _)| request.push("always", name));
+        let always = self.counts.iter().filter(|(_, count)| **count == self.runs.len());
+        always.for_each(|(name, _)| request.push("always", name));
         for (name, version) in &self.gems {
             request.push("gem", name);
             request.push("gem_version", version);

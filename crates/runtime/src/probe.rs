@@ -33,8 +33,8 @@ pub struct Runtime {
 }
 
 /// CPython versions tried, `major.minor`; all others are refused. Before one is added: what its start, its end and its main part do
-/// otherwise than the last one's (`sys.version_info` in the front end), and CPython's own tests (tests/runtimes). The other lists of versions are compared with
-/// this one (tests/repository/test_signposts.py).
+/// otherwise than the last one's (`sys.version_info` in the front end), and CPython's own tests (tests/runtimes). The other lists of versions
+/// are compared with this one (tests/repository/test_signposts.py).
 pub const PYTHONS: [&str; 6] = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"];
 /// CRuby versions tried; all others are refused. For one more see `RUBY_VERSION` in the front end, and tests/runtimes.
 pub const RUBIES: [&str; 4] = ["3.1", "3.2", "3.3", "3.4"];
