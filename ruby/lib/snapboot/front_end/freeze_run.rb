@@ -11,15 +11,18 @@ class FreezeRun
   MERGING_REQUEST = 1 << 16
   DEAD_HOOK = "the main part mentions before_freeze, but it runs after the freeze, and a hook that it registers is never " \
               "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
+  # The files that load what training runs have shown.
+  LEARNING = %w[process_state deeds trial learnt].freeze
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
 
   # Which process this is, for Snapboot.state.
   attr_reader :state
 
-  # +feature+: the path of the file that Ruby was told to require.
-  def initialize(feature)
+  # +feature+: the path of the file that Ruby was told to require. +load_file+: loads a file of the front end by its name.
+  def initialize(feature, load_file)
     @feature = feature
+    @load_file = load_file
     @directory = File.dirname(feature)
     @state = :freezing
   end
@@ -114,6 +117,10 @@ class FreezeRun
 
   # Loads what training runs have shown.
   def load_learnt
+    return if @request.list("learnt").empty?
+
+    # Here, since what is loaded without need is a part of each thaw.
+    LEARNING.each(&@load_file)
     learnt = Learnt.new(@request)
     learnt.load(@reads, @gem_lists)
     learnt.tell(@report)
