@@ -1,10 +1,11 @@
 """What training runs show is in the image, unless it belongs to a start; and whatever they show, an image does what the command does."""
 
-import json
 import stat
 
 import pytest
 from common import support
+
+from . import training
 
 # A program that loads everything late.
 PROGRAM = """import sys
@@ -19,43 +20,21 @@ if __name__ == "__main__":
 """
 
 
-class Program:
+class Program(training.Program):
     """A program in a folder, with modules beside it."""
 
     def __init__(self, folder, source=PROGRAM):
-        self.folder = folder
-        self.image = folder / "app.img"
-        (folder / "app.py").write_text(source)
+        super().__init__(folder, support.PYTHON, "app.py", source)
 
     def module(self, name, source):
         path = self.folder / f"{name.replace('.', '/')}.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text(source)
 
-    def freeze(self, *runs, **variables):
-        """Freezes it with these training runs. Returns what was said."""
-        options = [option for run in runs for option in ("--train", run)]
-        env = support.environment(**variables)
-        command = [support.PYTHON, "app.py"]
-        result = support.freeze(self.image, command, *options, env=env, cwd=self.folder)
-        assert result.status == 0, result
-        return result
-
     def starts_alike(self, *arguments, **variables):
         """Starts image and command. Returns what both print."""
-        env = support.environment(**variables)
-        thawed = support.run([self.image, *arguments], env=env, cwd=self.folder)
-        ordinary = support.run([support.PYTHON, "app.py", *arguments], env=env, cwd=self.folder)
-        assert not thawed.fell_back, thawed
-        assert (thawed.status, thawed.out) == (ordinary.status, ordinary.out), (thawed, ordinary)
+        thawed, _ = self.start(arguments, variables, self.folder, "app.py")
         return thawed.out
-
-    def loaded(self):
-        """Names of modules beside the program that are in the image."""
-        files = support.run([support.SNAPBOOT, "inspect", "--json", "--inputs", self.image], log=False)
-        assert files.status == 0, files
-        inputs = json.loads(files.out)["inputs"]
-        return {path.rpartition("/")[2][:-3] for path in map(str, inputs) if str(self.folder) in path and path.endswith(".py")}
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ import stat
 import pytest
 from common import support
 
+from . import training
+
 # A program that loads everything late, in a method, and says how often each feature was loaded.
 PROGRAM = r"""$LOAD_PATH.unshift("#{__dir__}/lib")
 class App
@@ -29,13 +31,11 @@ App.run(ARGV)
 """
 
 
-class Program:
+class Program(training.Program):
     """A program in a folder, with features in lib beside it."""
 
     def __init__(self, folder, source=PROGRAM):
-        self.folder = folder
-        self.image = folder / "app.img"
-        (folder / "app.rb").write_text(source)
+        super().__init__(folder, support.RUBY, "app.rb", source)
         (folder / "lib").mkdir()
 
     def feature(self, name, source):
@@ -44,24 +44,13 @@ class Program:
         path.write_text(source)
         return path
 
-    def freeze(self, *runs, **variables):
-        """Freezes it with these training runs. Returns what was said."""
-        options = [option for run in runs for option in ("--train", run)]
-        command = [support.RUBY, "app.rb"]
-        result = support.freeze(self.image, command, *options, env=support.environment(**variables), cwd=self.folder)
-        assert result.status == 0, result
-        return result
-
     def starts_alike(self, *arguments, **variables):
         """Starts image and command, here and in another folder. Returns what both print."""
-        env = support.environment(**variables)
         other = self.folder / "other"
         other.mkdir(exist_ok=True)
         for folder, script in ((self.folder, "app.rb"), (other, "../app.rb")):
-            thawed = support.run([self.image, *arguments], env=env, cwd=folder)
-            ordinary = support.run([support.RUBY, script, *arguments], env=env, cwd=folder)
-            assert not thawed.fell_back, thawed
-            assert (thawed.status, thawed.out, thawed.err) == (ordinary.status, ordinary.out, ordinary.err), (thawed, ordinary)
+            thawed, ordinary = self.start(arguments, variables, folder, script)
+            assert thawed.err == ordinary.err, (thawed, ordinary)
         return thawed.out
 
     def learnt(self):
