@@ -331,6 +331,7 @@ JVM_PACKAGES = ("default-jdk-headless", "maven")
 WORKLOADS = {
     "bare": Workload("an empty virtual environment", python=()),
     "tools": Workload("what checks the project itself: pytest and ruff", python=("pytest", "pytest-timeout", "ruff")),
+    "packages": Workload("what builds and checks wheel and gem", python=("auditwheel", "cargo-zigbuild", "hatchling", "ziglang")),
     "cryptography": Workload("an extension with an OpenSSL of its own", python=("cryptography",)),
     "web": Workload("the web trio", python=("flask", "requests", "pymongo")),
     "django": Workload("a new Django project", python=("django",), build=build_django),

@@ -5,8 +5,9 @@ import shutil
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Of an installation, PREFIX/lib/snapboot/python/snapboot, and of a source tree.
-PLACES = ("../../../../bin/snapboot", "../../target/release/snapboot")
+# Of PREFIX/libexec/snapboot/python/snapboot and PREFIX/lib/python3.x/site-packages/snapboot; of the folder of `pip install --target`; of
+# a source tree.
+PLACES = ("../../../../bin/snapboot", "../bin/snapboot", "../../target/release/snapboot")
 
 
 def command():
@@ -21,7 +22,7 @@ def main():
     if path is None:
         sys.exit(
             "snapboot: this is the Python package with the hooks alone; there is no command `snapboot` beside it or in PATH. Install it "
-            "(make install PREFIX=..., then PREFIX/bin in PATH), or name it by its path."
+            "(pip install its wheel, or make install PREFIX=..., then PREFIX/bin in PATH), or name it by its path."
         )
     os.execv(path, ["snapboot", *sys.argv[1:]])
 

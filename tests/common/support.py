@@ -147,5 +147,5 @@ def write(path, content):
 
 def launcher():
     """The launcher of this installation."""
-    installed = SNAPBOOT.parent.parent / "lib/snapboot/snapboot-launcher"
+    installed = SNAPBOOT.parent.parent / "libexec/snapboot/snapboot-launcher"
     return installed if installed.exists() else SNAPBOOT.with_name("snapboot-launcher")

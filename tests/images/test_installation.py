@@ -14,7 +14,7 @@ RUBY = (support.RUBY, ["-e", "puts 'hello'"], "main.rb", "puts 'hello'\n")
 def installation(tmp_path):
     """A copy of the installation, with its command."""
     top = tmp_path / "installation"
-    library = top / "lib/snapboot"
+    library = top / "libexec/snapboot"
     library.mkdir(parents=True)
     (top / "bin").mkdir()
     shutil.copy(support.SNAPBOOT, top / "bin/snapboot")
@@ -54,7 +54,7 @@ def test_the_package_leads_to_its_command(tmp_path):
     if support.SNAPBOOT == support.ROOT / "target/release/snapboot":
         assert run(package).out == version
     prefix = tmp_path / "prefix"
-    installed = prefix / "lib/snapboot/python"
+    installed = prefix / "libexec/snapboot/python"
     shutil.copytree(package / "snapboot", installed / "snapboot")
     alone = run(installed, PATH="/nowhere")
     assert alone.status == 1

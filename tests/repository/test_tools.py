@@ -99,7 +99,7 @@ def test_the_makefile_has_every_promised_target():
     assert {"build", "test", "demo", "bench", "lint", "fuzz", "install", "clean"} <= targets
     dry = ["make", "-n", "install", "PREFIX=/somewhere"]
     planned = subprocess.run(dry, cwd=ROOT, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True).stdout
-    for part in ("/somewhere/bin", "/somewhere/lib/snapboot", "/lib/snapboot/python", "/lib/snapboot/ruby"):
+    for part in ("/somewhere/bin", "/somewhere/libexec/snapboot", "/libexec/snapboot/python", "/libexec/snapboot/ruby"):
         assert part in planned
 
 

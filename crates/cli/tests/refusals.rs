@@ -85,7 +85,7 @@ fn mistakes_in_the_arguments_end_with_status_2() {
 #[test]
 fn a_missing_part_of_the_installation_is_named() {
     let scene = Scene::new();
-    std::fs::remove_file(scene.path("lib/snapboot/libsnapboot_freezer.so")).unwrap();
+    std::fs::remove_file(scene.path("libexec/snapboot/libsnapboot_freezer.so")).unwrap();
     let output = scene.freeze("written").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("this installation is not whole"), "{}", stderr(&output));

@@ -1,7 +1,7 @@
 //! Where the other parts of Snapboot are: found from where this command is, never from a path built in.
 //!
-//! Two layouts are known: `PREFIX/bin/snapboot` with everything else in `PREFIX/lib/snapboot`, and a source tree with
-//! `target/PROFILE/snapboot` beside the launcher and the freezer, and the front ends at the top.
+//! Two layouts are known: `PREFIX/bin/snapboot` with everything else in `PREFIX/libexec/snapboot`, which `make install`, the wheel and
+//! the gem have, and a source tree with `target/PROFILE/snapboot` beside the launcher and the freezer, and the front ends at the top.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -29,7 +29,7 @@ impl Installation {
             Failure::failed(format!("cannot tell where snapboot itself lies: {error}. Mount /proc."))
         })?;
         let directory = command.parent().unwrap_or(Path::new("/"));
-        let installed = directory.parent().unwrap_or(directory).join("lib/snapboot");
+        let installed = directory.parent().unwrap_or(directory).join("libexec/snapboot");
         if installed.join(LAUNCHER).exists() {
             return Ok(Installation { native: installed.clone(), front_ends: installed });
         }
@@ -106,7 +106,7 @@ fn part(path: PathBuf, name: &str) -> Result<PathBuf> {
     }
     Err(Failure::refusal(format!(
         "the {name} should be at {}, but there is no such file: this installation is not whole. Install Snapboot again \
-         (make install PREFIX=...), or build all of it (make build) when you run it from its source tree.",
+         (its wheel, its gem, or make install PREFIX=...), or build all of it (make build) when you run it from its source tree.",
         path.display()
     )))
 }

@@ -24,7 +24,7 @@ impl Scene {
         // On the file system of the command, which is linked and not copied: while a file is open for writing, a process that
         // another test forks at that moment keeps it from being executed.
         let scene = Scene { top: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
-        let library = scene.path("lib/snapboot");
+        let library = scene.path("libexec/snapboot");
         fs::create_dir_all(scene.path("bin")).unwrap();
         fs::create_dir_all(library.join("python/snapboot/front_end")).unwrap();
         fs::create_dir_all(scene.work()).unwrap();

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Builds the wheel and the gem, under target/packages/: the tree that `make install` makes, with what pip and gem want beside it.
+
+What is linked against the C library (the command, and the boot archive's native part) is linked against an old one, by Zig's linker,
+so that it runs with that version and every later one. Launcher and freezer are linked against none.
+
+    tools/packages.py             both
+    tools/packages.py wheel       one of them: wheel or gem
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import workloads
+from workloads import ROOT, Unavailable
+
+GLIBC = "2.28"
+PACKAGES = ROOT / "target/packages"
+TARGET = "x86_64-unknown-linux-gnu"
+LINKED = ROOT / "target" / TARGET / "release"
+LICENCES = ("LICENSE", "LICENSE-APACHE", "LICENSE-MIT")
+
+
+def run(words: list, cwd: pathlib.Path = ROOT, **variables: str) -> None:
+    """Run a build step; its output is shown only when it fails, and ends this program."""
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    if done.returncode != 0:
+        sys.exit(f"{done.stdout}\n`{' '.join(map(str, words))}` failed with status {done.returncode}")
+
+
+def link() -> None:
+    """Compile what is linked against the C library."""
+    tools = workloads.prepare("packages")["bin"]
+    caches = {"CARGO_ZIGBUILD_CACHE_DIR": ROOT / "target/zig", "ZIG_GLOBAL_CACHE_DIR": ROOT / "target/zig"}
+    run(
+        ["cargo", "zigbuild", "--release", "--target", f"{TARGET}.{GLIBC}", "-p", "snapboot-cli", "-p", "snapboot-ruby"],
+        PATH=f"{tools}:{os.environ['PATH']}",
+        CARGO_PROFILE_RELEASE_STRIP="symbols",
+        CARGO_TARGET_DIR=str(ROOT / "target"),
+        **{name: str(path) for name, path in caches.items()},
+    )
+
+
+def stage(name: str) -> pathlib.Path:
+    """An empty folder to build one package in, with the licences."""
+    folder = PACKAGES / "staged" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for licence in LICENCES:
+        shutil.copy(ROOT / licence, folder)
+    return folder
+
+
+def install(folder: pathlib.Path) -> None:
+    """What `make install` installs, in that folder."""
+    run(["make", "-s", "install-built", f"DESTDIR={folder}", "PREFIX=", f"LINKED={LINKED}"], MAKEFLAGS="", MAKELEVEL="")
+
+
+def wheel() -> None:
+    folder = stage("wheel")
+    install(folder / "tree")
+    for name in ("pyproject.toml", "build_hook.py", "README.md"):
+        shutil.copy(ROOT / "python" / name, folder)
+    package = ROOT / "python/snapboot"
+    shutil.copytree(package, folder / "snapboot", ignore=shutil.ignore_patterns("__pycache__", "front_end"))
+    run([workloads.prepare("packages")["python"], "-m", "hatchling", "build", "-t", "wheel", "-d", PACKAGES], cwd=folder)
+
+
+def gem() -> None:
+    gem = pathlib.Path(workloads.prepare("ruby")["ruby"]).with_name("gem")
+    folder = stage("gem")
+    install(folder)
+    shutil.copytree(ROOT / "ruby/exe", folder / "exe")
+    for name in ("snapboot.gemspec", "README.md"):
+        shutil.copy(ROOT / "ruby" / name, folder)
+    run([gem, "build", "snapboot.gemspec"], cwd=folder)
+    for built in folder.glob("*.gem"):
+        built.replace(PACKAGES / built.name)
+
+
+KINDS = {"wheel": wheel, "gem": gem}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"any of: {', '.join(KINDS)} (default: both)")
+    kinds = parser.parse_args().kinds or list(KINDS)
+    if unknown := set(kinds) - set(KINDS):
+        parser.error(f"no such package: {', '.join(sorted(unknown))}; there are: {', '.join(KINDS)}")
+    try:
+        link()
+        for kind in kinds:
+            KINDS[kind]()
+    except Unavailable as reason:
+        sys.exit(f"the packages cannot be built here: {reason}")
+    for path in sorted(path for path in PACKAGES.iterdir() if path.suffix in (".whl", ".gem")):
+        print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
