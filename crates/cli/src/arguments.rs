@@ -207,19 +207,29 @@ pub struct Refreeze {
     pub images: Vec<PathBuf>,
 }
 
-/// Run an image, or a Ruby command with its boot archive switched on.
+/// Start a command from its image, and have the image made when there is none.
+///
+/// COMMAND: what you would type to start a Python or Ruby program. It starts from its image, which the store keeps. Where there is none
+/// yet, or something has changed that it depends on, the command starts the ordinary way, and an image for the next time is made in the background: one at
+/// a time, when nobody else wants processor or disk, never on battery or when memory is short. A program that cannot be frozen is left
+/// alone until a file that it reads has changed. `snapboot list` shows what there is, and why something is missing; SNAPBOOT_LOG=1 says what a start
+/// does, and why. The store is `snapboot/images` in XDG_CACHE_HOME (~/.cache); SNAPBOOT_STORE names another place, or is `off`.
+///
+/// Ordinary starts of Ruby have their boot archive, with RUBYOPT naming its set-up, which takes itself out of the environment before
+/// anything else runs. SNAPBOOT_ARCHIVE=off does without, and
+/// SNAPBOOT_ARCHIVE_CODE=off, SNAPBOOT_ARCHIVE_LOOKUPS=off, SNAPBOOT_ARCHIVE_DATA=off and SNAPBOOT_ARCHIVE_GEMS=off each without
+/// a part of it: compiled code, what features' names lead to, parsed data files, what RubyGems and Bundler find out.
 ///
 /// IMAGE: the same as `IMAGE ARGS`, also where the kernel refuses to execute the image itself: on a file system mounted noexec, or
 /// when the file is not executable.
-///
-/// COMMAND: a ruby call, a script whose first line leads to Ruby, or a name in PATH that does. It starts as it would by itself, with
-/// RUBYOPT naming the archive's set-up, which takes itself out of the environment before anything else runs. Where there
-/// can be no archive the command starts the ordinary way; SNAPBOOT_LOG=1 says why. SNAPBOOT_ARCHIVE=off does without one, and
-/// SNAPBOOT_ARCHIVE_CODE=off, SNAPBOOT_ARCHIVE_LOOKUPS=off, SNAPBOOT_ARCHIVE_DATA=off and SNAPBOOT_ARCHIVE_GEMS=off each without
-/// a part of it: compiled code, what features' names lead to, parsed data files, what RubyGems and Bundler find out.
 #[derive(Debug, Args)]
-#[command(override_usage = "snapboot run IMAGE [ARG...]\n       snapboot run -- COMMAND [ARG...]")]
+#[command(override_usage = "snapboot run [--store-size SIZE] -- COMMAND [ARG...]\n       snapboot run IMAGE [ARG...]")]
 pub struct Run {
+    /// How large the images of the store may be together, as in 500M or 2G, should one be made: those go first that were used longest ago.
+    /// Default: SNAPBOOT_STORE_SIZE, or else 2G.
+    #[arg(long, value_name = "SIZE", value_parser = store::limits::parse)]
+    pub store_size: Option<u64>,
+
     /// The image or the command to run, and its arguments: all that follows the first word is the program's.
     #[arg(value_names = ["IMAGE|COMMAND", "ARG"], required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<OsString>,

@@ -17,9 +17,11 @@ mod time;
 mod verify;
 mod why;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use failure::{Failure, Kind};
+use failure::{Failure, Kind, Result};
+use store::{background, build, fallback, limits};
 
 use arguments::Subcommand;
 
@@ -29,10 +31,44 @@ const REFUSED: u8 = 2;
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
-    let result = match arguments::parse().subcommand {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let result = at_once(&words).unwrap_or_else(subcommand);
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            render::tell(&format!("snapboot: {failure}"));
+            ExitCode::from(status(&failure))
+        }
+    }
+}
+
+/// What a start goes through, and what the store starts by itself: without a look at options, which takes its time. None where it is
+/// something else.
+fn at_once(words: &[OsString]) -> Option<Result<u8>> {
+    let (subcommand, rest) = words.get(1..)?.split_first()?;
+    match (subcommand.to_str()?, rest) {
+        ("run", [hyphens, command @ ..]) if hyphens == "--" && !command.is_empty() => {
+            Some(run::main(command, limits::of_environment()))
+        }
+        ("run", [first, ..]) if !first.as_encoded_bytes().starts_with(b"-") => {
+            Some(run::main(rest, limits::of_environment()))
+        }
+        (fallback::SUBCOMMAND, words) => Some(run::fallback(words)),
+        (background::SUBCOMMAND, words) => {
+            build::in_background(words);
+            Some(Ok(0))
+        }
+        _ => None,
+    }
+}
+
+fn subcommand() -> Result<u8> {
+    match arguments::parse().subcommand {
         Subcommand::Freeze(arguments) => freeze::main(&arguments),
         Subcommand::Refreeze(arguments) => refreeze::main(&arguments),
-        Subcommand::Run(arguments) => run::main(&arguments),
+        Subcommand::Run(arguments) => {
+            run::main(&arguments.words, arguments.store_size.unwrap_or_else(limits::of_environment))
+        }
         Subcommand::Archive(arguments) => archive::main(&arguments.action),
         Subcommand::Inspect(arguments) => inspect::main(&arguments),
         Subcommand::Verify(arguments) => verify::main(&arguments),
@@ -40,13 +76,6 @@ fn main() -> ExitCode {
         Subcommand::Time(arguments) => time::main(&arguments),
         Subcommand::Confined(arguments) => Err(::freeze::run_confined(&arguments.program)),
         Subcommand::Watched(arguments) => ::freeze::run_watched(arguments.dir.as_deref()).map_or(Ok(REFUSED), Err),
-    };
-    match result {
-        Ok(status) => ExitCode::from(status),
-        Err(failure) => {
-            render::tell(&format!("snapboot: {failure}"));
-            ExitCode::from(status(&failure))
-        }
     }
 }
 

@@ -1,71 +1,117 @@
-//! `snapboot run`: executes an image, also where the kernel would not (on a file system mounted noexec, or without mode x), or a
-//! Ruby command with its boot archive switched on.
+//! `snapboot run`: starts an image, or a command from its image of the store; where there is none, the ordinary way, and asks for one.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 
 use failure::{reason, Failure, Result};
 use image_file::kind::Kind;
+use image_file::on_noexec_mount;
 use installation::Installation;
 use runtime::search_path;
-use runtime::{leads_to_ruby, locate};
-use rustix::fs::{access, statvfs, Access, StatVfsMountFlags};
+use rustix::fs::{access, Access};
+use store::fallback::Start;
+use store::{background, fit, Command, Folder, Store};
 
-use crate::arguments::Run;
+use crate::render;
 
-/// Becomes the program; returns only when that fails.
-pub fn main(run: &Run) -> Result<u8> {
-    let (named, arguments) = run.words.split_first().expect("the command line has at least one word");
-    if !Kind::is_image(Path::new(named)) && leads_to_ruby(&run.words) {
-        return run_ruby(named, arguments);
+/// Exit statuses of a shell for a program that cannot be executed, and for one that is not there.
+const CANNOT_EXECUTE: u8 = 126;
+const NOT_THERE: u8 = 127;
+
+/// Becomes the program; returns only when that fails. `words`: the image or the command, and its arguments; at least one. `limit`: of the
+/// store (bytes).
+pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
+    let named = Path::new(&words[0]);
+    match Kind::of(named) {
+        Ok(Kind::Image) => return run_image(named, words),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return run_image(named, words),
+        _ => {}
     }
-    run_image(Path::new(named), arguments)
-}
-
-/// Fails for what is no image. Of what cannot be read nothing is known.
-fn check(named: &Path) -> Result<()> {
-    let bare = named.as_os_str();
-    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-    let found = match Kind::of(named) {
-        Ok(Kind::Image) => return Ok(()),
-        Ok(kind) => kind.words().to_owned(),
-        Err(error) if is_missing(&error) => match locate(bare, &search_path()) {
-            Ok(command) if !bare.as_bytes().contains(&b'/') => format!("the command {}", command.display()),
-            _ => "no such file".to_owned(),
-        },
-        Err(_) => return Ok(()),
+    let line = match Command::split(words, &search_path()) {
+        Ok(line) => line,
+        Err(failure) if named.as_os_str().as_bytes().contains(&b'/') => {
+            return Err(not_an_image(named, &failure.message))
+        }
+        Err(failure) => return Err(failure),
     };
-    let image = Path::new(named.file_name().unwrap_or(bare)).with_extension("img");
-    Err(Failure::refusal(format!(
-        "cannot run {}: expected an image that snapboot freeze wrote, or a Ruby command, and found {found}. To start a program \
-         from an image, freeze it first (snapboot freeze -o {1} -- COMMAND), then run that image (./{1}).",
-        named.display(),
-        image.display()
-    )))
+    // Installed, and so in front of PATH.
+    if Kind::is_image(&line.program) {
+        return run_image(&line.program, words);
+    }
+    let Some((command, arguments)) = line.command else {
+        return match line.is_interpreter {
+            true => ordinary(&line.program, words, line.is_ruby),
+            false => Err(not_a_program(&line.program)),
+        };
+    };
+    match Store::find() {
+        None => log("there is no store (SNAPBOOT_STORE, HOME)"),
+        Some(store) => {
+            let folder = store.folder(&command);
+            if let Some(image) = image_for(&folder) {
+                let words = [&[image.clone().into_os_string()], arguments.as_slice()].concat();
+                log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
+            } else if let Some(why) = background::ask_for_new(&folder, &command, limit) {
+                log(&format!("no image is made: {why}"));
+            } else {
+                log("there is no image for this start yet: one is being made");
+            }
+        }
+    }
+    ordinary(&line.program, words, line.is_ruby)
 }
 
-fn run_image(named: &Path, arguments: &[OsString]) -> Result<u8> {
-    // Without a slash, execvp would look in PATH.
+/// The image that a start uses. The only one need not fit: it hands over what it cannot do.
+fn image_for(folder: &Folder) -> Option<PathBuf> {
+    let images = folder.images();
+    match images.as_slice() {
+        [] => None,
+        _ if !folder.is_own() => {
+            log(&format!("{} belongs to another user, or others may write to it", folder.path().display()));
+            None
+        }
+        [only] => Some(only.clone()),
+        _ => images.into_iter().find(|image| fit::fits(image)),
+    }
+}
+
+/// `snapboot fallback`, which a launcher executes: goes on with a start that an image of the store has handed over.
+pub fn fallback(words: &[OsString]) -> Result<u8> {
+    let Some(start) = Start::parse(words) else {
+        return Err(Failure::refusal("snapboot fallback is for images of the store alone. See snapboot --help."));
+    };
+    if let Some((image, arguments)) = start.other_image() {
+        let words = [&[image.clone().into_os_string()], arguments].concat();
+        log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
+    }
+    match start.ask_for_image() {
+        None => log("the image is being made again"),
+        Some(why) => log(&format!("the image is not made again: {why}")),
+    }
+    let name = start.program.file_name().unwrap_or_default();
+    ordinary(&start.program, &start.argv, name.as_bytes().windows(4).any(|part| part == b"ruby"))
+}
+
+/// Executes an image, also where the kernel would not: on a file system mounted noexec, or without mode x.
+fn execute_image(image: &Path, words: &[OsString]) -> Result<io::Error> {
+    // The launcher needs to read an image only; a mode that a copy has lost is no reason not to do what was asked for.
+    if on_noexec_mount(image) || access(image, Access::EXEC_OK).is_err() {
+        let launcher = Installation::find()?.launcher()?;
+        let all = [launcher.clone().into_os_string(), image.as_os_str().to_owned()];
+        return Ok(store::execute(&launcher, &[&all, &words[1..]].concat(), None));
+    }
+    Ok(store::execute(image, words, None))
+}
+
+fn run_image(named: &Path, words: &[OsString]) -> Result<u8> {
+    // Without a slash, it would be looked for in PATH.
     let image = std::path::absolute(named).map_err(|error| Failure::io("run", named, &error))?;
     if image.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(Failure::refusal(format!("{} is no regular file, and an image is one.", named.display())));
     }
-    check(named)?;
-    // The launcher needs to read an image only; a mode that a copy has lost is no reason not to do what was asked for.
-    let mut command = if on_noexec_mount(&image) || access(&image, Access::EXEC_OK).is_err() {
-        let mut launcher = Command::new(Installation::find()?.launcher()?);
-        launcher.arg(&image);
-        launcher
-    } else {
-        let mut command = Command::new(&image);
-        command.arg0(named);
-        command
-    };
-    let error = command.args(arguments).exec();
+    let error = execute_image(&image, words)?;
     Err(Failure::refusal(format!(
         "cannot execute {}: {}. It should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
         named.display(),
@@ -73,9 +119,40 @@ fn run_image(named: &Path, arguments: &[OsString]) -> Result<u8> {
     )))
 }
 
-/// Starts a Ruby command as it would start by itself, but for RUBYOPT.
-fn run_ruby(named: &OsStr, arguments: &[OsString]) -> Result<u8> {
-    let program = locate(named, &search_path())?;
+/// What to say of a path that leads to neither an image nor a command.
+fn not_an_image(named: &Path, why: &str) -> Failure {
+    let image = Path::new(named.file_name().unwrap_or(named.as_os_str())).with_extension("img");
+    Failure::refusal(format!(
+        "cannot run {}: expected an image that snapboot freeze wrote, or a Python or Ruby command. {why} To start a program from an image, \
+         freeze it first (snapboot freeze -o {1} -- COMMAND), then run that image (./{1}).",
+        named.display(),
+        image.display()
+    ))
+}
+
+fn not_a_program(program: &Path) -> Failure {
+    let found = match Kind::of(program) {
+        Ok(kind) => kind.words().to_owned(),
+        Err(error) => reason(&error),
+    };
+    Failure::refusal(format!(
+        "cannot run {}: expected an image that snapboot freeze wrote, or a Python or Ruby command, and found {found}. Name the Python or Ruby \
+         program that it starts, or start it without snapboot run.",
+        program.display()
+    ))
+}
+
+/// Starts a command as it would start by itself; a Ruby with its boot archive.
+fn ordinary(program: &Path, words: &[OsString], is_ruby: bool) -> Result<u8> {
+    let option = if is_ruby { ruby_option()? } else { None };
+    let changed = option.as_deref().map(|option| ("RUBYOPT", option));
+    let error = store::execute(program, words, changed);
+    render::tell(&format!("snapboot: cannot execute {}: {}", program.display(), reason(&error)));
+    Ok(if error.kind() == io::ErrorKind::NotFound { NOT_THERE } else { CANNOT_EXECUTE })
+}
+
+/// RUBYOPT with the archive's set-up, which takes itself out again, and leaves what there was before.
+fn ruby_option() -> Result<Option<OsString>> {
     let set_up = Installation::find()?.ruby_run()?;
     if set_up.as_os_str().as_bytes().iter().any(u8::is_ascii_whitespace) {
         return Err(Failure::refusal(format!(
@@ -84,18 +161,19 @@ fn run_ruby(named: &OsStr, arguments: &[OsString]) -> Result<u8> {
             set_up.display()
         )));
     }
-    // It takes this out again, and leaves what there was before.
     let mut option = OsString::from("-r");
     option.push(&set_up);
     if let Some(before) = std::env::var_os("RUBYOPT") {
         option.push(" ");
         option.push(before);
     }
-    let error = Command::new(&program).arg0(named).args(arguments).env("RUBYOPT", option).exec();
-    Err(Failure::refusal(format!("cannot execute {}: {}.", program.display(), reason(&error))))
+    Ok(Some(option))
 }
 
-/// Whether nothing on the file system can be executed.
-pub fn on_noexec_mount(path: &Path) -> bool {
-    statvfs(path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::NOEXEC))
+/// Tells what is done, and why, where SNAPBOOT_LOG asks for it.
+fn log(text: &str) {
+    let asks = |value: &OsStr| !value.is_empty() && value != "0";
+    if std::env::var_os("SNAPBOOT_LOG").is_some_and(|value| asks(&value)) {
+        render::tell(&format!("snapboot: {text}"));
+    }
 }

@@ -47,7 +47,7 @@ fn whole() -> Vec<u8> {
     };
     file.extend_from_slice(&tables);
     let command: [&[u8]; 4] = [b"/usr/bin/python3", b"", b"python3", b"it's"];
-    Head::write(&[head], command.into_iter(), &mut file[HEAD_OFFSET..][..HEAD_AREA]).unwrap();
+    Head::write(&[head], command.into_iter(), &[], &mut file[HEAD_OFFSET..][..HEAD_AREA]).unwrap();
     file
 }
 

@@ -45,6 +45,8 @@ const READ_BACK: u64 = 1 << 30;
 pub struct Added<'a> {
     /// Program and argv for the fallback.
     pub command: &'a [OsString],
+    /// See [`image::Command::store_words`].
+    pub store_words: &'a [OsString],
     /// The name that the kernel gives the process in an ordinary start (comm): the last part of what is executed.
     pub name: &'a OsStr,
     /// What the boot depended on.
@@ -126,7 +128,7 @@ impl<'a> Assembly<'a> {
         };
         file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
         write_tables(&file, &mut head, &tables.clone().finish(), &answers, &path)?;
-        write_heads(&file, &mut [head], parts.command, &path)?;
+        write_heads(&file, &mut [head], parts.command, parts.store_words, &path)?;
         // Out of the page cache: the rehearsal brings back what a start needs.
         file.sync_data().map_err(cannot)?;
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
@@ -194,7 +196,7 @@ impl<'a> Assembly<'a> {
         (1..self.stacks.len()).any(|index| self.stacks[..index].contains(&self.stacks[index]))
     }
 
-    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command`: see [`Added`]. `proof`: what it must
+    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command` and `store_words`: see [`Added`]. `proof`: what it must
     /// stand before it gets the name; else it is removed, and None returned.
     ///
     /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the image does not thaw.
@@ -202,6 +204,7 @@ impl<'a> Assembly<'a> {
         mut self,
         output: &Path,
         command: &[OsString],
+        store_words: &[OsString],
         max_thaws: Option<u64>,
         interrupt: &Interrupt,
         proof: impl FnOnce(&Path) -> bool,
@@ -209,7 +212,7 @@ impl<'a> Assembly<'a> {
         let (finished, counter) = (self.dir.finished(), self.dir.file("thaws"));
         let cannot = |error: io::Error| Failure::io("write", finished, &error);
         let file = self.finished().map_err(cannot)?;
-        write_heads(&file, &mut self.heads, command, finished)?;
+        write_heads(&file, &mut self.heads, command, store_words, finished)?;
         file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
         Point::BeforeSync.reached();
         file.sync_all().map_err(cannot)?;
@@ -381,12 +384,19 @@ fn end(head: &Head) -> u64 {
 /// Cuts the file off behind the last variant, and writes the heads of all.
 ///
 /// The first byte of the magic comes last: without it the file is no image.
-fn write_heads(file: &File, heads: &mut [Head], command: &[OsString], path: &Path) -> Result<()> {
+fn write_heads(
+    file: &File,
+    heads: &mut [Head],
+    command: &[OsString],
+    store_words: &[OsString],
+    path: &Path,
+) -> Result<()> {
     let cannot = |error: io::Error| Failure::io("write", path, &error);
     let size = heads.iter().map(end).max().unwrap_or(0);
     heads.iter_mut().for_each(|head| head.file_size = size);
     let mut area = vec![0; HEAD_AREA];
-    Head::write(heads, command.iter().map(|string| string.as_bytes()), &mut area)
+    let store_words: Vec<&[u8]> = store_words.iter().map(|word| word.as_bytes()).collect();
+    Head::write(heads, command.iter().map(|string| string.as_bytes()), &store_words, &mut area)
         .map_err(|error| Failure::refusal(format!("{error}.")))?;
     file.set_len(size).map_err(cannot)?;
     Point::BeforeHead.reached();

@@ -12,6 +12,10 @@ pub trait Progress {
     fn note(&self, note: &str);
     /// Where the output of the booting program goes.
     fn program_output(&self) -> io::Result<ProgramOutput>;
+    /// A file that a boot has read, whatever comes of the boot.
+    fn has_read(&self, file: &Path) {
+        let _ = file;
+    }
 }
 
 /// What a freeze is doing.

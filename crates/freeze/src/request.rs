@@ -37,6 +37,11 @@ pub struct FreezeRequest {
     pub guards: Vec<OsString>,
     /// What makes the same image again; None where that cannot be written down.
     pub origin: Option<Origin>,
+    /// For an image of a store: the program that a start executes, with the reason, the program and its argv behind these words, where it
+    /// cannot use the image. Empty for an image that is in none.
+    pub store_words: Vec<OsString>,
+    /// The file in which starts have told what else they load; see docs/internals/protocol.md.
+    pub profile: Option<PathBuf>,
     /// Where Snapboot's own files are.
     pub installation: Installation,
 }

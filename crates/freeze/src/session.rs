@@ -11,7 +11,7 @@ use image::fact_kind;
 use image_file::info::Info;
 use image_file::starts::{self, Starts};
 use image_file::{rotation, ImageFile};
-use recorder::Accesses;
+use recorder::{Accesses, State};
 use runtime::{probe, resolve, search_path, Main, Runtime, Shim};
 
 use crate::assemble::{Added, Assembled, Assembly};
@@ -232,6 +232,7 @@ impl Session<'_> {
             };
             assembly.add(&Added {
                 command: &command,
+                store_words: &self.request.store_words,
                 name: Path::new(&self.request.command[0]).file_name().unwrap_or_default(),
                 booted: &booted,
                 language: self.runtime.language,
@@ -263,7 +264,14 @@ impl Session<'_> {
             }
             disproved.is_none()
         };
-        let assembled = assembly.finish(output, &command, self.request.max_thaws, self.interrupt, proof)?;
+        let assembled = assembly.finish(
+            output,
+            &command,
+            &self.request.store_words,
+            self.request.max_thaws,
+            self.interrupt,
+            proof,
+        )?;
         let Some(assembled) = assembled else { return Ok(Made::Disproved(disproved.unwrap_or_default())) };
         starts::begin(assembled.image_id, replaced.map(|(sum, _)| *sum));
         let report = first.unwrap_or_default();
@@ -372,6 +380,8 @@ impl Session<'_> {
             Ended::Exited(status, notes) => (status, notes),
             Ended::Interrupted(signal) => return Err(Stop::Interrupted(signal)),
         };
+        let files = notes.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
+        files.for_each(|(file, _)| self.progress.has_read(file));
         match outcome(dir, status, self.runtime, boot.environment) {
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {

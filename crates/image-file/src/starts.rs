@@ -7,11 +7,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use image::{Record, StartsHead};
+use image::{Head, Record, StartsHead, HEAD_AREA, HEAD_OFFSET};
 use rustix::process::geteuid;
 use serde::Serialize;
 
@@ -62,6 +62,15 @@ impl Starts {
         let StartsHead { thaws, fallbacks, since, .. } = head;
         Some(Starts { thaws, fallbacks, since_thaw: since, last_fallback: last })
     }
+}
+
+/// When an image was started last; None when that was not counted.
+pub fn last(image: &Path) -> Option<SystemTime> {
+    let mut head = [0; HEAD_AREA];
+    let file = fs::File::open(image).ok()?;
+    file.read_exact_at(&mut head, HEAD_OFFSET as u64).ok()?;
+    let head = Head::parse(&head, file.metadata().ok()?.len()).ok()?;
+    self::file(&folder()?, head.image_id()).metadata().ok()?.modified().ok()
 }
 
 /// The folder of these files: `STATE/starts`. None where nothing is to be counted.

@@ -37,7 +37,8 @@ record! {
         pub magic: [u8; 8],
         /// [`VERSION`].
         pub version: u32,
-        /// Number of strings of the command: the program to execute, the anchor (see [`Command::anchor`]), then its argv.
+        /// Number of strings of the command: the program to execute, the anchor (see [`Command::anchor`]), its argv, and the words of the
+        /// store (see [`Command::store_words`]).
         pub command_count: u32,
         /// Bytes of the command's strings, each with its NUL.
         pub command_size: u64,
@@ -63,8 +64,8 @@ record! {
         pub answers_size: u64,
         /// Number of variants: frozen processes that a thaw picks one of.
         pub variants: u32,
-        /// Always 0.
-        pub reserved: u32,
+        /// Number of the words of the store; 0 for an image that is in none.
+        pub store_count: u32,
         /// Checksum of all fields before this one.
         pub head_sum: u64,
     }
@@ -145,12 +146,18 @@ impl Head {
     /// Completes the heads of all variants (at least 1, at most [`MAX_VARIANTS`]): magic, version, the command's fields and the
     /// checksum. Writes them and the command into `area` ([`HEAD_AREA`] bytes), ready to be stored at [`HEAD_OFFSET`].
     ///
-    /// `command` is the program to execute, the anchor (see [`Command::anchor`]), and the argv.
-    pub fn write<'a>(variants: &[Head], command: impl Iterator<Item = &'a [u8]>, area: &mut [u8]) -> Result<(), Error> {
+    /// `command` is the program to execute, the anchor (see [`Command::anchor`]), and the argv; `store_words`: see
+    /// [`Command::store_words`].
+    pub fn write<'a>(
+        variants: &[Head],
+        command: impl Iterator<Item = &'a [u8]>,
+        store_words: &[&'a [u8]],
+        area: &mut [u8],
+    ) -> Result<(), Error> {
         let mut end = COMMAND_OFFSET;
         let mut needed = 0;
         let mut command_count = 0;
-        for string in command {
+        for string in command.chain(store_words.iter().copied()) {
             command_count += 1;
             needed += string.len() + 1;
             if COMMAND_OFFSET + needed <= VARIANTS_OFFSET {
@@ -171,6 +178,7 @@ impl Head {
                 command_size: needed as u64,
                 command_sum,
                 variants: variants.len() as u32,
+                store_count: store_words.len() as u32,
                 ..*head
             };
             let place = &mut area[Head::place(number)..];
@@ -196,6 +204,7 @@ fn inside_file(what: &'static str, offset: u64, size: u64, file_size: u64) -> Re
 pub struct Command<'a> {
     strings: &'a [u8],
     count: usize,
+    store_count: usize,
 }
 
 impl<'a> Command<'a> {
@@ -211,13 +220,14 @@ impl<'a> Command<'a> {
             return Err(Error::Damaged { what: "command" });
         }
         let count = strings.iter().filter(|&&byte| byte == 0).count();
-        if count != head.command_count as usize || count < 3 {
+        let store_count = head.store_count as usize;
+        if count != head.command_count as usize || count < store_count.saturating_add(3) {
             return Err(Error::OutOfRange {
                 what: "the number of strings of the command",
                 value: head.command_count.into(),
             });
         }
-        let command = Command { strings, count };
+        let command = Command { strings, count, store_count };
         if command.words().nth(1) != Some(b"\0") && command.anchor().is_none() {
             return Err(Error::Damaged { what: "command" });
         }
@@ -241,12 +251,23 @@ impl<'a> Command<'a> {
 
     /// The argv of the command, each string with the NUL that ends it.
     pub fn argv(&self) -> impl Iterator<Item = &'a [u8]> {
-        self.words().skip(2)
+        self.words().skip(2).take(self.argc())
     }
 
     /// Number of argv entries.
     pub fn argc(&self) -> usize {
-        self.count - 2
+        self.count - 2 - self.store_count
+    }
+
+    /// The program that sees to the images of a store, and its first arguments, each with the NUL that ends it; none for an image that is
+    /// in no store. A fallback executes it instead of the program, with the reason, the program and its argv behind these words.
+    pub fn store_words(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.words().skip(2 + self.argc())
+    }
+
+    /// Number of the words of the store.
+    pub fn store_count(&self) -> usize {
+        self.store_count
     }
 
     fn words(&self) -> impl Iterator<Item = &'a [u8]> {

@@ -7,7 +7,7 @@
 use core::ops::Range;
 use core::slice;
 
-use image::{reserved, Handover, Process, PAGE};
+use image::{reserved, Command, Handover, Process, PAGE};
 use linux_raw_sys::general::{PROT_READ, PROT_WRITE};
 
 use crate::image_file::ImageFile;
@@ -67,8 +67,11 @@ pub enum Rehearsal {
     Check,
 }
 
-/// Arguments and environment of the new process. In memory: [`Handover`], argv pointers, environment pointers, argv
-/// strings, room for a note, environment strings.
+/// What stands between the words of the store and the argv of the command: the reason and the program.
+const BEHIND_STORE: usize = 2;
+
+/// Arguments and environment of the new process. In memory: [`Handover`], room for pointers to the words of the store and what stands
+/// behind them, argv pointers, environment pointers, argv strings, room for a note, environment strings.
 pub struct Block {
     argv: List,
     environment: List,
@@ -102,7 +105,11 @@ impl Block {
         let (argc, argv_size) = arguments().fold((0, 0), measure);
         let (envc, environment_size) = start.environment().fold((0, 0), measure);
 
-        let argv_pointers = reserved::ENVIRONMENT as usize + size_of::<Handover>();
+        let in_front = match image.command.store_count() {
+            0 => 0,
+            count => count + BEHIND_STORE,
+        };
+        let argv_pointers = reserved::ENVIRONMENT as usize + size_of::<Handover>() + in_front * size_of::<*const u8>();
         let environment_pointers = argv_pointers + (argc + 1) * size_of::<*const u8>();
         let argv_strings = environment_pointers + (envc + 1) * size_of::<*const u8>();
         let environment_strings = argv_strings + argv_size + NOTE_ROOM;
@@ -148,6 +155,19 @@ impl Block {
     /// The argv list for executing the original command.
     pub fn argv_pointers(&self) -> *const *const u8 {
         self.argv.pointers
+    }
+
+    /// The argv list for executing the store's program: its words, the reason and the program in front of that of the original command.
+    /// `command`: the one that the block was built for. `reason` ends with a NUL.
+    pub fn store_argv(&self, command: &Command<'static>, reason: &[u8]) -> *const *const u8 {
+        let count = command.store_count() + BEHIND_STORE;
+        let words = command.store_words().chain([reason, command.program()]);
+        // SAFETY: `build` has left room for so many pointers in front of the list.
+        unsafe {
+            let first = self.argv.pointers.sub(count);
+            words.enumerate().for_each(|(index, word)| first.add(index).write(word.as_ptr()));
+            first
+        }
     }
 
     /// The environment list for executing the original command.

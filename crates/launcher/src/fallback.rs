@@ -6,7 +6,7 @@
 
 use core::fmt::{self, Write};
 
-use image::{Head, Record};
+use image::{Command, Head, Record};
 use inputs::environment;
 use inputs::on_stale::{self, OnStale};
 use linux_raw_sys::errno::ENOENT;
@@ -22,7 +22,8 @@ use crate::text::Text;
 /// Exit status when the launcher itself fails.
 pub const OWN_FAILURE: u32 = 125;
 
-/// Executes the original command with the arguments and the environment that the image was given.
+/// Executes the original command with the arguments and the environment that the image was given; of an image of a
+/// store, the program that has it made again and does the same.
 pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
     match block.rehearsal() {
         Some(Rehearsal::Check) => fail(format_args!("{reason}")),
@@ -44,12 +45,27 @@ pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
         // The same words for a fallback after the thaw: fall_back in context.py and context.rb of the front ends.
         log(format_args!("{reason}; starting the ordinary way"));
     }
+    if image.command.store_count() > 0 && !reason.is_guarded {
+        run_store(&image.command, block, reason);
+    }
     let program = image.command.program();
     // SAFETY: the block holds null-terminated lists of NUL-terminated strings; the program ends with a NUL.
     let errno = unsafe { sys::execute(program.as_ptr(), block.argv_pointers(), block.environment_pointers()) };
     let program = core::str::from_utf8(without_nul(program)).unwrap_or("the original command");
     log(format_args!("cannot use the image: {reason}; and cannot execute {program} instead ({errno})"));
     sys::exit(if errno == Errno(ENOENT) { 127 } else { 126 })
+}
+
+/// Executes the store's program; returns when it is not there any more.
+fn run_store(command: &Command<'static>, block: &Block, reason: &Reason) {
+    let mut text = Text::<1024>::new();
+    let _ = write!(text, "{reason}");
+    let mut words = [0; 1025];
+    words[..text.bytes().len()].copy_from_slice(text.bytes());
+    let program = command.store_words().next().unwrap_or(b"\0");
+    let argv = block.store_argv(command, &words[..=text.bytes().len()]);
+    // SAFETY: both lists end with a null pointer and hold C strings, which live until the call returns.
+    let _ = unsafe { sys::execute(program.as_ptr(), argv, block.environment_pointers()) };
 }
 
 /// Ends the process with a message: neither thaw nor fallback is possible.

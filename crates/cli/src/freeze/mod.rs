@@ -61,6 +61,8 @@ fn request(arguments: &Freeze) -> Result<FreezeRequest> {
         max_thaws: arguments.max_thaws,
         guards: arguments.guards.clone(),
         origin: origin(&arguments.command),
+        store_words: Vec::new(),
+        profile: None,
         installation: Installation::find()?,
     })
 }

@@ -46,7 +46,7 @@ impl Seed {
         };
         let mut area = vec![0; HEAD_AREA];
         let variants = if command.len() == 3 { 3 } else { 1 };
-        Head::write(&vec![head; variants], command.iter().copied(), &mut area).unwrap();
+        Head::write(&vec![head; variants], command.iter().copied(), &[], &mut area).unwrap();
         area.truncate(area.iter().rposition(|&byte| byte != 0).unwrap() + 1);
         let heads = [0].into_iter().chain((1..variants).map(|number| VARIANTS_OFFSET + (number - 1) * Head::SIZE));
         let head_fields = heads.flat_map(|at| Head::FIELDS.iter().map(move |field| (at + field.offset, field.size)));

@@ -127,7 +127,7 @@ fn every_kind_and_flag_has_its_row() {
 #[test]
 fn the_document_names_the_magics() {
     let mut area = [0; HEAD_AREA];
-    Head::write(&[Head::default()], [&b"/p"[..], b"p"].into_iter(), &mut area).unwrap();
+    Head::write(&[Head::default()], [&b"/p"[..], b"p"].into_iter(), &[], &mut area).unwrap();
     assert_eq!(area[..8], *b"\x89SNAPBT\n");
     assert!(DOCUMENT.contains(r"`\x89SNAPBT\n`"));
     assert!(DOCUMENT.contains(core::str::from_utf8(&Trailer::MAGIC).unwrap()));

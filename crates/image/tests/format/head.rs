@@ -22,7 +22,7 @@ fn good() -> Head {
 
 fn written(head: Head) -> Vec<u8> {
     let mut area = vec![0; HEAD_AREA];
-    Head::write(&[head], COMMAND.into_iter(), &mut area).unwrap();
+    Head::write(&[head], COMMAND.into_iter(), &[], &mut area).unwrap();
     area
 }
 
@@ -58,7 +58,7 @@ fn every_variant_has_a_head_of_its_own() {
     let heads: Vec<Head> = (0..MAX_VARIANTS.into()).map(head).collect();
     let mut area = vec![0; HEAD_AREA];
     let longest = vec![b'x'; VARIANTS_OFFSET - COMMAND_OFFSET - 5];
-    Head::write(&heads, [&b"/p"[..], b"", &longest].into_iter(), &mut area).unwrap();
+    Head::write(&heads, [&b"/p"[..], b"", &longest].into_iter(), &[], &mut area).unwrap();
     for number in 0..MAX_VARIANTS {
         let parsed = Head::parse_variant(number, &area, good().file_size).unwrap();
         assert_eq!((parsed.tables_sum, parsed.variants), (number.into(), MAX_VARIANTS));
@@ -203,11 +203,11 @@ fn a_command_fills_the_room_to_the_last_byte_and_no_further() {
     let room_for_strings = VARIANTS_OFFSET - COMMAND_OFFSET;
     let longest = vec![b'x'; room_for_strings - b"/p\0\0\0".len()];
     let mut area = vec![0; HEAD_AREA];
-    Head::write(&[good()], [&b"/p"[..], b"", &longest].into_iter(), &mut area).unwrap();
+    Head::write(&[good()], [&b"/p"[..], b"", &longest].into_iter(), &[], &mut area).unwrap();
     let head = Head::parse(&area, good().file_size).unwrap();
     assert_eq!(Command::parse(&area, &head).unwrap().argv().next().unwrap().len(), longest.len() + 1);
     let longer = vec![b'x'; longest.len() + 1];
-    let error = Head::write(&[good()], [&b"/p"[..], b"", &longer].into_iter(), &mut area);
+    let error = Head::write(&[good()], [&b"/p"[..], b"", &longer].into_iter(), &[], &mut area);
     assert_eq!(error, Err(Error::CommandTooLong { length: room_for_strings + 1 }));
 }
 

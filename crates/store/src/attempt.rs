@@ -1,0 +1,175 @@
+//! What came of the last attempt to make an image of a command, and whether another one is worth it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Folder;
+
+/// Its file in the folder of the command.
+const FILE: &str = "attempt.json";
+/// How long a refusal counts at most, and how long another failure does, such as a full disk.
+const REFUSED: Duration = Duration::from_secs(7 * 24 * 3600);
+const FAILED: Duration = Duration::from_secs(3600);
+/// So many images in a row may go unused before the next one has to wait, and for how long at most (seconds).
+const FREE: u32 = 3;
+const LONGEST_WAIT: u64 = 3600;
+/// So many environments are remembered.
+const MAX_TRIED: usize = 64;
+
+/// The last attempt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attempt {
+    /// Version of the command that made it.
+    pub snapboot: String,
+    /// When it ended (seconds since 1970).
+    pub at: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// How many images in a row have been replaced before any start has thawed them.
+    pub in_vain: u32,
+    /// Environments for which an image was asked for since none fitted: a number for each (see [`crate::background::environment_number`]).
+    pub tried: Vec<String>,
+}
+
+/// What came of an attempt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// There was none.
+    #[default]
+    None,
+    /// An image.
+    Made {
+        /// How long it took (seconds).
+        took: f64,
+    },
+    /// The program cannot be frozen.
+    Refused {
+        /// Why.
+        why: Vec<String>,
+        /// What the boot has read: a change of it is a reason to try again.
+        files: Vec<FileState>,
+    },
+    /// Something went wrong.
+    Failed {
+        /// What.
+        why: String,
+        /// See above.
+        files: Vec<FileState>,
+    },
+}
+
+/// A file as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState(PathBuf, Option<(u64, u64)>);
+
+impl FileState {
+    /// As it is now.
+    pub fn of(path: &Path) -> FileState {
+        FileState(path.to_owned(), now(path))
+    }
+}
+
+/// Size and time of the last change (ns since 1970).
+fn now(path: &Path) -> Option<(u64, u64)> {
+    let status = path.metadata().ok()?;
+    let modified = status.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Some((status.len(), modified.as_nanos() as u64))
+}
+
+impl Attempt {
+    /// The last one in this folder.
+    pub fn of(folder: &Folder) -> Attempt {
+        folder.read(FILE).unwrap_or_default()
+    }
+
+    /// Writes it down. That it cannot be is no matter: then it is made again.
+    pub fn keep(&self, folder: &Folder) {
+        let _ = folder.write(FILE, self);
+    }
+
+    /// Notes that an image is asked for in this environment; returns whether that is new.
+    pub fn try_environment(&mut self, number: &str) -> bool {
+        if self.tried.iter().any(|tried| tried == number) {
+            return false;
+        }
+        self.tried.push(number.to_owned());
+        let many = self.tried.len().saturating_sub(MAX_TRIED);
+        self.tried.drain(..many);
+        true
+    }
+
+    /// Whether another one is worth it.
+    pub fn may_follow(&self) -> bool {
+        let (files, limit) = match &self.outcome {
+            Outcome::None => return true,
+            Outcome::Made { .. } => return self.waits_for().is_none_or(|wait| self.age() >= wait),
+            Outcome::Refused { files, .. } => (files, REFUSED),
+            Outcome::Failed { files, .. } => (files, FAILED),
+        };
+        self.snapboot != env!("CARGO_PKG_VERSION")
+            || self.age() >= limit.as_secs()
+            || files.iter().any(|FileState(path, then)| now(path) != *then)
+    }
+
+    /// How long the next image has to wait after the last one (seconds), since nobody could use those before it; None where it has not.
+    fn waits_for(&self) -> Option<u64> {
+        let more = self.in_vain.checked_sub(FREE)?;
+        Some((10 << more.min(10)).min(LONGEST_WAIT))
+    }
+
+    fn age(&self) -> u64 {
+        unix_now().saturating_sub(self.at)
+    }
+}
+
+/// Seconds since 1970.
+pub fn unix_now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(file: &Path) -> Attempt {
+        let files = vec![FileState::of(file)];
+        let outcome = Outcome::Refused { why: vec!["a socket".into()], files };
+        Attempt { snapboot: env!("CARGO_PKG_VERSION").into(), at: unix_now(), outcome, ..Attempt::default() }
+    }
+
+    #[test]
+    fn a_refusal_counts_until_what_was_read_has_changed() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("tool.py");
+        std::fs::write(&file, "one").unwrap();
+        let attempt = refused(&file);
+        assert!(!attempt.may_follow());
+        assert!(Attempt { at: 0, ..attempt.clone() }.may_follow(), "not for ever");
+        assert!(Attempt { snapboot: "0.0.1".into(), ..attempt.clone() }.may_follow(), "a newer version may do it");
+        std::fs::write(&file, "other").unwrap();
+        assert!(attempt.may_follow());
+    }
+
+    #[test]
+    fn images_that_nobody_could_use_are_made_less_and_less_often() {
+        let made = |in_vain, at| {
+            let outcome = Outcome::Made { took: 1.0 };
+            Attempt { outcome, in_vain, at, ..Attempt::default() }.may_follow()
+        };
+        assert!(made(0, unix_now()) && made(2, unix_now()));
+        assert!(!made(3, unix_now()) && made(3, unix_now() - 10));
+        assert!(!made(40, unix_now() - 3000) && made(40, unix_now() - 3600));
+    }
+
+    #[test]
+    fn an_environment_is_tried_once() {
+        let mut attempt = Attempt::default();
+        assert!(attempt.try_environment("1") && attempt.try_environment("2") && !attempt.try_environment("1"));
+        (0..MAX_TRIED).for_each(|number| assert!(attempt.try_environment(&format!("x{number}"))));
+        assert_eq!(attempt.tried.len(), MAX_TRIED);
+    }
+}

@@ -1,0 +1,70 @@
+//! Has an image made while nobody waits for it.
+
+use std::ffi::OsString;
+use std::io::{stderr, stdin, stdout, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use inputs::environment::is_volatile;
+
+use crate::attempt::Attempt;
+use crate::sys;
+use crate::{Command, Folder};
+
+/// The subcommand that makes an image.
+pub const SUBCOMMAND: &str = "build-image";
+
+/// Asks for an image of a command that has none for this environment. Returns why none will be made, if none will.
+///
+/// `limit`: of the store (bytes).
+pub fn ask_for_new(folder: &Folder, command: &Command, limit: u64) -> Option<String> {
+    let mut attempt = Attempt::of(folder);
+    if !attempt.may_follow() {
+        return Some("the last attempt has not led to one, and nothing that it read has changed".to_owned());
+    }
+    let has_images = !folder.images().is_empty();
+    if has_images && !attempt.try_environment(&environment_number()) {
+        return Some("an image was made for this environment, and does not fit it either".to_owned());
+    }
+    if let Err(failure) = folder.make(command) {
+        return Some(failure.message);
+    }
+    if has_images {
+        attempt.keep(folder);
+    }
+    start(folder, None, limit);
+    None
+}
+
+/// Asks for an image in the place of one that cannot be used any more. Returns why none will be made, if none will.
+pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
+    if !Attempt::of(folder).may_follow() {
+        return Some("the last attempts have not led to one that could be used".to_owned());
+    }
+    start(folder, Some(image), limit);
+    None
+}
+
+fn start(folder: &Folder, image: Option<&Path>, limit: u64) {
+    let Ok(program) = std::env::current_exe() else { return };
+    let numbers = [u64::from(std::process::id()), limit].map(|number| number.to_string());
+    let [pid, limit] = numbers.each_ref().map(AsRef::as_ref);
+    let words = [program.as_os_str(), SUBCOMMAND.as_ref(), pid, limit, folder.path().as_os_str()];
+    let mut argv: Vec<OsString> = words.iter().map(|word| word.to_os_string()).collect();
+    argv.extend(image.map(|image| image.as_os_str().to_owned()));
+    sys::leave_behind(&program, &argv);
+}
+
+/// A number for all in the environment that an image could depend on: the variables but for those of a session, the working directory,
+/// and which of the standard streams are a terminal.
+pub fn environment_number() -> String {
+    let mut entries: Vec<Vec<u8>> = std::env::vars_os()
+        .filter(|(name, _)| !is_volatile(name.as_bytes()))
+        .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
+        .collect();
+    entries.sort();
+    entries.push(std::env::current_dir().unwrap_or_default().into_os_string().as_bytes().to_vec());
+    let streams = [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()];
+    entries.push(streams.map(u8::from).to_vec());
+    format!("{:016x}", image::checksum(&entries.join(&0)))
+}

@@ -1,0 +1,152 @@
+//! The builder: makes one image, when the program that has asked for it has ended or got going, and nobody else makes one.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use failure::Result;
+use freeze::{Cpu, FreezeOutcome, FreezeRequest, ProgramOutput, Progress, Step, Training, Written};
+use image_file::starts::Starts;
+use image_file::ImageFile;
+use installation::Installation;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fs::FlockOperation;
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+
+use crate::attempt::{unix_now, Attempt, FileState, Outcome};
+use crate::folder::lock;
+use crate::{limits, machine, sys, Folder, Store};
+
+/// How long the program that has asked gets to itself.
+const HEAD_START: Duration = Duration::from_secs(2);
+/// So many files of a boot are remembered.
+const MAX_FILES: usize = 20_000;
+
+/// Makes an image in the background. `words`: those behind the subcommand, as [`crate::background`] puts them there.
+pub fn in_background(words: &[OsString]) {
+    let [pid, limit, folder, image @ ..] = words else { return };
+    let number = |word: &OsString| word.to_str().and_then(|text| text.parse().ok());
+    let (Some(pid), Some(limit)) = (number(pid), number(limit)) else { return };
+    let image = image.first().map(Path::new);
+    make(pid as i32, limit, &Folder::new(folder.into()), image);
+}
+
+/// `pid`: of the program that has asked for it; `limit`: of the store (bytes); `image`: the one to be replaced, if any.
+fn make(pid: i32, limit: u64, folder: &Folder, image: Option<&Path>) {
+    let asked = SystemTime::now();
+    sys::step_back();
+    wait_for(pid);
+    let Some(store) = Store::find() else { return };
+    let Some(_own) = folder.lock().filter(|_| folder.is_own()) else { return };
+    // Next to the folders of this place; another place has other builders.
+    let all = folder.path().with_file_name(".builder");
+    let Some(_all) = lock(&all, FlockOperation::LockExclusive) else { return };
+    let made = |image: &Path| image.metadata().and_then(|status| status.modified()).is_ok_and(|made| made > asked);
+    if image.is_some_and(made) || machine::is_busy().is_some() {
+        return;
+    }
+    let output = image.map_or_else(|| folder.next_image(), Path::to_owned);
+    build(folder, &output, &Silent::default());
+    limits::prune(&store, limit);
+}
+
+/// Makes an image of the folder's command, and writes down what came of it.
+pub fn build(folder: &Folder, output: &Path, progress: &dyn Watched) -> Option<FreezeOutcome> {
+    let command = folder.command()?;
+    let mut attempt = Attempt::of(folder);
+    let unused = ImageFile::open(output).ok().and_then(|image| Starts::of(&image)).is_some_and(|it| it.thaws == 0);
+    let outcome = match request(folder, output) {
+        Ok(request) => freeze::freeze(&request, progress),
+        Err(failure) => FreezeOutcome::Failed(failure),
+    };
+    let files = || {
+        let own = [command.file.clone()];
+        progress.read().iter().chain(&own).take(MAX_FILES).map(|path| FileState::of(path)).collect()
+    };
+    attempt.outcome = match &outcome {
+        FreezeOutcome::Written(written) => {
+            attempt.in_vain = if unused { attempt.in_vain + 1 } else { 0 };
+            Outcome::Made { took: took(written) }
+        }
+        FreezeOutcome::Refused(findings) => {
+            Outcome::Refused { why: findings.iter().map(|finding| finding.to_string()).collect(), files: files() }
+        }
+        FreezeOutcome::Failed(failure) => Outcome::Failed { why: failure.message.clone(), files: files() },
+        FreezeOutcome::Interrupted(_) => return Some(outcome),
+    };
+    attempt.snapboot = env!("CARGO_PKG_VERSION").to_owned();
+    attempt.at = unix_now();
+    attempt.keep(folder);
+    Some(outcome)
+}
+
+fn took(written: &Written) -> f64 {
+    written.took.as_secs_f64()
+}
+
+fn request(folder: &Folder, output: &Path) -> Result<FreezeRequest> {
+    let program =
+        std::env::current_exe().map_err(|error| failure::Failure::io("find", Path::new("snapboot"), &error))?;
+    let words = folder.command().map(|command| command.words).unwrap_or_default();
+    Ok(FreezeRequest {
+        command: words.into_iter().map(OsString::from).collect(),
+        output: Some(output.to_owned()),
+        preloads: Vec::new(),
+        training: Training::Default,
+        environment: Vec::new(),
+        withheld: Vec::new(),
+        policy: image::policy::CHECK,
+        check_pages: false,
+        cpu: Cpu::Native,
+        variants: 1,
+        max_age: None,
+        max_thaws: None,
+        guards: Vec::new(),
+        origin: None,
+        store_words: vec![program.into_os_string(), crate::fallback::SUBCOMMAND.into(), output.into()],
+        profile: Some(folder.profile()),
+        installation: Installation::find()?,
+    })
+}
+
+/// Waits until the process has ended, or for a moment.
+fn wait_for(pid: i32) {
+    let Some(process) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
+    let timeout = Timespec { tv_sec: HEAD_START.as_secs() as i64, tv_nsec: 0 };
+    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout));
+}
+
+/// Who is told of a freeze, and notes what its boots have read.
+pub trait Watched: Progress {
+    /// The files that they have read.
+    fn read(&self) -> Vec<PathBuf>;
+}
+
+/// Tells nobody.
+#[derive(Default)]
+pub struct Silent {
+    files: RefCell<BTreeSet<PathBuf>>,
+}
+
+impl Progress for Silent {
+    fn step(&self, _: &Step<'_>) {}
+
+    fn note(&self, _: &str) {}
+
+    fn program_output(&self) -> io::Result<ProgramOutput> {
+        Ok(ProgramOutput::none())
+    }
+
+    fn has_read(&self, file: &Path) {
+        self.files.borrow_mut().insert(file.to_owned());
+    }
+}
+
+impl Watched for Silent {
+    fn read(&self) -> Vec<PathBuf> {
+        self.files.borrow().iter().cloned().collect()
+    }
+}

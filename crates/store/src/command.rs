@@ -1,0 +1,124 @@
+//! Which words of a command line make the program that is frozen, and which are its arguments.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use failure::Result;
+use runtime::{locate, looks_like_interpreter, resolve, Language, Main, MainKind};
+use serde::{Deserialize, Serialize};
+
+/// A program that can have images in the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// What people call it: the name of its script or module.
+    pub name: String,
+    /// The words that start it, without arguments.
+    pub words: Vec<String>,
+    /// The file that it is: the script, or the interpreter of a module.
+    pub file: PathBuf,
+    /// By what it is told from others: one text for each program, wherever it is started.
+    identity: String,
+}
+
+/// A command line, taken apart.
+#[derive(Debug)]
+pub struct Line {
+    /// The file that the kernel is to execute.
+    pub program: PathBuf,
+    /// Whether a Python or a Ruby runs in the end.
+    pub is_interpreter: bool,
+    /// Whether a Ruby does.
+    pub is_ruby: bool,
+    /// The program that is frozen, and its arguments; None where there is nothing to keep an image of, such as an interpreter alone.
+    pub command: Option<(Command, Vec<OsString>)>,
+}
+
+impl Command {
+    /// Takes a command line apart. `search_path`: the value of PATH.
+    ///
+    /// Fails where there is no such command. One that is no Python or Ruby program has no image.
+    pub fn split(words: &[OsString], search_path: &OsStr) -> Result<Line> {
+        let program = locate(&words[0], search_path)?;
+        let Ok(resolved) = resolve(words, search_path) else {
+            // A version manager's or JRuby's shell script is told by its name.
+            let is_ruby = is_ruby(&program);
+            return Ok(Line { program, is_interpreter: is_ruby, is_ruby, command: None });
+        };
+        let interpreter = resolved.program;
+        let is_ruby = is_ruby(&interpreter) || is_ruby(&resolved.named);
+        let is_interpreter = looks_like_interpreter(interpreter.file_name().unwrap_or_default());
+        let command = match is_interpreter {
+            true => split(words, &program, interpreter, resolved.argv, is_ruby, search_path),
+            false => None,
+        };
+        Ok(Line { program, is_interpreter: is_interpreter || is_ruby, is_ruby, command })
+    }
+
+    /// The name of its folder in the store: what people call it, and what tells it from others.
+    pub fn key(&self) -> String {
+        let plain: String = self.name.chars().filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it)).collect();
+        let digest = image::digest(self.identity.as_bytes());
+        let number: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{number}", plain.trim_start_matches('.'))
+    }
+}
+
+fn is_ruby(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    looks_like_interpreter(name) && name.as_bytes().windows(4).any(|part| part == b"ruby")
+}
+
+/// `words`: the command line; `program`: what its first word leads to; `argv`: what `interpreter` gets in the end.
+fn split(
+    words: &[OsString],
+    program: &Path,
+    interpreter: PathBuf,
+    argv: Vec<OsString>,
+    is_ruby: bool,
+    search_path: &OsStr,
+) -> Option<(Command, Vec<OsString>)> {
+    let language = if is_ruby { Language::Ruby } else { Language::Python };
+    let main = Main::split(language, argv, search_path).ok()?;
+    let own = match main.kind {
+        MainKind::Script => 1,
+        MainKind::Module if main.rest()[0].as_bytes() == b"-m" => 2,
+        MainKind::Module => 1,
+        MainKind::Bare | MainKind::Code => return None,
+    };
+    let arguments = main.rest().get(own..)?;
+    let named = words.split_at_checked(words.len().checked_sub(arguments.len())?)?.0;
+    // What was added by the first lines of scripts cannot be an argument.
+    let (words, file) = match (&main.script, named) {
+        (Some(script), [first]) if !first.as_bytes().contains(&b'/') => (vec![text(program)?], script.clone()),
+        (Some(script), _) => (all_text(named)?, script.clone()),
+        (None, _) => (all_text(named)?, interpreter.clone()),
+    };
+    let module = main.module().map(|name| name.to_string_lossy().trim_end_matches(".py").to_owned());
+    let name = match (&module, &main.script) {
+        (Some(module), _) => module.clone(),
+        (None, script) => script.as_ref()?.file_name()?.to_str()?.to_owned(),
+    };
+    // Another script of the same relative path is another program, and so is a module of the current directory.
+    let mut identity: Vec<OsString> = vec![interpreter.into_os_string()];
+    identity.extend_from_slice(main.options());
+    identity.push(file.clone().into_os_string());
+    if let Some(module) = module {
+        let top = module.split('.').next().unwrap_or_default().to_owned();
+        if Path::new(&top).exists() || Path::new(&(top.clone() + ".py")).exists() {
+            identity.push(std::env::current_dir().ok()?.into_os_string());
+        }
+        identity.push(module.into());
+    }
+    let identity = identity.iter().map(|word| text(Path::new(word))).collect::<Option<Vec<_>>>()?.join("\0");
+    let arguments = arguments.to_vec();
+    Some((Command { name, words, file, identity }, arguments))
+}
+
+fn all_text(words: &[OsString]) -> Option<Vec<String>> {
+    words.iter().map(|word| word.to_str().map(str::to_owned)).collect()
+}
+
+fn text(path: &Path) -> Option<String> {
+    String::from_utf8(path.as_os_str().to_owned().into_vec()).ok()
+}

@@ -1,0 +1,43 @@
+//! Whether an image is one for the environment of this start: a look at what costs next to nothing. What else it depends on, it finds
+//! out itself when it is started.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use image::{Command, Head, HEAD_AREA, HEAD_OFFSET};
+use image_file::this_process::ThisProcess;
+
+/// Whether variables and host facts (the current directory, the terminal, the user ...) are what they were for this image.
+pub fn fits(image: &Path) -> bool {
+    tables(image).is_ok_and(|bytes| {
+        let Ok(tables) = image::Tables::parse_unchecked_sum(&bytes) else { return false };
+        let Ok(environment) = std::fs::read("/proc/self/environ") else { return false };
+        let entries = environment.strip_suffix(b"\0").unwrap_or(&environment).split(|&byte| byte == 0);
+        let same = inputs::environment::compare(&tables, entries).is_ok_and(|difference| difference.is_none());
+        same && inputs::facts::compare(&tables, &ThisProcess { is_for_boot: false }).is_ok_and(|fact| fact.is_none())
+    })
+}
+
+/// How many words of its argv an image has from its command; None where it cannot be read.
+pub fn own_words(image: &Path) -> Option<usize> {
+    let (_, area, head) = head(image).ok()?;
+    Some(Command::parse(&area, &head).ok()?.argc())
+}
+
+fn head(image: &Path) -> io::Result<(File, Vec<u8>, Head)> {
+    let file = File::open(image)?;
+    let mut area = vec![0; HEAD_AREA];
+    file.read_exact_at(&mut area, HEAD_OFFSET as u64)?;
+    let head = Head::parse(&area, file.metadata()?.len()).map_err(|_| io::ErrorKind::InvalidData)?;
+    Ok((file, area, head))
+}
+
+/// The tables of the first variant.
+fn tables(image: &Path) -> io::Result<Vec<u8>> {
+    let (file, _, head) = head(image)?;
+    let mut tables = vec![0; head.tables_size as usize];
+    file.read_exact_at(&mut tables, head.tables_offset)?;
+    Ok(tables)
+}

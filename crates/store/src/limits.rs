@@ -1,0 +1,104 @@
+//! How large the store may become, and what goes first.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use image_file::starts;
+
+use crate::{Folder, Store};
+
+/// The variable that names the limit of the store.
+pub const VARIABLE: &str = "SNAPBOOT_STORE_SIZE";
+/// The limit where nobody names one (bytes).
+pub const DEFAULT: u64 = 2 << 30;
+
+/// The limit of the store (bytes), as the environment has it. One that makes no sense is none that anybody has named.
+pub fn of_environment() -> u64 {
+    std::env::var(VARIABLE).ok().and_then(|text| parse(&text).ok()).unwrap_or(DEFAULT)
+}
+
+/// What an image takes on disk (bytes).
+pub fn size(image: &Path) -> u64 {
+    image.metadata().map_or(0, |status| status.blocks() * 512)
+}
+
+/// When an image was used last, as far as that was counted, or made.
+pub fn last_used(image: &Path) -> SystemTime {
+    let made = image.metadata().and_then(|status| status.modified()).ok();
+    starts::last(image).max(made).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Reads a size as people write it: a number of bytes, or one with K, M, G or T behind it (powers of 1024).
+pub fn parse(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|it: char| !it.is_ascii_digit());
+    let power = match text[digits.len()..].to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
+        "" => 0,
+        "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        "T" => 4,
+        _ => return Err(expected()),
+    };
+    let number: u64 = digits.parse().map_err(|_| expected())?;
+    number.checked_mul(1 << (10 * power)).ok_or_else(expected)
+}
+
+fn expected() -> String {
+    "expected a size such as 500M or 2G".to_owned()
+}
+
+/// Removes images, those first that were used longest ago, until all of them together are not larger than `limit` (bytes). Those of
+/// installed commands count, and stay. Returns what was removed.
+pub fn prune(store: &Store, limit: u64) -> Vec<PathBuf> {
+    let tools = store.tools();
+    let (mut images, mut total) = (Vec::new(), 0);
+    for folder in store.folders() {
+        for image in folder.images() {
+            let size = size(&image);
+            total += size;
+            if !folder.path().starts_with(&tools) {
+                images.push((last_used(&image), size, image, folder.clone()));
+            }
+        }
+    }
+    images.sort_by_key(|(used, ..)| *used);
+    let mut removed = Vec::new();
+    for (_, size, image, folder) in images {
+        if total <= limit {
+            break;
+        }
+        // Who is being started from it keeps it until its end.
+        if fs::remove_file(&image).is_ok() {
+            total -= size;
+            let _ = fs::remove_file(image.with_extension("img.seen"));
+            if folder.images().is_empty() {
+                remove(&folder);
+            }
+            removed.push(image);
+        }
+    }
+    removed
+}
+
+/// Removes a folder with all that is in it, unless somebody is making an image there.
+pub fn remove(folder: &Folder) {
+    if let Some(_lock) = folder.lock() {
+        let _ = fs::remove_dir_all(folder.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        assert_eq!(
+            ["7", "5K", "500M", "2g", "2GiB", "1TB"].map(|text| parse(text).unwrap()),
+            [7, 5 << 10, 500 << 20, 2 << 30, 2 << 30, 1 << 40]
+        );
+        assert!(["", "G", "2X", "-1", "99999999999T"].iter().all(|text| parse(text).is_err()));
+    }
+}

@@ -1,0 +1,83 @@
+//! Whether this machine has something better to do than to make images.
+
+use std::fs;
+use std::path::Path;
+
+/// Of the memory (percent) so much must be available.
+const MIN_AVAILABLE: u64 = 10;
+/// So much of the last ten seconds (percent) may some process have waited for memory.
+const MAX_PRESSURE: f64 = 10.0;
+
+/// Why no image is made now; None where nothing is in the way.
+pub fn is_busy() -> Option<&'static str> {
+    if on_battery(Path::new("/sys/class/power_supply")) {
+        return Some("the machine runs on battery");
+    }
+    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let limit = |name: &str| text(&format!("/sys/fs/cgroup/{name}")).trim().parse().ok();
+    let is_short = is_short_of_memory(&text("/proc/meminfo"), &text("/proc/pressure/memory"))
+        || is_used_up(limit("memory.current"), limit("memory.max"));
+    is_short.then_some("memory is short")
+}
+
+/// See the kernel's Documentation/ABI/testing/sysfs-class-power.
+fn on_battery(supplies: &Path) -> bool {
+    let supplies: Vec<_> = fs::read_dir(supplies).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let says = |supply: &Path, name: &str, word: &str| {
+        fs::read_to_string(supply.join(name)).is_ok_and(|text| text.trim() == word)
+    };
+    let mains = supplies.iter().any(|it| !says(it, "type", "Battery") && says(it, "online", "1"));
+    // That of a mouse is of scope Device.
+    let discharges =
+        |it: &Path| says(it, "type", "Battery") && says(it, "status", "Discharging") && !says(it, "scope", "Device");
+    !mains && supplies.iter().any(|it| discharges(it))
+}
+
+/// See proc(5), and Documentation/accounting/psi.rst of the kernel.
+fn is_short_of_memory(meminfo: &str, pressure: &str) -> bool {
+    let kilobytes = |name: &str| -> Option<u64> {
+        meminfo.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
+    };
+    let is_short = match (kilobytes("MemAvailable:"), kilobytes("MemTotal:")) {
+        (Some(available), Some(total)) => available * 100 < total * MIN_AVAILABLE,
+        _ => false,
+    };
+    let waits = pressure.lines().find_map(|line| line.strip_prefix("some avg10=")?.split(' ').next()?.parse().ok());
+    is_short || waits.is_some_and(|waits: f64| waits > MAX_PRESSURE)
+}
+
+/// Of the control group, in bytes.
+fn is_used_up(current: Option<u64>, max: Option<u64>) -> bool {
+    current.zip(max).is_some_and(|(current, max)| max.saturating_sub(current) < max / 100 * MIN_AVAILABLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_battery_counts_where_nothing_else_gives_power() {
+        let top = tempfile::tempdir().unwrap();
+        let supply = |name: &str, files: &[(&str, &str)]| {
+            let folder = top.path().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            files.iter().for_each(|(file, text)| fs::write(folder.join(file), format!("{text}\n")).unwrap());
+        };
+        assert!(!on_battery(top.path()));
+        supply("mouse", &[("type", "Battery"), ("status", "Discharging"), ("scope", "Device")]);
+        assert!(!on_battery(top.path()));
+        supply("BAT0", &[("type", "Battery"), ("status", "Discharging")]);
+        assert!(on_battery(top.path()));
+        supply("AC", &[("type", "Mains"), ("online", "1")]);
+        assert!(!on_battery(top.path()));
+    }
+
+    #[test]
+    fn memory_is_short_when_little_is_left_or_many_wait_for_it() {
+        let meminfo = |available: u64| format!("MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: {available} kB\n");
+        let pressure = |some: &str| format!("some avg10={some} avg60=0.00 avg300=0.00 total=1\nfull avg10=99.00\n");
+        assert!(!is_short_of_memory(&meminfo(100), &pressure("0.00")) && is_short_of_memory(&meminfo(99), ""));
+        assert!(is_short_of_memory(&meminfo(500), &pressure("10.50")) && !is_short_of_memory("", ""));
+        assert!(is_used_up(Some(95), Some(100)) && !is_used_up(Some(50), Some(100)) && !is_used_up(None, Some(1)));
+    }
+}

@@ -1,0 +1,102 @@
+//! Where the store is, and whether it may be used.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use failure::{Failure, Result};
+use rustix::process::geteuid;
+
+use crate::{Command, Folder};
+
+/// The variable that names another place for the store; `off` for none.
+pub const VARIABLE: &str = "SNAPBOOT_STORE";
+
+/// The store of this user: images that starts have asked for, which can be made again at any time, and those of installed commands,
+/// which stay until they are uninstalled.
+pub struct Store {
+    /// Holds a folder for each command.
+    cache: PathBuf,
+    /// Holds a folder for each installed command, and the links to them.
+    data: PathBuf,
+}
+
+impl Store {
+    /// Finds the store: `$SNAPBOOT_STORE/cache` and `$SNAPBOOT_STORE/data`, or `snapboot/images` in `$XDG_CACHE_HOME` (`~/.cache`) and `snapboot` in
+    /// `$XDG_DATA_HOME` (`~/.local/share`). None where it is switched off, or nothing says where it would be.
+    pub fn find() -> Option<Store> {
+        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        if let Some(named) = std::env::var_os(VARIABLE) {
+            let named = Some(PathBuf::from(named)).filter(|path| path.is_absolute())?;
+            return Some(Store { cache: named.join("cache"), data: named.join("data") });
+        }
+        let below = |name: &str, home: &str| absolute(name).or_else(|| Some(absolute("HOME")?.join(home)));
+        Some(Store {
+            cache: below("XDG_CACHE_HOME", ".cache")?.join("snapboot/images"),
+            data: below("XDG_DATA_HOME", ".local/share")?.join("snapboot"),
+        })
+    }
+
+    /// The store, or why there is none.
+    pub fn open() -> Result<Store> {
+        Store::find().ok_or_else(|| {
+            Failure::refusal(format!(
+                "there is no store: {VARIABLE} should be an absolute path where it is set (off: none), and HOME an absolute path where it is \
+                 not."
+            ))
+        })
+    }
+
+    /// Where the folders of commands are that starts have asked for.
+    pub fn cache(&self) -> &Path {
+        &self.cache
+    }
+
+    /// Where the folders of installed commands are.
+    pub fn tools(&self) -> PathBuf {
+        self.data.join("tools")
+    }
+
+    /// The directory for PATH.
+    pub fn bin(&self) -> PathBuf {
+        self.data.join("bin")
+    }
+
+    /// The folder of a command, whether it exists or not; that of the installed command where there is one.
+    pub fn folder(&self, command: &Command) -> Folder {
+        let key = command.key();
+        let installed = self.tools().join(&key);
+        Folder::new(if installed.exists() { installed } else { self.cache.join(key) })
+    }
+
+    /// All folders: of installed commands first, each kind by its name.
+    pub fn folders(&self) -> Vec<Folder> {
+        let of = |place: &Path| {
+            let mut found: Vec<PathBuf> =
+                fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+            found.sort();
+            found
+        };
+        let all = [of(&self.tools()), of(&self.cache)].concat();
+        all.into_iter().map(Folder::new).filter(|folder| folder.command().is_some()).collect()
+    }
+}
+
+/// Makes a directory of the store, for this user alone, with those above it.
+pub fn make(path: &Path) -> Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| Failure::io("make", path, &error))?;
+    if !is_own(path) {
+        return Err(Failure::refusal(format!(
+            "{} belongs to another user, or others may write to it, so that nothing in it can be trusted. Remove it, or name another store \
+             with {VARIABLE}.",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether this is a directory of this user in which nobody else can write.
+pub fn is_own(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|status| status.is_dir() && status.uid() == geteuid().as_raw() && status.mode() & 0o022 == 0)
+}

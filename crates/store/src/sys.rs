@@ -1,0 +1,118 @@
+//! The system calls of the store that no library wraps safely: to become another program unchanged, and to leave one behind.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What the process did at a SIGPIPE when it was started. Rust's runtime changes that before `main`.
+static SIGPIPE_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+
+extern "C" fn note_sigpipe() {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: no new action is given; the call fills in the old one when it succeeds, and it is read only then.
+    unsafe {
+        if libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) == 0 {
+            SIGPIPE_HANDLER.store(action.assume_init().sa_sigaction, Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: the section holds pointers to functions that take nothing they need, which the C library calls before `main`.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static NOTE_SIGPIPE: extern "C" fn() = note_sigpipe;
+
+/// Becomes another program, with everything as it was when this one was started: the environment, signals that are ignored or blocked,
+/// descriptors. Returns only when that fails. `argv`: all words, the name first.
+pub fn execute(program: &Path, argv: &[OsString], changed: Option<(&str, &OsStr)>) -> io::Error {
+    let list = |words: &[OsString]| -> Result<Vec<CString>, _> {
+        words.iter().map(|word| CString::new(word.as_bytes())).collect()
+    };
+    let (Ok(path), Ok(argv)) = (CString::new(program.as_os_str().as_bytes()), list(argv)) else {
+        return io::ErrorKind::InvalidInput.into();
+    };
+    let environment = match changed {
+        None => None,
+        Some(changed) => match list(&with(changed)) {
+            Ok(entries) => Some(entries),
+            Err(_) => return io::ErrorKind::InvalidInput.into(),
+        },
+    };
+    let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+        strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (argv_pointers, entries) = (pointers(&argv), environment.as_deref().map(pointers));
+    // SAFETY: the lists end with null pointers, and their strings live until the call returns. The handler is one that the process had.
+    unsafe {
+        libc::signal(libc::SIGPIPE, SIGPIPE_HANDLER.load(Ordering::Relaxed));
+        match entries {
+            Some(entries) => libc::execve(path.as_ptr(), argv_pointers.as_ptr(), entries.as_ptr()),
+            None => libc::execv(path.as_ptr(), argv_pointers.as_ptr()),
+        };
+    }
+    io::Error::last_os_error()
+}
+
+/// The environment with another value for one variable, which keeps its place.
+fn with((name, value): (&str, &OsStr)) -> Vec<OsString> {
+    let entry = |name: &OsStr, value: &OsStr| [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let mut found = false;
+    let mut entries = Vec::new();
+    for (other, old) in std::env::vars_os() {
+        let is_it = other == name;
+        found |= is_it;
+        entries.push(entry(&other, if is_it { value } else { &old }));
+    }
+    if !found {
+        entries.push(entry(OsStr::new(name), value));
+    }
+    use std::os::unix::ffi::OsStringExt;
+    entries.into_iter().map(OsString::from_vec).collect()
+}
+
+/// Starts a program that nobody waits for: neither this process nor what it becomes has it for a child. Its standard streams lead nowhere,
+/// and it is in a session of its own. Whether that has worked, nobody needs to know.
+pub fn leave_behind(program: &Path, argv: &[OsString]) {
+    let strings: Result<Vec<CString>, _> = argv.iter().map(|word| CString::new(word.as_bytes())).collect();
+    let (Ok(path), Ok(strings)) = (CString::new(program.as_os_str().as_bytes()), strings) else { return };
+    let pointers: Vec<*const libc::c_char> =
+        strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect();
+    // SAFETY: this process has one thread. What runs in the children makes system calls only, on what was prepared before.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::setsid();
+            if libc::fork() == 0 {
+                let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+                (0..3).for_each(|stream| {
+                    libc::dup2(null, stream);
+                });
+                libc::close_range(3, libc::c_uint::MAX, 0);
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                libc::execv(path.as_ptr(), pointers.as_ptr());
+            }
+            libc::_exit(0);
+        }
+        if child > 0 {
+            while libc::waitpid(child, std::ptr::null_mut(), 0) == -1
+                && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+            {}
+        }
+    }
+}
+
+/// Lets everybody else go first, at the processor and at the disk.
+pub fn step_back() {
+    /// Of ioprio_set(2): the calling process, and the class in which only those read and write that nobody else keeps from it.
+    const WHO_PROCESS: libc::c_int = 1;
+    const CLASS_IDLE: libc::c_int = 3 << 13;
+    // SAFETY: the calls take numbers, and a record that lives until the call returns.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+        libc::sched_setscheduler(0, libc::SCHED_BATCH, &libc::sched_param { sched_priority: 0 });
+        libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE);
+    }
+}

@@ -1,0 +1,1 @@
+//! Images in front of installed commands.
