@@ -29,7 +29,8 @@ pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return run_image(named, words),
         _ => {}
     }
-    let line = match Command::split(words, &search_path()) {
+    let store = Store::find();
+    let line = match Command::split(words, &search_path(), store.as_ref().map(Store::shims).as_ref()) {
         Ok(line) => line,
         Err(failure) if named.as_os_str().as_bytes().contains(&b'/') => {
             return Err(not_an_image(named, &failure.message))
@@ -46,7 +47,7 @@ pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
             false => Err(not_a_program(&line.program)),
         };
     };
-    match Store::find() {
+    match store {
         None => log("there is no store (SNAPBOOT_STORE, HOME)"),
         Some(store) => {
             let folder = store.folder(&command);

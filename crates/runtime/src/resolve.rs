@@ -36,6 +36,9 @@ pub struct Shim {
     pub program: PathBuf,
 }
 
+/// Tells where a shim leads, which it gets with its text; see [`resolve_knowing`].
+pub type KnownShims<'a> = dyn Fn(&Path, &[u8]) -> Option<PathBuf> + 'a;
+
 /// The kernel follows five scripts; `env` and shims add steps of their own.
 const MAX_STEPS: usize = 12;
 /// Enough for a first line and for the lines of a shell trick.
@@ -43,6 +46,12 @@ const START: u64 = 4096;
 
 /// Follows `command` to the executable that is started in the end. `search_path` is the value of PATH.
 pub fn resolve(command: &[OsString], search_path: &OsStr) -> Result<Resolved> {
+    resolve_knowing(command, search_path, &|_, _| None)
+}
+
+/// Like [`resolve`], for who remembers where shims lead. `known`: gets a shim and its text, and tells that, if it knows; only then the shim's
+/// manager need not be run, which takes its time.
+pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownShims<'_>) -> Result<Resolved> {
     let mut argv = command.to_vec();
     let mut program = locate(&argv[0], search_path)?;
     let mut resolved = Resolved {
@@ -86,7 +95,7 @@ pub fn resolve(command: &[OsString], search_path: &OsStr) -> Result<Resolved> {
             let script = argv.iter().skip(1).position(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
             let Some(script) = script.map(|position| position + 1) else { return Err(shell_refusal(&program)) };
             let path = PathBuf::from(&argv[script]);
-            let followed = shell::follow(&path, &start_of(&path)?)?;
+            let followed = shell::follow(&path, &start_of(&path)?, known)?;
             if followed.is_shim {
                 resolved.shim = Some(Shim { script: path, program: PathBuf::from(&followed.argv[0]) });
             }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use failure::{Failure, Result};
 
+use super::resolve::KnownShims;
 use super::shebang::words;
 use crate::deadline;
 
@@ -29,12 +30,15 @@ pub fn is_shell(name: &OsStr) -> bool {
     ["sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"].iter().any(|shell| name == *shell)
 }
 
-/// Finds out what `script`, with content `text`, starts.
-pub fn follow(script: &Path, text: &[u8]) -> Result<Followed> {
+/// Finds out what `script`, with content `text`, starts. `known`: see [`crate::resolve_knowing`].
+pub fn follow(script: &Path, text: &[u8], known: &KnownShims<'_>) -> Result<Followed> {
     let name = script.file_name().unwrap_or(OsStr::new(""));
     if let Some(mut argv) = exec_trick(script, text) {
         argv.push(script.as_os_str().to_owned());
         return Ok(Followed { argv, is_shim: false });
+    }
+    if let Some(program) = known(script, text) {
+        return Ok(Followed { argv: vec![program.into_os_string()], is_shim: true });
     }
     let command = if let Some(manager) = shim_manager(text) {
         let mut which = Command::new(manager);
@@ -114,8 +118,8 @@ fn relocatable(script: &Path, line: &str) -> Option<Vec<OsString>> {
     Some(argv)
 }
 
-/// The version manager behind a shim: `exec "/path/pyenv" exec "$program" "$@"`.
-fn shim_manager(text: &[u8]) -> Option<PathBuf> {
+/// The version manager behind a shim of this text: `exec "/path/pyenv" exec "$program" "$@"`.
+pub fn shim_manager(text: &[u8]) -> Option<PathBuf> {
     let text = std::str::from_utf8(text).ok()?;
     let command =
         text.lines().find_map(|line| line.trim().strip_prefix("exec ")?.strip_suffix("exec \"$program\" \"$@\""))?;
@@ -141,7 +145,7 @@ mod tests {
             ("#!/bin/sh\n\"exec\" \"/v/python\" -I \"$0\" \"$@\"\n", vec!["/v/python", "-I", "/v/tool"]),
         ];
         for (text, expected) in cases {
-            assert_eq!(argv(&follow(Path::new("/v/tool"), text.as_bytes()).unwrap()), expected);
+            assert_eq!(argv(&follow(Path::new("/v/tool"), text.as_bytes(), &|_, _| None).unwrap()), expected);
         }
     }
 
@@ -151,7 +155,7 @@ mod tests {
         let script = directory.path().canonicalize().unwrap().join("tool");
         let text = "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python3' \"$0\" \"$@\"\n";
         std::fs::write(&script, text).unwrap();
-        let followed = follow(&script, text.as_bytes()).unwrap();
+        let followed = follow(&script, text.as_bytes(), &|_, _| None).unwrap();
         assert_eq!(followed.argv, [script.with_file_name("python3"), script.clone()]);
     }
 
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn other_shell_scripts_are_refused() {
-        let refused = follow(Path::new("/bin/deploy"), b"#!/bin/sh\nexec python app.py\n").unwrap_err();
+        let refused = follow(Path::new("/bin/deploy"), b"#!/bin/sh\nexec python app.py\n", &|_, _| None).unwrap_err();
         assert!(refused.message.contains("/bin/deploy is a shell script"), "{}", refused.message);
     }
 }

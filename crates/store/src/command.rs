@@ -5,8 +5,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use failure::Result;
-use runtime::{locate, looks_like_interpreter, resolve, Language, Main, MainKind};
+use runtime::{locate, looks_like_interpreter, resolve_knowing, Language, Main, MainKind};
 use serde::{Deserialize, Serialize};
+
+use crate::shims::Shims;
 
 /// A program that can have images in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,16 +37,20 @@ pub struct Line {
 }
 
 impl Command {
-    /// Takes a command line apart. `search_path`: the value of PATH.
+    /// Takes a command line apart. `search_path`: the value of PATH; `shims`: where shims lead, as far as that is known.
     ///
     /// Fails where there is no such command. One that is no Python or Ruby program has no image.
-    pub fn split(words: &[OsString], search_path: &OsStr) -> Result<Line> {
+    pub fn split(words: &[OsString], search_path: &OsStr, shims: Option<&Shims>) -> Result<Line> {
         let program = locate(&words[0], search_path)?;
-        let Ok(resolved) = resolve(words, search_path) else {
+        let known = |shim: &Path, text: &[u8]| shims?.known(shim, text);
+        let Ok(resolved) = resolve_knowing(words, search_path, &known) else {
             // A version manager's or JRuby's shell script is told by its name.
             let is_ruby = is_ruby(&program);
             return Ok(Line { program, is_interpreter: is_ruby, is_ruby, command: None });
         };
+        if let (Some(shims), Some(shim)) = (shims, &resolved.shim) {
+            shims.remember(shim);
+        }
         let interpreter = resolved.program;
         let is_ruby = is_ruby(&interpreter) || is_ruby(&resolved.named);
         let is_interpreter = looks_like_interpreter(interpreter.file_name().unwrap_or_default());

@@ -3,7 +3,7 @@
 //! [`Command`] says which words of a command line make the program that is frozen. [`Store`] knows where its [`Folder`] is, and
 //! a folder which of its images fits a start ([`fit`]). A start that finds none asks for one ([`background`]); a builder makes it ([`build`]),
 //! when the machine has nothing better to do ([`machine`]), and keeps the store within its limit ([`limits`]). What came of the last time
-//! is in [`attempt`]. [`tools`] puts images in front of installed commands.
+//! is in [`attempt`]. Where shims lead is remembered ([`Shims`]). [`tools`] puts images in front of installed commands.
 #![deny(missing_docs)]
 
 pub mod attempt;
@@ -16,10 +16,12 @@ mod folder;
 pub mod limits;
 pub mod machine;
 mod place;
+mod shims;
 mod sys;
 pub mod tools;
 
 pub use command::Command;
 pub use folder::Folder;
 pub use place::Store;
+pub use shims::Shims;
 pub use sys::execute;

@@ -1,0 +1,80 @@
+//! Where the shims of version managers lead, remembered: to ask pyenv or rbenv takes longer than most programs need to start.
+//!
+//! What they answer depends on the variables, on the files of versions in the working directory and above it, on the one of
+//! the manager, and on which versions there are. All of that is in the name of the file that holds the answer.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use runtime::{shim_manager, Shim};
+
+use crate::place::{self, is_own};
+
+/// The answers of one store.
+pub struct Shims {
+    /// Holds a file for each.
+    folder: PathBuf,
+}
+
+impl Shims {
+    /// Those of the store whose folders of commands are in `cache`.
+    pub fn of(cache: &Path) -> Shims {
+        Shims { folder: cache.join(".shims") }
+    }
+
+    /// Where a shim leads; None where that is not known. `text`: the beginning of the shim.
+    pub fn known(&self, shim: &Path, text: &[u8]) -> Option<PathBuf> {
+        let path = fs::read(self.file(shim, text)?).ok()?;
+        let program = PathBuf::from(OsString::from_vec(path));
+        (is_own(&self.folder) && program.is_file()).then_some(program)
+    }
+
+    /// Remembers where one leads. That it cannot be written down is no matter.
+    pub fn remember(&self, shim: &Shim) {
+        let mut text = Vec::new();
+        let read = fs::File::open(&shim.script).and_then(|file| file.take(4096).read_to_end(&mut text));
+        let Some(file) = read.ok().and_then(|_| self.file(&shim.script, &text)) else { return };
+        if file.exists() || place::make(&self.folder).is_err() {
+            return;
+        }
+        let new = file.with_extension(std::process::id().to_string());
+        let _ = fs::write(&new, shim.program.as_os_str().as_bytes()).and_then(|()| fs::rename(&new, &file));
+    }
+
+    /// The file of a shim, for the state in which everything is now.
+    fn file(&self, shim: &Path, text: &[u8]) -> Option<PathBuf> {
+        let manager = shim_manager(text)?;
+        let mut state = vec![shim.as_os_str().as_bytes().to_vec(), text.to_vec()];
+        let mut variables: Vec<(OsString, OsString)> = std::env::vars_os().filter(|(name, _)| counts(name)).collect();
+        variables.sort();
+        state.extend(variables.into_iter().flat_map(|(name, value)| [name.into_vec(), value.into_vec()]));
+        let here = std::env::current_dir().ok()?;
+        for folder in here.ancestors() {
+            for name in [".python-version", ".ruby-version"] {
+                state.push(fs::read(folder.join(name)).unwrap_or_default());
+            }
+        }
+        for root in [root_in(text), manager.parent().and_then(Path::parent).map(Path::to_owned)].into_iter().flatten() {
+            state.push(fs::read(root.join("version")).unwrap_or_default());
+            let versions = root.join("versions").metadata();
+            state.push(versions.map_or(0, |versions| versions.mtime() ^ versions.mtime_nsec()).to_le_bytes().to_vec());
+        }
+        Some(self.folder.join(format!("{:016x}", image::checksum(&state.join(&0)))))
+    }
+}
+
+fn counts(name: &OsStr) -> bool {
+    ["PATH", "HOME"].iter().any(|other| name == *other)
+        || ["PYENV_", "RBENV_"].iter().any(|start| name.as_bytes().starts_with(start.as_bytes()))
+}
+
+/// Where the manager keeps its versions, as a shim has it: `export PYENV_ROOT="/path"`.
+fn root_in(text: &[u8]) -> Option<PathBuf> {
+    let text = std::str::from_utf8(text).ok()?;
+    let value = text.lines().find_map(|line| line.trim().strip_prefix("export ")?.split_once("ENV_ROOT="))?.1;
+    Some(PathBuf::from(value.trim_matches('"')))
+}
