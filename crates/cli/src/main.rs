@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use failure::{Failure, Kind, Result};
-use store::{background, build, fallback, limits};
+use store::{background, build, fallback, learn, limits};
 
 use arguments::Subcommand;
 
@@ -54,6 +54,10 @@ fn at_once(words: &[OsString]) -> Option<Result<u8>> {
             Some(run::main(rest, limits::of_environment()))
         }
         (fallback::SUBCOMMAND, words) => Some(run::fallback(words)),
+        (learn::SUBCOMMAND, words) => {
+            learn::from(words);
+            Some(Ok(0))
+        }
         (background::SUBCOMMAND, words) => {
             build::in_background(words);
             Some(Ok(0))

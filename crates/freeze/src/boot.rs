@@ -29,6 +29,7 @@ use super::watched::{not_watched, Start, SOCKET};
 use crate::entries::Entries;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
+use crate::request::InStore;
 use crate::training::Profile;
 
 /// How often the size of the growing image is shown.
@@ -50,6 +51,8 @@ pub struct Boot<'a> {
     pub main: &'a Main,
     pub preloads: &'a [String],
     pub profile: &'a Profile,
+    /// What makes its image one of a store.
+    pub store: Option<&'a InStore>,
     pub environment: &'a Environment,
     pub interrupt: &'a Interrupt,
     pub progress: &'a dyn Progress,
@@ -159,6 +162,10 @@ impl Boot<'_> {
         }
         if let Watch::Elsewhere(_) = watch {
             request.push("elsewhere", "1");
+        }
+        if let Some(store) = self.store {
+            request.push("profile", &store.profile);
+            store.on_news.iter().for_each(|word| request.push("on_news", word));
         }
         request
     }

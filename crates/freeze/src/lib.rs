@@ -49,7 +49,7 @@ pub use environment::Environment as BootEnvironment;
 pub use findings::Finding;
 pub use outcome::{FreezeOutcome, Written};
 pub use progress::{ProgramOutput, Progress, Step};
-pub use request::{Cpu, FreezeRequest, Training};
+pub use request::{Cpu, FreezeRequest, InStore, Training};
 pub use variables::help as variables_help;
 pub use watched::{run as run_watched, trial as watch_trial, SUBCOMMAND as WATCHED};
 

@@ -37,13 +37,21 @@ pub struct FreezeRequest {
     pub guards: Vec<OsString>,
     /// What makes the same image again; None where that cannot be written down.
     pub origin: Option<Origin>,
-    /// For an image of a store: the program that a start executes, with the reason, the program and its argv behind these words, where it
-    /// cannot use the image. Empty for an image that is in none.
-    pub store_words: Vec<OsString>,
-    /// The file in which starts have told what else they load; see docs/internals/protocol.md.
-    pub profile: Option<PathBuf>,
+    /// For an image of a store; None for an image that is in none.
+    pub store: Option<InStore>,
     /// Where Snapboot's own files are.
     pub installation: Installation,
+}
+
+/// What makes an image one of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InStore {
+    /// What a start executes where it cannot use the image: see [`image::Command::store_words`].
+    pub on_fallback: Vec<OsString>,
+    /// The file in which thawed starts tell what else they load; see docs/internals/protocol.md.
+    pub profile: PathBuf,
+    /// What a start executes when it has told something new.
+    pub on_news: Vec<OsString>,
 }
 
 /// From which runs of the program a freeze learns what it loads.

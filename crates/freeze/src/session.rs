@@ -148,7 +148,8 @@ impl Session<'_> {
             progress: self.progress,
         };
         let environment = &early_reads(&self.request.installation, self.runtime, self.main, self.environment, &dir)?;
-        let profile = trainer.train(&self.request.training)?;
+        let profile =
+            trainer.train(&self.request.training, self.request.store.as_ref().map(|store| store.profile.as_path()))?;
         let why = match self.assemble(output, &dir, environment, &trainer, &profile, replaced.as_ref()) {
             Ok(Made::Image(written)) => return Ok(*written),
             Ok(Made::Disproved(arguments)) => {
@@ -197,6 +198,7 @@ impl Session<'_> {
                 main: self.main,
                 preloads: &self.request.preloads,
                 profile,
+                store: self.request.store.as_ref(),
                 environment,
                 interrupt: self.interrupt,
                 progress: self.progress,
@@ -232,7 +234,7 @@ impl Session<'_> {
             };
             assembly.add(&Added {
                 command: &command,
-                store_words: &self.request.store_words,
+                store_words: self.store_words(),
                 name: Path::new(&self.request.command[0]).file_name().unwrap_or_default(),
                 booted: &booted,
                 language: self.runtime.language,
@@ -264,14 +266,8 @@ impl Session<'_> {
             }
             disproved.is_none()
         };
-        let assembled = assembly.finish(
-            output,
-            &command,
-            &self.request.store_words,
-            self.request.max_thaws,
-            self.interrupt,
-            proof,
-        )?;
+        let assembled =
+            assembly.finish(output, &command, self.store_words(), self.request.max_thaws, self.interrupt, proof)?;
         let Some(assembled) = assembled else { return Ok(Made::Disproved(disproved.unwrap_or_default())) };
         starts::begin(assembled.image_id, replaced.map(|(sum, _)| *sum));
         let report = first.unwrap_or_default();
@@ -292,6 +288,11 @@ impl Session<'_> {
             left_out: report.left_out,
             replaced: replaced.and_then(|(_, starts)| starts.clone()),
         })))
+    }
+
+    /// See [`image::Command::store_words`].
+    fn store_words(&self) -> &[OsString] {
+        self.request.store.as_ref().map_or(&[], |store| &store.on_fallback)
     }
 
     /// Boots once, and once more where something was left behind, to learn whether every start makes its own; then to learn where in

@@ -66,7 +66,16 @@ pub struct Trainer<'a> {
 
 impl Trainer<'_> {
     /// Makes all runs, one after the other. A run from which nothing could be learnt is told to the user if it was asked for.
-    pub fn train(&self, training: &Training) -> outcome::Result<Profile> {
+    /// `told`: the file in which thawed starts have told what else they load.
+    pub fn train(&self, training: &Training, told: Option<&Path>) -> outcome::Result<Profile> {
+        let mut profile = self.run_all(training)?;
+        if let Some(told) = told.filter(|told| told.exists()).and_then(|told| Entries::read(told).ok()) {
+            profile.add_told(&told);
+        }
+        Ok(profile)
+    }
+
+    fn run_all(&self, training: &Training) -> outcome::Result<Profile> {
         let (runs, limit) = match training {
             Training::None => return Ok(Profile::default()),
             Training::Runs(runs) => (runs.clone(), LONG_LIMIT),
@@ -159,6 +168,17 @@ impl Profile {
         self.runs.push(Run { arguments: arguments.to_vec(), output });
     }
 
+    /// Adds what thawed starts have told: loaded in some starts, for all that is known.
+    fn add_told(&mut self, told: &Entries) {
+        let known: BTreeSet<OsString> = self.loaded.iter().map(|(name, _)| name.clone()).collect();
+        let mut new = BTreeSet::new();
+        for (name, file) in told.all("module").zip(told.all("file")) {
+            if !known.contains(name) && new.insert(name) {
+                self.loaded.push((name.to_owned(), file.to_owned()));
+            }
+        }
+    }
+
     /// What the front end of a boot is told of it, and which reads keep nothing of what belongs to a start.
     pub fn add_to(&self, request: &mut Entries) {
         if self.is_empty() {
@@ -172,7 +192,7 @@ impl Profile {
             request.push("learnt", name);
             request.push("learnt_from", file);
         }
-        let always = self.counts.iter().filter(|(_, count)| **count == self.runs.len());
+        let always = self.counts.iter().filter(|(_, count)| **count == self.runs.len() && !self.runs.is_empty());
         always.for_each(|(name, _)| request.push("always", name));
         for (name, version) in &self.gems {
             request.push("gem", name);

@@ -30,6 +30,8 @@ pub struct Attempt {
     pub outcome: Outcome,
     /// How many images in a row have been replaced before any start has thawed them.
     pub in_vain: u32,
+    /// How many images in a row have been made for what starts have told.
+    pub learnt: u32,
     /// Environments for which an image was asked for since none fitted: a number for each (see [`crate::background::environment_number`]).
     pub tried: Vec<String>,
 }

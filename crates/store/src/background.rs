@@ -45,7 +45,8 @@ pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
     None
 }
 
-fn start(folder: &Folder, image: Option<&Path>, limit: u64) {
+/// Starts a builder.
+pub fn start(folder: &Folder, image: Option<&Path>, limit: u64) {
     let Ok(program) = std::env::current_exe() else { return };
     let numbers = [u64::from(std::process::id()), limit].map(|number| number.to_string());
     let [pid, limit] = numbers.each_ref().map(AsRef::as_ref);

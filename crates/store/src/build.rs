@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use failure::Result;
-use freeze::{Cpu, FreezeOutcome, FreezeRequest, ProgramOutput, Progress, Step, Training, Written};
+use freeze::{Cpu, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step, Training, Written};
 use image_file::starts::Starts;
 use image_file::ImageFile;
 use installation::Installation;
@@ -106,8 +106,11 @@ fn request(folder: &Folder, output: &Path) -> Result<FreezeRequest> {
         max_thaws: None,
         guards: Vec::new(),
         origin: None,
-        store_words: vec![program.into_os_string(), crate::fallback::SUBCOMMAND.into(), output.into()],
-        profile: Some(folder.profile()),
+        store: Some(InStore {
+            on_fallback: vec![program.clone().into(), crate::fallback::SUBCOMMAND.into(), output.into()],
+            profile: folder.profile(),
+            on_news: vec![program.into(), crate::learn::SUBCOMMAND.into(), output.into()],
+        }),
         installation: Installation::find()?,
     })
 }

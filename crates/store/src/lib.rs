@@ -13,6 +13,7 @@ mod command;
 pub mod fallback;
 pub mod fit;
 mod folder;
+pub mod learn;
 pub mod limits;
 pub mod machine;
 mod place;

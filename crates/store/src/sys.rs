@@ -104,6 +104,12 @@ pub fn leave_behind(program: &Path, argv: &[OsString]) {
     }
 }
 
+/// Closes all descriptors but the standard streams.
+pub fn close_all() {
+    // SAFETY: nothing of this process has opened any yet.
+    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+}
+
 /// Lets everybody else go first, at the processor and at the disk.
 pub fn step_back() {
     /// Of ioprio_set(2): the calling process, and the class in which only those read and write that nobody else keeps from it.

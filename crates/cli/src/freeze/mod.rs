@@ -61,8 +61,7 @@ fn request(arguments: &Freeze) -> Result<FreezeRequest> {
         max_thaws: arguments.max_thaws,
         guards: arguments.guards.clone(),
         origin: origin(&arguments.command),
-        store_words: Vec::new(),
-        profile: None,
+        store: None,
         installation: Installation::find()?,
     })
 }

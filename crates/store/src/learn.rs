@@ -1,0 +1,50 @@
+//! What thawed starts load that their image has not is learnt from: the next image has it.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::attempt::{unix_now, Attempt};
+use crate::{background, limits, sys, Folder};
+
+/// The subcommand that a start executes when it has told something new.
+pub const SUBCOMMAND: &str = "learn";
+/// So many images in a row may be made for what was learnt, before the next one has to wait.
+const FREE: u32 = 2;
+/// How long then, at first and at most (seconds).
+const WAIT: u64 = 60;
+const LONGEST_WAIT: u64 = 24 * 3600;
+
+/// Has an image made again when something was told since it was made. `words`: those behind the subcommand, the image.
+pub fn from(words: &[OsString]) {
+    // The start that executes this may have left anything open.
+    sys::close_all();
+    let [image] = words else { return };
+    let image = Path::new(image);
+    let Some(folder) = Folder::of(image).filter(Folder::is_own) else { return };
+    let mut attempt = Attempt::of(&folder);
+    if !has_news(&folder, image) || !attempt.may_follow() || unix_now() < attempt.at + wait(attempt.learnt) {
+        return;
+    }
+    attempt.learnt += 1;
+    attempt.keep(&folder);
+    background::start(&folder, Some(image), limits::of_environment());
+}
+
+fn has_news(folder: &Folder, image: &Path) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|status| status.modified());
+    matches!((changed(&folder.profile()), changed(image)), (Ok(told), Ok(made)) if told >= made)
+}
+
+fn wait(learnt: u32) -> u64 {
+    learnt.checked_sub(FREE).map_or(0, |more| (WAIT << more.min(20)).min(LONGEST_WAIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_was_learnt_the_longer_it_takes() {
+        assert_eq!([0, 1, 2, 3, 4, 60].map(wait), [0, 0, 60, 120, 240, LONGEST_WAIT]);
+    }
+}
