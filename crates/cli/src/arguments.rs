@@ -52,6 +52,10 @@ pub enum Subcommand {
     Freeze(Freeze),
     Refreeze(Refreeze),
     Run(Run),
+    Install(Install),
+    Uninstall(Uninstall),
+    List(List),
+    Shellenv(ShellEnv),
     Archive(Archive),
     Inspect(Inspect),
     Verify(Verify),
@@ -233,6 +237,56 @@ pub struct Run {
     /// The image or the command to run, and its arguments: all that follows the first word is the program's.
     #[arg(value_names = ["IMAGE|COMMAND", "ARG"], required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<OsString>,
+}
+
+/// Put an image in front of installed commands, so that they start from it by their names.
+///
+/// COMMAND: the name of a console script, a binstub or another Python or Ruby program on PATH, or its path. It is frozen, and a link to its image is put
+/// into a directory of its own, which must come first on PATH: `snapboot shellenv` prints the line for your shell's start-up file. The
+/// command itself is left alone. Once it was upgraded, or anything else has changed that the image depends on, the next start is an
+/// ordinary one, and the image is made again in the background. `snapboot uninstall` takes the link away.
+///
+/// Exit status: 0 when all were installed, else that of the last one that was not (see `snapboot freeze --help`).
+#[derive(Debug, Args)]
+pub struct Install {
+    /// Put the link where the command is, for those who start it by its path, and keep the command in a folder .snapboot beside it.
+    /// An upgrade of the command replaces the link: then it must be installed again. Default: leave the command alone.
+    #[arg(long)]
+    pub in_place: bool,
+
+    /// The commands.
+    #[arg(value_name = "COMMAND", required = true)]
+    pub commands: Vec<OsString>,
+}
+
+/// Take installed images away: the commands start as they did before.
+#[derive(Debug, Args)]
+pub struct Uninstall {
+    /// The commands: names as `snapboot list` shows them, or paths of links.
+    #[arg(value_name = "COMMAND", required = true)]
+    pub commands: Vec<OsString>,
+}
+
+/// Show the images of the store: those of installed commands, and those that `snapboot run` has made.
+///
+/// The state is that of a start here and now: `fresh` (it thaws), `stale` (it does not, and why), `building`, `refused` (the program cannot
+/// be frozen, and why), `failed`. Saved is what thawed starts have saved, where `--version` could be timed.
+#[derive(Debug, Args)]
+pub struct List {
+    /// Print JSON: for each image name, path, command, installed, state, why, size (bytes), thawed, fallen_back, saved (seconds). Default: a table
+    /// for people.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Print the line that puts installed images first on PATH, for a shell's start-up file.
+///
+/// For bash, zsh and others like sh: eval "$(snapboot shellenv)". For fish: snapboot shellenv fish | source.
+#[derive(Debug, Args)]
+pub struct ShellEnv {
+    /// The shell. Default: that of SHELL.
+    #[arg(value_name = "SHELL", value_parser = ["bash", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh"])]
+    pub shell: Option<String>,
 }
 
 /// Work with boot archives, which make ordinary starts of Ruby programs faster.

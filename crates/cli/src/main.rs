@@ -7,6 +7,8 @@ mod check;
 mod freeze;
 mod human;
 mod inspect;
+mod install;
+mod list;
 mod progress;
 mod refreeze;
 mod render;
@@ -73,6 +75,10 @@ fn subcommand() -> Result<u8> {
         Subcommand::Run(arguments) => {
             run::main(&arguments.words, arguments.store_size.unwrap_or_else(limits::of_environment))
         }
+        Subcommand::Install(arguments) => install::install(&arguments),
+        Subcommand::Uninstall(arguments) => install::uninstall(&arguments),
+        Subcommand::List(arguments) => list::main(&arguments),
+        Subcommand::Shellenv(arguments) => install::shellenv(&arguments),
         Subcommand::Archive(arguments) => archive::main(&arguments.action),
         Subcommand::Inspect(arguments) => inspect::main(&arguments),
         Subcommand::Verify(arguments) => verify::main(&arguments),

@@ -12,7 +12,7 @@ use installation::Installation;
 use runtime::search_path;
 use rustix::fs::{access, Access};
 use store::fallback::Start;
-use store::{background, fit, Command, Folder, Store};
+use store::{background, fit, tools, Command, Folder, Store};
 
 use crate::render;
 
@@ -83,6 +83,16 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     let Some(start) = Start::parse(words) else {
         return Err(Failure::refusal("snapboot fallback is for images of the store alone. See snapboot --help."));
     };
+    let own_words = fit::own_words(&start.image).unwrap_or(start.argv.len());
+    if let Some((name, other)) = Folder::of(&start.image).and_then(|folder| tools::gone(&folder)) {
+        let Some(other) = other else {
+            // As a shell says it.
+            render::tell(&format!("snapboot: {name}: command not found"));
+            return Ok(NOT_THERE);
+        };
+        let words = [&[other.clone().into_os_string()], start.argv.get(own_words..).unwrap_or_default()].concat();
+        return ordinary(&other, &words, false);
+    }
     if let Some((image, arguments)) = start.other_image() {
         let words = [&[image.clone().into_os_string()], arguments].concat();
         log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));

@@ -285,6 +285,7 @@ impl Session<'_> {
             warnings,
             language: self.runtime.language,
             learnt: report.learnt.len(),
+            is_trained: trainer.makes_runs(&self.request.training),
             left_out: report.left_out,
             replaced: replaced.and_then(|(_, starts)| starts.clone()),
         })))

@@ -75,6 +75,15 @@ impl Trainer<'_> {
         Ok(profile)
     }
 
+    /// Whether there are runs to make.
+    pub fn makes_runs(&self, training: &Training) -> bool {
+        match training {
+            Training::None => false,
+            Training::Runs(runs) => !runs.is_empty(),
+            Training::Default => is_installed(self.main),
+        }
+    }
+
     fn run_all(&self, training: &Training) -> outcome::Result<Profile> {
         let (runs, limit) = match training {
             Training::None => return Ok(Profile::default()),

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Folder;
+use crate::{Folder, StartTimes};
 
 /// Its file in the folder of the command.
 const FILE: &str = "attempt.json";
@@ -47,6 +47,8 @@ pub enum Outcome {
     Made {
         /// How long it took (seconds).
         took: f64,
+        /// How long starts take; None where no start could be made only to measure that.
+        times: Option<StartTimes>,
     },
     /// The program cannot be frozen.
     Refused {
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn images_that_nobody_could_use_are_made_less_and_less_often() {
         let made = |in_vain, at| {
-            let outcome = Outcome::Made { took: 1.0 };
+            let outcome = Outcome::Made { took: 1.0, times: None };
             Attempt { outcome, in_vain, at, ..Attempt::default() }.may_follow()
         };
         assert!(made(0, unix_now()) && made(2, unix_now()));

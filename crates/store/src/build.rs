@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use failure::Result;
-use freeze::{Cpu, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step, Training, Written};
+use freeze::{Cpu, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step, Training};
 use image_file::starts::Starts;
 use image_file::ImageFile;
 use installation::Installation;
@@ -18,7 +18,7 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use crate::attempt::{unix_now, Attempt, FileState, Outcome};
 use crate::folder::lock;
-use crate::{limits, machine, sys, Folder, Store};
+use crate::{limits, machine, sys, Folder, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
@@ -69,7 +69,8 @@ pub fn build(folder: &Folder, output: &Path, progress: &dyn Watched) -> Option<F
     attempt.outcome = match &outcome {
         FreezeOutcome::Written(written) => {
             attempt.in_vain = if unused { attempt.in_vain + 1 } else { 0 };
-            Outcome::Made { took: took(written) }
+            let times = written.is_trained.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten();
+            Outcome::Made { took: written.took.as_secs_f64(), times }
         }
         FreezeOutcome::Refused(findings) => {
             Outcome::Refused { why: findings.iter().map(|finding| finding.to_string()).collect(), files: files() }
@@ -81,10 +82,6 @@ pub fn build(folder: &Folder, output: &Path, progress: &dyn Watched) -> Option<F
     attempt.at = unix_now();
     attempt.keep(folder);
     Some(outcome)
-}
-
-fn took(written: &Written) -> f64 {
-    written.took.as_secs_f64()
 }
 
 fn request(folder: &Folder, output: &Path) -> Result<FreezeRequest> {

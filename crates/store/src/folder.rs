@@ -66,6 +66,11 @@ impl Folder {
         numbers.filter(|image| image.exists()).collect()
     }
 
+    /// Where the first image goes, which links lead to.
+    pub fn first_image(&self) -> PathBuf {
+        self.image(1)
+    }
+
     /// Where a new image goes: to the first free number, else in the place of the image that was used longest ago.
     pub fn next_image(&self) -> PathBuf {
         let free = (1..=MAX_IMAGES).map(|number| self.image(number)).find(|image| !image.exists());

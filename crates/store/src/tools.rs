@@ -1,1 +1,262 @@
-//! Images in front of installed commands.
+//! Images in front of installed commands: which there are, and how one is put there and taken away again.
+//!
+//! An image lies in `tools/KEY`, a link to it in `bin`, which comes first on PATH; or, in place, where the command itself was, which
+//! then lies in a folder beside it, under its own name, since programs tell their users what they are called.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use failure::{Failure, Result};
+use image_file::kind::Kind;
+use runtime::{locate, search_path};
+use serde::{Deserialize, Serialize};
+
+use crate::build::{self, Watched};
+use crate::place;
+use crate::{limits, Command, Folder, Store};
+
+/// The file in the folder of an installed command that says where it was installed.
+const FILE: &str = "installed.json";
+/// Holds commands beside where they were, behind images in place.
+const KEPT: &str = ".snapboot";
+
+/// Where a command was installed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Installed {
+    /// What it is called.
+    pub name: String,
+    /// The link to its image.
+    pub link: PathBuf,
+    /// The command itself.
+    pub program: PathBuf,
+    /// Whether the link is where the command was.
+    pub in_place: bool,
+}
+
+/// What came of an installation.
+pub enum Outcome {
+    /// The image is in front of the command.
+    Installed(Box<Installation>),
+    /// There is no image, and the command is as it was; the outcome of the freeze says why.
+    NotFrozen(freeze::FreezeOutcome),
+}
+
+/// A new installation.
+pub struct Installation {
+    /// What was installed.
+    pub installed: Installed,
+    /// The image.
+    pub written: freeze::Written,
+    /// Which program had the name before, if it was another one.
+    pub instead_of: Option<PathBuf>,
+    /// Its place on PATH.
+    pub on_path: OnPath,
+}
+
+/// Which program a shell starts by the name of an installed command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnPath {
+    /// The image.
+    Image,
+    /// This one, which comes before; or none at all.
+    Other(Option<PathBuf>),
+}
+
+impl Installed {
+    /// What is installed in this folder.
+    pub fn of(folder: &Folder) -> Option<Installed> {
+        folder.read(FILE)
+    }
+
+    /// Whether the link is there, and leads to an image of this folder.
+    pub fn is_in_front(&self, folder: &Folder) -> bool {
+        fs::read_link(&self.link).is_ok_and(|target| target.parent() == Some(folder.path()))
+    }
+
+    /// Which program a shell starts by its name.
+    pub fn on_path(&self) -> OnPath {
+        match locate(OsStr::new(&self.name), &search_path()) {
+            Ok(found) if found == self.link => OnPath::Image,
+            found => OnPath::Other(found.ok()),
+        }
+    }
+
+    /// Takes the link away, and puts a command back that was replaced in place. What somebody has put there meanwhile stays.
+    pub fn take_away(&self, folder: &Folder) -> Result<()> {
+        let is_ours = self.is_in_front(folder);
+        let cannot = |error: std::io::Error| Failure::io("restore", &self.link, &error);
+        if self.in_place {
+            match is_ours {
+                true => fs::rename(&self.program, &self.link).map_err(cannot)?,
+                false => fs::remove_file(&self.program).or_else(missing_is_fine).map_err(cannot)?,
+            }
+            // Others may be kept there.
+            let _ = self.program.parent().map(fs::remove_dir);
+        } else if is_ours {
+            fs::remove_file(&self.link).or_else(missing_is_fine).map_err(cannot)?;
+        }
+        Ok(())
+    }
+}
+
+fn missing_is_fine(error: std::io::Error) -> std::io::Result<()> {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    }
+}
+
+/// All installed commands with their folders, by name.
+pub fn all(store: &Store) -> Vec<(Installed, Folder)> {
+    let folders = store.folders().into_iter();
+    let mut all: Vec<_> = folders.filter_map(|folder| Some((Installed::of(&folder)?, folder))).collect();
+    all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+    all
+}
+
+/// PATH without the directory of the links.
+pub fn path_without(bin: &Path) -> OsString {
+    let path = search_path();
+    let rest = std::env::split_paths(&path).filter(|directory| directory != bin);
+    std::env::join_paths(rest).unwrap_or_else(|_| path.clone())
+}
+
+/// Makes an image of a command and puts it in front. `named`: as a shell finds it, or its path.
+///
+/// Fails where there is no such command, where it is no Python or Ruby program, and where files cannot be written. Whatever fails, the
+/// command stays as it was.
+pub fn install(store: &Store, named: &OsStr, in_place: bool, progress: &dyn Watched) -> Result<Outcome> {
+    let found = locate(named, &path_without(&store.bin()))?;
+    let found = std::path::absolute(&found).map_err(|error| Failure::io("find", &found, &error))?;
+    let name = found.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if Kind::is_image(&found) {
+        return Err(Failure::refusal(match all(store).into_iter().any(|(installed, _)| installed.link == found) {
+            true => format!(
+                "{name} is installed already, in place. To have its image made again: snapboot refreeze {}.",
+                found.display()
+            ),
+            false => format!(
+                "{} is an image already: put it on PATH yourself, or name the command that it was made from.",
+                found.display()
+            ),
+        }));
+    }
+    let program = if in_place { keep_beside(&found)? } else { found.clone() };
+    let made = put_in_front(store, &name, &found, &program, in_place, progress);
+    if in_place && !matches!(made, Ok(Outcome::Installed(_))) {
+        let _ = fs::remove_file(&program);
+        let _ = program.parent().map(fs::remove_dir);
+    }
+    made
+}
+
+fn put_in_front(
+    store: &Store,
+    name: &str,
+    found: &Path,
+    program: &Path,
+    in_place: bool,
+    progress: &dyn Watched,
+) -> Result<Outcome> {
+    let line = Command::split(&[program.into()], &search_path(), None)?;
+    let Some((command, _)) = line.command else {
+        return Err(Failure::refusal(format!(
+            "{} is not a Python or Ruby program that can be frozen ({}). snapboot freeze -- {0} may say more.",
+            program.display(),
+            if line.is_interpreter {
+                "an interpreter, or options that an image cannot honour"
+            } else {
+                "neither runs in the end"
+            }
+        )));
+    };
+    place::make(&store.tools())?;
+    let folder = Folder::new(store.tools().join(command.key()));
+    let is_new = !folder.path().exists();
+    folder.make(&command)?;
+    let Some(_own) = folder.lock() else {
+        return Err(Failure::refusal(format!("an image of {name} is being made just now. Try again in a moment.")));
+    };
+    let image = folder.first_image();
+    let outcome = build::build(&folder, &image, progress);
+    let Some(freeze::FreezeOutcome::Written(written)) = outcome else {
+        if is_new {
+            let _ = fs::remove_dir_all(folder.path());
+        }
+        return outcome.map(Outcome::NotFrozen).ok_or_else(|| Failure::failed(format!("{name} could not be frozen.")));
+    };
+    let link = if in_place {
+        found.to_owned()
+    } else {
+        place::make(&store.bin())?;
+        store.bin().join(name)
+    };
+    let installed = Installed { name: name.to_owned(), link: link.clone(), program: program.to_owned(), in_place };
+    let before = all(store).into_iter().find(|(other, other_folder)| other.link == link && *other_folder != folder);
+    folder.write(FILE, &installed)?;
+    replace_by_link(&link, &image)?;
+    let instead_of = before.map(|(other, folder)| {
+        let _ = fs::remove_dir_all(folder.path());
+        other.program
+    });
+    let on_path = installed.on_path();
+    Ok(Outcome::Installed(Box::new(Installation { installed, written: *written, instead_of, on_path })))
+}
+
+/// Gives a command a second name in a folder beside it.
+fn keep_beside(command: &Path) -> Result<PathBuf> {
+    let cannot = |error: std::io::Error| Failure::io("keep a copy of", command, &error);
+    if command.is_symlink() {
+        return Err(Failure::refusal(format!(
+            "{} is a link to {}: an image goes in the place of a file. Name that file, or install without --in-place.",
+            command.display(),
+            fs::read_link(command).map_err(cannot)?.display()
+        )));
+    }
+    let folder = command.parent().unwrap_or(Path::new("/")).join(KEPT);
+    let kept = folder.join(command.file_name().unwrap_or_default());
+    fs::create_dir_all(&folder).map_err(cannot)?;
+    // An upgrade has put a new one in the place of an earlier image.
+    fs::remove_file(&kept).or_else(missing_is_fine).map_err(cannot)?;
+    fs::hard_link(command, &kept).or_else(|_| fs::copy(command, &kept).map(|_| ())).map_err(cannot)?;
+    Ok(kept)
+}
+
+/// Puts a link where it was or was not anything, at once.
+fn replace_by_link(link: &Path, target: &Path) -> Result<()> {
+    let mut new = link.as_os_str().to_owned();
+    new.push(format!(".snapboot-{}", std::process::id()));
+    let new = PathBuf::from(new);
+    let made = symlink(target, &new).and_then(|()| fs::rename(&new, link));
+    made.map_err(|error| {
+        let _ = fs::remove_file(&new);
+        Failure::io("write", link, &error)
+    })
+}
+
+/// Takes an installed command away: all is as it was before it was installed. `named`: its name, or the path of its link.
+///
+/// Fails where there is none of that name.
+pub fn uninstall(store: &Store, named: &OsStr) -> Result<Installed> {
+    let is_it =
+        |installed: &Installed| installed.name.as_bytes() == named.as_bytes() || installed.link == Path::new(named);
+    let Some((installed, folder)) = all(store).into_iter().find(|(installed, _)| is_it(installed)) else {
+        return Err(Failure::refusal(format!("{} is not installed: snapboot list shows what is.", named.display())));
+    };
+    installed.take_away(&folder)?;
+    limits::remove(&folder);
+    Ok(installed)
+}
+
+/// What a start by the link of an installed command does when the command itself is gone: takes the link away, and returns which other
+/// program has the name, if any. None while the command is there, or where it was not installed.
+pub fn gone(folder: &Folder) -> Option<(String, Option<PathBuf>)> {
+    let installed = Installed::of(folder).filter(|installed| !installed.program.exists())?;
+    let _ = installed.take_away(folder);
+    limits::remove(folder);
+    let other = locate(OsStr::new(&installed.name), &search_path()).ok().filter(|other| *other != installed.link);
+    Some((installed.name, other))
+}

@@ -33,12 +33,20 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
             }
             render::print(&summary::text(&written)).map(|()| 0)
         }
+        FreezeOutcome::Interrupted(signal) => Ok(die_of(signal)),
+        outcome => Err(failure_of(outcome)),
+    }
+}
+
+/// What to say of a freeze that has written no image.
+pub fn failure_of(outcome: FreezeOutcome) -> Failure {
+    match outcome {
         FreezeOutcome::Refused(findings) => {
             let lines: Vec<String> = findings.iter().map(|finding| format!("cannot freeze: {finding}")).collect();
-            Err(Failure::refusal(lines.join("\nsnapboot: ")))
+            Failure::refusal(lines.join("\nsnapboot: "))
         }
-        FreezeOutcome::Failed(failure) => Err(failure),
-        FreezeOutcome::Interrupted(signal) => Ok(die_of(signal)),
+        FreezeOutcome::Failed(failure) => failure,
+        FreezeOutcome::Written(_) | FreezeOutcome::Interrupted(_) => Failure::failed("the freeze was interrupted."),
     }
 }
 
@@ -83,7 +91,7 @@ fn origin(command: &[OsString]) -> Option<Origin> {
 }
 
 /// Ends the process the way the signal would have, so that a shell sees what happened.
-fn die_of(signal: i32) -> u8 {
+pub fn die_of(signal: i32) -> u8 {
     // It returns only for signals that do not end a process.
     let _ = signal_hook::low_level::emulate_default_handler(signal);
     128 + signal as u8

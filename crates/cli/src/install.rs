@@ -1,0 +1,153 @@
+//! `snapboot install`, `uninstall` and `shellenv`: images in front of installed commands.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use failure::{Failure, Result};
+use freeze::{FreezeOutcome, ProgramOutput, Step};
+use store::attempt::{Attempt, Outcome as Attempted};
+use store::build::Watched;
+use store::tools::{self, Installation, OnPath, Outcome};
+use store::{Folder, Store};
+
+use crate::arguments::{Install, ShellEnv, Uninstall};
+use crate::progress::Progress;
+use crate::{freeze as freezing, human, render};
+
+/// Runs `snapboot install`; returns the exit status.
+pub fn install(arguments: &Install) -> Result<u8> {
+    let store = Store::open()?;
+    let mut status = 0;
+    let mut hidden = Vec::new();
+    for named in &arguments.commands {
+        let progress = Foreground { progress: Progress::start(), files: RefCell::default() };
+        let outcome = tools::install(&store, named, arguments.in_place, &progress);
+        drop(progress);
+        match outcome {
+            Ok(Outcome::Installed(installation)) => {
+                render::print(&(summary(&store, &installation) + "\n"))?;
+                if installation.on_path != OnPath::Image && !arguments.in_place {
+                    hidden.push(installation.installed.name.clone());
+                }
+            }
+            Ok(Outcome::NotFrozen(FreezeOutcome::Interrupted(signal))) => return Ok(freezing::die_of(signal)),
+            Ok(Outcome::NotFrozen(outcome)) => {
+                let failure = freezing::failure_of(outcome);
+                render::tell(&format!("snapboot: {} stays as it is: {failure}", named.display()));
+                status = crate::status(&failure);
+            }
+            Err(failure) => {
+                render::tell(&format!("snapboot: {failure}"));
+                status = crate::status(&failure);
+            }
+        }
+    }
+    if !hidden.is_empty() {
+        render::tell(&format!(
+            "snapboot: note: {} {} started from {} only when that directory comes first on PATH, which it does not. Put this line at the end \
+             of your shell's start-up file (~/.bashrc, ~/.zshrc), and open a new shell:\n\n  eval \"$(snapboot shellenv)\"\n",
+            hidden.join(", "),
+            if hidden.len() == 1 { "is" } else { "are" },
+            store.bin().display()
+        ));
+    }
+    Ok(status)
+}
+
+/// One line of what was installed.
+fn summary(store: &Store, installation: &Installation) -> String {
+    let Installation { installed, written, instead_of, .. } = installation;
+    let mut line = format!("{}: {} in {}", installed.name, human::size(written.size), human::seconds(written.took));
+    let folder = written.path.parent().map(|path| Folder::new(path.to_owned()));
+    if let Some(Attempted::Made { times: Some(times), .. }) = folder.map(|folder| Attempt::of(&folder).outcome) {
+        let [ordinary, thawed] = [times.ordinary, times.thawed].map(|seconds| human::milliseconds(seconds * 1000.0));
+        line += &format!(", --version {ordinary} -> {thawed}");
+    }
+    line += &match installed.in_place {
+        true => format!(", in the place of {}", installed.link.display()),
+        false => format!(", in front of {}", installed.program.display()),
+    };
+    if let Some(before) = instead_of {
+        line += &format!("; {} in {} was {} until now", installed.name, store.bin().display(), before.display());
+    }
+    line
+}
+
+/// Runs `snapboot uninstall`; returns the exit status.
+pub fn uninstall(arguments: &Uninstall) -> Result<u8> {
+    let store = Store::open()?;
+    let mut status = 0;
+    for named in &arguments.commands {
+        match tools::uninstall(&store, named) {
+            Ok(installed) => {
+                let what = match installed.in_place {
+                    true => format!("{} is what it was before", installed.link.display()),
+                    false => format!("its name leads to {} again", installed.program.display()),
+                };
+                render::print(&format!("{}: uninstalled; {what}\n", installed.name))?;
+            }
+            Err(failure) => {
+                render::tell(&format!("snapboot: {failure}"));
+                status = crate::status(&failure);
+            }
+        }
+    }
+    Ok(status)
+}
+
+/// Runs `snapboot shellenv`: prints what puts the directory of the links first on PATH.
+pub fn shellenv(arguments: &ShellEnv) -> Result<u8> {
+    let bin = Store::open()?.bin();
+    let shell = arguments
+        .shell
+        .clone()
+        .or_else(|| Some(PathBuf::from(std::env::var_os("SHELL")?).file_name()?.to_string_lossy().into_owned()));
+    let text = bin.to_str().and_then(|text| shlex::try_quote(text).ok()).ok_or_else(|| {
+        Failure::refusal(format!(
+            "{} cannot be written as a word of a shell: choose another place with XDG_DATA_HOME.",
+            bin.display()
+        ))
+    })?;
+    if bin.as_os_str().as_bytes().contains(&b':') {
+        return Err(Failure::refusal(format!("{} cannot be on PATH, because of its colon.", bin.display())));
+    }
+    let line = match shell.as_deref() {
+        Some("fish") => format!("set -gx PATH {text} (string match -v -- {text} $PATH)\n"),
+        Some("csh" | "tcsh") => format!("setenv PATH {text}:${{PATH}}\n"),
+        _ => format!("export PATH={text}\"${{PATH:+:$PATH}}\"\n"),
+    };
+    render::print(&line).map(|()| 0)
+}
+
+/// Shows a freeze, and notes what its boots have read.
+struct Foreground {
+    progress: Progress,
+    files: RefCell<BTreeSet<PathBuf>>,
+}
+
+impl freeze::Progress for Foreground {
+    fn step(&self, step: &Step<'_>) {
+        self.progress.step(step);
+    }
+
+    fn note(&self, note: &str) {
+        self.progress.note(note);
+    }
+
+    fn program_output(&self) -> io::Result<ProgramOutput> {
+        self.progress.program_output()
+    }
+
+    fn has_read(&self, file: &Path) {
+        self.files.borrow_mut().insert(file.to_owned());
+    }
+}
+
+impl Watched for Foreground {
+    fn read(&self) -> Vec<PathBuf> {
+        self.files.borrow().iter().cloned().collect()
+    }
+}

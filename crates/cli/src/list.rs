@@ -1,0 +1,192 @@
+//! `snapboot list`: what is in the store, how it fares, and what it has saved.
+
+use std::path::{Path, PathBuf};
+
+use failure::Result;
+use image_file::starts::Starts;
+use image_file::{differences, ImageFile};
+use serde::Serialize;
+use store::attempt::{Attempt, Outcome};
+use store::tools::{Installed, OnPath};
+use store::{limits, Folder, StartTimes, Store};
+
+use crate::arguments::List;
+use crate::{human, render};
+
+/// Characters of a reason in the table; `--json` has all of it.
+const SHOWN: usize = 72;
+
+/// One image, or one command that has none.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    /// The image; where there is none, the folder of its command.
+    path: PathBuf,
+    /// The words that it was made from.
+    command: Vec<String>,
+    /// The link of an installed command.
+    installed: Option<PathBuf>,
+    state: State,
+    /// Why it is in that state.
+    why: Vec<String>,
+    /// What it takes on disk (bytes).
+    size: u64,
+    /// Starts that have thawed, and that have fallen back.
+    thawed: u64,
+    fallen_back: u64,
+    /// What the thawed ones have saved (seconds); None where that is not known.
+    saved: Option<f64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// A start here and now would thaw.
+    Fresh,
+    /// It would fall back.
+    Stale,
+    /// An image is being made.
+    Building,
+    /// The program cannot be frozen.
+    Refused,
+    /// The last attempt went wrong.
+    Failed,
+    /// There is none yet.
+    None,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            State::Fresh => "fresh",
+            State::Stale => "stale",
+            State::Building => "building",
+            State::Refused => "refused",
+            State::Failed => "failed",
+            State::None => "none yet",
+        }
+    }
+}
+
+/// Runs the subcommand; returns the exit status.
+pub fn main(arguments: &List) -> Result<u8> {
+    let store = Store::open()?;
+    let rows: Vec<Row> = store.folders().iter().flat_map(rows).collect();
+    if arguments.json {
+        render::print_json(&rows)?;
+    } else if rows.is_empty() {
+        render::print("The store is empty. snapboot install COMMAND puts an image in front of a command; snapboot run -- COMMAND makes one by itself.\n")?;
+    } else {
+        render::print(&page(&rows))?;
+    }
+    Ok(0)
+}
+
+fn rows(folder: &Folder) -> Vec<Row> {
+    let Some(command) = folder.command() else { return Vec::new() };
+    let attempt = Attempt::of(folder);
+    let installed = Installed::of(folder);
+    let times = match &attempt.outcome {
+        Outcome::Made { times, .. } => *times,
+        _ => None,
+    };
+    let row = |path: PathBuf, state, why| Row {
+        name: command.name.clone(),
+        path,
+        command: command.words.clone(),
+        installed: installed.as_ref().map(|installed| installed.link.clone()),
+        state,
+        why,
+        size: 0,
+        thawed: 0,
+        fallen_back: 0,
+        saved: None,
+    };
+    let images = folder.images();
+    if images.is_empty() {
+        let (state, why) = without_image(folder, &attempt);
+        return vec![row(folder.path().to_owned(), state, why)];
+    }
+    images
+        .iter()
+        .map(|image| {
+            let (state, why) = state(folder, image, &attempt, installed.as_ref());
+            let starts = ImageFile::open(image).ok().and_then(|image| Starts::of(&image));
+            let thawed = starts.as_ref().map_or(0, |starts| starts.thaws);
+            Row {
+                size: limits::size(image),
+                thawed,
+                fallen_back: starts.as_ref().map_or(0, |starts| starts.fallbacks),
+                saved: times.as_ref().map(|times: &StartTimes| times.saved() * thawed as f64),
+                ..row(image.clone(), state, why)
+            }
+        })
+        .collect()
+}
+
+fn without_image(folder: &Folder, attempt: &Attempt) -> (State, Vec<String>) {
+    match &attempt.outcome {
+        _ if folder.is_building() => (State::Building, Vec::new()),
+        Outcome::Refused { why, .. } => (State::Refused, why.clone()),
+        Outcome::Failed { why, .. } => (State::Failed, vec![why.clone()]),
+        _ => (State::None, Vec::new()),
+    }
+}
+
+fn state(folder: &Folder, image: &Path, attempt: &Attempt, installed: Option<&Installed>) -> (State, Vec<String>) {
+    let why = match ImageFile::open(image).and_then(|image| differences::stale(&image)) {
+        Ok(differences) => differences,
+        Err(failure) => vec![failure.message],
+    };
+    if why.is_empty() {
+        return (State::Fresh, hidden(folder, installed));
+    }
+    match &attempt.outcome {
+        _ if folder.is_building() => (State::Building, why),
+        Outcome::Refused { why, .. } => (State::Refused, why.clone()),
+        Outcome::Failed { why, .. } => (State::Failed, vec![why.clone()]),
+        _ => (State::Stale, why),
+    }
+}
+
+/// Why an installed image is not what its name leads to.
+fn hidden(folder: &Folder, installed: Option<&Installed>) -> Vec<String> {
+    let Some(installed) = installed else { return Vec::new() };
+    if installed.in_place {
+        return match installed.is_in_front(folder) {
+            true => Vec::new(),
+            false => vec![format!("{} was replaced, as by an upgrade: install it again", installed.link.display())],
+        };
+    }
+    match installed.on_path() {
+        OnPath::Image => Vec::new(),
+        OnPath::Other(Some(other)) => vec![format!("{} comes first on PATH: see snapboot shellenv", other.display())],
+        OnPath::Other(None) => vec!["its directory is not on PATH: see snapboot shellenv".to_owned()],
+    }
+}
+
+fn page(rows: &[Row]) -> String {
+    let saved = |seconds: f64| match seconds {
+        seconds if seconds >= 3600.0 => format!("{:.1} h", seconds / 3600.0),
+        seconds if seconds >= 60.0 => format!("{:.1} min", seconds / 60.0),
+        seconds => format!("{seconds:.1} s"),
+    };
+    let cells = rows.iter().map(|row| {
+        let why: String = row.why.first().map(|why| human::harmless(why)).unwrap_or_default();
+        let mut shown: String = why.chars().take(SHOWN).collect();
+        if shown.len() < why.len() {
+            shown.push('…');
+        }
+        vec![
+            row.name.clone(),
+            human::size(row.size),
+            row.thawed.to_string(),
+            row.fallen_back.to_string(),
+            row.saved.map_or_else(String::new, saved),
+            row.state.word().to_owned(),
+            human::command(row.command.iter().map(String::as_str)),
+            shown,
+        ]
+    });
+    render::numbers(&["name", "size", "thawed", "fell back", "saved", "state", "command", "why"], 4, cells)
+}
