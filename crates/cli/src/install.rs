@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use failure::{Failure, Result};
 use freeze::{FreezeOutcome, ProgramOutput, Step};
 use store::attempt::{Attempt, Outcome as Attempted};
-use store::build::Watched;
+use store::build::{build, Watched};
 use store::tools::{self, Installation, OnPath, Outcome};
 use store::{Folder, Store};
 
@@ -55,6 +55,20 @@ pub fn install(arguments: &Install) -> Result<u8> {
         ));
     }
     Ok(status)
+}
+
+/// Makes an image of the store again, for `snapboot refreeze`; returns the exit status.
+pub fn again(folder: &Folder, image: &Path) -> Result<u8> {
+    let Some(_own) = folder.lock() else {
+        return Err(Failure::refusal(format!("{} is being made just now. Try again in a moment.", image.display())));
+    };
+    let progress = Foreground { progress: Progress::start(), files: RefCell::default() };
+    let outcome = build(folder, image, &progress);
+    drop(progress);
+    match outcome {
+        Some(outcome) => freezing::told(outcome),
+        None => Err(Failure::failed(format!("{} does not say of which command it is.", folder.path().display()))),
+    }
 }
 
 /// One line of what was installed.

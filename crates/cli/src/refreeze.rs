@@ -8,9 +8,11 @@ use failure::{Failure, Result};
 use image_file::info::{Info, Origin};
 use image_file::ImageFile;
 use inputs::environment::{differences, Difference, LOCALE};
+use store::Folder;
 
 use crate::arguments::Refreeze;
 use crate::human;
+use crate::install;
 use crate::render;
 
 /// The option that says where the image goes; the last one counts.
@@ -38,6 +40,9 @@ fn again(image: &Path) -> Result<u8> {
     let place = image.canonicalize().map_err(|error| Failure::io("read", image, &error))?;
     let opened = ImageFile::open(&place)?;
     let info = Info::of(&opened.tables());
+    if let Some(folder) = Folder::of(&place).filter(|folder| folder.command().is_some()) {
+        return install::again(&folder, &place);
+    }
     let Some(origin) = info.origin.filter(|_| !info.typed.is_empty()) else {
         return Err(Failure::refusal(format!(
             "{} does not say how it was made: by an older version, or with words that are no text. Freeze it once more, with \

@@ -48,16 +48,18 @@ pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
         };
     };
     match store {
-        None => log("there is no store (SNAPBOOT_STORE, HOME)"),
+        None => log("there is no store (SNAPBOOT_STORE, HOME); starting the ordinary way"),
         Some(store) => {
             let folder = store.folder(&command);
-            if let Some(image) = image_for(&folder) {
+            let images = folder.images();
+            let seen = images.len();
+            if let Some(image) = image_for(&folder, images) {
                 let words = [&[image.clone().into_os_string()], arguments.as_slice()].concat();
                 log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
-            } else if let Some(why) = background::ask_for_new(&folder, &command, limit) {
-                log(&format!("no image is made: {why}"));
+            } else if let Some(why) = background::ask_for_new(&folder, &command, seen, limit) {
+                log(&format!("there is no image for this start, and none is made: {why}; starting the ordinary way"));
             } else {
-                log("there is no image for this start yet: one is being made");
+                log("there is no image for this start yet, and one is being made; starting the ordinary way");
             }
         }
     }
@@ -65,8 +67,8 @@ pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
 }
 
 /// The image that a start uses. The only one need not fit: it hands over what it cannot do.
-fn image_for(folder: &Folder) -> Option<PathBuf> {
-    let images = folder.images();
+fn image_for(folder: &Folder, mut images: Vec<PathBuf>) -> Option<PathBuf> {
+    images.retain(|image| Kind::is_image(image));
     match images.as_slice() {
         [] => None,
         _ if !folder.is_own() => {
@@ -98,8 +100,8 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
     }
     match start.ask_for_image() {
-        None => log("the image is being made again"),
-        Some(why) => log(&format!("the image is not made again: {why}")),
+        None => log("the image is being made again; starting the ordinary way"),
+        Some(why) => log(&format!("no image is made: {why}; starting the ordinary way")),
     }
     let name = start.program.file_name().unwrap_or_default();
     ordinary(&start.program, &start.argv, name.as_bytes().windows(4).any(|part| part == b"ruby"))

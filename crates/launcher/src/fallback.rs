@@ -37,15 +37,17 @@ pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
     if on_stale == OnStale::Error && !reason.is_guarded {
         fail(format_args!("cannot use the image: {reason} (an error, since SNAPBOOT_ON_STALE=error)"));
     }
+    let is_in_store = image.command.store_count() > 0 && !reason.is_guarded;
     if block.asks_for(b"SNAPBOOT_LOG") {
         if let OnStale::Unknown(value) = on_stale {
             let value = core::str::from_utf8(value).unwrap_or("(no text)");
             log(format_args!("{}={value} should be fallback or error; taking it for fallback", on_stale::NAME));
         }
         // The same words for a fallback after the thaw: fall_back in context.py and context.rb of the front ends.
-        log(format_args!("{reason}; starting the ordinary way"));
+        let next = if is_in_store { "the store goes on with this start" } else { "starting the ordinary way" };
+        log(format_args!("{reason}; {next}"));
     }
-    if image.command.store_count() > 0 && !reason.is_guarded {
+    if is_in_store {
         run_store(&image.command, block, reason);
     }
     let program = image.command.program();

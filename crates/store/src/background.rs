@@ -16,13 +16,13 @@ pub const SUBCOMMAND: &str = "build-image";
 
 /// Asks for an image of a command that has none for this environment. Returns why none will be made, if none will.
 ///
-/// `limit`: of the store (bytes).
-pub fn ask_for_new(folder: &Folder, command: &Command, limit: u64) -> Option<String> {
+/// `seen`: how many images there were; `limit`: of the store (bytes).
+pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) -> Option<String> {
     let mut attempt = Attempt::of(folder);
     if !attempt.may_follow() {
         return Some("the last attempt has not led to one, and nothing that it read has changed".to_owned());
     }
-    let has_images = !folder.images().is_empty();
+    let has_images = seen > 0;
     if has_images && !attempt.try_environment(&environment_number()) {
         return Some("an image was made for this environment, and does not fit it either".to_owned());
     }
@@ -32,7 +32,7 @@ pub fn ask_for_new(folder: &Folder, command: &Command, limit: u64) -> Option<Str
     if has_images {
         attempt.keep(folder);
     }
-    start(folder, None, limit);
+    start(folder, Asked::New { seen }, limit);
     None
 }
 
@@ -41,16 +41,31 @@ pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
     if !Attempt::of(folder).may_follow() {
         return Some("the last attempts have not led to one that could be used".to_owned());
     }
-    start(folder, Some(image), limit);
+    start(folder, Asked::Again(image), limit);
     None
 }
 
+/// Which image is asked for.
+pub enum Asked<'a> {
+    /// One more than this many; nothing is to be done where somebody else has made it.
+    New {
+        /// How many there were.
+        seen: usize,
+    },
+    /// One in the place of this one.
+    Again(&'a Path),
+}
+
 /// Starts a builder.
-pub fn start(folder: &Folder, image: Option<&Path>, limit: u64) {
+pub fn start(folder: &Folder, asked: Asked<'_>, limit: u64) {
     let Ok(program) = std::env::current_exe() else { return };
-    let numbers = [u64::from(std::process::id()), limit].map(|number| number.to_string());
-    let [pid, limit] = numbers.each_ref().map(AsRef::as_ref);
-    let words = [program.as_os_str(), SUBCOMMAND.as_ref(), pid, limit, folder.path().as_os_str()];
+    let (seen, image) = match asked {
+        Asked::New { seen } => (seen, None),
+        Asked::Again(image) => (0, Some(image)),
+    };
+    let numbers = [u64::from(std::process::id()), limit, seen as u64].map(|number| number.to_string());
+    let [pid, limit, seen] = numbers.each_ref().map(AsRef::as_ref);
+    let words = [program.as_os_str(), SUBCOMMAND.as_ref(), pid, limit, seen, folder.path().as_os_str()];
     let mut argv: Vec<OsString> = words.iter().map(|word| word.to_os_string()).collect();
     argv.extend(image.map(|image| image.as_os_str().to_owned()));
     sys::leave_behind(&program, &argv);

@@ -17,26 +17,29 @@ use rustix::fs::FlockOperation;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use crate::attempt::{unix_now, Attempt, FileState, Outcome};
+use crate::background::Asked;
 use crate::folder::lock;
 use crate::{limits, machine, sys, Folder, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
+/// Findings that are none of the program's doing, such as a full disk.
+const NOT_OF_THE_PROGRAM: &str = "internal";
 /// So many files of a boot are remembered.
 const MAX_FILES: usize = 20_000;
 
 /// Makes an image in the background. `words`: those behind the subcommand, as [`crate::background`] puts them there.
 pub fn in_background(words: &[OsString]) {
-    let [pid, limit, folder, image @ ..] = words else { return };
+    let [pid, limit, seen, folder, image @ ..] = words else { return };
     let number = |word: &OsString| word.to_str().and_then(|text| text.parse().ok());
-    let (Some(pid), Some(limit)) = (number(pid), number(limit)) else { return };
-    let image = image.first().map(Path::new);
-    make(pid as i32, limit, &Folder::new(folder.into()), image);
+    let (Some(pid), Some(limit), Some(seen)) = (number(pid), number(limit), number(seen)) else { return };
+    let asked = image.first().map_or(Asked::New { seen: seen as usize }, |image| Asked::Again(Path::new(image)));
+    make(pid as i32, limit, &Folder::new(folder.into()), &asked);
 }
 
-/// `pid`: of the program that has asked for it; `limit`: of the store (bytes); `image`: the one to be replaced, if any.
-fn make(pid: i32, limit: u64, folder: &Folder, image: Option<&Path>) {
-    let asked = SystemTime::now();
+/// `pid`: of the program that has asked for it; `limit`: of the store (bytes).
+fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>) {
+    let begun = SystemTime::now();
     sys::step_back();
     wait_for(pid);
     let Some(store) = Store::find() else { return };
@@ -44,11 +47,19 @@ fn make(pid: i32, limit: u64, folder: &Folder, image: Option<&Path>) {
     // Next to the folders of this place; another place has other builders.
     let all = folder.path().with_file_name(".builder");
     let Some(_all) = lock(&all, FlockOperation::LockExclusive) else { return };
-    let made = |image: &Path| image.metadata().and_then(|status| status.modified()).is_ok_and(|made| made > asked);
-    if image.is_some_and(made) || machine::is_busy().is_some() {
+    let made = |image: &Path| image.metadata().and_then(|status| status.modified()).is_ok_and(|made| made > begun);
+    // Somebody else may have asked, too.
+    let is_done = match asked {
+        Asked::Again(image) => made(image),
+        Asked::New { seen } => folder.images().len() > *seen || folder.images().iter().any(|image| made(image)),
+    };
+    if is_done || machine::is_busy().is_some() {
         return;
     }
-    let output = image.map_or_else(|| folder.next_image(), Path::to_owned);
+    let output = match asked {
+        Asked::Again(image) => image.to_path_buf(),
+        Asked::New { .. } => folder.next_image(),
+    };
     build(folder, &output, &Silent::default());
     limits::prune(&store, limit);
 }
@@ -73,7 +84,11 @@ pub fn build(folder: &Folder, output: &Path, progress: &dyn Watched) -> Option<F
             Outcome::Made { took: written.took.as_secs_f64(), times }
         }
         FreezeOutcome::Refused(findings) => {
-            Outcome::Refused { why: findings.iter().map(|finding| finding.to_string()).collect(), files: files() }
+            let why: Vec<String> = findings.iter().map(|finding| finding.to_string()).collect();
+            match findings.iter().any(|finding| finding.kind == NOT_OF_THE_PROGRAM) {
+                true => Outcome::Failed { why: why.join(" "), files: files() },
+                false => Outcome::Refused { why, files: files() },
+            }
         }
         FreezeOutcome::Failed(failure) => Outcome::Failed { why: failure.message.clone(), files: files() },
         FreezeOutcome::Interrupted(_) => return Some(outcome),

@@ -57,6 +57,6 @@ impl Start {
         let Some(command) = folder.command() else {
             return Some("its folder does not say of which command it is".to_owned());
         };
-        background::ask_for_new(&folder, &command, limit)
+        background::ask_for_new(&folder, &command, folder.images().len(), limit)
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::attempt::{unix_now, Attempt};
+use crate::background::Asked;
 use crate::{background, limits, sys, Folder};
 
 /// The subcommand that a start executes when it has told something new.
@@ -27,7 +28,7 @@ pub fn from(words: &[OsString]) {
     }
     attempt.learnt += 1;
     attempt.keep(&folder);
-    background::start(&folder, Some(image), limits::of_environment());
+    background::start(&folder, Asked::Again(image), limits::of_environment());
 }
 
 fn has_news(folder: &Folder, image: &Path) -> bool {

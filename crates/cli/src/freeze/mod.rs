@@ -26,6 +26,11 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
     let progress = crate::progress::Progress::start();
     let outcome = freeze::freeze(&request, &progress);
     drop(progress);
+    told(outcome)
+}
+
+/// Tells what came of a freeze; returns the exit status.
+pub fn told(outcome: FreezeOutcome) -> Result<u8> {
     match outcome {
         FreezeOutcome::Written(written) => {
             for warning in &written.warnings {

@@ -1,0 +1,60 @@
+"""A store in a folder of its own, and what the tests of it have in common."""
+
+import json
+import os
+import time
+
+from common import support
+
+
+class Store:
+    """folder: holds the store and the programs. variables: of the environment, besides the usual."""
+
+    def __init__(self, folder, **variables):
+        self.folder = folder
+        self.place = folder / "store"
+        self.env = support.environment(
+            SNAPBOOT_STORE=str(self.place), SNAPBOOT_STATE=str(folder / "state"), PYTHONDONTWRITEBYTECODE="1", **variables
+        )
+
+    def run(self, *words, options=(), **more):
+        """`snapboot run -- WORDS`."""
+        return self.snapboot("run", *options, "--", *words, **more)
+
+    def snapboot(self, *words, env=None, **more):
+        """The command with these words. env: variables that are other ones."""
+        return support.run([support.SNAPBOOT, *words], env={**self.env, **(env or {})}, cwd=more.pop("cwd", self.folder), **more)
+
+    def list(self, **more):
+        """What `snapboot list --json` prints."""
+        result = self.snapboot("list", "--json", log=False, **more)
+        assert result.status == 0, result
+        return json.loads(result.out)
+
+    def wait(self, **more):
+        """Waits until nobody makes an image any more. Returns the list."""
+        deadline = time.monotonic() + support.SECONDS
+        while time.monotonic() < deadline:
+            rows = self.list(**more)
+            if rows and not self.builders() and not any(row["state"] == "building" for row in rows):
+                return rows
+            time.sleep(0.05)
+        raise AssertionError(f"still building: {self.list(**more)}")
+
+    def builders(self):
+        """The numbers of the processes that make images for this store, or are about to."""
+        found = []
+        for name in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+            except OSError:
+                continue
+            if words[1:2] in ([b"build-image"], [b"learn"]) and any(os.fsencode(self.place) in word for word in words):
+                found.append(int(name))
+        return found
+
+
+def is_thawed(result):
+    """Whether a start was from an image: nothing was said."""
+    return result.status == 0 and result.err == ""

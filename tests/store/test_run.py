@@ -1,0 +1,225 @@
+"""`snapboot run -- COMMAND`: ordinary at first, thawed from then on, and never another start than the ordinary one would be."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+from common import support
+from common.languages import PYTHON, both
+
+from store.stores import Store, is_thawed
+
+SHOW = {
+    "python": "import sys\nfrom part import VALUE\nprint(VALUE, sys.argv[1:], sys.stdin.read())\nsys.exit(len(sys.argv) - 1)\n",
+    "ruby": 'require_relative "part"\nputs "#{VALUE} #{ARGV} #{$stdin.read}"\nexit ARGV.size\n',
+}
+PART = {"python": "VALUE = {!r}\n", "ruby": "VALUE = {!r}\n"}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path)
+
+
+def write(store, language, value="one"):
+    """A script and the file that it loads. Returns the words that start it."""
+    (store.folder / ("part" + language.ending)).write_text(PART[language.name].format(value))
+    # What a Ruby script loads is no part of its first image, so that only an edit of its own counts.
+    (store.folder / ("show" + language.ending)).write_text(SHOW[language.name] + f"# {value}\n")
+    return [language.program, "show" + language.ending]
+
+
+@both
+def test_a_command_thaws_from_its_second_start_on(store, language):
+    words = write(store, language)
+    first = store.run(*words, input=b"in")
+    assert first.status == 0 and "one is being made" in first.err and first.fell_back, first
+    rows = store.wait()
+    assert [(row["state"], row["name"], row["command"]) for row in rows] == [("fresh", words[1], words)], rows
+    second = store.run(*words, input=b"in")
+    assert is_thawed(second) and second.out == first.out, (first, second)
+    third = store.run(*words, "a b", "--x", "", input=b"more")
+    ordinary = support.run([*words, "a b", "--x", ""], env=store.env, cwd=store.folder, input=b"more")
+    assert (third.status, third.out, third.err) == (3, ordinary.out, ""), (third, ordinary)
+    # From another folder it is the same program.
+    there = store.run(words[0], store.folder / words[1], cwd="/", input=b"in")
+    assert is_thawed(there) and len(store.list()) == 1, there
+
+
+@both
+def test_an_edit_shows_at_once_and_thaws_again(store, language):
+    words = write(store, language)
+    store.run(*words)
+    store.wait()
+    write(store, language, "another")
+    edited = store.run(*words)
+    assert edited.out.startswith("another") and "this file has changed" in edited.err and "made again" in edited.err, edited
+    assert [row["state"] for row in store.wait()] == ["fresh"]
+    again = store.run(*words)
+    assert is_thawed(again) and again.out == edited.out, again
+
+
+@both
+def test_each_environment_has_its_image(store, language):
+    words = write(store, language)
+    name = "PYTHONHASHSEED" if language is PYTHON else "RUBYOPT"
+    values = ["1", "2"] if language is PYTHON else ["-W0", "-W1"]
+    for value in values:
+        assert store.run(*words, env={name: value}).fell_back
+        store.wait()
+    assert len(store.list()) == 2
+    for value in [*values, *reversed(values)]:
+        assert is_thawed(store.run(*words, env={name: value})), value
+    # An image that is started by itself leaves to the others what they can do.
+    image = store.list()[0]["path"]
+    other = support.run([image], env={**store.env, name: values[1]}, cwd=store.folder)
+    assert other.out.startswith("one") and not other.fell_back and "another" in other.err, other
+
+
+@both
+def test_what_cannot_be_frozen_is_left_alone_until_it_is_mended(store, language):
+    words = write(store, language)
+    script = store.folder / words[1]
+    right = script.read_text()
+    script.write_text("def (\n")
+    assert store.run(*words).status == 1
+    (row,) = store.wait()
+    assert row["state"] == "failed" and row["why"], row
+    again = store.run(*words)
+    assert "none is made: the last attempt has not led to one" in again.err and not store.builders(), again
+    script.write_text(right)
+    assert "one is being made" in store.run(*words).err
+    assert [row["state"] for row in store.wait()] == ["fresh"]
+
+
+@both
+def test_other_things_start_the_ordinary_way(store, language):
+    option = "-c" if language is PYTHON else "-e"
+    result = store.run(language.program, option, "print(7)")
+    assert result.out.strip() == "7" and not store.place.exists(), result
+    words = write(store, language)
+    for place in ("off", "relative", ""):
+        result = store.run(*words, env={"SNAPBOOT_STORE": place})
+        assert result.out.startswith("one") and "there is no store" in result.err, result
+    assert not store.place.exists()
+    refused = store.run("ls", "/")
+    assert refused.status == 2 and "expected an image" in refused.err and refused.out == "", refused
+    missing = store.run("no-such-command")
+    assert missing.status == 2 and "no-such-command" in missing.err, missing
+
+
+def test_a_module_is_a_command(store):
+    (store.folder / "part.py").write_text("import json, sys\nprint('part', sys.argv[1:])\n")
+    words = [PYTHON.program, "-m", "part"]
+    store.run(*words, "a")
+    (row,) = store.wait()
+    assert (row["name"], row["command"]) == ("part", words), row
+    result = store.run(*words, "b")
+    assert is_thawed(result) and result.out == "part ['b']\n", result
+    # The same name leads to another module elsewhere.
+    other = store.folder / "other"
+    other.mkdir()
+    (other / "part.py").write_text("print('other')\n")
+    assert store.run(*words, cwd=other).out == "other\n"
+    store.wait(cwd=other)
+    assert store.run(*words, cwd=other).out == "other\n"
+    assert store.run(*words).out == "part []\n"
+
+
+@pytest.mark.skipif(not support.IS_ROOT, reason="only root may do this")
+def test_a_store_that_others_can_write_to_is_not_used(store):
+    words = write(store, PYTHON)
+    store.run(*words)
+    store.wait()
+    folder = next((store.place / "cache").glob("show*"))
+    for place, harm in [(folder, 0o777), (folder.parent, 0o777)]:
+        place.chmod(harm)
+        result = store.run(*words)
+        assert result.out.startswith("one") and "others may write" in result.err and not store.builders(), result
+        place.chmod(0o700)
+    os.chown(folder, support.NOBODY, support.NOBODY)
+    result = store.run(*words)
+    assert result.out.startswith("one") and "belongs to another user" in result.err, result
+
+
+@both
+def test_the_store_stays_within_its_limit(store, language):
+    words = write(store, language)
+    store.run(*words)
+    (row,) = store.wait()
+    (store.folder / ("next" + language.ending)).write_text((store.folder / words[1]).read_text())
+    limit = str(row["size"] + row["size"] // 2)
+    store.run(words[0], "next" + language.ending, options=["--store-size", limit])
+    rows = store.wait()
+    assert [row["name"] for row in rows if row["size"]] == ["next" + language.ending], rows
+    wrong = store.run(*words, options=["--store-size", "much"])
+    assert wrong.status == 2 and "500M or 2G" in wrong.err, wrong
+
+
+STATE = """
+import os, signal
+lines = open("/proc/self/status").read().splitlines()
+print([line for line in lines if line.startswith(("SigIgn", "SigBlk"))], sorted(os.listdir("/proc/self/fd"))[:3], sorted(os.environ))
+try:
+    print(os.waitpid(-1, os.WNOHANG))
+except ChildProcessError:
+    print("no children")
+"""
+
+
+@pytest.mark.parametrize("prepared", ["as it comes", "SIGPIPE is ignored", "a signal is blocked"])
+def test_an_ordinary_start_is_just_that(store, prepared):
+    """Signals, environment, descriptors and children are as without snapboot, although it has left a builder behind."""
+    (store.folder / "state.py").write_text(STATE)
+
+    def prepare():
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN if prepared == "SIGPIPE is ignored" else signal.SIG_DFL)
+        if prepared == "a signal is blocked":
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+
+    words = [PYTHON.program, "state.py"]
+    more = {"preexec_fn": prepare, "restore_signals": False}
+    with_store, without = (
+        support.run([*start, *words], env=store.env, cwd=store.folder, log=False, **more)
+        for start in ([support.SNAPBOOT, "run", "--"], [])
+    )
+    assert with_store.out == without.out and "no children" in without.out, (with_store, without)
+    store.wait()
+
+
+def test_whoever_waits_for_output_does_not_wait_for_the_builder(store):
+    """A builder holds nobody's pipe."""
+    words = write(store, PYTHON)
+    for _ in range(2):
+        process = subprocess.Popen(
+            [support.SNAPBOOT, "run", "--", *words], env=store.env, cwd=store.folder, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        # Ends when nobody holds the pipes.
+        process.communicate(timeout=support.SECONDS)
+        for number in store.builders():
+            for stream in range(3):
+                assert os.readlink(f"/proc/{number}/fd/{stream}") == "/dev/null"
+    store.wait()
+
+
+def test_a_shim_of_a_version_manager_is_asked_once(store):
+    shim = store.folder / "python3"
+    manager = store.folder / "manager"
+    asked = store.folder / "asked"
+    manager.write_text(f'#!/bin/sh\nif [ "$1" = which ]; then echo {PYTHON.program}; echo x >> {asked}; exit; fi\nshift 2\nexec {PYTHON.program} "$@"\n')
+    shim.write_text(f'#!/usr/bin/env bash\nprogram="${{0##*/}}"\nexec "{manager}" exec "$program" "$@"\n')
+    for path in (shim, manager):
+        path.chmod(0o755)
+    write(store, PYTHON)
+    store.run(shim, "show.py")
+    store.wait()
+    count = len(asked.read_text())
+    assert is_thawed(store.run(shim, "show.py")) and len(asked.read_text()) == count
+    (store.folder / ".python-version").write_text("other\n")
+    store.run(shim, "show.py")
+    assert len(asked.read_text()) > count
+    store.wait()
+
+
