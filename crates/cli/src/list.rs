@@ -138,9 +138,11 @@ fn state(folder: &Folder, image: &Path, attempt: &Attempt, installed: Option<&In
         Ok(differences) => differences,
         Err(failure) => vec![failure.message],
     };
+    let hidden = hidden(folder, installed);
     if why.is_empty() {
-        return (State::Fresh, hidden(folder, installed));
+        return (State::Fresh, hidden);
     }
+    let why = [hidden, why].concat();
     match &attempt.outcome {
         _ if folder.is_building() => (State::Building, why),
         Outcome::Refused { why, .. } => (State::Refused, why.clone()),
