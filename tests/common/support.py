@@ -23,9 +23,10 @@ needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root may do this")
 
 
 def environment(**extra):
-    """What every program under test gets, and `extra`; a value of None leaves a variable out. Starts are counted nowhere."""
+    """What every program under test gets, and `extra`; a value of None leaves a variable out. Starts are counted nowhere,
+    and nothing is made in the background."""
     home = os.environ.get("HOME", "/")
-    all = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", "SNAPBOOT_STATE": "", **extra}
+    all = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", "SNAPBOOT_STATE": "", "SNAPBOOT_STORE": "off", **extra}
     return {name: value for name, value in all.items() if value is not None}
 
 

@@ -18,7 +18,7 @@ DOCUMENTS = [README, *sorted((support.ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:^|[ `(])snapboot ((?:archive )?[a-z]+)([^`#\n]*)", re.MULTILINE)
 # What is meant when a document's sentence goes on behind the word.
-SUBCOMMANDS = ["freeze", "refreeze", "run", "inspect", "verify", "check", "time"]
+SUBCOMMANDS = ["freeze", "refreeze", "run", "install", "uninstall", "list", "shellenv", "inspect", "verify", "check", "time"]
 ARCHIVE = ["archive build", "archive list", "archive verify", "archive prune"]
 
 
@@ -76,7 +76,8 @@ def block_with(text):
 def run(text, place, *bins):
     """Run the README's block in which `text` stands, in a directory. An image that is not used is an error."""
     folders = [str(support.SNAPBOOT.resolve().parent), *map(str, bins)]
-    env = support.environment(HOME=str(place), SNAPBOOT_ON_STALE="error")
+    store = str(place / "store") if "install" in text else "off"
+    env = support.environment(HOME=str(place), SNAPBOOT_ON_STALE="error", SNAPBOOT_STORE=store)
     env["PATH"] = ":".join([*folders, env["PATH"]])
     result = support.run(["sh", "-e", "-c", block_with(text)], env=env, cwd=place, log=False)
     assert result.status == 0 and "snapboot: cannot" not in result.err, result
@@ -87,6 +88,12 @@ def test_a_command_is_frozen_and_kept_fresh(tmp_path):
     black = pathlib.Path(prepared("black")["bin"])
     assert "black" in run("snapboot freeze -o black.img", tmp_path, black).out
     assert "black.img: fresh" in run("snapboot inspect --why", tmp_path, black).out
+
+
+def test_a_command_is_installed(tmp_path):
+    black = pathlib.Path(prepared("black")["bin"])
+    result = run("snapboot install", tmp_path, black)
+    assert "black, " in result.out and "fresh" in result.out, result
 
 
 def test_an_interpreter_is_frozen_with_modules(tmp_path):

@@ -30,7 +30,8 @@ exit main
 """,
 }
 PARTS = {
-    "python": "import os, sys\ndef main():\n    print({value!r}, os.path.basename(sys.argv[0]), sys.argv[1:])\n    return len(sys.argv) - 1\n",
+    "python": "import os, sys\ndef main():\n"
+    "    print({value!r}, os.path.basename(sys.argv[0]), sys.argv[1:])\n    return len(sys.argv) - 1\n",
     "ruby": 'def main\n  puts "#{{{value!r}}} #{{File.basename($0)}} #{{ARGV}}"\n  ARGV.size\nend\n',
 }
 
@@ -165,7 +166,7 @@ def test_without_snapboot_an_image_still_falls_back(tool, tmp_path):
     copy = tmp_path / "prefix"
     binary = copy / "bin/snapboot"
     binary.parent.mkdir(parents=True)
-    library = copy / "lib/snapboot"
+    library = copy / "libexec/snapboot"
     library.mkdir(parents=True)
     shutil.copy2(support.SNAPBOOT, binary)
     for name in ("snapboot-launcher", "libsnapboot_freezer.so"):

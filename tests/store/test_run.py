@@ -208,7 +208,8 @@ def test_a_shim_of_a_version_manager_is_asked_once(store):
     shim = store.folder / "python3"
     manager = store.folder / "manager"
     asked = store.folder / "asked"
-    manager.write_text(f'#!/bin/sh\nif [ "$1" = which ]; then echo {PYTHON.program}; echo x >> {asked}; exit; fi\nshift 2\nexec {PYTHON.program} "$@"\n')
+    answer = f'if [ "$1" = which ]; then echo {PYTHON.program}; echo x >> {asked}; exit; fi'
+    manager.write_text(f'#!/bin/sh\n{answer}\nshift 2\nexec {PYTHON.program} "$@"\n')
     shim.write_text(f'#!/usr/bin/env bash\nprogram="${{0##*/}}"\nexec "{manager}" exec "$program" "$@"\n')
     for path in (shim, manager):
         path.chmod(0o755)

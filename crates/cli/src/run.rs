@@ -12,7 +12,7 @@ use installation::Installation;
 use runtime::search_path;
 use rustix::fs::{access, Access};
 use store::fallback::Start;
-use store::{background, fit, tools, Command, Folder, Store};
+use store::{background, fit, tools, Command, Folder, Shims, Store};
 
 use crate::render;
 
@@ -30,7 +30,7 @@ pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
         _ => {}
     }
     let store = Store::find();
-    let line = match Command::split(words, &search_path(), store.as_ref().map(Store::shims).as_ref()) {
+    let line = match Command::split(words, &search_path(), store.as_ref().map(Shims::of).as_ref()) {
         Ok(line) => line,
         Err(failure) if named.as_os_str().as_bytes().contains(&b'/') => {
             return Err(not_an_image(named, &failure.message))

@@ -37,8 +37,8 @@ record! {
         pub magic: [u8; 8],
         /// [`VERSION`].
         pub version: u32,
-        /// Number of strings of the command: the program to execute, the anchor (see [`Command::anchor`]), its argv, and the words of the
-        /// store (see [`Command::store_words`]).
+        /// Number of strings of the command: the program to execute, the anchor (see [`Command::anchor`]), its argv, the words of
+        /// the store (see [`Command::store_words`]), and how many these are, in digits.
         pub command_count: u32,
         /// Bytes of the command's strings, each with its NUL.
         pub command_size: u64,
@@ -64,8 +64,8 @@ record! {
         pub answers_size: u64,
         /// Number of variants: frozen processes that a thaw picks one of.
         pub variants: u32,
-        /// Number of the words of the store; 0 for an image that is in none.
-        pub store_count: u32,
+        /// Always 0.
+        pub reserved: u32,
         /// Checksum of all fields before this one.
         pub head_sum: u64,
     }
@@ -157,7 +157,7 @@ impl Head {
         let mut end = COMMAND_OFFSET;
         let mut needed = 0;
         let mut command_count = 0;
-        for string in command.chain(store_words.iter().copied()) {
+        let mut add = |string: &[u8]| {
             command_count += 1;
             needed += string.len() + 1;
             if COMMAND_OFFSET + needed <= VARIANTS_OFFSET {
@@ -165,7 +165,11 @@ impl Head {
                 area[end + string.len()] = 0;
                 end += string.len() + 1;
             }
-        }
+        };
+        command.for_each(&mut add);
+        store_words.iter().copied().for_each(&mut add);
+        let (count, digits) = digits(store_words.len());
+        add(&digits[digits.len() - count..]);
         if COMMAND_OFFSET + needed > VARIANTS_OFFSET {
             return Err(Error::CommandTooLong { length: needed });
         }
@@ -178,7 +182,6 @@ impl Head {
                 command_size: needed as u64,
                 command_sum,
                 variants: variants.len() as u32,
-                store_count: store_words.len() as u32,
                 ..*head
             };
             let place = &mut area[Head::place(number)..];
@@ -188,6 +191,17 @@ impl Head {
         }
         Ok(())
     }
+}
+
+/// A number in decimal digits: how many there are, at the end of the bytes.
+fn digits(mut number: usize) -> (usize, [u8; 20]) {
+    let (mut bytes, mut count) = ([b'0'; 20], 0);
+    while count == 0 || number > 0 {
+        count += 1;
+        bytes[20 - count] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    (count, bytes)
 }
 
 /// Checks that a page-aligned part lies inside the file.
@@ -220,8 +234,10 @@ impl<'a> Command<'a> {
             return Err(Error::Damaged { what: "command" });
         }
         let count = strings.iter().filter(|&&byte| byte == 0).count();
-        let store_count = head.store_count as usize;
-        if count != head.command_count as usize || count < store_count.saturating_add(3) {
+        let last = strings[..strings.len() - 1].rsplit(|&byte| byte == 0).next().unwrap_or(b"");
+        let store_count = core::str::from_utf8(last).ok().and_then(|text| text.parse::<usize>().ok());
+        let store_count = store_count.ok_or(Error::Damaged { what: "command" })?;
+        if count != head.command_count as usize || count < store_count.saturating_add(4) {
             return Err(Error::OutOfRange {
                 what: "the number of strings of the command",
                 value: head.command_count.into(),
@@ -256,13 +272,13 @@ impl<'a> Command<'a> {
 
     /// Number of argv entries.
     pub fn argc(&self) -> usize {
-        self.count - 2 - self.store_count
+        self.count - 3 - self.store_count
     }
 
     /// The program that sees to the images of a store, and its first arguments, each with the NUL that ends it; none for an image that is
     /// in no store. A fallback executes it instead of the program, with the reason, the program and its argv behind these words.
     pub fn store_words(&self) -> impl Iterator<Item = &'a [u8]> {
-        self.words().skip(2 + self.argc())
+        self.words().skip(2 + self.argc()).take(self.store_count)
     }
 
     /// Number of the words of the store.

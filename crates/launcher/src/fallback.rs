@@ -44,8 +44,10 @@ pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
             log(format_args!("{}={value} should be fallback or error; taking it for fallback", on_stale::NAME));
         }
         // The same words for a fallback after the thaw: fall_back in context.py and context.rb of the front ends.
-        let next = if is_in_store { "the store goes on with this start" } else { "starting the ordinary way" };
-        log(format_args!("{reason}; {next}"));
+        match is_in_store {
+            true => log(format_args!("{reason}; the store goes on with this start")),
+            false => log(format_args!("{reason}; starting the ordinary way")),
+        }
     }
     if is_in_store {
         run_store(&image.command, block, reason);

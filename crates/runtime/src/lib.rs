@@ -21,8 +21,8 @@ use failure::{Failure, Result};
 
 pub use locate::{locate, search_path};
 pub use probe::{loader_of, looks_like_interpreter, probe, range, Language, Runtime, PYTHONS, RUBIES};
-pub use resolve::{resolve, resolve_knowing, KnownShims, Shim};
-pub use shell::shim_manager;
+pub use resolve::{resolve, resolve_knowing, Shim};
+pub use shell::{shim_manager, KnownShims};
 
 /// What kind of main part a command has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

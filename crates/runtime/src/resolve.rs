@@ -10,7 +10,7 @@ use image_file::kind::Kind;
 
 use super::locate::{image_refusal, locate};
 use super::shebang::{env_command, Shebang};
-use super::shell;
+use super::shell::{self, KnownShims};
 
 /// A command as the kernel would start it.
 #[derive(Debug)]
@@ -35,9 +35,6 @@ pub struct Shim {
     /// What it leads to now.
     pub program: PathBuf,
 }
-
-/// Tells where a shim leads, which it gets with its text; see [`resolve_knowing`].
-pub type KnownShims<'a> = dyn Fn(&Path, &[u8]) -> Option<PathBuf> + 'a;
 
 /// The kernel follows five scripts; `env` and shims add steps of their own.
 const MAX_STEPS: usize = 12;

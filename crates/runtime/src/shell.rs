@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use failure::{Failure, Result};
 
-use super::resolve::KnownShims;
 use super::shebang::words;
 use crate::deadline;
 
 /// Shims may have to start several shells.
 const LIMIT: Duration = Duration::from_secs(20);
+
+/// Tells where a shim leads, which it gets with its text; see [`crate::resolve_knowing`].
+pub type KnownShims<'a> = dyn Fn(&Path, &[u8]) -> Option<PathBuf> + 'a;
 
 /// What a shell script stands for.
 #[derive(Debug, PartialEq, Eq)]

@@ -32,6 +32,8 @@ pub struct Line {
     pub is_interpreter: bool,
     /// Whether a Ruby does.
     pub is_ruby: bool,
+    /// Whether a shim of a version manager was followed, which may lead elsewhere in the next start.
+    pub is_shim: bool,
     /// The program that is frozen, and its arguments; None where there is nothing to keep an image of, such as an interpreter alone.
     pub command: Option<(Command, Vec<OsString>)>,
 }
@@ -46,7 +48,7 @@ impl Command {
         let Ok(resolved) = resolve_knowing(words, search_path, &known) else {
             // A version manager's or JRuby's shell script is told by its name.
             let is_ruby = is_ruby(&program);
-            return Ok(Line { program, is_interpreter: is_ruby, is_ruby, command: None });
+            return Ok(Line { program, is_interpreter: is_ruby, is_ruby, is_shim: false, command: None });
         };
         if let (Some(shims), Some(shim)) = (shims, &resolved.shim) {
             shims.remember(shim);
@@ -58,7 +60,8 @@ impl Command {
             true => split(words, &program, interpreter, resolved.argv, is_ruby, search_path),
             false => None,
         };
-        Ok(Line { program, is_interpreter: is_interpreter || is_ruby, is_ruby, command })
+        let is_shim = resolved.shim.is_some();
+        Ok(Line { program, is_interpreter: is_interpreter || is_ruby, is_ruby, is_shim, command })
     }
 
     /// The name of its folder in the store: what people call it, and what tells it from others.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use failure::{Failure, Result};
 use rustix::process::geteuid;
 
-use crate::shims::Shims;
 use crate::{Command, Folder};
 
 /// The variable that names another place for the store; `off` for none.
@@ -51,11 +50,6 @@ impl Store {
     /// Where the folders of commands are that starts have asked for.
     pub fn cache(&self) -> &Path {
         &self.cache
-    }
-
-    /// What it knows of shims.
-    pub fn shims(&self) -> Shims {
-        Shims::of(&self.cache)
     }
 
     /// Where the folders of installed commands are.

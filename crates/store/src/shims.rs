@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use runtime::{shim_manager, Shim};
 
 use crate::place::{self, is_own};
+use crate::Store;
 
 /// The answers of one store.
 pub struct Shims {
@@ -21,9 +22,9 @@ pub struct Shims {
 }
 
 impl Shims {
-    /// Those of the store whose folders of commands are in `cache`.
-    pub fn of(cache: &Path) -> Shims {
-        Shims { folder: cache.join(".shims") }
+    /// Those of a store.
+    pub fn of(store: &Store) -> Shims {
+        Shims { folder: store.cache().join(".shims") }
     }
 
     /// Where a shim leads; None where that is not known. `text`: the beginning of the shim.

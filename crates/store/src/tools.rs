@@ -173,6 +173,14 @@ fn put_in_front(
             }
         )));
     };
+    if line.is_shim {
+        return Err(Failure::refusal(format!(
+            "{} is a shim of a version manager, which leads elsewhere once you choose another version, and an image does not. Install what it \
+             leads to now ({}), or start it with snapboot run, which follows it each time.",
+            program.display(),
+            command.file.display()
+        )));
+    }
     place::make(&store.tools())?;
     let folder = Folder::new(store.tools().join(command.key()));
     let is_new = !folder.path().exists();

@@ -112,6 +112,7 @@ mod tests {
             preloaded: vec!["./config/environment".into()],
             left: None,
             language: Language::Ruby,
+            is_trained: false,
             learnt: 0,
             left_out: Vec::new(),
             depends: Vec::new(),

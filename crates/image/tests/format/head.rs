@@ -53,11 +53,25 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
+fn the_words_of_the_store_stand_behind_the_command() {
+    let mut area = vec![0; HEAD_AREA];
+    let words = [&b"/bin/snapboot"[..], b"fallback", b"", b"1.img"];
+    for count in [0, 1, 4] {
+        Head::write(&[good()], COMMAND.into_iter(), &words[..count], &mut area).unwrap();
+        let command = Command::parse(&area, &Head::parse(&area, good().file_size).unwrap()).unwrap();
+        assert_eq!((command.argc(), command.store_count()), (2, count));
+        assert_eq!(command.argv().collect::<Vec<_>>(), [&b"python3\0"[..], b"-I\0"]);
+        let found: Vec<_> = command.store_words().map(|word| &word[..word.len() - 1]).collect();
+        assert_eq!(found, words[..count]);
+    }
+}
+
+#[test]
 fn every_variant_has_a_head_of_its_own() {
     let head = |number: u64| Head { pages_size: PAGE * (1 + number % 2), tables_sum: number, ..good() };
     let heads: Vec<Head> = (0..MAX_VARIANTS.into()).map(head).collect();
     let mut area = vec![0; HEAD_AREA];
-    let longest = vec![b'x'; VARIANTS_OFFSET - COMMAND_OFFSET - 5];
+    let longest = vec![b'x'; VARIANTS_OFFSET - COMMAND_OFFSET - 7];
     Head::write(&heads, [&b"/p"[..], b"", &longest].into_iter(), &[], &mut area).unwrap();
     for number in 0..MAX_VARIANTS {
         let parsed = Head::parse_variant(number, &area, good().file_size).unwrap();
@@ -173,23 +187,27 @@ fn a_command_has_a_program_and_an_argv_whose_strings_end() {
         let (area, head) = with(count, strings);
         Command::parse(&area, &head).map(|command| command.argc())
     };
-    assert_eq!(parse(3, b"/p\0\0p\0"), Ok(1));
-    assert!(matches!(parse(2, b"/p\0\0"), Err(Error::OutOfRange { .. })), "a program without argv");
-    assert!(matches!(parse(4, b"/p\0\0p\0"), Err(Error::OutOfRange { .. })), "another number of strings");
-    assert_eq!(parse(3, b"/p\0\0p"), Err(Error::Damaged { what: "command" }), "no NUL at the end");
-    assert_eq!(parse(4, b"/p\x001=/s\0p\0s\0"), Ok(2));
+    assert_eq!(parse(4, b"/p\0\0p\x000\0"), Ok(1));
+    assert!(matches!(parse(3, b"/p\0\x000\0"), Err(Error::OutOfRange { .. })), "a program without argv");
+    assert!(matches!(parse(5, b"/p\0\0p\x000\0"), Err(Error::OutOfRange { .. })), "another number of strings");
+    assert_eq!(parse(4, b"/p\0\0p\x000"), Err(Error::Damaged { what: "command" }), "no NUL at the end");
+    assert_eq!(parse(5, b"/p\x001=/s\0p\0s\x000\0"), Ok(2));
+    assert_eq!(parse(6, b"/p\0\0p\0/s\0w\x002\0"), Ok(1));
+    assert!(matches!(parse(4, b"/p\0\0p\x001\0"), Err(Error::OutOfRange { .. })), "more words of the store than words");
+    assert!(matches!(parse(4, b"/p\0\0p\x0018446744073709551615\0"), Err(Error::OutOfRange { .. })));
+    assert_eq!(parse(4, b"/p\0\0p\0x\0"), Err(Error::Damaged { what: "command" }), "no number of words");
     for wrong in [
-        &b"/p\x002=/s\0p\0s\0"[..],
-        b"/p\x001=s\0p\0s\0",
-        b"/p\x001\0p\0s\0",
-        b"/p\0=/s\0p\0s\0",
-        b"/p\0x=/s\0p\0s\0",
-        b"/p\0-1=/s\0p\0s\0",
+        &b"/p\x002=/s\0p\0s\x000\0"[..],
+        b"/p\x001=s\0p\0s\x000\0",
+        b"/p\x001\0p\0s\x000\0",
+        b"/p\0=/s\0p\0s\x000\0",
+        b"/p\0x=/s\0p\0s\x000\0",
+        b"/p\0-1=/s\0p\0s\x000\0",
     ] {
-        assert_eq!(parse(4, wrong), Err(Error::Damaged { what: "command" }), "{}", wrong.escape_ascii());
+        assert_eq!(parse(5, wrong), Err(Error::Damaged { what: "command" }), "{}", wrong.escape_ascii());
     }
     assert_eq!(parse(0, b""), Err(Error::Damaged { what: "command" }));
-    let (area, head) = with(3, b"/p\0\0p\0");
+    let (area, head) = with(4, b"/p\0\0p\x000\0");
     for size in [HEAD_AREA as u64, u64::MAX] {
         let head = Head { command_size: size, ..head };
         assert!(matches!(Command::parse(&area, &head), Err(Error::OutOfRange { .. })));
@@ -201,7 +219,7 @@ fn a_command_has_a_program_and_an_argv_whose_strings_end() {
 #[test]
 fn a_command_fills_the_room_to_the_last_byte_and_no_further() {
     let room_for_strings = VARIANTS_OFFSET - COMMAND_OFFSET;
-    let longest = vec![b'x'; room_for_strings - b"/p\0\0\0".len()];
+    let longest = vec![b'x'; room_for_strings - b"/p\0\0\0".len() - b"0\0".len()];
     let mut area = vec![0; HEAD_AREA];
     Head::write(&[good()], [&b"/p"[..], b"", &longest].into_iter(), &[], &mut area).unwrap();
     let head = Head::parse(&area, good().file_size).unwrap();
@@ -214,7 +232,7 @@ fn a_command_fills_the_room_to_the_last_byte_and_no_further() {
 #[test]
 fn errors_say_what_was_expected_and_what_to_do() {
     let text = Error::Version { found: 7 }.to_string();
-    assert!(text.contains("version 1, found 7") && text.contains("freeze again"), "{text}");
+    assert!(text.contains(&format!("version {VERSION}, found 7")) && text.contains("freeze again"), "{text}");
     let text = Error::Truncated { what: "the image", expected: 10, found: 9 }.to_string();
     assert!(text.contains("10 bytes, but it ends at 9"), "{text}");
     for error in [
