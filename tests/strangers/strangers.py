@@ -4,6 +4,7 @@ What they print, how they end and the files that they leave must be the same, in
 
     tests/strangers/strangers.py                  all of programs.toml
     tests/strangers/strangers.py httpie 'ruby-*'  those of that name, or that a pattern matches
+    tests/strangers/strangers.py --install        by `snapboot install` alone, and by the name that a shell finds
     tests/strangers/strangers.py --list
 
 A program may be refused when it is frozen, where programs.toml says so and by what name: that is an answer, too. What differs between the
@@ -86,6 +87,8 @@ class Outcome:
     text: str = ""
     ordinary: float = 0.0  # seconds, median over the starts
     thawed: float = 0.0
+    short: float = 0.0  # ratio of starts that only tell of the program: --version, --help
+    task: float = 0.0  # ratio of the last start, a real task
 
     @property
     def is_good(self):
@@ -114,6 +117,7 @@ class Stranger:
         self.argv = [self.filled(word) for word in program.command]
         if found := shutil.which(self.argv[0], path=self.path):
             self.argv[0] = found
+        self.store = folder / "store"
 
     @property
     def path(self):
@@ -125,6 +129,7 @@ class Stranger:
     def environment(self):
         kept = workloads.clean_environment(**SHELL)
         extra = {name: self.filled(value) for name, value in self.program.env.items()}
+        extra["SNAPBOOT_STORE"] = str(self.store)
         return {**kept, "PATH": self.path, "HOME": str(self.started / "home"), "USER": "nobody", **extra}
 
     def fill(self, folder):
@@ -137,11 +142,26 @@ class Stranger:
 
     def freeze(self):
         """Freezes it as a user would. Returns status and what was said."""
+        options = [self.filled(option) for option in self.program.options]
+        return self.snapboot("freeze", "-o", self.image, *options, "--", *self.argv)
+
+    def install(self):
+        """Installs an image of it, which is started by its link from then on. Returns status and what was said."""
+        status, said = self.snapboot("install", *self.argv)
+        self.image = self.store / "data/bin" / pathlib.Path(self.argv[0]).name
+        return status, said
+
+    def wait(self):
+        """Waits until no image is being made."""
+        while subprocess.run(["pgrep", "-f", f"snapboot (build-image|learn) .*{self.store}"], capture_output=True).returncode == 0:
+            time.sleep(0.1)
+
+    def snapboot(self, *words):
+        """The command, in the folder of the freeze. Returns status and what was said."""
         self.fill(self.image.parent)
         (self.started / "home").mkdir(parents=True)
-        options = [self.filled(option) for option in self.program.options]
         done = subprocess.run(
-            [SNAPBOOT, "freeze", "-o", self.image, *options, "--", *self.argv],
+            [SNAPBOOT, *words],
             cwd=self.image.parent,
             env=self.environment(),
             stdin=subprocess.DEVNULL,
@@ -172,27 +192,41 @@ class Stranger:
         return seen, time.monotonic() - began
 
 
-def outcome(program, folder):
-    """Installs, freezes, starts and compares. `folder` is for everything that comes into being."""
+def outcome(program, folder, installs=False):
+    """Installs, freezes, starts and compares. `folder` is for everything that comes into being. installs: whether `snapboot install`
+    freezes it."""
     try:
         stranger = Stranger(program, folder)
     except Unavailable as reason:
         return Outcome(program.name, "missing", str(reason))
-    status, said = stranger.freeze()
+    if installs and len(stranger.argv) > 1:
+        return Outcome(program.name, "missing", "its command is more than a word, and so nothing to install")
+    status, said = stranger.install() if installs else stranger.freeze()
     if status != 0:
         is_expected = program.refused is not None and re.search(program.refused, said)
         return Outcome(program.name, "refused" if is_expected else "useless", said)
     if program.refused is not None:
         return Outcome(program.name, "different", f"it was to be refused ({program.refused}), and was not")
-    times = {"ordinary": [], "thawed": []}
+    all_times = []
     for start in program.starts:
+        times = {"ordinary": [], "thawed": []}
         try:
             kind, text = compare(stranger, start, times)
         except process.Stuck as stuck:
             kind, text = "different", f"{start}: {stuck}"
         if kind != "same":
             return Outcome(program.name, kind, text)
-    return Outcome(program.name, "same", said, *(statistics.median(times[kind]) for kind in ("ordinary", "thawed")))
+        if installs and start is program.starts[-1]:
+            # What the task loads later, the image has learnt by now.
+            stranger.wait()
+            times = {"ordinary": [], "thawed": []}
+            compare(stranger, start, times)
+        all_times.append(times)
+    medians = [{kind: statistics.median(times[kind]) for kind in times} for times in all_times]
+    ratios = [it["thawed"] / it["ordinary"] for it in medians]
+    shorts = [ratio for start, ratio in zip(program.starts, ratios) if {*start["args"]} & {"--version", "-V", "--help", "-h"}]
+    whole = [statistics.median(time for times in all_times for time in times[kind]) for kind in ("ordinary", "thawed")]
+    return Outcome(program.name, "same", said, *whole, statistics.median(shorts or ratios), ratios[-1])
 
 
 def compare(stranger, start, times):
@@ -257,6 +291,7 @@ def shown_difference(one, other):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="programs, or patterns")
+    parser.add_argument("--install", action="store_true", help="freeze them by snapboot install")
     parser.add_argument("--list", action="store_true", help="name all programs")
     options = parser.parse_args()
     chosen = [it for it in programs() if not options.names or any(fnmatch.fnmatch(it.name, name) for name in options.names)]
@@ -264,17 +299,23 @@ def main():
         print("\n".join(program.name for program in chosen) or "no such program")
         return 0 if chosen else 2
     bad = 0
-    print(f"{'program':24} {'':10} {'ordinary':>10} {'thawed':>10} {'ratio':>7}")
+    print(f"{'program':24} {'':10} {'ordinary':>10} {'thawed':>10} {'ratio':>7} {'short':>7} {'task':>7}")
+    ratios = []
     for program in chosen:
         with tempfile.TemporaryDirectory(prefix="stranger-") as folder:
-            result = outcome(program, pathlib.Path(folder))
+            result = outcome(program, pathlib.Path(folder), options.install)
         bad += not result.is_good
         line = f"{program.name:24} {result.kind:10}"
         if result.kind == "same":
             line += f" {result.ordinary * 1000:7.0f} ms {result.thawed * 1000:7.0f} ms {result.thawed / result.ordinary:7.3f}"
+            line += f" {result.short:7.3f} {result.task:7.3f}"
+            ratios.append((result.short, result.task))
         print(line, flush=True)
         if not result.is_good:
             print("    " + result.text.strip()[-1500:].replace("\n", "\n    "), flush=True)
+    if ratios:
+        medians = [statistics.median(column) for column in zip(*ratios)]
+        print(f"{'median':57} {'':9} {medians[0]:7.3f} {medians[1]:7.3f}")
     print(f"{len(chosen) - bad} of {len(chosen)} are right")
     return 1 if bad else 0
 
