@@ -139,6 +139,11 @@ pub struct Freeze {
     #[arg(long, conflicts_with = "train")]
     pub no_train: bool,
 
+    /// Do not add what Snapboot's recipe for a framework says: of bin/rails the application, of Django's manage.py the project. Default: it is
+    /// loaded where --preload names nothing else.
+    #[arg(long)]
+    pub no_recipe: bool,
+
     /// Let the boot see the environment variable NAME, and make it an input: where NAME has another value, the image
     /// runs COMMAND in the ordinary way. A final * stands for anything; * alone for all variables but the volatile ones. May be given
     /// more than once. Default: the variables of runtimes and frameworks that are listed below.

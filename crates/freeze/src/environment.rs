@@ -90,6 +90,14 @@ impl Environment {
         Environment { boot_only, ..self }
     }
 
+    /// The same with these variables set for the boot, too, where the user has not set them.
+    pub fn with_more_for_boot(mut self, more: &[Pair]) -> Self {
+        let unset =
+            more.iter().filter(|(name, _)| self.value(&name.to_string_lossy()).is_none()).cloned().collect::<Vec<_>>();
+        self.boot_only.extend(unset);
+        self
+    }
+
     /// Names of the variables that are set for the boot alone.
     pub fn boot_only_names(&self) -> impl Iterator<Item = &OsStr> {
         self.boot_only.iter().map(|(name, _)| name.as_os_str())

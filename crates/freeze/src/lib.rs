@@ -36,6 +36,7 @@ mod places;
 mod plugins;
 mod progress;
 mod reads;
+mod recipes;
 mod rehearse;
 mod report;
 mod request;

@@ -15,6 +15,8 @@ pub struct FreezeRequest {
     pub output: Option<PathBuf>,
     /// Modules or features to load before the freeze point, none of them empty.
     pub preloads: Vec<String>,
+    /// Whether a framework's recipe adds what to load, where there are no preloads.
+    pub recipes: bool,
     /// From which runs it is learnt what else to load.
     pub training: Training,
     /// Names and patterns of variables that the boot sees and that count.

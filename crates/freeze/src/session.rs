@@ -31,6 +31,7 @@ use crate::outcome::{Result, Stop, Written};
 use crate::output;
 use crate::plugins;
 use crate::progress::{Progress, Step};
+use crate::recipes::{self, Applied};
 use crate::report::{self, outcome, Outcome, Report};
 use crate::request::{Cpu, FreezeRequest};
 use crate::training::{Profile, Trainer};
@@ -77,9 +78,12 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     starts::prepare();
     let interrupt =
         Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
-    let session = Session {
+    let recipe =
+        (request.recipes && request.preloads.is_empty()).then(|| recipes::of(runtime.language, &main)).flatten();
+    let mut session = Session {
         request,
         begun,
+        recipe: recipe.unwrap_or_default(),
         environment: &environment,
         notes,
         runtime: &runtime,
@@ -88,7 +92,22 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         interrupt: &interrupt,
     };
     let replaced = replaced.as_ref().map(|old| (old.head().image_id(), Starts::of(old)));
-    let made = session.make(&output, replaced);
+    let mut made = session.make(&output, replaced.clone());
+    if let (Err(Stop::Refused(_) | Stop::Failed(_)), Some(name)) = (&made, session.leave_recipe()) {
+        interrupt.check()?;
+        let why = match made {
+            Err(Stop::Refused(findings)) => findings.first().map(|finding| finding.to_string()).unwrap_or_default(),
+            Err(Stop::Failed(failure)) => failure.message,
+            _ => String::new(),
+        };
+        made = session.make(&output, replaced).map(|mut written| {
+            written.warnings.insert(
+                0,
+                format!("the application is not in the image, as the recipe for {name} has it, because {why}"),
+            );
+            written
+        });
+    }
     // Whatever came of it, the signal comes first: everything is cleaned up.
     interrupt.check()?;
     made
@@ -116,6 +135,8 @@ const HIDDEN: &str =
 struct Session<'a> {
     request: &'a FreezeRequest,
     begun: Instant,
+    /// What a framework's recipe adds.
+    recipe: Applied,
     environment: &'a Environment,
     /// What the user should know about what is frozen.
     notes: Vec<String>,
@@ -147,7 +168,8 @@ impl Session<'_> {
             interrupt: self.interrupt,
             progress: self.progress,
         };
-        let environment = &early_reads(&self.request.installation, self.runtime, self.main, self.environment, &dir)?;
+        let environment = &self.environment.clone().with_more_for_boot(&self.recipe.environment);
+        let environment = &early_reads(&self.request.installation, self.runtime, self.main, environment, &dir)?;
         let profile =
             trainer.train(&self.request.training, self.request.store.as_ref().map(|store| store.profile.as_path()))?;
         let why = match self.assemble(output, &dir, environment, &trainer, &profile, replaced.as_ref()) {
@@ -196,7 +218,7 @@ impl Session<'_> {
                 installation: &self.request.installation,
                 runtime: self.runtime,
                 main: self.main,
-                preloads: &self.request.preloads,
+                preloads: self.preloads(),
                 profile,
                 store: self.request.store.as_ref(),
                 environment,
@@ -210,8 +232,15 @@ impl Session<'_> {
             self.interrupt.check()?;
             self.progress.step(&Step::Inputs);
             let known = report.reads.guards.iter().map(OsString::from);
-            let guards: Vec<OsString> =
-                self.request.guards.iter().chain(&report.guards).cloned().chain(known).collect();
+            let guards: Vec<OsString> = self
+                .request
+                .guards
+                .iter()
+                .chain(&report.guards)
+                .chain(&self.recipe.guards)
+                .cloned()
+                .chain(known)
+                .collect();
             let bytecode = environment.value("PYTHONPYCACHEPREFIX");
             let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
             if let Some(place) = report.keeps_folder.first().cloned() {
@@ -289,6 +318,20 @@ impl Session<'_> {
             left_out: report.left_out,
             replaced: replaced.and_then(|(_, starts)| starts.clone()),
         })))
+    }
+
+    /// What is preloaded: what the user names, or else what a recipe does.
+    fn preloads(&self) -> &[String] {
+        match self.request.preloads.as_slice() {
+            [] => &self.recipe.preloads,
+            named => named,
+        }
+    }
+
+    /// Does without the recipe from now on. Returns its name, if there is one.
+    fn leave_recipe(&mut self) -> Option<String> {
+        let recipe = std::mem::take(&mut self.recipe);
+        (!recipe.name.is_empty()).then_some(recipe.name)
     }
 
     /// See [`image::Command::store_words`].
@@ -404,7 +447,7 @@ impl Session<'_> {
             typed: self.request.command.iter().map(|word| text(word)).collect(),
             origin: self.request.origin.clone(),
             main: self.main.kind.word().to_owned(),
-            preloads: self.request.preloads.clone(),
+            preloads: self.preloads().to_vec(),
             loaded: report.loaded.len(),
             learnt: report.learnt.clone(),
             left_out: report.left_out.clone(),

@@ -107,6 +107,7 @@ fn request(folder: &Folder, output: &Path) -> Result<FreezeRequest> {
         command: words.into_iter().map(OsString::from).collect(),
         output: Some(output.to_owned()),
         preloads: Vec::new(),
+        recipes: true,
         training: Training::Default,
         environment: Vec::new(),
         withheld: Vec::new(),

@@ -13,12 +13,13 @@ class NoMainPart(Exception):
 
 
 def load_preloads(names, report=None):
-    """Imports the modules that the user named. Raises UnknownPreload, or whatever a module raises.
+    """Imports the modules that the user named; of MODULE:FUNCTION also calls the function. Raises UnknownPreload, or whatever a module raises.
 
     report: where to say which arguments may lead to another module of that name, when the program may be one that looks
     for modules in the current directory by itself; None for any other program.
     """
     for name in names:
+        name, _, function = name.partition(":")
         try:
             __import__(name)
         except ModuleNotFoundError as error:
@@ -26,6 +27,18 @@ def load_preloads(names, report=None):
                 raise
             if report is None or not _load_from_here(name, report):
                 raise UnknownPreload(_explain(name, error.name)) from None
+        if function:
+            call(name, function)
+
+
+def call(name, function):
+    """Calls a function of a loaded module. Raises UnknownPreload, or whatever it raises."""
+    found = sys.modules[name]
+    for part in function.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise UnknownPreload("--preload %s:%s: module %s has no such function. Check its spelling." % (name, function, name))
+    found()
 
 
 def _load_from_here(name, report):

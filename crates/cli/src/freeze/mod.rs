@@ -60,6 +60,7 @@ fn request(arguments: &Freeze) -> Result<FreezeRequest> {
         command: arguments.command.clone(),
         output: arguments.output.clone(),
         preloads: preloads(&arguments.preload)?,
+        recipes: !arguments.no_recipe,
         training: training(&arguments.train, arguments.no_train)?,
         environment: arguments.environment.clone(),
         withheld: arguments.withheld.clone(),
