@@ -224,7 +224,7 @@ def outcome(program, folder, installs=False):
         all_times.append(times)
     medians = [{kind: statistics.median(times[kind]) for kind in times} for times in all_times]
     ratios = [it["thawed"] / it["ordinary"] for it in medians]
-    shorts = [ratio for start, ratio in zip(program.starts, ratios) if {*start["args"]} & {"--version", "-V", "--help", "-h"}]
+    shorts = [ratio for start, ratio in zip(program.starts, ratios, strict=True) if {*start["args"]} & {"--version", "-V", "--help", "-h"}]
     whole = [statistics.median(time for times in all_times for time in times[kind]) for kind in ("ordinary", "thawed")]
     return Outcome(program.name, "same", said, *whole, statistics.median(shorts or ratios), ratios[-1])
 
@@ -314,7 +314,7 @@ def main():
         if not result.is_good:
             print("    " + result.text.strip()[-1500:].replace("\n", "\n    "), flush=True)
     if ratios:
-        medians = [statistics.median(column) for column in zip(*ratios)]
+        medians = [statistics.median(column) for column in zip(*ratios, strict=True)]
         print(f"{'median':57} {'':9} {medians[0]:7.3f} {medians[1]:7.3f}")
     print(f"{len(chosen) - bad} of {len(chosen)} are right")
     return 1 if bad else 0

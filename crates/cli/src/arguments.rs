@@ -123,7 +123,7 @@ pub struct Freeze {
     #[arg(short, long, value_name = "IMAGE", overrides_with = "output")]
     pub output: Option<PathBuf>,
 
-    /// What to load before the image is written: Python modules (flask,django.http), or Ruby features and ./paths
+    /// What to load before the image is written: Python modules (flask,django.http) and functions to call (django:setup), or Ruby features and ./paths
     /// (json,./config/environment). May be given more than once. Default: nothing besides what COMMAND needs.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub preload: Vec<String>,

@@ -13,7 +13,8 @@ class NoMainPart(Exception):
 
 
 def load_preloads(names, report=None):
-    """Imports the modules that the user named; of MODULE:FUNCTION also calls the function. Raises UnknownPreload, or whatever a module raises.
+    """Imports the modules that the user named; of MODULE:FUNCTION also calls the function. Raises UnknownPreload, or whatever
+    a module or function raises.
 
     report: where to say which arguments may lead to another module of that name, when the program may be one that looks
     for modules in the current directory by itself; None for any other program.
