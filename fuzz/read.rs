@@ -10,8 +10,8 @@ use image::validate::{self, ADDRESS_END, MAX_DESCRIPTORS};
 use image::{
     checksum, mapping_kind, policy, reserved, settings_flag, AnswersReader, Command, CpuLeaf, Descriptor, Directory,
     Entry, Error, FileLookup, Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record,
-    Section, Settings, SignalAction, Tables, Text, TouchedRange, Trailer, Variable, COMMAND_OFFSET, HEAD_AREA,
-    HEAD_OFFSET, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    Section, Settings, SignalAction, Tables, Text, TouchedRange, Trailer, TrainedStart, Variable, COMMAND_OFFSET,
+    HEAD_AREA, HEAD_OFFSET, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 use image_writer::TablesWriter;
 
@@ -187,6 +187,7 @@ fn inspect(tables: &Tables) {
     rows(tables, Section::Cpu, |_: &CpuLeaf| []);
     rows(tables, Section::Facts, |row: &HostFact| [row.value]);
     rows(tables, Section::Lookups, |row: &FileLookup| [row.text]);
+    rows(tables, Section::Trained, |row: &TrainedStart| [row.argument]);
 }
 
 /// Reads the rows of a section in both ways, writes each again, and follows its strings.

@@ -240,3 +240,39 @@ def test_a_parser_of_arguments_that_a_module_makes_asks_for_no_terminal(program)
     assert program.starts_alike("late", COLUMNS="33") == "late 1\n"
     program.module("formats", parser + "VALUE = len(PARSER.format_help())\n")
     assert "formats reads the size of its terminal" in program.freeze("formats", COLUMNS="99").out
+
+
+WRITER = """import sys
+
+def faults():
+    with open("/proc/self/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[7])
+
+def memory():
+    with open("/proc/self/smaps_rollup") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Anonymous:"))
+
+def main():
+    import data
+    faults()
+    size, before = memory(), faults()
+    if sys.argv[1] != "idle":
+        for thing in data.THINGS:
+            thing[0] = None
+    print(faults() - before, size, file=sys.stderr)
+
+main()
+"""
+
+
+def writer(folder):
+    (folder / "data.py").write_text("THINGS = [[n] for n in range(20000)]\n")
+    return training.Program(folder, support.PYTHON, "app.py", WRITER)
+
+
+def test_what_a_run_writes_a_start_like_it_has_at_once(tmp_path):
+    training.pages_come_with_the_start(writer(tmp_path))
+
+
+def test_pages_count_in_an_image_that_checks_them_and_counts_its_thaws(tmp_path):
+    training.pages_come_with_the_start(writer(tmp_path), "--check-pages", "--max-thaws", "50", "--variants", "2")

@@ -63,6 +63,7 @@ pub enum Subcommand {
     Time(Time),
     Confined(Confined),
     Watched(Watched),
+    Traced(Traced),
 }
 
 /// How files are checked.
@@ -459,6 +460,15 @@ pub struct Confined {
 pub struct Watched {
     /// The control directory of the freeze; none where `snapboot check` tries whether anything can be watched.
     pub dir: Option<PathBuf>,
+}
+
+/// What `snapboot freeze` starts for a training run from the new image: becomes the image once it is being traced.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct Traced {
+    /// What to execute, with its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod verify;
 mod why;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use failure::{Failure, Kind, Result};
@@ -86,6 +87,9 @@ fn subcommand() -> Result<u8> {
         Subcommand::Time(arguments) => time::main(&arguments),
         Subcommand::Confined(arguments) => Err(::freeze::run_confined(&arguments.program)),
         Subcommand::Watched(arguments) => ::freeze::run_watched(arguments.dir.as_deref()).map_or(Ok(REFUSED), Err),
+        Subcommand::Traced(arguments) => {
+            Err(::freeze::run_traced(Path::new(&arguments.command[0]), &arguments.command[1..]))
+        }
     }
 }
 

@@ -33,7 +33,9 @@ use super::interrupt::Interrupt;
 use super::kernel_files::KernelFiles;
 use super::page_order::PageOrder;
 use super::reads::Reads;
-use super::rehearse::{rehearse, Rehearsal};
+use super::rehearse::{rehearse, UsedPages};
+use super::trained_pages::{self, RunPages};
+use super::training::{Profile, Trainer};
 use crate::fault::Point;
 use crate::outcome;
 use crate::request::Cpu;
@@ -53,6 +55,10 @@ pub struct Added<'a> {
     pub booted: &'a Booted<'a>,
     /// What is frozen.
     pub language: Language,
+    /// What training runs have shown, and how they are made.
+    pub profile: &'a Profile,
+    /// See `profile`.
+    pub trainer: &'a Trainer<'a>,
     /// What the boot saw.
     pub environment: &'a Environment,
     /// What it read of that, and of machine, user and process.
@@ -78,7 +84,8 @@ struct Tail<'a> {
     tables: TablesWriter,
     answers: &'a [u8],
     mappings: Vec<Mapping>,
-    rehearsal: &'a Rehearsal,
+    rehearsal: &'a UsedPages,
+    runs: &'a [RunPages],
 }
 
 /// What is to be said of a finished image.
@@ -107,10 +114,11 @@ impl<'a> Assembly<'a> {
         Assembly { dir, heads: Vec::new(), stacks: Vec::new(), inputs: Vec::new() }
     }
 
-    /// Completes the dump in the control directory, rehearses it, and makes it the next variant.
+    /// Completes the dump in the control directory, rehearses it, makes the training runs from it, and makes it the next variant. Returns
+    /// the arguments of a training run that came out differently; it is no variant then.
     ///
     /// Fails when the disk is full, an input changed meanwhile, or the dump is not whole.
-    pub fn add(&mut self, parts: &Added<'_>) -> Result<()> {
+    pub fn add(&mut self, parts: &Added<'_>) -> Result<Option<String>> {
         let path = self.dir.file("image");
         let cannot = |error: io::Error| Failure::io("write", &path, &error);
         let file = OpenOptions::new().read(true).write(true).open(&path).map_err(cannot)?;
@@ -135,27 +143,63 @@ impl<'a> Assembly<'a> {
         // A file that is open for writing cannot be executed.
         drop(file);
         Point::BeforeRehearsal.reached();
-        let rehearsal = rehearse(&path, &dumped, parts.environment);
+        let mappings: Vec<Mapping> = dumped.rows(Section::Mappings)?.collect();
+        let rehearsal = rehearse(&path, &mappings, parts.environment);
         if !kernel_files.drop_measured().is_empty() {
             facts(parts.reads, &kernel_files, &mut tables)?;
         }
-        let mappings = dumped.rows(Section::Mappings)?.collect();
-        let added = Tail { tables, answers: &answers, mappings, rehearsal: &rehearsal };
+        let runs = if parts.profile.has_runs() {
+            self.make_usable(&path, head, &tables, &answers, parts)?;
+            let runs = parts.profile.run_from(&path, &mappings, parts.trainer);
+            rotation::remove_counter(&path);
+            match runs {
+                Ok(runs) => runs,
+                Err(disproved) => return Ok(Some(disproved)),
+            }
+        } else {
+            Vec::new()
+        };
+        let added = Tail { tables, answers: &answers, mappings, rehearsal: &rehearsal, runs: &runs };
         self.append(&path, trailer.pages_offset, added)?;
         // Its space on the disk is not needed any longer, and there shall be one image only.
         fs::remove_file(&path).map_err(cannot)?;
         self.stacks.push(dumped.one::<Process>(Section::Process)?.start_stack);
         self.inputs.push(inputs);
+        Ok(None)
+    }
+
+    /// Completes what a rehearsal does not need and an ordinary start of the image does.
+    fn make_usable(
+        &self,
+        path: &Path,
+        mut head: Head,
+        tables: &TablesWriter,
+        answers: &[u8],
+        parts: &Added<'_>,
+    ) -> Result<()> {
+        let cannot = |error: io::Error| Failure::io("write", path, &error);
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(cannot)?;
+        if parts.check_pages {
+            head.pages_digest = digest_pages(&file, head.pages_offset, head.pages_size).map_err(cannot)?;
+        }
+        write_tables(&file, &mut head, &tables.clone().finish(), answers, path)?;
+        // Where it falls back nobody is to make another image.
+        write_heads(&file, &mut [head], parts.command, &[], path)?;
+        if parts.max_thaws.is_some() {
+            let counter = rotation::counter(path);
+            rotation::write_counter(&counter, head.image_id())
+                .map_err(|error| Failure::io("write", &counter, &error))?;
+        }
         Ok(())
     }
 
     /// Adds a variant to the final file: tables with what the rehearsal has shown, and the pages in the order in which starts want
     /// them. `launcher_size`: how many bytes of the rehearsed file are the launcher, which comes first of all.
     fn append(&mut self, rehearsed: &Path, launcher_size: u64, added: Tail<'_>) -> Result<()> {
-        let Tail { mut tables, answers, mappings, rehearsal } = added;
+        let Tail { mut tables, answers, mappings, rehearsal, runs } = added;
         let finished = self.dir.finished();
         let cannot = |error: io::Error| Failure::io("write", finished, &error);
-        rehearsal.hot.iter().for_each(|range| tables.push(Section::Hot, range));
+        trained_pages::write(&rehearsal.written, runs, &mut tables);
         let with = |order: &PageOrder| {
             let mut tables = tables.clone();
             tables.replace_all(Section::Mappings, &order.mappings);
@@ -196,8 +240,7 @@ impl<'a> Assembly<'a> {
         (1..self.stacks.len()).any(|index| self.stacks[..index].contains(&self.stacks[index]))
     }
 
-    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command` and `store_words`: see [`Added`]. `proof`: what it must
-    /// stand before it gets the name; else it is removed, and None returned.
+    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command` and `store_words`: see [`Added`].
     ///
     /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the image does not thaw.
     pub fn finish(
@@ -207,8 +250,7 @@ impl<'a> Assembly<'a> {
         store_words: &[OsString],
         max_thaws: Option<u64>,
         interrupt: &Interrupt,
-        proof: impl FnOnce(&Path) -> bool,
-    ) -> outcome::Result<Option<Assembled>> {
+    ) -> outcome::Result<Assembled> {
         let (finished, counter) = (self.dir.finished(), self.dir.file("thaws"));
         let cannot = |error: io::Error| Failure::io("write", finished, &error);
         let file = self.finished().map_err(cannot)?;
@@ -222,10 +264,6 @@ impl<'a> Assembly<'a> {
             inputs.still_unchanged()?;
         }
         let thaws_in = first_start(finished, &self.dir.file("said"))?;
-        if !proof(finished) {
-            fs::remove_file(finished).map_err(cannot)?;
-            return Ok(None);
-        }
         if max_thaws.is_some() {
             rotation::write_counter(&counter, self.heads[0].image_id())
                 .map_err(|error| Failure::io("write", &counter, &error))?;
@@ -247,7 +285,7 @@ impl<'a> Assembly<'a> {
             rotation::remove_counter(output);
         }
         Point::AfterRename.reached();
-        Ok(Some(Assembled { size: self.heads[0].file_size, thaws_in, image_id: self.heads[0].image_id() }))
+        Ok(Assembled { size: self.heads[0].file_size, thaws_in, image_id: self.heads[0].image_id() })
     }
 }
 

@@ -4,7 +4,7 @@
 //! reads no arguments. The modules are its steps: [`output`] (where to), [`variables`] and [`environment`] (what the boot sees), [`cpu`]
 //! (for which CPUs), [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside, under the
 //! recorder: [`watched`]), [`session`] (which boots it takes), [`report`] and [`findings`] (what came of them), [`reads`] and
-//! [`boot_inputs`] and [`environment_inputs`] (what they read, and an image depends on), [`assemble`] (the image), [`rehearse`] and [`page_order`] (which of its pages come first) and
+//! [`boot_inputs`] and [`environment_inputs`] (what they read, and an image depends on), [`assemble`] (the image), [`rehearse`], [`trained_pages`] and [`page_order`] (which of its pages come first) and
 //! [`first_start`].
 #![forbid(unsafe_code)]
 
@@ -27,6 +27,7 @@ mod first_start;
 mod installed;
 mod interrupt;
 mod kernel_files;
+mod last_look;
 mod leftovers;
 mod library_remedies;
 mod outcome;
@@ -41,6 +42,7 @@ mod rehearse;
 mod report;
 mod request;
 mod session;
+mod trained_pages;
 mod training;
 mod variables;
 mod watched;
@@ -48,6 +50,7 @@ mod watched;
 pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
 pub use environment::Environment as BootEnvironment;
 pub use findings::Finding;
+pub use last_look::{run as run_traced, SUBCOMMAND as TRACED};
 pub use outcome::{FreezeOutcome, Written};
 pub use progress::{ProgramOutput, Progress, Step};
 pub use request::{Cpu, FreezeRequest, InStore, Training};

@@ -1,10 +1,11 @@
-//! The rehearsal: a thaw of the finished image with an empty main part, to see which pages every start writes to. The launcher
+//! The rehearsal: a thaw of the image with an empty main part, to see which pages every start writes to. The launcher
 //! then brings these in at once instead of one page fault after the other.
 //!
 //! `SNAPBOOT_REHEARSE` tells the front end to stop the process (SIGSTOP) at its end, and the launcher never to fall back. Nothing of
 //! the program runs, no hook either; only its exit handlers do where they can do nothing to anybody else ([`confined`]). A rehearsal
 //! that fails costs nothing but the gain.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use image::{mapping_kind, HotRange, Mapping, Section, Tables, PAGE};
+use image::{mapping_kind, Mapping, PAGE};
 use runtime::deadline::kill_group;
 use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
 
@@ -30,22 +31,22 @@ const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const FILE_OR_SHARED: u64 = 1 << 61;
 
-/// What a rehearsal has shown.
+/// The pages of a thawed process that it has used.
 #[derive(Default)]
-pub struct Rehearsal {
-    /// Pages that were written.
-    pub hot: Vec<HotRange>,
-    /// Offsets in the image of the pages that were needed.
+pub struct UsedPages {
+    /// Addresses of those that were written.
+    pub written: BTreeSet<u64>,
+    /// Offsets in the image of all.
     pub touched: Vec<u64>,
 }
 
 /// Runs `image` with the environment of the boot; the result is empty when nothing could be learnt.
-pub fn rehearse(image: &Path, tables: &Tables<'_>, environment: &Environment) -> Rehearsal {
+pub fn rehearse(image: &Path, mappings: &[Mapping], environment: &Environment) -> UsedPages {
     let mut rehearsals = ways(image).filter_map(|mut way| {
         let value = if way.is_confined { "confined" } else { "1" };
         way.command.env_clear().envs(environment.shown().cloned()).env("SNAPBOOT_REHEARSE", value);
         way.command.stderr(Stdio::null());
-        way.run(LIMIT, |child| look(child, tables).ok())?.0
+        way.run(LIMIT, |child| UsedPages::of(child, mappings).ok())?.0
     });
     rehearsals.next().unwrap_or_default()
 }
@@ -96,33 +97,25 @@ fn stops(process: Pid, limit: Duration) -> bool {
     false
 }
 
-/// Looks at the pages of all mappings that come from the image.
-fn look(child: &Child, tables: &Tables<'_>) -> io::Result<Rehearsal> {
-    let page_map = File::open(format!("/proc/{}/pagemap", child.id()))?;
-    let mut rehearsal = Rehearsal::default();
-    let rows = tables.rows::<Mapping>(Section::Mappings).map_err(io::Error::other)?;
-    for row in rows.filter(|row| row.kind == mapping_kind::IMAGE) {
-        let mut entries = vec![0; ((row.end - row.start) / PAGE) as usize * 8];
-        page_map.read_exact_at(&mut entries, row.start / PAGE * 8)?;
-        for (index, entry) in entries.chunks_exact(8).enumerate() {
-            let entry = u64::from_le_bytes(entry.try_into().expect("eight bytes"));
-            let distance = index as u64 * PAGE;
-            if entry & (PRESENT | SWAPPED) != 0 {
-                rehearsal.touched.push(row.offset + distance);
-                if entry & FILE_OR_SHARED == 0 {
-                    rehearsal.add_hot(row.start + distance);
+impl UsedPages {
+    /// Looks at the pages of all mappings that come from the image.
+    pub fn of(child: &Child, mappings: &[Mapping]) -> io::Result<Self> {
+        let page_map = File::open(format!("/proc/{}/pagemap", child.id()))?;
+        let mut used = UsedPages::default();
+        for row in mappings.iter().filter(|row| row.kind == mapping_kind::IMAGE) {
+            let mut entries = vec![0; ((row.end - row.start) / PAGE) as usize * 8];
+            page_map.read_exact_at(&mut entries, row.start / PAGE * 8)?;
+            for (index, entry) in entries.chunks_exact(8).enumerate() {
+                let entry = u64::from_le_bytes(entry.try_into().expect("eight bytes"));
+                let distance = index as u64 * PAGE;
+                if entry & (PRESENT | SWAPPED) != 0 {
+                    used.touched.push(row.offset + distance);
+                    if entry & FILE_OR_SHARED == 0 {
+                        used.written.insert(row.start + distance);
+                    }
                 }
             }
         }
-    }
-    Ok(rehearsal)
-}
-
-impl Rehearsal {
-    fn add_hot(&mut self, start: u64) {
-        match self.hot.last_mut() {
-            Some(last) if last.end == start => last.end = start + PAGE,
-            _ => self.hot.push(HotRange { start, end: start + PAGE }),
-        }
+        Ok(used)
     }
 }

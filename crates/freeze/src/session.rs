@@ -261,12 +261,14 @@ impl Session<'_> {
                 script: self.main.script.as_deref(),
                 start: &start,
             };
-            assembly.add(&Added {
+            let disproved = assembly.add(&Added {
                 command: &command,
                 store_words: self.store_words(),
                 name: Path::new(&self.request.command[0]).file_name().unwrap_or_default(),
                 booted: &booted,
                 language: self.runtime.language,
+                profile,
+                trainer,
                 environment,
                 reads: &report.reads,
                 policy: self.request.policy,
@@ -277,6 +279,10 @@ impl Session<'_> {
                 guards: &guards,
                 info: &self.info(environment, &report, &notes),
             })?;
+            self.interrupt.check()?;
+            if let Some(arguments) = disproved {
+                return Ok(Made::Disproved(arguments));
+            }
             report.warnings.extend(plugins::warning(&report.loaded));
             warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());
             if notes.hidden && !warnings.iter().any(|warning| warning == HIDDEN) {
@@ -287,17 +293,8 @@ impl Session<'_> {
         if assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
-        let mut disproved = None;
-        let proof = |image: &Path| {
-            if !profile.is_empty() {
-                self.progress.step(&Step::Compare);
-                disproved = profile.disproved_by(image, trainer);
-            }
-            disproved.is_none()
-        };
         let assembled =
-            assembly.finish(output, &command, self.store_words(), self.request.max_thaws, self.interrupt, proof)?;
-        let Some(assembled) = assembled else { return Ok(Made::Disproved(disproved.unwrap_or_default())) };
+            assembly.finish(output, &command, self.store_words(), self.request.max_thaws, self.interrupt)?;
         starts::begin(assembled.image_id, replaced.map(|(sum, _)| *sum));
         let report = first.unwrap_or_default();
         let Assembled { size, thaws_in, .. } = assembled;

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use failure::{Failure, Result};
+use image::Mapping;
 use installation::Installation;
 use runtime::deadline::{self, ProcessOutput};
 use runtime::{search_path, Language, Main, Runtime};
@@ -20,9 +21,12 @@ use crate::entries::Entries;
 use crate::exceptions;
 use crate::installed::is_installed;
 use crate::interrupt::Interrupt;
+use crate::last_look;
 use crate::outcome;
 use crate::progress::{Progress, Step};
+use crate::rehearse::UsedPages;
 use crate::request::Training;
+use crate::trained_pages::RunPages;
 
 /// How long a run may take that nobody has asked for, and one that somebody has.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -211,20 +215,60 @@ impl Profile {
         self.changed.iter().for_each(|name| request.push("changed", name));
     }
 
-    /// Makes the runs again from the image, and compares what they print and how they end. Returns the arguments of the first that is
-    /// another one, though it is the same each time that it is made the ordinary way.
-    pub fn disproved_by(&self, image: &Path, trainer: &Trainer<'_>) -> Option<String> {
-        self.runs.iter().find(|run| run.differs(image, trainer)).map(|run| shown(&run.arguments))
+    /// Makes the runs again from the image, and returns which pages each has used; `mappings` are those of the image. Compares what they
+    /// print and how they end, where anything was loaded early because of them.
+    ///
+    /// Fails with the arguments of the first that is another one, though it is the same each time that it is made the ordinary way.
+    pub fn run_from(
+        &self,
+        image: &Path,
+        mappings: &[Mapping],
+        trainer: &Trainer<'_>,
+    ) -> std::result::Result<Vec<RunPages>, String> {
+        let mut all = Vec::new();
+        for run in &self.runs {
+            trainer.progress.step(&Step::Compare);
+            let (thawed, used) = run.thaw(image, mappings, trainer);
+            if !self.is_empty() && run.differs(thawed.as_ref(), trainer) {
+                return Err(shown(&run.arguments));
+            }
+            let argument = run.arguments.first().cloned().unwrap_or_default();
+            all.extend(used.map(|used| RunPages { argument, written: used.written }));
+        }
+        Ok(all)
+    }
+
+    /// Whether there is any run.
+    pub fn has_runs(&self) -> bool {
+        !self.runs.is_empty()
     }
 }
 
 impl Run {
-    fn differs(&self, image: &Path, trainer: &Trainer<'_>) -> bool {
-        let mut command = Command::new(image);
-        command.args(&self.arguments);
-        let thawed = deadline::run_until(&mut command, LONG_LIMIT, Some(trainer.interrupt.wake()));
-        let Ok(Some(thawed)) = thawed else { return trainer.interrupt.signal().is_none() };
-        if self.is_same(&thawed) {
+    /// Makes the run from the image. Returns what came of it, if it ended in time, and what it has used, if it thawed.
+    fn thaw(
+        &self,
+        image: &Path,
+        mappings: &[Mapping],
+        trainer: &Trainer<'_>,
+    ) -> (Option<ProcessOutput>, Option<UsedPages>) {
+        let Ok(mut command) = last_look::command(image) else { return (None, None) };
+        // Nothing but time: the pages were written a moment ago.
+        command.args(&self.arguments).env_remove("SNAPBOOT_VERIFY");
+        let mut used = None;
+        let mut look = last_look::at_end(|child: &Child| {
+            let is_thawed = fs::read_link(format!("/proc/{}/exe", child.id())).is_ok_and(|path| path == image);
+            used = UsedPages::of(child, mappings).ok().filter(|_| is_thawed);
+        });
+        let wake = Some(trainer.interrupt.wake());
+        let thawed = deadline::run_watched(&mut command, LONG_LIMIT, wake, Some(&mut look));
+        drop(look);
+        (thawed.ok().flatten(), used)
+    }
+
+    fn differs(&self, thawed: Option<&ProcessOutput>, trainer: &Trainer<'_>) -> bool {
+        let Some(thawed) = thawed else { return trainer.interrupt.signal().is_none() };
+        if self.is_same(thawed) {
             return false;
         }
         // Not the same twice: that says nothing.

@@ -267,12 +267,46 @@ pub mod policy {
 }
 
 record! {
-    /// Pages that every start writes to, as a rehearsal of the finished image has shown.
+    /// Pages that every start writes to, as a rehearsal of the finished image has shown, or starts like some training runs
+    /// ([`TrainedStart`]).
     pub struct HotRange {
         /// First address, a multiple of the page size.
         pub start: u64,
         /// Address after the last byte, a multiple of the page size.
         pub end: u64,
+    }
+}
+
+record! {
+    /// Starts that are like some of the training runs, and what they write to besides. The first row that is about a start counts.
+    pub struct TrainedStart {
+        /// Their first argument, empty where there is none. Empty for starts of a kind, too.
+        pub argument: Text,
+        /// One of [`trained_kind`].
+        pub kind: u32,
+        /// How many hot ranges are about them. Those of the rows follow each other behind the ranges of every start.
+        pub hot: u32,
+    }
+}
+
+/// Which starts a [`TrainedStart`] is about.
+pub mod trained_kind {
+    /// Those with this first argument.
+    pub const ARGUMENT: u32 = 0;
+    /// Those whose first argument is an option.
+    pub const OPTION: u32 = 1;
+    /// Those whose first argument is none, and those without arguments.
+    pub const OTHER: u32 = 2;
+}
+
+impl TrainedStart {
+    /// The kind of a start with this first argument, which is empty where there is none.
+    pub fn kind_of(argument: &[u8]) -> u32 {
+        if argument.starts_with(b"-") {
+            trained_kind::OPTION
+        } else {
+            trained_kind::OTHER
+        }
     }
 }
 

@@ -55,11 +55,13 @@ pub enum Section {
     Facts = 20,
     /// [`crate::FileLookup`] rows, in the order of the inputs that they are about.
     Lookups = 21,
+    /// [`crate::TrainedStart`] rows.
+    Trained = 22,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 21] = [
+    pub const ALL: [Section; 22] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -81,6 +83,7 @@ impl Section {
         Section::Directories,
         Section::Facts,
         Section::Lookups,
+        Section::Trained,
     ];
 
     /// The section's name in messages and in `docs/internals/image-format.md`.
@@ -107,6 +110,7 @@ impl Section {
             Section::Directories => "directories",
             Section::Facts => "facts",
             Section::Lookups => "lookups",
+            Section::Trained => "trained",
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::arch::Registers;
 use crate::{
-    directory_flag, mapping_kind, policy, reserved, settings_flag, CpuLeaf, Descriptor, Directory, Error, FileLookup,
-    Head, HotRange, Input, Mapping, Process, Section, Settings, SignalAction, Tables, TouchedRange, NO_FILE, PAGE,
-    RESERVED_END, RESERVED_START,
+    directory_flag, mapping_kind, policy, reserved, settings_flag, trained_kind, CpuLeaf, Descriptor, Directory, Error,
+    FileLookup, Head, HotRange, Input, Mapping, Process, Section, Settings, SignalAction, Tables, TouchedRange,
+    TrainedStart, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
 /// End of the addresses that a process has on x86-64 with four-level page tables.
@@ -43,8 +43,17 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
         within("the number of a pipe's other end", descriptor.peer, 0, MAX_DESCRIPTORS)?;
         tables.text(descriptor.path)?;
     }
-    for hot in tables.rows::<HotRange>(Section::Hot)? {
+    let hot = tables.rows::<HotRange>(Section::Hot)?;
+    let count = hot.len() as u64;
+    for hot in hot {
         range("a hot range", hot.start, hot.end)?;
+    }
+    let mut trained = 0;
+    for start in tables.rows::<TrainedStart>(Section::Trained)? {
+        at_most("the kind of a trained start", start.kind.into(), trained_kind::OTHER.into())?;
+        tables.text(start.argument)?;
+        trained += u64::from(start.hot);
+        at_most("the number of hot ranges of trained starts", trained, count)?;
     }
     // Without a row an image would thaw on any CPU.
     tables.one::<CpuLeaf>(Section::Cpu)?;

@@ -83,7 +83,7 @@ fn thaw(start: &Start, image: &ImageFile, block: &mut Block) -> Result<Infallibl
     if let Some(files) = files.done() {
         files.outcome()?;
     }
-    let laid_out = memory::lay_out(&frozen, &mut files);
+    let laid_out = memory::lay_out(&frozen, &mut files, block.arguments().next().unwrap_or_default());
     let files = files.finish();
     files.outcome()?;
     laid_out?;

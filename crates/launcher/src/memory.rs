@@ -3,7 +3,8 @@
 
 use image::validate::ADDRESS_END;
 use image::{
-    mapping_flag, mapping_kind, reserved, HotRange, MappedFile, Mapping, Rows, Section, RESERVED_END, RESERVED_START,
+    mapping_flag, mapping_kind, reserved, trained_kind, HotRange, MappedFile, Mapping, Rows, Section, TrainedStart,
+    RESERVED_END, RESERVED_START,
 };
 use linux_raw_sys::general::{
     MADV_DONTDUMP, MADV_GUARD_INSTALL, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE,
@@ -25,8 +26,12 @@ const MAP_DROPPABLE: u32 = 0x08;
 
 /// Replaces everything outside of the launcher's own range by the frozen process' memory.
 ///
-/// `inputs` is used, and waited for, only for a library whose times have changed.
-pub fn lay_out(frozen: &Frozen, inputs: &mut HelperProcess<'_, Files<'_>>) -> Result<(), Reason> {
+/// `inputs` is used, and waited for, only for a library whose times have changed. `first_argument`: empty where there is none.
+pub fn lay_out(
+    frozen: &Frozen,
+    inputs: &mut HelperProcess<'_, Files<'_>>,
+    first_argument: &[u8],
+) -> Result<(), Reason> {
     let mut vdso = Vdso { group: drop_old(frozen)?, size: frozen.vdso_group_size, was_moved: false };
     let mut library = Library { index: image::NO_FILE, file: Fd(0), inputs };
     let files = frozen.rows::<MappedFile>(Section::Files)?;
@@ -34,13 +39,32 @@ pub fn lay_out(frozen: &Frozen, inputs: &mut HelperProcess<'_, Files<'_>>) -> Re
         make(frozen, &mapping, &files, &mut library, &mut vdso)?;
     }
     library.close();
-    populate(frozen)
+    populate(hot(frozen, first_argument)?)
 }
 
-/// Takes the page faults that every start of this image has all at once, which is cheaper than one by one. The kernel may not know
+/// The pages that a start with this first argument surely writes to: what every start does, and what the training runs like it did.
+fn hot(frozen: &Frozen, first_argument: &[u8]) -> Result<impl Iterator<Item = HotRange>, Reason> {
+    let rows = frozen.rows::<HotRange>(Section::Hot)?;
+    let trained = frozen.rows::<TrainedStart>(Section::Trained)?;
+    let every = rows.len() - trained.clone().map(|start| start.hot as usize).sum::<usize>();
+    let (mut at, mut count) = (every, 0);
+    for start in trained {
+        let is_it = match start.kind {
+            trained_kind::ARGUMENT => without_nul(frozen.text(start.argument)?) == first_argument,
+            kind => kind == TrainedStart::kind_of(first_argument),
+        };
+        if is_it {
+            count = start.hot as usize;
+            break;
+        }
+        at += start.hot as usize;
+    }
+    Ok(rows.clone().take(every).chain(rows.skip(at).take(count)))
+}
+
+/// Takes the page faults that a start has anyway all at once, which is cheaper than one by one. The kernel may not know
 /// how (before Linux 5.14), or not for many ranges in one call (before 6.15); then they come when they come, or call by call.
-fn populate(frozen: &Frozen) -> Result<(), Reason> {
-    let mut hot = frozen.rows::<HotRange>(Section::Hot)?;
+fn populate(mut hot: impl Iterator<Item = HotRange>) -> Result<(), Reason> {
     let mut can_batch = true;
     loop {
         let mut batch = [Part { start: 0, size: 0 }; 128];

@@ -1,7 +1,7 @@
 //! Processes that have to end in time: probes, and the program that is being booted.
 
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -11,6 +11,8 @@ use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 
 /// How much of each kind of output is kept: as much as a pipe holds.
 const MAX_OUTPUT: usize = 65536;
+/// How often a process is looked at that is traced.
+const TICK: Duration = Duration::from_millis(1);
 
 /// What a process wrote and how it ended.
 pub struct ProcessOutput {
@@ -32,6 +34,16 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<Option<ProcessO
 
 /// The same, and it is killed as well when `wake` becomes readable.
 pub fn run_until(command: &mut Command, limit: Duration, wake: Option<impl AsFd>) -> io::Result<Option<ProcessOutput>> {
+    run_watched(command, limit, wake, None)
+}
+
+/// The same for a process that is traced: `watch` is called again and again until it has ended, and lets it go on where it has stopped.
+pub fn run_watched(
+    command: &mut Command,
+    limit: Duration,
+    wake: Option<impl AsFd>,
+    mut watch: Option<&mut dyn FnMut(&Child)>,
+) -> io::Result<Option<ProcessOutput>> {
     use std::os::unix::process::CommandExt;
     let mut child =
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -41,18 +53,20 @@ pub fn run_until(command: &mut Command, limit: Duration, wake: Option<impl AsFd>
     let deadline = Instant::now() + limit;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
+        let nap = if let Some(watch) = &mut watch {
+            watch(&child);
+            left.min(TICK)
+        } else {
+            left
+        };
         let mut waited = vec![PollFd::new(&ended, PollFlags::IN)];
         waited.extend(wake.iter().map(|wake| PollFd::new(wake, PollFlags::IN)));
         waited.extend(stdout.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         waited.extend(stderr.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
-        let has_ended = match poll(&mut waited, Some(&timespec(left))) {
-            Ok(0) if left.is_zero() => {
-                kill_group(&mut child);
-                return Ok(None);
-            }
+        let has_ended = match poll(&mut waited, Some(&timespec(nap))) {
+            Ok(0) if left.is_zero() => return kill(child, &ended, watch).map(|()| None),
             Ok(_) if wake.is_some() && !waited[1].revents().is_empty() => {
-                kill_group(&mut child);
-                return Ok(None);
+                return kill(child, &ended, watch).map(|()| None);
             }
             Ok(_) => !waited[0].revents().is_empty(),
             Err(rustix::io::Errno::INTR) => continue,
@@ -65,6 +79,18 @@ pub fn run_until(command: &mut Command, limit: Duration, wake: Option<impl AsFd>
             return Ok(Some(ProcessOutput { status: child.wait()?, stdout: stdout.bytes, stderr: stderr.bytes }));
         }
     }
+}
+
+/// Kills a child and its group, as [`kill_group`]. One that is traced may stop at its end, and has to be let go.
+fn kill(mut child: Child, ended: &OwnedFd, watch: Option<&mut dyn FnMut(&Child)>) -> io::Result<()> {
+    if let Some(watch) = watch {
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+        while poll(&mut [PollFd::new(ended, PollFlags::IN)], Some(&timespec(TICK)))? == 0 {
+            watch(&child);
+        }
+    }
+    kill_group(&mut child);
+    Ok(())
 }
 
 /// One kind of output of a child, read as it comes.

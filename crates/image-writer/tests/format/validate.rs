@@ -43,6 +43,7 @@ struct Rows {
     process: Process,
     hot: HotRange,
     touched: TouchedRange,
+    trained: TrainedStart,
     settings: Settings,
     directories: [Directory; 2],
 }
@@ -88,6 +89,7 @@ fn good() -> Rows {
         process,
         hot,
         touched,
+        trained: TrainedStart { hot: 1, ..TrainedStart::default() },
         settings: Settings::default(),
         directories,
     }
@@ -105,6 +107,7 @@ fn tables(all: &Rows) -> Vec<u8> {
     writer.push(Section::Descriptors, &all.descriptor);
     writer.push(Section::Hot, &all.hot);
     writer.push(Section::Touched, &all.touched);
+    writer.push(Section::Trained, &all.trained);
     writer.push(Section::Settings, &all.settings);
     writer.push(Section::Cpu, &CpuLeaf::default());
     (0..3).for_each(|_| writer.push(Section::Inputs, &Input { path, ..Input::default() }));
@@ -290,6 +293,8 @@ fn heap_and_argv_area_are_ranges() {
 fn a_rehearsal_has_shown_addresses_and_data_pages() {
     assert_eq!(wrong(|rows| rows.hot.end = 0), "a hot range");
     assert_eq!(wrong(|rows| rows.hot.end = RESERVED_END), "a hot range");
+    assert_eq!(wrong(|rows| rows.trained.kind = 3), "the kind of a trained start");
+    assert_eq!(wrong(|rows| rows.trained.hot = 2), "the number of hot ranges of trained starts");
     assert_eq!(wrong(|rows| rows.settings.policy = 3), "the policy");
     assert_eq!(wrong(|rows| rows.settings.flags = 2), "the flags of the settings");
     assert_eq!(wrong(|rows| rows.touched.offset = 0), "the offset of a touched range");

@@ -4,7 +4,7 @@ use image::arch::Registers;
 use image::{
     descriptor_kind, fact_kind, lookup_kind, mapping_kind, process_flag, CpuLeaf, Descriptor, Directory, FileLookup,
     Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section, Settings,
-    SignalAction, Tables, TouchedRange, Variable, HEAD_AREA, NO_FILE, PAGE, VARIANTS_OFFSET,
+    SignalAction, Tables, TouchedRange, TrainedStart, Variable, HEAD_AREA, NO_FILE, PAGE, VARIANTS_OFFSET,
 };
 use image_writer::TablesWriter;
 
@@ -91,6 +91,7 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
             Section::Settings => (Settings::FIELDS, Settings::SIZE),
             Section::Facts => (HostFact::FIELDS, HostFact::SIZE),
             Section::Lookups => (FileLookup::FIELDS, FileLookup::SIZE),
+            Section::Trained => (TrainedStart::FIELDS, TrainedStart::SIZE),
             Section::Strings | Section::Info | Section::Auxv => continue,
         };
         let part = tables.bytes(section);
@@ -176,6 +177,7 @@ fn rows(count: u64) -> Vec<u8> {
         tables.push(Section::Guards, &Item { text: path });
         tables.push(Section::Hot, &HotRange { start: STACK, end: STACK + PAGE });
         tables.push(Section::Touched, &TouchedRange { offset: PAGES.0 + PAGE, size: PAGE });
+        tables.push(Section::Trained, &TrainedStart { argument: name, kind: number % 3, hot: 1 });
     }
     if count > 0 {
         tables.push(

@@ -38,6 +38,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<FileLookup>(),
         row::<HotRange>(),
         row::<TouchedRange>(),
+        row::<TrainedStart>(),
         row::<Directory>(),
         row::<Settings>(),
         row::<SeenHead>(),
@@ -114,7 +115,7 @@ fn every_constant_has_its_value() {
 #[test]
 fn every_kind_and_flag_has_its_row() {
     let modules = [modules(SOURCES[1]), modules(SOURCES[2])].concat();
-    assert_eq!(modules.len(), 11);
+    assert_eq!(modules.len(), 12);
     for (name, coded) in modules {
         assert_eq!(
             rows_named(DOCUMENT, name),
