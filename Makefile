@@ -6,6 +6,7 @@
 #   make lint       the style checks                  make fuzz     damaged images, CASES=1000000
 #   make check-aarch64  type-checks all crates for aarch64, where nothing is frozen yet
 #   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
+#   make containers builds and runs the Dockerfiles of docs/containers.md
 #   make packages   a wheel and a gem in target/packages, each with everything in it
 #   make uniqueness ten thousand thaws, no random value twice
 #   make staleness  a thousand changes, no stale start
@@ -26,7 +27,7 @@ PLANS ?= scenarios cold-boot models
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench lint fuzz install install-built packages clean toolchain uniqueness staleness damage sweep modules strangers check-aarch64
+.PHONY: build test demo bench lint fuzz install install-built packages containers clean toolchain uniqueness staleness damage sweep modules strangers check-aarch64
 
 build: toolchain
 	$(CARGO) build --release --workspace
@@ -88,6 +89,11 @@ install-built:
 	install -D -m 755 -t $(library) target/release/snapboot-launcher target/release/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so
 	cd python && find snapboot '(' -name '*.py' -o -name '*.pyi' -o -name py.typed ')' -exec install -D -m 644 {} $(library)/python/{} \;
 	cd ruby && find lib -name '*.rb' -exec install -D -m 644 {} $(library)/ruby/{} \;
+
+# The Dockerfiles of docs/containers.md, built and run with podman.
+containers: build
+	$(PYTHON) tools/containers.py
+	$(PYTHON) tools/run_tests.py python -- tests/packages/test_containers.py
 
 # A wheel and a gem, each with everything in it, in target/packages.
 packages: build

@@ -3,8 +3,6 @@
 import os
 import pathlib
 import re
-import subprocess
-import sys
 import tarfile
 import zipfile
 
@@ -13,31 +11,11 @@ import pytest
 import workloads
 from common import support
 
-VERSION = re.search(r'^version = "(.*)"', (support.ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
 LICENCES = {"LICENSE", "LICENSE-APACHE", "LICENSE-MIT"}
 HOOKS = {
     "python": "import snapboot, argparse\n\nsnapboot.after_thaw(lambda: print('thawed'))\n",
     "ruby": "require 'snapboot'\nrequire 'optparse'\nSnapboot.after_thaw { puts 'thawed' }\n",
 }
-
-
-def build(kind, name):
-    """The package of that kind, newly built. Skips where it cannot be."""
-    done = subprocess.run([sys.executable, support.ROOT / "tools/packages.py", kind], capture_output=True, text=True)
-    if "cannot be built here" in done.stderr:
-        pytest.skip(done.stderr.strip())
-    assert done.returncode == 0, done.stderr
-    return packages.PACKAGES / name
-
-
-@pytest.fixture(scope="session")
-def wheel():
-    return build("wheel", f"snapboot-{VERSION}-py3-none-manylinux_2_28_x86_64.whl")
-
-
-@pytest.fixture(scope="session")
-def gem():
-    return build("gem", f"snapboot-{VERSION}-x86_64-linux.gem")
 
 
 def run(words, **variables):
@@ -74,9 +52,9 @@ def test_the_wheel_says_truly_where_it_runs(wheel):
     assert (int(tag[1]), int(tag[2])) <= tuple(map(int, packages.GLIBC.split("."))), shown
 
 
-def test_both_packages_hold_the_same_parts_and_the_licences(wheel, gem):
+def test_both_packages_hold_the_same_parts_and_the_licences(wheel, gem, version):
     with zipfile.ZipFile(wheel) as archive:
-        prefix = re.compile(rf"snapboot-{VERSION}\.data/(data/|(?=scripts/))")
+        prefix = re.compile(rf"snapboot-{version}\.data/(data/|(?=scripts/))")
         parts = {prefix.sub("", name).replace("scripts/", "bin/"): archive.read(name) for name in archive.namelist() if prefix.match(name)}
         licences = {pathlib.PurePath(name).name for name in archive.namelist() if "/licenses/" in name}
         api = {name for name in archive.namelist() if name.startswith("snapboot/")}
@@ -100,7 +78,7 @@ def pip(python, *words, **variables):
 
 
 @pytest.mark.parametrize("scheme", ["venv", "user", "target", "prefix"])
-def test_pip_installs_all_of_it_wherever_and_takes_it_away(wheel, tmp_path, scheme):
+def test_pip_installs_all_of_it_wherever_and_takes_it_away(wheel, version, tmp_path, scheme):
     top, python, variables = tmp_path / "chosen", support.PYTHON, {}
     options = {"venv": [], "user": ["--user"], "target": ["--target", top], "prefix": ["--prefix", top]}[scheme]
     if scheme == "venv":
@@ -114,10 +92,10 @@ def test_pip_installs_all_of_it_wherever_and_takes_it_away(wheel, tmp_path, sche
     command = top / "bin/snapboot"
     packaged = next(path.parent.parent for path in top.rglob("snapboot/__main__.py") if "libexec" not in path.parts)
     reached = {"target": {"PYTHONPATH": str(top)}, "prefix": {"PYTHONPATH": str(packaged)}}.get(scheme, variables)
-    assert succeed([command, "--version"]) == f"snapboot {VERSION}\n"
-    assert succeed([python, "-m", "snapboot", "--version"], **reached) == f"snapboot {VERSION}\n"
+    assert succeed([command, "--version"]) == f"snapboot {version}\n"
+    assert succeed([python, "-m", "snapboot", "--version"], **reached) == f"snapboot {version}\n"
     told = "import snapboot; print(snapboot.__file__, snapboot.__version__, snapboot.state())"
-    assert succeed([python, "-c", told], **reached) == f"{packaged}/snapboot/__init__.py {VERSION} ordinary\n"
+    assert succeed([python, "-c", told], **reached) == f"{packaged}/snapboot/__init__.py {version} ordinary\n"
 
     (tmp_path / "hooked.py").write_text(HOOKS["python"])
     (tmp_path / "tool.py").write_text("import hooked\n\nhooked.argparse.ArgumentParser().print_usage()\n")
@@ -144,11 +122,11 @@ def gems(gem, tmp_path):
     return variables
 
 
-def test_gem_installs_all_of_it_and_takes_it_away(gems, tmp_path):
+def test_gem_installs_all_of_it_and_takes_it_away(gems, version, tmp_path):
     home = pathlib.Path(gems["GEM_HOME"])
-    assert succeed([home / "bin/snapboot", "--version"], **gems) == f"snapboot {VERSION}\n"
+    assert succeed([home / "bin/snapboot", "--version"], **gems) == f"snapboot {version}\n"
     told = "require 'snapboot'; puts Snapboot::VERSION, Snapboot.state"
-    assert succeed([support.RUBY, "-e", told], **gems) == f"{VERSION}\nordinary\n"
+    assert succeed([support.RUBY, "-e", told], **gems) == f"{version}\nordinary\n"
 
     (tmp_path / "hooked.rb").write_text(HOOKS["ruby"])
     (tmp_path / "tool.rb").write_text("puts OptionParser.new.help\n")
@@ -160,10 +138,10 @@ def test_gem_installs_all_of_it_and_takes_it_away(gems, tmp_path):
     assert not {name for name in files(home) if "snapboot" in name}
 
 
-def test_the_gem_brings_the_boot_archive_with_its_native_part(gems, tmp_path):
+def test_the_gem_brings_the_boot_archive_with_its_native_part(gems, version, tmp_path):
     script = tmp_path / "script.rb"
     script.write_text("require 'snapboot/setup'\nrequire 'optparse'\nputs $LOADED_FEATURES.grep(/libsnapboot_ruby/)\n")
-    native = f"{gems['GEM_HOME']}/gems/snapboot-{VERSION}-x86_64-linux/libexec/snapboot/libsnapboot_ruby.so\n"
+    native = f"{gems['GEM_HOME']}/gems/snapboot-{version}-x86_64-linux/libexec/snapboot/libsnapboot_ruby.so\n"
     archive = {"SNAPBOOT_ARCHIVE": str(tmp_path / "script.archive"), "SNAPBOOT_STATS": "1"}
     first, second = (run([support.RUBY, script], **gems, **archive) for _ in range(2))
     assert first.out == second.out == native
