@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import tarfile
 import zipfile
 
@@ -50,6 +51,22 @@ def test_the_wheel_says_truly_where_it_runs(wheel):
     tag = re.search(r'is consistent with the following platform tag: "manylinux_(\d+)_(\d+)_x86_64"', shown)
     assert tag, shown
     assert (int(tag[1]), int(tag[2])) <= tuple(map(int, packages.GLIBC.split("."))), shown
+
+
+def test_the_freezer_asks_the_c_library_for_nothing_new():
+    """Its symbols have no versions, since it is linked against no C library: auditwheel cannot see which they would be."""
+    maps = pathlib.Path("/proc/self/maps").read_text()
+    library = re.search(r"/\S+/libc\.so\.6$", maps, re.MULTILINE)
+    if not library or not shutil.which("nm"):
+        pytest.skip("missing here: binutils, or glibc")
+    offered = succeed(["nm", "-D", "--defined-only", library[0]])
+    asked = succeed(["nm", "-D", "--undefined-only", support.launcher().with_name("libsnapboot_freezer.so")])
+    symbols = re.findall(r"^ +U (\w+)$", asked, re.MULTILINE)
+    limit = tuple(map(int, packages.GLIBC.split(".")))
+    assert "pthread_atfork" in symbols
+    for symbol in symbols:
+        versions = re.findall(rf" {symbol}@@?GLIBC_([\d.]+)$", offered, re.MULTILINE)
+        assert any(tuple(map(int, version.split("."))) <= limit for version in versions), (symbol, versions)
 
 
 def test_both_packages_hold_the_same_parts_and_the_licences(wheel, gem, version):

@@ -90,7 +90,7 @@ pub fn leave_behind(program: &Path, argv: &[OsString]) {
                 (0..3).for_each(|stream| {
                     libc::dup2(null, stream);
                 });
-                libc::close_range(3, libc::c_uint::MAX, 0);
+                close_from_3();
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);
                 libc::execv(path.as_ptr(), pointers.as_ptr());
             }
@@ -107,7 +107,15 @@ pub fn leave_behind(program: &Path, argv: &[OsString]) {
 /// Closes all descriptors but the standard streams.
 pub fn close_all() {
     // SAFETY: nothing of this process has opened any yet.
-    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    unsafe { close_from_3() };
+}
+
+/// Safe in a forked child. Not by `close_range`, which is a symbol of glibc only since 2.34.
+unsafe fn close_from_3() {
+    // SAFETY: the call has numbers only; whoever calls this answers for what is closed.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3 as libc::c_ulong, libc::c_uint::MAX as libc::c_ulong, 0 as libc::c_ulong)
+    };
 }
 
 /// Lets everybody else go first, at the processor and at the disk.

@@ -148,9 +148,10 @@ impl Status {
 
 fn status_of(number: c_int) -> Result<Status, i32> {
     let mut stat = core::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: the kernel fills in the structure, for which zeros are valid too.
+    // SAFETY: the kernel fills in the structure, which is the C library's, too, and for which zeros are valid.
     unsafe {
-        match libc::fstat(number, stat.as_mut_ptr()) {
+        // Not by `fstat`, which is a symbol of glibc only since 2.33.
+        match libc::syscall(libc::SYS_fstat, number, stat.as_mut_ptr()) {
             0 => Ok(Status::new(&stat.assume_init())),
             _ => Err(errno()),
         }
