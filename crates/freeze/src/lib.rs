@@ -42,6 +42,7 @@ mod rehearse;
 mod report;
 mod request;
 mod session;
+mod told;
 mod trained_pages;
 mod training;
 mod variables;

@@ -34,7 +34,7 @@ use crate::progress::{Progress, Step};
 use crate::recipes::{self, Applied};
 use crate::report::{self, outcome, Outcome, Report};
 use crate::request::{Cpu, FreezeRequest};
-use crate::training::{Profile, Trainer};
+use crate::training::{Part, Profile, Trainer};
 use crate::variables;
 
 /// Finds out what is to be frozen, and freezes it.
@@ -155,7 +155,7 @@ enum Made {
 }
 
 impl Session<'_> {
-    /// Trains, boots and assembles; once more without what was learnt, where that is in the way. `replaced`: by which files outside of it
+    /// Trains, boots and assembles; again without what was told and then without what was learnt, where that is in the way. `replaced`: by which files outside of it
     /// the image that is replaced is known, and how its starts have gone.
     fn make(&self, output: &Path, replaced: Option<(u64, Option<Starts>)>) -> Result<Written> {
         let dir = ControlDir::create(output)?;
@@ -170,28 +170,32 @@ impl Session<'_> {
         };
         let environment = &self.environment.clone().with_more_for_boot(&self.recipe.environment);
         let environment = &early_reads(&self.request.installation, self.runtime, self.main, environment, &dir)?;
-        let profile =
+        let mut profile =
             trainer.train(&self.request.training, self.request.store.as_ref().map(|store| store.profile.as_path()))?;
-        let why = match self.assemble(output, &dir, environment, &trainer, &profile, replaced.as_ref()) {
-            Ok(Made::Image(written)) => return Ok(*written),
-            Ok(Made::Disproved(arguments)) => {
-                format!("started from the image, {arguments:?} printed something else or ended in another way")
-            }
-            Err(Stop::Refused(findings)) if !profile.is_empty() => {
-                format!("with it the program cannot be frozen: {}", findings[0])
-            }
-            Err(Stop::Failed(_)) if !profile.is_empty() => {
-                "with it the program failed while it booted (what it said stands above)".to_owned()
-            }
-            Err(stop) => return Err(stop),
-        };
-        let warning = format!("nothing that the training runs have shown is in the image, because {why}");
-        match self.assemble(output, &dir, environment, &trainer, &Profile::default(), replaced.as_ref())? {
-            Made::Image(mut written) => {
-                written.warnings.insert(0, warning);
-                Ok(*written)
-            }
-            Made::Disproved(_) => unreachable!("nothing is compared without a profile"),
+        let mut taken_out = Vec::new();
+        loop {
+            let why = match self.assemble(output, &dir, environment, &trainer, &profile, replaced.as_ref()) {
+                Ok(Made::Image(mut written)) => {
+                    if let [(Part::Told, _)] = taken_out.as_slice() {
+                        profile.give_up_told();
+                    }
+                    written.warnings.splice(0..0, taken_out.into_iter().map(|(_, warning)| warning));
+                    return Ok(*written);
+                }
+                Ok(Made::Disproved(arguments)) => {
+                    format!("started from the image, {arguments:?} printed something else or ended in another way")
+                }
+                Err(Stop::Refused(findings)) if !profile.is_empty() => {
+                    format!("with it the program cannot be frozen: {}", findings[0])
+                }
+                Err(Stop::Failed(_)) if !profile.is_empty() => {
+                    "with it the program failed while it booted (what it said stands above)".to_owned()
+                }
+                Err(stop) => return Err(stop),
+            };
+            let part = profile.take_out();
+            let whose = if part == Part::Told { "starts from it have told" } else { "the training runs have shown" };
+            taken_out.push((part, format!("nothing that {whose} is in the image, because {why}")));
         }
     }
 

@@ -26,6 +26,7 @@ use crate::outcome;
 use crate::progress::{Progress, Step};
 use crate::rehearse::UsedPages;
 use crate::request::Training;
+use crate::told::Told;
 use crate::trained_pages::RunPages;
 
 /// How long a run may take that nobody has asked for, and one that somebody has.
@@ -48,6 +49,20 @@ pub struct Profile {
     pub changed: BTreeSet<OsString>,
     /// The runs that told anything.
     runs: Vec<Run>,
+    /// What thawed starts have told, and how many of `loaded` come from there: the last ones.
+    told: Told,
+    told_count: usize,
+    /// What is not loaded, and not to be told either.
+    known: Vec<OsString>,
+}
+
+/// What a profile can do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// What thawed starts have told.
+    Told,
+    /// What training runs have shown.
+    Trained,
 }
 
 /// One training run, and what came of it.
@@ -73,8 +88,8 @@ impl Trainer<'_> {
     /// `told`: the file in which thawed starts have told what else they load.
     pub fn train(&self, training: &Training, told: Option<&Path>) -> outcome::Result<Profile> {
         let mut profile = self.run_all(training)?;
-        if let Some(told) = told.filter(|told| told.exists()).and_then(|told| Entries::read(told).ok()) {
-            profile.add_told(&told);
+        if let Some(told) = told {
+            profile.add_told(Told::read(told));
         }
         Ok(profile)
     }
@@ -182,18 +197,35 @@ impl Profile {
     }
 
     /// Adds what thawed starts have told: loaded in some starts, for all that is known.
-    fn add_told(&mut self, told: &Entries) {
-        let known: BTreeSet<OsString> = self.loaded.iter().map(|(name, _)| name.clone()).collect();
-        let mut new = BTreeSet::new();
-        for (name, file) in told.all("module").zip(told.all("file")) {
-            if !known.contains(name) && new.insert(name) {
-                self.loaded.push((name.to_owned(), file.to_owned()));
-            }
-        }
+    fn add_told(&mut self, told: Told) {
+        let new = |(name, _): &&(OsString, OsString)| !self.counts.contains_key(name);
+        let new: Vec<_> = told.loaded.iter().filter(new).cloned().collect();
+        self.told_count = new.len();
+        self.loaded.extend(new);
+        self.changed.extend(told.changed.iter().cloned());
+        self.known.extend(told.useless.iter().cloned());
+        self.told = told;
+    }
+
+    /// Takes a part out with which no image could be made: what was told or, where there is nothing of that, all. Returns which.
+    pub fn take_out(&mut self) -> Part {
+        let (part, from) = match self.told_count {
+            0 => (Part::Trained, 0),
+            count => (Part::Told, self.loaded.len() - count),
+        };
+        self.told_count = 0;
+        self.known.extend(self.loaded.drain(from..).map(|(name, _)| name));
+        part
+    }
+
+    /// Notes that it was what starts have told with which no image could be made.
+    pub fn give_up_told(&mut self) {
+        self.told.give_up();
     }
 
     /// What the front end of a boot is told of it, and which reads keep nothing of what belongs to a start.
     pub fn add_to(&self, request: &mut Entries) {
+        self.known.iter().for_each(|name| request.push("known", name));
         if self.is_empty() {
             return;
         }

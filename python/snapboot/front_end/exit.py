@@ -28,6 +28,7 @@ class Exit:
         # handlers in a process that is confined, so that they can do nothing to anybody else.
         self.rehearses = False
         self.is_confined = False
+        self.telling = None  # the Telling of an image of the store
         self.session = False  # whether the interpreter goes on to one
         self.inspected = False  # whether one comes after the program, however it ends
         self.script_names = None  # those of `__main__`, if the interpreter takes the name of a script from it then
@@ -36,10 +37,13 @@ class Exit:
         """Notes what is in the frozen heap that has something to do at the end. To be called before the last garbage collection."""
         self._atexit = sys.modules.get("atexit")
         self.release.settle()
+        if self.telling is not None:
+            self.telling.settle()
 
     def warm_up(self):
         """See freeze_run.Freeze. What the end does it cannot do, but it can go the way there."""
         trampoline.Trampoline(int, list.clear)
+        self._news()
         try:
             sys.stderr.flush()
         except trampoline.Ended:
@@ -98,7 +102,9 @@ class Exit:
     def _end(self):
         """What follows the exit handlers. Never returns."""
         status = self._status
+        news = ()
         try:
+            news = self._news()
             if not self._finalize():
                 status = FLUSH_FAILED
         except BaseException:
@@ -108,9 +114,20 @@ class Exit:
                 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
                 posix.kill(posix.getpid(), _signal.SIGINT)
                 status = 128 + _signal.SIGINT
+            elif news:
+                self.telling.tell(news)
             # The freezer then writes out the C library's own streams.
             posix.putenv(b"SNAPBOOT_EXIT", b"stop" if self.rehearses else b"1")
             posix._exit(status)
+
+    def _news(self):
+        """What there is to tell of this process; see telling.py."""
+        if self.telling is None or self.rehearses or self._interrupted:
+            return ()
+        try:
+            return self.telling.news()
+        except BaseException:
+            return ()
 
     def _report(self, error):
         """Shows an exception as PyErr_Print does; returns the exit status."""

@@ -44,6 +44,10 @@ class Freeze:
         self.early = None
         self.reads = Reads(self.folder, self.context.environment.show, self.request.elsewhere)
         self.reading = True
+        if self.request.profile is not None:
+            from .telling import Telling  # here, since what is loaded without need is a part of each thaw
+
+            self.exit.telling = Telling(self.request)
 
     def run(self):
         """See the function."""
@@ -86,9 +90,9 @@ class Freeze:
     def _load_learnt(self):
         """Imports what training runs have shown to be needed."""
         if self.request.learnt:
-            from .learnt import Learnt  # here, since what is loaded without need is a part of each thaw
+            from .learnt import Learnt  # see above
 
-            learnt = Learnt(self.request.learnt, self.request.always, self.request.changed)
+            learnt = Learnt(self.request)
             learnt.load(self.folder, self.importers, self.reads)
             learnt.tell(self.report)
 
@@ -189,6 +193,8 @@ class Freeze:
             self.exit.rehearses = True
             self.exit.is_confined = rehearsal == b"confined"
             return Main("code", "pass", ["-c"])
+        if self.exit.telling is not None:
+            self.exit.telling.begin(self.context.environment.data)
         try:
             self.front_end.run_after()
         except BaseException as error:

@@ -29,13 +29,15 @@ class Learnt:
     """The modules of a profile.
 
     files: where each module was loaded from, by its name, in the order of their imports. always: those that every run has loaded.
-    changed: names of variables (bytes) that the program has set in a training run.
+    changed: names of variables (bytes) that the program has set in a run. harmless: pairs of the end of a path and what that file
+    may read of a start, since it keeps nothing of that.
     """
 
-    def __init__(self, files, always, changed):
-        self.files = files
-        self.always = always
-        self.changed = frozenset(changed)
+    def __init__(self, request):
+        self.files = request.learnt
+        self.always = request.always
+        self.changed = frozenset(request.changed)
+        self.harmless = request.harmless
         self.left_out = {}  # why, by name
         self.loaded = []
 
@@ -163,7 +165,7 @@ class Trial:
         if printed != self._printed:
             self._printed = printed
             self.events.append("prints")
-        self.events += self.reads.since(self._mark, self.learnt.changed)
+        self.events += self.reads.since(self._mark, self.learnt)
         self._mark = self.reads.mark()
         changes = self._state.changes()
         if not self._importing or self._importing[-1] not in self.learnt.always:

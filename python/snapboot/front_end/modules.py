@@ -3,12 +3,27 @@
 import sys
 
 MODULE = type(sys)
+SPEC = type(sys.__spec__)
 NAMES = MODULE.__dict__["__dict__"].__get__
 
 
 def is_module(thing):
     """Whether it is one, whatever it says of itself (`__class__`)."""
     return issubclass(type(thing), MODULE)
+
+
+def loaded_from_files(loaded):
+    """Entries `module` and `file` of those that were loaded by their own name from a file.
+
+    loaded: pairs of a name and what `sys.modules` has by it.
+    """
+    entries = []
+    for name, module in loaded:
+        names = NAMES(module) if is_module(module) else None
+        spec = names.get("__spec__") if type(names) is dict else None
+        if type(spec) is SPEC and spec.name == name and spec.has_location and type(spec.origin) is str:
+            entries += [("module", name), ("file", spec.origin)]
+    return entries
 
 
 def all_names():

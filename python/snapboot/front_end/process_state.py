@@ -11,19 +11,29 @@ class State:
     def __init__(self, count_written):
         """count_written: returns how many variables of the environment have been set."""
         self._count_written = count_written
-        # The functions and classes of modules that are patched if any are, as they were when the module was loaded.
-        self._functions = {}
+        self._patches = Patches()
         self._last = self._now()
-        list(self._patched())
 
     def changes(self):
         """What has changed since the last look, in words."""
         last, self._last = self._last, self._now()
         # What was not there before is as it is made, and nobody else's.
         found = ["changes " + what for (what, old), (_, new) in zip(last, self._last) if old not in (new, None)]
-        return found + ["changes " + name for name in self._patched()]
+        return found + ["changes " + name for name in self._patches.found()]
 
-    def _patched(self):
+    def _now(self):
+        return (("variables of the environment", self._count_written()), *_state())
+
+
+class Patches:
+    """The functions and classes of modules that are patched if any are."""
+
+    def __init__(self):
+        self._functions = {}  # by the name of the module, as they were when it was loaded
+        list(self.found())
+
+    def found(self):
+        """Names those that are others than at the last look."""
         for name in PATCHABLE:
             module = sys.modules.get(name)
             if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
@@ -36,10 +46,6 @@ class State:
                 if names.get(key) is not value:
                     known[key] = names.get(key)
                     yield "%s.%s" % (name, key)
-                    break
-
-    def _now(self):
-        return (("variables of the environment", self._count_written()), *_state())
 
 
 def _state():

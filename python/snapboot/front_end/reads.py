@@ -203,13 +203,17 @@ class Reads:
         """How much has been noted until now; see `since`."""
         return len(self._early), len(self._wholes), len(self._facts), len(self._names)
 
-    def since(self, mark, changed):
+    def since(self, mark, learnt):
         """What was noted since the `mark` that belongs to a start, or to the state that the program is in then: a list of phrases.
 
-        changed: names of variables that the program itself sets at some time.
+        learnt: says which reads are harmless, and which variables the program itself sets at some time.
         """
         early, wholes, facts, names = mark
-        found = ["reads %s (%s)" % (what, place) for (what, _), place in _after(self._early, early)]
+        found = [
+            "reads %s (%s)" % (what, place)
+            for (what, reader), place in _after(self._early, early)
+            if not any(harmless == what and reader.endswith(ending) for ending, harmless in learnt.harmless)
+        ]
         found += ["reads the whole environment (%s)" % place for _, place in _after(self._wholes, wholes)]
         renewed = [getattr(sys.modules.get(name), "__file__", None) for name in KEPT]
         for (fact, _, reader), place in _after(self._facts, facts):
@@ -217,7 +221,7 @@ class Reads:
                 found.append("reads %s (%s)" % (FACTS.get(fact, fact), place))
         for (name, _), place in _after(self._names, names):
             # Who sets it itself, or after one that has, sees what it would see in any order.
-            if name in changed and name not in self._written or name in OF_TERMINALS:
+            if name in learnt.changed and name not in self._written or name in OF_TERMINALS:
                 found.append("reads the variable %s (%s)" % (name.decode(errors="replace"), place))
         return found
 

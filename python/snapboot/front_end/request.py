@@ -11,8 +11,9 @@ class Request:
     it. main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of
     modules. boot_only: names of variables that are set for the boot alone. origins: whether to record where descriptors are
     opened. learnt: where each module is that training runs have loaded, by its name, in that order. always: those that all of
-    these runs have loaded. changed: names of variables (bytes) that the program set in these runs. elsewhere: whether nothing
-    is frozen, and the boot takes place in a folder that shows what is made of its name.
+    these runs have loaded. changed: names of variables (bytes) that the program set in these runs. profile: the file in which
+    thawed processes tell what else they load, or None; on_news: what they start then; known: names of modules that are not
+    told. elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
     """
 
     def __init__(self, folder, entries):
@@ -30,6 +31,10 @@ class Request:
         self.learnt = dict(zip(fields.get("learnt", []), fields.get("learnt_from", [])))
         self.always = set(fields.get("always", []))
         self.changed = [encode(name) for name in fields.get("changed", [])]
+        self.harmless = list(zip(fields.get("harmless_reader", []), fields.get("harmless", [])))
+        self.profile = fields.get("profile", [None])[0]
+        self.on_news = fields.get("on_news", [])
+        self.known = fields.get("known", [])
         self.origins = fields.get("origins") == ["1"]
         self.elsewhere = fields.get("elsewhere") == ["1"]
 

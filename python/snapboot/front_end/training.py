@@ -49,12 +49,7 @@ class Begun:
 def _tell(folder, process, variables, order):
     if posix.getpid() != process:
         return  # a child that it has left to itself
-    entries = []
-    for name, module in sorted(sys.modules.items(), key=lambda item: order.get(item[0], -1)):
-        names = modules.NAMES(module) if modules.is_module(module) else None
-        spec = names.get("__spec__") if type(names) is dict else None
-        if getattr(spec, "name", None) == name and spec.has_location and type(spec.origin) is str:
-            entries += [("module", name), ("file", spec.origin)]
+    entries = modules.loaded_from_files(sorted(sys.modules.items(), key=lambda item: order.get(item[0], -1)))
     now = current()
     changed = {name for name in {*variables, *now} if variables.get(name) != now.get(name)}
     entries += [("changed", name) for name in sorted(changed)]

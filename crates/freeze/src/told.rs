@@ -1,0 +1,153 @@
+//! What thawed starts have told that they load and their image has not: entries of a file to which they append.
+//! See docs/internals/protocol.md.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use crate::entries::Entries;
+
+/// Starts add nothing to a file of more than 1 MB, and each of them little.
+const MAX_SIZE: u64 = 16 << 20;
+
+/// What a file says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    path: PathBuf,
+    /// Each module or feature and the file that it came from, in the order in which they were told.
+    pub loaded: Vec<(OsString, OsString)>,
+    /// Names of variables that programs have set in their own environment.
+    pub changed: BTreeSet<OsString>,
+    /// Names with which no image could be made.
+    pub useless: BTreeSet<OsString>,
+}
+
+impl Told {
+    /// Reads a file that only this user can have written; any other has no entries. Entries that are there more than once are left once.
+    pub fn read(path: &Path) -> Told {
+        let mut told = Told { path: path.to_owned(), ..Told::default() };
+        let is_own = |status: fs::Metadata| {
+            status.is_file() && status.uid() == geteuid().as_raw() && status.len() <= MAX_SIZE
+        };
+        // Not through a link, and without waiting for the other end of a FIFO.
+        if !path.symlink_metadata().is_ok_and(is_own) {
+            return told;
+        }
+        let entries = Entries::read(path).unwrap_or_default();
+        let count = entries.iter().count();
+        told.add(&entries);
+        if told.to_entries().iter().count() < count {
+            let _ = told.write();
+        }
+        told
+    }
+
+    fn add(&mut self, entries: &Entries) {
+        let mut known = BTreeSet::new();
+        let mut entries = entries.iter().peekable();
+        while let Some((key, value)) = entries.next() {
+            match key {
+                // One that was cut off has no file behind it.
+                "module" => {
+                    if let Some((_, file)) = entries.next_if(|(key, _)| *key == "file") {
+                        if known.insert(value) {
+                            self.loaded.push((value.to_owned(), file.to_owned()));
+                        }
+                    }
+                }
+                "changed" => drop(self.changed.insert(value.to_owned())),
+                "useless" => drop(self.useless.insert(value.to_owned())),
+                _ => {}
+            }
+        }
+        self.loaded.retain(|(name, _)| !self.useless.contains(name));
+    }
+
+    /// Notes that no image could be made with any of it. That it cannot be noted is no matter: then the next freeze tries again.
+    pub fn give_up(&mut self) {
+        self.useless.extend(self.loaded.drain(..).map(|(name, _)| name));
+        let _ = self.write();
+    }
+
+    fn to_entries(&self) -> Entries {
+        let mut entries = Entries::default();
+        for (name, file) in &self.loaded {
+            entries.push("module", name);
+            entries.push("file", file);
+        }
+        self.changed.iter().for_each(|name| entries.push("changed", name));
+        self.useless.iter().for_each(|name| entries.push("useless", name));
+        entries
+    }
+
+    /// What is told meanwhile gets lost; it will be told again.
+    fn write(&self) -> io::Result<()> {
+        let new = self.path.with_extension(format!("{}.new", std::process::id()));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        let written = file.write_all(&self.to_entries().to_bytes()).and_then(|()| fs::rename(&new, &self.path));
+        if written.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(content: &[u8]) -> (tempfile::TempDir, Told) {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("profile");
+        fs::write(&path, content).unwrap();
+        let told = Told::read(&path);
+        (top, told)
+    }
+
+    fn names(told: &Told) -> Vec<(&str, &str)> {
+        told.loaded.iter().map(|(name, file)| (name.to_str().unwrap(), file.to_str().unwrap())).collect()
+    }
+
+    #[test]
+    fn what_was_cut_off_takes_nothing_with_it() {
+        let (_top, told) = told(b"module=a\0file=/a\0changed=X\0module=cut\0\0module=b\0file=/b\0file=/c\0other=1\0module=d\0fi");
+        assert_eq!(names(&told), [("a", "/a"), ("b", "/b")]);
+        assert_eq!(told.changed, BTreeSet::from(["X".into()]));
+    }
+
+    #[test]
+    fn what_was_told_again_is_kept_once() {
+        let (_top, told) = told(&b"module=a\0file=/a\0module=b\0file=/b\0".repeat(3));
+        assert_eq!(names(&told), [("a", "/a"), ("b", "/b")]);
+        assert_eq!(fs::read(&told.path).unwrap(), b"module=a\0file=/a\0module=b\0file=/b\0");
+    }
+
+    #[test]
+    fn what_was_given_up_is_not_tried_again() {
+        let (_top, mut first) = told(b"module=a\0file=/a\0changed=X\0");
+        first.give_up();
+        let next = Told::read(&first.path);
+        assert_eq!(next, first);
+        assert_eq!((names(&next), next.useless.len()), (vec![], 1));
+        let mut file = OpenOptions::new().append(true).open(&first.path).unwrap();
+        file.write_all(b"module=a\0file=/a\0module=b\0file=/b\0").unwrap();
+        assert_eq!(names(&Told::read(&first.path)), [("b", "/b")]);
+    }
+
+    #[test]
+    fn only_a_file_is_read() {
+        let top = tempfile::tempdir().unwrap();
+        let [link, fifo] = ["link", "fifo"].map(|name| top.path().join(name));
+        fs::write(top.path().join("file"), b"module=a\0file=/a\0").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+        for path in [&link, &fifo, top.path(), &top.path().join("none")] {
+            assert!(Told::read(path).loaded.is_empty());
+        }
+    }
+}
