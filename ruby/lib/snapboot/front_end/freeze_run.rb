@@ -38,6 +38,7 @@ class FreezeRun
     @environment = Environment.new(@request.directory)
     @seeding = Seeding.new
     @exit = Exit.new(@feature)
+    prepare_telling
     Process.instance_variable_set(:@__snapboot__, self)
     at_exit { at_end }
     take_main_script
@@ -54,6 +55,15 @@ class FreezeRun
   end
 
   private
+
+  # An image of the store has its starts tell what else they load.
+  def prepare_telling
+    return if @request.value("profile").nil?
+
+    # Here, since what is loaded without need is a part of each thaw.
+    @load_file.call("telling")
+    @telling = Telling.new(@request)
+  end
 
   def check_runtime
     return if RUBY_ENGINE == "ruby" && VERSIONS.include?(RUBY_VERSION[/\A\d+\.\d+/])
@@ -119,7 +129,7 @@ class FreezeRun
   def load_learnt
     return if @request.list("learnt").empty?
 
-    # Here, since what is loaded without need is a part of each thaw.
+    # See above.
     LEARNING.each(&@load_file)
     learnt = Learnt.new(@request)
     learnt.load(@reads, @gem_lists)
@@ -162,6 +172,7 @@ class FreezeRun
     @context.warnings.each { |warning| @report.add("warning", warning) }
     @seeding = nil
     @exit.prepare(@script&.stream)
+    @telling&.settle
     warm_up
     ENV["SNAPBOOT_ARM"] = @request.directory
     # A large request makes malloc merge what the collections have freed: now, not page by page in every thaw.
@@ -299,6 +310,7 @@ class FreezeRun
 
   def after_thaw
     @context.renew
+    @telling&.begin
     @kept_gems&.renew
     @recipes.each(&:after_thaw)
     run_hooks(:after_thaw)
@@ -311,7 +323,10 @@ class FreezeRun
 
   # The last exit handler of all.
   def at_end
-    return @exit.leave if @state == :thawed
+    if @state == :thawed
+      @telling&.tell
+      return @exit.leave
+    end
 
     error = $!
     return if error && !error.is_a?(SystemExit) # Ruby shows it

@@ -11,6 +11,8 @@ class Learnt
   MAX_PASSES = 12
   BUNDLER = %r{/bundler/setup\.rb\z}
   GEMDEPS = "Gem.use_gemdeps"
+  # A file of a gem.
+  GEM = %r{/(?:gems|extensions/[^/]+/[^/]+)/([^/]+-\d[^/]*)/}
   # RubyGems' scripts run another version of their gem with _1.2.3_.
   OTHER_VERSION = "_*"
 
@@ -53,6 +55,7 @@ class Learnt
     activate
     # The script puts it there later: what was loaded by then is found loaded.
     $LOAD_PATH.unshift(*@load_path)
+    leave_inactive_gems
     load_all(reads, gem_lists)
   ensure
     @load_path.each { |path| $LOAD_PATH.delete_at($LOAD_PATH.index(path)) } if @active
@@ -120,6 +123,18 @@ class Learnt
 
       gem(name, "= #{version}")
       @active << name
+    end
+  end
+
+  # Which version of a gem is activated, and whether, is found out by who requires it.
+  def leave_inactive_gems
+    active = $LOAD_PATH.map(&:to_s)
+    active += Gem.loaded_specs.each_value.map(&:full_gem_path) if defined?(Gem.loaded_specs)
+    @from.each_key do |path|
+      name = path[GEM, 1]
+      next if name.nil? || active.any? { |folder| path.start_with?("#{folder}/") }
+
+      @left_out[path] = "is a part of the gem #{name}, which is activated later"
     end
   end
 

@@ -1,0 +1,130 @@
+# frozen_string_literal: true
+
+# Tells at the end of a thawed process what it has loaded that its image has not, so that the next image has it.
+#
+# For images of the store alone. What is told is appended to the file that the request names +profile+, entries as in
+# train.rb; then +on_news+ is started, and nobody waits for it. Where anything is in the way, nothing is told: the program
+# ends as it would without this.
+class Telling
+  MAX_SIZE = 1 << 20
+  # Where there is a FIFO, nobody waits for its other end.
+  OPENING = File::RDWR | File::APPEND | File::CREAT | File::NOFOLLOW | File::NONBLOCK | File::NOCTTY | File::BINARY
+  # Decides in each start which gems there are.
+  BUNDLER = %r{/bundler/setup\.rb\z}
+  # As they were before the program could change them.
+  SPAWN = Process.method(:spawn)
+  OPEN = File.method(:open)
+
+  # +request+ names the file and the command.
+  def initialize(request)
+    @profile = request.value("profile")
+    @on_news = request.list("on_news")
+    # What was left out of the image on purpose is no news.
+    @left = request.list("learnt") + request.list("known")
+    # By path: how many features were loaded when the loading of this one began.
+    @begun = {}
+  end
+
+  # Notes what is loaded, and from then on in which order features begin to be loaded. To be called right before the freeze.
+  def settle
+    @known = $LOADED_FEATURES.dup
+    begun = @begun
+    TracePoint.new(:script_compiled) do |event|
+      begun[event.instruction_sequence.path] ||= $LOADED_FEATURES.size unless event.eval_script
+    end.enable
+  end
+
+  # Notes what this process is, before the program can change it.
+  def begin
+    @process = Process.pid
+    @variables = ENV.to_h
+    @folder = Dir.pwd
+  rescue SystemCallError
+    @folder = nil
+  end
+
+  # To be called last of all.
+  def tell
+    return if $LOADED_FEATURES.size == @known.size || !mine? || killed?
+
+    entries = news
+    start if !entries.empty? && append(entries)
+  rescue StandardError, ScriptError
+    nil # nobody needs to know
+  end
+
+  private
+
+  # Whether this is no child that the program has left to itself, and may be known of.
+  def mine?
+    Process.pid == @process && @folder && Process.uid == Process.euid
+  end
+
+  def killed?
+    !($!.nil? || $!.is_a?(StandardError) || $!.is_a?(ScriptError) || $!.is_a?(SystemExit))
+  end
+
+  # What there is to tell, as entries; most starts have nothing.
+  def news
+    new = ($LOADED_FEATURES - @known - @left).select { |path| path.start_with?("/") && File.file?(path) }
+    return "" if new.empty? || new.any?(BUNDLER)
+
+    now = ENV.to_h
+    changed = (@variables.keys | now.keys).reject { |name| @variables[name] == now[name] }
+    from = loaders
+    entries = in_order(new).flat_map { |path| ["module=#{path}", "file=#{from[path]}"] }
+    (entries + changed.sort.map { |name| "changed=#{name}" }).map { |entry| "#{entry}\0".b }.join
+  end
+
+  # As their loading began. Libraries that are not written in Ruby come last.
+  def in_order(paths)
+    order = @begun.keys.each_with_index.to_h
+    paths.each_with_index.sort_by { |path, index| [order.fetch(path, order.size), index] }.map(&:first)
+  end
+
+  # By path, the feature whose loading has loaded that one: of those that were begun before and not yet loaded, the last.
+  def loaders
+    places = $LOADED_FEATURES.each_with_index.to_h
+    loading = []
+    @begun.to_h do |path, count|
+      loading.pop until loading.empty? || places[loading.last] >= count
+      from = loading.last
+      loading << path if places.key?(path)
+      [path, from]
+    end
+  end
+
+  # Adds to the file what is not told there. Returns whether it is the user's own.
+  def append(data)
+    return false unless File.stat(File.dirname(@profile)).owned?
+
+    OPEN.call(@profile, OPENING, 0o600) do |file|
+      status = file.stat
+      return false unless status.owned? && status.file? && status.size <= MAX_SIZE
+
+      told = file.read
+      # What was cut off at the end ends there.
+      data = "\0#{data}" unless told.empty? || told.end_with?("\0")
+      write(file, told.include?(data) ? "" : data, status.size)
+    end
+  end
+
+  # Returns whether it can be written.
+  def write(file, data, size)
+    limit, = Process.getrlimit(:FSIZE)
+    return false if size + data.bytesize > limit
+
+    # That the image has not what was told before is news all the same.
+    data.empty? ? File.utime(nil, nil, "/proc/self/fd/#{file.fileno}") : file.syswrite(data)
+    true
+  end
+
+  # Starts the command as this process was started.
+  def start
+    variables = File.binread("/proc/self/environ").split("\0").filter_map { |entry| entry.split("=", 2) if entry.index("=") }
+    variables = variables.reverse.to_h.except("SNAPBOOT_IGNORED")
+    program, *words = @on_news
+    SPAWN.call(variables, [program, program], *words, in: File::NULL, out: File::NULL, err: File::NULL,
+               unsetenv_others: true, pgroup: true, close_others: true, chdir: @folder)
+  end
+end
