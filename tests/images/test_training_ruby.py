@@ -316,3 +316,24 @@ def test_what_a_run_writes_a_start_like_it_has_at_once(tmp_path):
     program = Program(tmp_path, WRITER)
     program.feature("data", "THINGS = Array.new(40_000) { |n| +n.to_s }\n")
     training.pages_come_with_the_start(program)
+
+
+def test_a_gem_that_is_activated_later_is_left_to_each_start(tmp_path):
+    gems = Gems(tmp_path / "gems")
+    gems.add("later", "1.0", "LATER = 1\n")
+    program = Program(tmp_path, "require 'optparse'\nrequire 'later' if ARGV == ['later']\np $LOADED_FEATURES.grep(/later/)\n")
+    said = program.freeze("later", "", **gems.variables)
+    assert f"is found in {gems.folder}/gems/later-1.0/lib, which the program adds to $LOAD_PATH" in said.out
+    program.starts_alike("later", **gems.variables)
+    gems.add("later", "2.0", "LATER = 2\n")
+    assert "later-2.0" in program.starts_alike("later", **gems.variables)
+
+
+def test_a_feature_that_is_searched_where_a_run_says_is_left_to_each_start(tmp_path):
+    program = Program(tmp_path, "$LOAD_PATH.unshift(\"#{__dir__}/#{ARGV[0]}\")\nrequire 'late'\nputs LATE\n")
+    for folder in ("one", "two"):
+        program.feature(f"../{folder}/late", f"LATE = '{folder}'\n")
+    said = program.freeze("one", "two").out
+    assert "one, which the program adds to $LOAD_PATH" in said
+    for folder in ("one", "two"):
+        assert program.starts_alike(folder) == f"{folder}\n"

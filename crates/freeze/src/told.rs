@@ -23,6 +23,8 @@ pub struct Told {
     pub loaded: Vec<(OsString, OsString)>,
     /// Names of variables that programs have set in their own environment.
     pub changed: BTreeSet<OsString>,
+    /// Folders that Ruby programs have added to their load path.
+    pub searched: BTreeSet<OsString>,
     /// Names with which no image could be made.
     pub useless: BTreeSet<OsString>,
 }
@@ -61,6 +63,7 @@ impl Told {
                     }
                 }
                 "changed" => drop(self.changed.insert(value.to_owned())),
+                "searched" => drop(self.searched.insert(value.to_owned())),
                 "useless" => drop(self.useless.insert(value.to_owned())),
                 _ => {}
             }
@@ -81,6 +84,7 @@ impl Told {
             entries.push("file", file);
         }
         self.changed.iter().for_each(|name| entries.push("changed", name));
+        self.searched.iter().for_each(|path| entries.push("searched", path));
         self.useless.iter().for_each(|name| entries.push("useless", name));
         entries
     }

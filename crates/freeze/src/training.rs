@@ -45,6 +45,8 @@ pub struct Profile {
     pub gems: Vec<(OsString, OsString)>,
     /// What all runs of a Ruby script put in front of the load path before they loaded anything.
     pub paths: Vec<OsString>,
+    /// Folders that runs or starts of a Ruby program have added to the load path at any time.
+    searched: BTreeSet<OsString>,
     /// Names of variables that the program sets in its own environment.
     pub changed: BTreeSet<OsString>,
     /// The runs that told anything.
@@ -193,6 +195,7 @@ impl Profile {
             self.paths.retain(|path| paths.contains(path));
         }
         self.changed.extend(learnt.all("changed").map(OsStr::to_owned));
+        self.searched.extend(learnt.all("searched").map(OsStr::to_owned));
         self.runs.push(Run { arguments: arguments.to_vec(), output });
     }
 
@@ -203,6 +206,7 @@ impl Profile {
         self.told_count = new.len();
         self.loaded.extend(new);
         self.changed.extend(told.changed.iter().cloned());
+        self.searched.extend(told.searched.iter().cloned());
         self.known.extend(told.useless.iter().cloned());
         self.told = told;
     }
@@ -244,6 +248,7 @@ impl Profile {
             request.push("gem_version", version);
         }
         self.paths.iter().for_each(|path| request.push("load_path", path));
+        self.searched.iter().for_each(|path| request.push("searched", path));
         self.changed.iter().for_each(|name| request.push("changed", name));
     }
 

@@ -4,8 +4,8 @@
 #
 # It tells that in DIR/profile, entries as in the request: `module` and `file` for each feature and the one whose loading
 # loaded it, in the order in which they began; what the script does before the first of them that is no part of Ruby: `gem`
-# and `version` for each gem that is active then, `path` for what is in front of $LOAD_PATH; `changed` for each variable that
-# is not as it was. A run that ends without exit handlers tells nothing. The program sees no constants or features of it.
+# and `version` for each gem that is active then, `path` for what is in front of $LOAD_PATH; `searched` for each folder that
+# was added to $LOAD_PATH at any time; `changed` for each variable that is not as it was. A run that ends without exit handlers tells nothing. The program sees no constants or features of it.
 training = Module.new
 training.module_eval do
   # One run, from the start of Ruby to the last exit handler.
@@ -20,6 +20,7 @@ training.module_eval do
       @gems = active_gems
       @load_path = $LOAD_PATH.dup
       @begins = {}
+      @searched = @load_path
     end
 
     def start
@@ -46,9 +47,14 @@ training.module_eval do
         # Nobody loads the main script.
         next if event.eval_script || @begun.key?(path) || frames.empty?
 
+        note_searched
         @begun[path] = frames.find { |frame| frame.label == "<top (required)>" }&.path
         @begins[path] = [active_gems - @gems, $LOAD_PATH.dup] if @begins.size < 10 && !part_of_ruby?(path)
       end.enable
+    end
+
+    def note_searched
+      @searched |= $LOAD_PATH.map { |folder| File.expand_path(folder) }
     end
 
     def part_of_ruby?(path)
@@ -77,6 +83,8 @@ training.module_eval do
       gems, paths = @begins.find { |path, _| features.include?(path) }&.last
       entries += gems.to_a.flat_map { |name, version| ["gem=#{name}", "version=#{version}"] }
       entries += added(paths.to_a).map { |path| "path=#{path}" }
+      note_searched
+      entries += (@searched - @load_path).map { |folder| "searched=#{folder}" }
       now = ENV.to_h
       changed = (@variables.keys | now.keys).reject { |name| @variables[name] == now[name] }
       entries += changed.map { |name| "changed=#{name}" }

@@ -11,8 +11,6 @@ class Learnt
   MAX_PASSES = 12
   BUNDLER = %r{/bundler/setup\.rb\z}
   GEMDEPS = "Gem.use_gemdeps"
-  # A file of a gem.
-  GEM = %r{/(?:gems|extensions/[^/]+/[^/]+)/([^/]+-\d[^/]*)/}
   # RubyGems' scripts run another version of their gem with _1.2.3_.
   OTHER_VERSION = "_*"
 
@@ -28,6 +26,7 @@ class Learnt
     @harmless = request.list("harmless_reader").zip(request.list("harmless"))
     @left_out = {}
     @load_path = request.list("load_path")
+    @searched = request.list("searched")
     @loaded = []
   end
 
@@ -55,7 +54,7 @@ class Learnt
     activate
     # The script puts it there later: what was loaded by then is found loaded.
     $LOAD_PATH.unshift(*@load_path)
-    leave_inactive_gems
+    leave_searched
     load_all(reads, gem_lists)
   ensure
     @load_path.each { |path| $LOAD_PATH.delete_at($LOAD_PATH.index(path)) } if @active
@@ -126,15 +125,15 @@ class Learnt
     end
   end
 
-  # Which version of a gem is activated, and whether, is found out by who requires it.
-  def leave_inactive_gems
-    active = $LOAD_PATH.map(&:to_s)
-    active += Gem.loaded_specs.each_value.map(&:full_gem_path) if defined?(Gem.loaded_specs)
+  # What was found by its name in a folder that is not searched yet, such as that of a gem which is activated later: the next
+  # start may search another one, or another version.
+  def leave_searched
+    later = @searched - $LOAD_PATH
     @from.each_key do |path|
-      name = path[GEM, 1]
-      next if name.nil? || active.any? { |folder| path.start_with?("#{folder}/") }
+      next if $LOAD_PATH.any? { |folder| path.start_with?("#{folder}/") }
 
-      @left_out[path] = "is a part of the gem #{name}, which is activated later"
+      folder = later.find { |searched| path.start_with?("#{searched}/") }
+      @left_out[path] = "is found in #{folder}, which the program adds to $LOAD_PATH" if folder
     end
   end
 

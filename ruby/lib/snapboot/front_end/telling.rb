@@ -25,12 +25,16 @@ class Telling
     @begun = {}
   end
 
-  # Notes what is loaded, and from then on in which order features begin to be loaded. To be called right before the freeze.
+  # Notes what is loaded, and from then on in which order features begin to be loaded, and where they are searched. To be
+  # called right before the freeze.
   def settle
     @known = $LOADED_FEATURES.dup
-    begun = @begun
+    @load_path = @searched = @initial = $LOAD_PATH.dup
     TracePoint.new(:script_compiled) do |event|
-      begun[event.instruction_sequence.path] ||= $LOADED_FEATURES.size unless event.eval_script
+      next if event.eval_script
+
+      @begun[event.instruction_sequence.path] ||= $LOADED_FEATURES.size
+      note_searched unless $LOAD_PATH == @load_path
     end.enable
   end
 
@@ -55,6 +59,11 @@ class Telling
 
   private
 
+  def note_searched
+    @load_path = $LOAD_PATH.dup
+    @searched |= @load_path.map { |folder| File.expand_path(folder) }
+  end
+
   # Whether this is no child that the program has left to itself, and may be known of.
   def mine?
     Process.pid == @process && @folder && Process.uid == Process.euid
@@ -72,8 +81,11 @@ class Telling
     now = ENV.to_h
     changed = (@variables.keys | now.keys).reject { |name| @variables[name] == now[name] }
     from = loaders
+    note_searched
     entries = in_order(new).flat_map { |path| ["module=#{path}", "file=#{from[path]}"] }
-    (entries + changed.sort.map { |name| "changed=#{name}" }).map { |entry| "#{entry}\0".b }.join
+    entries += changed.sort.map { |name| "changed=#{name}" }
+    entries += (@searched - @initial).map { |folder| "searched=#{folder}" }
+    entries.map { |entry| "#{entry}\0".b }.join
   end
 
   # As their loading began. Libraries that are not written in Ruby come last.
@@ -124,7 +136,12 @@ class Telling
     variables = File.binread("/proc/self/environ").split("\0").filter_map { |entry| entry.split("=", 2) if entry.index("=") }
     variables = variables.reverse.to_h.except("SNAPBOOT_IGNORED")
     program, *words = @on_news
+    streams = $stdout, $stderr
+    # Ruby flushes them, whatever the program has put in their place. One that is closed is in the way.
+    $stdout, $stderr = STDOUT, STDERR
     SPAWN.call(variables, [program, program], *words, in: File::NULL, out: File::NULL, err: File::NULL,
                unsetenv_others: true, pgroup: true, close_others: true, chdir: @folder)
+  ensure
+    $stdout, $stderr = streams if streams
   end
 end
