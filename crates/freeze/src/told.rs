@@ -33,9 +33,8 @@ impl Told {
     /// Reads a file that only this user can have written; any other has no entries. Entries that are there more than once are left once.
     pub fn read(path: &Path) -> Told {
         let mut told = Told { path: path.to_owned(), ..Told::default() };
-        let is_own = |status: fs::Metadata| {
-            status.is_file() && status.uid() == geteuid().as_raw() && status.len() <= MAX_SIZE
-        };
+        let is_own =
+            |status: fs::Metadata| status.is_file() && status.uid() == geteuid().as_raw() && status.len() <= MAX_SIZE;
         // Not through a link, and without waiting for the other end of a FIFO.
         if !path.symlink_metadata().is_ok_and(is_own) {
             return told;
@@ -119,7 +118,8 @@ mod tests {
 
     #[test]
     fn what_was_cut_off_takes_nothing_with_it() {
-        let (_top, told) = told(b"module=a\0file=/a\0changed=X\0module=cut\0\0module=b\0file=/b\0file=/c\0other=1\0module=d\0fi");
+        let (_top, told) =
+            told(b"module=a\0file=/a\0changed=X\0module=cut\0\0module=b\0file=/b\0file=/c\0other=1\0module=d\0fi");
         assert_eq!(names(&told), [("a", "/a"), ("b", "/b")]);
         assert_eq!(told.changed, BTreeSet::from(["X".into()]));
     }
