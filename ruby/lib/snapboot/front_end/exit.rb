@@ -37,11 +37,10 @@ class Exit
     @descriptors = open_descriptors
   end
 
-  # To be called at the very end. Returns when the ordinary end is needed.
-  def leave
+  # To be called at the very end, which +error+ has led to, if any. Returns when the ordinary end is needed.
+  def leave(error)
     return unless @quick
 
-    error = $!
     # With a cause it may have replaced an error that Ruby still has to show.
     return unless error.nil? || (error.is_a?(SystemExit) && error.cause.nil?)
     return if blocked?

@@ -323,12 +323,12 @@ class FreezeRun
 
   # The last exit handler of all.
   def at_end
+    error = $! # a rescue in here would leave nothing of it
     if @state == :thawed
       @telling&.tell
-      return @exit.leave
+      return @exit.leave(error)
     end
 
-    error = $!
     return if error && !error.is_a?(SystemExit) # Ruby shows it
 
     @report.user_mistake(
