@@ -5,7 +5,8 @@
 # It tells that in DIR/profile, entries as in the request: `module` and `file` for each feature and the one whose loading
 # loaded it, in the order in which they began; what the script does before the first of them that is no part of Ruby: `gem`
 # and `version` for each gem that is active then, `path` for what is in front of $LOAD_PATH; `searched` for each folder that
-# was added to $LOAD_PATH at any time; `changed` for each variable that is not as it was. A run that ends without exit handlers tells nothing. The program sees no constants or features of it.
+# was added to $LOAD_PATH at any time; `changed` for each variable that is not as it was. A run that ends without exit
+# handlers tells nothing. The program sees no constants or features of it.
 training = Module.new
 training.module_eval do
   # One run, from the start of Ruby to the last exit handler.

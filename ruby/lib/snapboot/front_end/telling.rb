@@ -138,9 +138,10 @@ class Telling
     program, *words = @on_news
     streams = $stdout, $stderr
     # Ruby flushes them, whatever the program has put in their place. One that is closed is in the way.
-    $stdout, $stderr = STDOUT, STDERR
-    SPAWN.call(variables, [program, program], *words, in: File::NULL, out: File::NULL, err: File::NULL,
-               unsetenv_others: true, pgroup: true, close_others: true, chdir: @folder)
+    $stdout = STDOUT
+    $stderr = STDERR
+    alone = { unsetenv_others: true, pgroup: true, close_others: true, chdir: @folder }
+    SPAWN.call(variables, [program, program], *words, in: File::NULL, out: File::NULL, err: File::NULL, **alone)
   ensure
     $stdout, $stderr = streams if streams
   end
