@@ -33,13 +33,21 @@ class Store:
 
     def wait(self, **more):
         """Waits until nobody makes an image any more. Returns the list."""
+        def is_idle():
+            # Who leaves a builder behind may end between two looks: it takes a second one.
+            return not self.builders() and not self.builders() and (rows := self.list(**more)) and all(
+                row["state"] != "building" for row in rows
+            )
+
+        self.wait_until(is_idle)
+        return self.list(**more)
+
+    def wait_until(self, condition):
+        """Waits until the condition, a function, holds."""
         deadline = time.monotonic() + support.SECONDS
-        while time.monotonic() < deadline:
-            rows = self.list(**more)
-            if rows and not self.builders() and not any(row["state"] == "building" for row in rows):
-                return rows
+        while not condition():
+            assert time.monotonic() < deadline, f"still waiting: {self.list()}"
             time.sleep(0.05)
-        raise AssertionError(f"still building: {self.list(**more)}")
 
     def builders(self):
         """The numbers of the processes that make images for this store, or are about to."""

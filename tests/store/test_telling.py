@@ -220,7 +220,7 @@ def test_nobody_waits_for_the_next_image(tmp_path, language):
         # Returns when all that has the other end of the pipes is gone.
         result = program.start("late", pass_fds=[lock.fileno()])
         assert is_thawed(result), result
-        assert program.builders()
+        program.wait_until(program.builders)
         assert "late" not in program.learnt()
     program.wait()
     assert "late" in program.learnt()
