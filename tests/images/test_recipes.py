@@ -5,7 +5,7 @@ import shutil
 import sys
 
 import pytest
-from common import support
+from common import support, terminal
 
 sys.path.append(str(support.ROOT / "tools"))
 import workloads  # noqa: E402
@@ -43,6 +43,19 @@ def test_a_django_project_is_set_up(django):
         thawed = support.run([image, *arguments], cwd=folder)
         assert not thawed.fell_back, thawed
         assert (thawed.status, thawed.out, thawed.err) == (ordinary.status, ordinary.out, ordinary.err), arguments
+
+
+def test_a_project_starts_at_a_terminal_as_in_a_pipe(django):
+    folder, words = django
+    image, said = frozen(folder, words)
+    assert "terminal" not in said, said
+    env = support.environment(TERM="xterm-256color")
+    # The first is in colours there.
+    for arguments in (["check", "--deploy"], ["no-such-command"]):
+        ordinary = terminal.shown_on([*words, *arguments], env, cwd=folder)
+        thawed = terminal.shown_on([str(image), *arguments], {**env, "SNAPBOOT_ON_STALE": "error"}, cwd=folder)
+        assert thawed == ordinary, (ordinary, thawed)
+    assert b"\x1b[" in terminal.shown_on([str(image), "check", "--deploy"], env, cwd=folder)[0]
 
 
 def test_other_settings_are_an_ordinary_start(django):

@@ -116,6 +116,13 @@ pub const FACTS: &[FactRead] = &[
     },
     // Keeps it to find sources; the front end renews it after a thaw.
     FactRead { language: Language::Python, reader: "/rich/__init__.py", kind: fact_kind::CWD, unless_unset: None },
+    // Chooses colours: for a command that is being made, and for the log of the development server, which sets logging up anew.
+    FactRead {
+        language: Language::Python,
+        reader: "/django/core/management/color.py",
+        kind: fact_kind::TERMINAL,
+        unless_unset: None,
+    },
     // Looks for the Gemfile from there upwards, unless it is told which.
     FactRead {
         language: Language::Ruby,

@@ -110,12 +110,19 @@ pub fn close_all() {
     unsafe { close_from_3() };
 }
 
-/// Safe in a forked child. Not by `close_range`, which is a symbol of glibc only since 2.34.
+/// Safe in a forked child. Not by the function `close_range`, which glibc has only since 2.34; the kernel has the call since 5.9.
 unsafe fn close_from_3() {
-    // SAFETY: the call has numbers only; whoever calls this answers for what is closed.
+    /// Where a kernel has not, so many: what most limits allow.
+    const MANY: libc::c_int = 1024;
+    // SAFETY: the calls have numbers only; whoever calls this answers for what is closed.
     unsafe {
-        libc::syscall(libc::SYS_close_range, 3 as libc::c_ulong, libc::c_uint::MAX as libc::c_ulong, 0 as libc::c_ulong)
-    };
+        let (first, last, flags) = (3 as libc::c_ulong, libc::c_uint::MAX as libc::c_ulong, 0 as libc::c_ulong);
+        if libc::syscall(libc::SYS_close_range, first, last, flags) != 0 {
+            (3..MANY).for_each(|number| {
+                libc::close(number);
+            });
+        }
+    }
 }
 
 /// Lets everybody else go first, at the processor and at the disk.
