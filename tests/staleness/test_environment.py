@@ -1,6 +1,7 @@
 """Environment variables: those that the boot read are inputs, secrets that it read are refused, others do not count."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -136,6 +137,34 @@ def test_who_reads_everything_depends_on_everything(language, how, tmp_path):
     run(language, image, {**plain, **given, "NAME": "other"}, "other", is_stale=True)
     result = support.run(language.argv(image), env={**plain, **given, "SECOND": "2"}, cwd=tmp_path)
     assert result.fell_back and "SECOND" in result.err and result.out == "given\n", result
+
+
+EXCEPTIONS = (support.ROOT / "crates/freeze/src/exceptions.rs").read_text()
+READERS = EXCEPTIONS.split("pub const ENVIRONMENT_READERS")[1].split("];")[0]
+ROWS = {reader: re.findall(r'"(.*?)"', names) for reader, names in re.findall(r'reader: "(.*?)", names: &\[(.*?)\]', READERS)}
+
+
+def test_readers_of_the_whole_environment_are_all_tried():
+    assert len(ROWS) == READERS.count("FullRead {") and {reader[-3:] for reader in ROWS} == {".py", ".rb"}
+
+
+@pytest.mark.parametrize("reader", ROWS)
+def test_who_reads_everything_and_wants_only_some_of_it(reader, tmp_path):
+    """A row of ENVIRONMENT_READERS is about a file by the end of its path: here it is one that keeps a copy of everything."""
+    language = PYTHON if reader.endswith(".py") else RUBY
+    file = tmp_path / f"of{reader}"
+    file.parent.mkdir(parents=True)
+    file.write_text("import os\nALL = dict(os.environ)\n" if language is PYTHON else "ALL = ENV.to_h\n")
+    module = ".".join(file.relative_to(tmp_path).with_suffix("").parts)
+    loads = (f"__import__('{module}') and 'loaded'", f"(require '{file}'; 'loaded')")
+    result, image, plain = freeze(language, tmp_path, loads)
+    assert result.status == 0, result
+    assert support.thawed(language.argv(image), env={**plain, "NAME": "other"}, cwd=tmp_path).out == "loaded\n"
+    for pattern in ROWS[reader]:
+        name = pattern.replace("*", "X")
+        changed = {**plain, name: f"{plain.get(name, '')}:/nowhere"}
+        result = support.run(language.argv(image), env=changed, cwd=tmp_path)
+        assert result.fell_back and name in result.err and result.out == "loaded\n", result
 
 
 @both

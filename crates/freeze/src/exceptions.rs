@@ -27,7 +27,8 @@ pub const VARIABLES: &[VariableRead] = &[
     VariableRead { language: Language::Ruby, reader: "/bundler/shared_helpers.rb", name: "PATH" },
 ];
 
-/// What C code of a runtime reads at its own start, and the front end renews after a thaw.
+/// What C code of a runtime reads at its own start, and the front end renews after a thaw: environment.rb sets it anew (in Python, where the
+/// runtime's own reads do not count, environment.py calls `tzset`).
 pub const RENEWED_VARIABLES: &[&str] = &["TZ"];
 
 /// Whoever looks at the whole environment and keeps, or passes on, only part of it.
@@ -45,7 +46,8 @@ impl FullRead {
     }
 }
 
-/// Readers of the whole environment of which it is known what they want with it.
+/// Readers of the whole environment of which it is known what they want with it. tests/staleness/test_environment.py reads this list, and
+/// freezes a program for each row.
 pub const ENVIRONMENT_READERS: &[FullRead] = &[
     // Keeps a copy for programs that the application starts without Bundler.
     FullRead { reader: "/bundler/environment_preserver.rb", names: &[] },

@@ -1,5 +1,6 @@
-//! Remedies for what single libraries are known to hold, each in place of the general remedy of a finding. The general ones stand with the
-//! findings themselves, in the words `FACT; REMEDY`: see findings.rs.
+//! Remedies for what single libraries are known to hold, each in place of the general remedy of a finding. A row here changes the words of a
+//! refusal, and nothing of what is refused. The general remedies stand with the findings themselves, in the words `FACT; REMEDY`: see
+//! findings.rs.
 
 /// Part of a finding that tells the library, and what to do.
 const KNOWN: &[(&str, &str)] = &[(

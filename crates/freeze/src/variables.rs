@@ -49,11 +49,12 @@ const TABLE: &[(&str, Rule)] = {
         ("TMPDIR", WhenRead),
         ("TEMP", WhenRead),
         ("TMP", WhenRead),
-        // Locale and time zone, which the front ends renew after a thaw. LC_CTYPE, which they cannot renew, is always an input, see
-        // inputs::environment::locale.
+        // The locale is renewed by nobody. That of text always counts, whether the boot asks for it or not: `LOCALE` in inputs/environment.rs.
+        // The other categories count where the program calls setlocale (`locale` in the freezer's libc_hooks.rs).
         ("LANG", WhenRead),
         ("LC_*", WhenRead),
         ("LANGUAGE", WhenRead),
+        // Where only the runtime has read it, at its own start, the front ends renew the time zone: `RENEWED_VARIABLES` in exceptions.rs.
         ("TZ", WhenRead),
         ("TZDIR", Always),
         ("XDG_CACHE_HOME", WhenRead),

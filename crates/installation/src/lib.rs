@@ -88,8 +88,8 @@ impl Installation {
         vec![self.native.join(FREEZER), front_end("python/snapboot"), front_end("ruby/lib/snapboot")]
     }
 
-    /// What stands for the main script in a Ruby that has none while it is frozen. Its name is made longer than CRuby (640 bytes
-    /// in 3.2 to 3.4) keeps inside of a string object, because the front end has to exchange the buffer outside of it.
+    /// What stands for the main script in a Ruby that has none while it is frozen. Its name is made longer than
+    /// any CRuby keeps inside of a string object (640 bytes), because the front end has to exchange the buffer outside of it.
     pub fn ruby_main_script(&self) -> Result<PathBuf> {
         let directory = self.front_ends.join("ruby/lib/snapboot");
         part(directory.join("stand_in_for_main.rb"), "Ruby front end")?;

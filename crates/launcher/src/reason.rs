@@ -4,6 +4,9 @@
 //! in files.rs, and in [`Reason::gone`] here; what a directory lists in answers.rs; files that the machine shares in shared_file.rs and
 //! inputs/src/lookups.rs; libraries in memory.rs; facts in facts.rs, those of terminals in inputs/src/facts.rs; age and number of
 //! thaws in rotation.rs. The front ends add theirs where they call `fall_back`. fallback.rs says the reason.
+//!
+//! What `snapboot inspect --why` says of the same difference stands in crates/image-file differences.rs, and of damage to an image in
+//! crates/cli verify.rs. (The words for a damaged image are those of crates/image error.rs everywhere.)
 
 use core::fmt;
 

@@ -36,7 +36,9 @@ pub struct Runtime {
 /// otherwise than the last one's (`sys.version_info` in the front end), and CPython's own tests (tests/runtimes). The other lists of versions
 /// are compared with this one (tests/repository/test_signposts.py).
 pub const PYTHONS: [&str; 6] = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"];
-/// CRuby versions tried; all others are refused. For one more see `RUBY_VERSION` in the front end, and tests/runtimes.
+/// CRuby versions tried; all others are refused. Before one is added: `RUBY_VERSION` in the front end (with Prism: prism_script.rb), the
+/// length of texts that it keeps inside of their objects (`LONG_NAME` in main_script.rb and crates/installation lib.rs), the types in
+/// crates/archive-ruby optional.rs, and tests/runtimes. The other lists are compared with this one (tests/repository/test_signposts.py).
 pub const RUBIES: [&str; 4] = ["3.1", "3.2", "3.3", "3.4"];
 
 /// An interpreter answers within this, or it is not one.

@@ -19,7 +19,7 @@ class MainScript
   TYPE_MASK = 0x1f
   FROZEN_FLAG = 1 << 11
   INTERNED_FLAG = 1 << 29
-  # Longer than a text that Ruby keeps inside of its object (up to 640 bytes in 3.2 to 3.4).
+  # Longer than a text that any CRuby keeps inside of its object (640 bytes); crates/installation lib.rs has it too.
   LONG_NAME = 1024
   SYNTAX_ERRORS_DIFFER = RUBY_VERSION >= "3.2"
   # Ruby has forgotten the line number of a shebang when the script is parsed.
