@@ -29,6 +29,7 @@ PRIVATE = {
     "looked at aside": "compared by a helper process",
 }
 MAX_LINES = 500
+MAX_FILES_OF_A_ROW = 6
 SOURCES = (".rs", ".py", ".rb", ".c", ".h", ".sh")
 
 
@@ -115,6 +116,8 @@ def test_the_table_of_contributing_names_what_exists():
             elif not name.startswith("make "):
                 wrong.append(name)
     assert cells and not wrong
+    long = [cell for cell in cells if cell.count("`") > 2 * MAX_FILES_OF_A_ROW]
+    assert not long, "a row that names so many files is about several things: split it"
 
 
 def test_the_index_lists_every_document():

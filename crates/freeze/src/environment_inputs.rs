@@ -110,7 +110,11 @@ impl<'a> EnvironmentInputs<'a> {
         }
         let whole = (!self.reads.wholes.is_empty() && !self.withholds_all()).then_some(ALL);
         let always = always_compared(language).map(|pattern| pattern.as_bytes());
-        for pattern in always.chain(self.environment.named.iter().map(String::as_bytes)).chain(whole) {
+        let is_withheld = |pattern: &&str| is_under(&self.environment.patterns_withheld, OsStr::new(pattern));
+        let is_always = |pattern: &&str| rule(OsStr::new(pattern)).is_some_and(|rule| rule.compares(language));
+        let looked_for = self.reads.patterns.iter().filter(|pattern| !is_withheld(pattern) && !is_always(pattern));
+        let named = self.environment.named.iter().map(String::as_bytes);
+        for pattern in always.chain(named).chain(looked_for.map(|pattern| pattern.as_bytes())).chain(whole) {
             let text = tables.text(pattern);
             tables.push(Section::Patterns, &Item { text });
         }
@@ -215,6 +219,14 @@ mod tests {
         assert!(!holds(&[b"A=1", b"B=1"]) && !holds(&[b"A=2"]) && !holds(&[]));
         let whole = read(&["TERM"], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
         assert!(!super::tests::holds(&made_in, Language::Python, &whole, &[b"A=1", b"TERM=xterm"]));
+    }
+
+    #[test]
+    fn what_appears_where_the_boot_looked_by_a_pattern_is_noticed() {
+        let reads = || Reads { patterns: ["TQDM_*"].into(), ..Reads::default() };
+        let holds = |made_in: &Environment, reads: &Reads| holds(made_in, Language::Python, reads, &[b"TQDM_ASCII=1"]);
+        assert!(!holds(&environment(&[], &[], &[]), &reads()) && holds(&environment(&[], &[], &[]), &Reads::default()));
+        assert!(holds(&environment(&[], &[], &["TQDM_*"]), &reads()), "withheld: taken for unset");
     }
 
     #[test]

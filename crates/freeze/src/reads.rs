@@ -20,6 +20,8 @@ pub struct Reads {
     pub variables: BTreeMap<OsString, Option<String>>,
     /// Who read the whole environment.
     pub wholes: Vec<FullEnvironmentRead>,
+    /// Patterns under which variables were looked for: one that appears later counts, too.
+    pub patterns: BTreeSet<&'static str>,
     /// Facts: kind and number.
     pub facts: Vec<(u32, u32)>,
     /// Where facts were read, as far as that is known.
@@ -196,12 +198,14 @@ impl Reads {
         }
     }
 
-    /// Counts what the boot could have read under these patterns; what only appears later, the patterns of the table find.
-    fn add_matching(&mut self, patterns: &[&str], environment: &Environment, place: Option<&str>) {
+    /// Counts what the boot could have read under these patterns, and what appears under them later.
+    fn add_matching(&mut self, patterns: &[&'static str], environment: &Environment, place: Option<&str>) {
         for pattern in patterns {
             let matches = |name: &OsStr| inputs::environment::matches(pattern.as_bytes(), name.as_bytes());
             environment.names().filter(|name| matches(name)).for_each(|name| self.add_variable(name, place));
-            if !pattern.ends_with('*') {
+            if pattern.ends_with('*') {
+                self.patterns.insert(pattern);
+            } else {
                 self.add_variable(OsStr::new(pattern), place);
             }
         }
@@ -310,6 +314,7 @@ mod tests {
         let known = gather(&whole("/lib/bundler/settings.rb"), b"", Language::Ruby, &all);
         assert!(known.wholes.is_empty());
         assert_eq!(names(&known), ["BUNDLE_GEMFILE", "BUNDLE_X"]);
+        assert!(known.patterns.contains("BUNDLE_*"));
         let noted = b"phase=program\0executed=/sbin/ldconfig\0executed=/bin/git\0executed=/usr/bin/git\0";
         assert_eq!(gather(b"", noted, Language::Python, &all).wholes, [FullEnvironmentRead::Passed("git".to_owned())]);
     }

@@ -1,4 +1,4 @@
-//! Before the fork: what a fork drops without a word. The child could not see it any more.
+//! Before the fork: what a fork drops without a word (threads, timers, locks, pending signals, children). The child could not see it any more.
 
 use alloc::vec::Vec;
 

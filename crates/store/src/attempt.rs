@@ -1,4 +1,4 @@
-//! What came of the last attempt to make an image of a command, and whether another one is worth it.
+//! What came of the last attempt to make an image of a command, and whether, and when, another one is worth it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

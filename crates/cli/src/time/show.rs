@@ -1,4 +1,4 @@
-//! Times as a page for people, or as JSON.
+//! Times as a page for people, or as JSON: which figures are shown, in which columns. statistics.rs works them out.
 
 use std::fmt::Write;
 
