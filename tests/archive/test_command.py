@@ -75,7 +75,7 @@ def test_run_switches_the_archive_on_and_nothing_else(program):
 def test_run_says_what_cannot_be_run(program):
     done = snapboot("run", "--", "nothing-of-that-name", cwd=program)
     assert done.returncode == 2
-    assert done.stderr.startswith("snapboot: cannot find the command nothing-of-that-name")
+    assert done.stderr.startswith("snapboot: cannot run nothing-of-that-name")
 
 
 def test_build_compiles_everything_and_leaves_nothing_else(program):

@@ -103,7 +103,7 @@ def test_what_is_run_is_no_image(name, content, found, tmp_path):
     if content is not None:
         support.write(tmp_path / name, open(content, "rb").read() if name == "true" else content)
     words = said("run", name, "-c", "exit", cwd=tmp_path)
-    assert f"cannot run {name}: expected an image that snapboot freeze wrote, or a Ruby command, and found {found}" in words
+    assert f"cannot run {name}: expected an image that snapboot freeze wrote, or a Python or Ruby command, and found {found}" in words
     assert "freeze it first (snapboot freeze -o " in words and words.count("\n") == 1
 
 

@@ -9,7 +9,7 @@ use failure::{reason, Failure, Result};
 use image_file::kind::Kind;
 use image_file::on_noexec_mount;
 use installation::Installation;
-use runtime::search_path;
+use runtime::{locate, search_path};
 use rustix::fs::{access, Access};
 use store::fallback::Start;
 use store::{background, fit, tools, Command, Folder, Shims, Store};
@@ -30,13 +30,8 @@ pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
         _ => {}
     }
     let store = Store::find();
-    let line = match Command::split(words, &search_path(), store.as_ref().map(Shims::of).as_ref()) {
-        Ok(line) => line,
-        Err(failure) if named.as_os_str().as_bytes().contains(&b'/') => {
-            return Err(not_an_image(named, &failure.message))
-        }
-        Err(failure) => return Err(failure),
-    };
+    let shims = store.as_ref().map(Shims::of);
+    let line = Command::split(words, &search_path(), shims.as_ref()).map_err(|_| not_runnable(named))?;
     // Installed, and so in front of PATH.
     if Kind::is_image(&line.program) {
         return run_image(&line.program, words);
@@ -44,7 +39,7 @@ pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
     let Some((command, arguments)) = line.command else {
         return match line.is_interpreter {
             true => ordinary(&line.program, words, line.is_ruby),
-            false => Err(not_a_program(&line.program)),
+            false => Err(not_runnable(named)),
         };
     };
     match store {
@@ -132,26 +127,22 @@ fn run_image(named: &Path, words: &[OsString]) -> Result<u8> {
     )))
 }
 
-/// What to say of a path that leads to neither an image nor a command.
-fn not_an_image(named: &Path, why: &str) -> Failure {
-    let image = Path::new(named.file_name().unwrap_or(named.as_os_str())).with_extension("img");
+/// What to say of what is neither an image nor a command that could have one.
+fn not_runnable(named: &Path) -> Failure {
+    let bare = named.as_os_str();
+    let found = match Kind::of(named) {
+        Ok(kind) => kind.words().to_owned(),
+        Err(_) => match locate(bare, &search_path()) {
+            Ok(command) if !bare.as_bytes().contains(&b'/') => format!("the command {}", command.display()),
+            _ => "no such file".to_owned(),
+        },
+    };
+    let image = Path::new(named.file_name().unwrap_or(bare)).with_extension("img");
     Failure::refusal(format!(
-        "cannot run {}: expected an image that snapboot freeze wrote, or a Python or Ruby command. {why} To start a program from an image, \
-         freeze it first (snapboot freeze -o {1} -- COMMAND), then run that image (./{1}).",
+        "cannot run {}: expected an image that snapboot freeze wrote, or a Python or Ruby command, and found {found}. To start a program \
+         from an image, freeze it first (snapboot freeze -o {1} -- COMMAND), then run that image (./{1}).",
         named.display(),
         image.display()
-    ))
-}
-
-fn not_a_program(program: &Path) -> Failure {
-    let found = match Kind::of(program) {
-        Ok(kind) => kind.words().to_owned(),
-        Err(error) => reason(&error),
-    };
-    Failure::refusal(format!(
-        "cannot run {}: expected an image that snapboot freeze wrote, or a Python or Ruby command, and found {found}. Name the Python or Ruby \
-         program that it starts, or start it without snapboot run.",
-        program.display()
     ))
 }
 
