@@ -3,6 +3,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use failure::{Failure, Result};
 use rustix::fs::{flock, FlockOperation};
@@ -14,6 +16,9 @@ use crate::Command;
 
 /// So many images of one command are kept: for several environments.
 pub const MAX_IMAGES: usize = 8;
+/// How long somebody may have the lock who does not keep it: one who only looks, or a builder at its very end.
+const PATIENCE: Duration = Duration::from_secs(1);
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// How names of images end.
 const IMAGE: &str = ".img";
 
@@ -106,14 +111,31 @@ impl Folder {
         })
     }
 
-    /// Takes the lock of this folder, until the file is closed; None while somebody else has it.
+    /// Takes the lock of this folder, until the file is closed; None where somebody else keeps it.
     pub fn lock(&self) -> Option<File> {
-        lock(&self.path.join("lock"), FlockOperation::NonBlockingLockExclusive)
+        self.lock_within(PATIENCE)
+    }
+
+    /// As `lock`; so long somebody else may have it.
+    fn lock_within(&self, patience: Duration) -> Option<File> {
+        let begun = Instant::now();
+        loop {
+            let taken = lock(&self.lock_file(), FlockOperation::NonBlockingLockExclusive);
+            if taken.is_some() || begun.elapsed() >= patience {
+                return taken;
+            }
+            thread::sleep(BETWEEN_TRIES);
+        }
     }
 
     /// Whether somebody makes an image in it.
     pub fn is_building(&self) -> bool {
-        self.path.join("lock").exists() && self.lock().is_none()
+        // Shared, so that others who only look are not taken for builders.
+        self.lock_file().exists() && lock(&self.lock_file(), FlockOperation::NonBlockingLockShared).is_none()
+    }
+
+    fn lock_file(&self) -> PathBuf {
+        self.path.join("lock")
     }
 }
 
@@ -122,4 +144,27 @@ pub fn lock(path: &Path, how: FlockOperation) -> Option<File> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
     flock(&file, how).ok()?;
     Some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_only_looks_is_in_nobodys_way() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = Folder::new(top.path().to_owned());
+        assert!(!folder.is_building());
+        let look = lock(&folder.lock_file(), FlockOperation::NonBlockingLockShared).unwrap();
+        assert!(!folder.is_building());
+        assert!(folder.lock_within(Duration::ZERO).is_none());
+        let builder = thread::spawn({
+            let folder = folder.clone();
+            move || folder.lock_within(Duration::from_secs(60))
+        });
+        thread::sleep(BETWEEN_TRIES);
+        drop(look);
+        let own = builder.join().unwrap();
+        assert!(own.is_some() && folder.is_building());
+    }
 }
