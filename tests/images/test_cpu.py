@@ -5,7 +5,8 @@ There is one CPU here, so it is the image that says that it comes from another o
 
 import pytest
 from common import support
-from common.image_file import ImageFile, workloads
+from common.image_file import ImageFile
+from common.ready import prepared
 
 ASK = ["-c", "print('right')"]
 XCR0 = 0xFFFFFFFF
@@ -141,10 +142,7 @@ def test_openssl_keeps_to_the_baseline(baseline_image):
 
 
 def test_numpy_and_openblas_keep_to_the_baseline(tmp_path):
-    try:
-        python = workloads.prepare("pandas")["python"]
-    except workloads.Unavailable as reason:
-        pytest.skip(str(reason))
+    python = prepared("pandas")["python"]
     code = (
         "import ctypes, numpy, re\n"
         "try: from numpy._core import _multiarray_umath as core\n"

@@ -12,7 +12,7 @@ import textwrap
 
 import pytest
 from common import support
-from common.image_file import workloads
+from common.ready import prepared
 
 HOLDER = """
 import ctypes, os, sys, threading
@@ -233,10 +233,7 @@ def test_programs_that_a_thaw_starts_do_not_get_the_freezer(program):
 def numpy_image(tmp_path_factory):
     """An image of a Python with arrays."""
     folder = tmp_path_factory.mktemp("numpy")
-    try:
-        python = workloads.prepare("pandas")["python"]
-    except workloads.Unavailable as reason:
-        pytest.skip(str(reason))
+    python = prepared("pandas")["python"]
     (folder / "arrays.py").write_text(
         "import numpy as np\nsmall, large = np.ones(1000), np.ones(3_000_000)\n"
         "square = np.random.rand(300, 300)\nproduct = square @ square\n"

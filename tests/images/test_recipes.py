@@ -2,20 +2,10 @@
 
 import os
 import shutil
-import sys
 
 import pytest
 from common import support, terminal
-
-sys.path.append(str(support.ROOT / "tools"))
-import workloads  # noqa: E402
-
-
-def prepared(name):
-    try:
-        return workloads.prepare(name)
-    except workloads.Unavailable as reason:
-        pytest.skip(f"{name}: {reason}")
+from common.ready import prepared
 
 
 @pytest.fixture(scope="module")

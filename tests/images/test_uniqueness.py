@@ -8,10 +8,10 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 from common import support
+from common.ready import prepared
 
 THAWS = int(os.environ.get("SNAPBOOT_THAWS", "150"))
 WORKERS = os.cpu_count() or 1
@@ -189,13 +189,7 @@ def in_pid_namespace_as(pid, argv):
 
 def python_of(workload):
     """The Python of a workload, with its packages."""
-    sys.path.append(str(support.ROOT / "tools"))
-    import workloads
-
-    try:
-        return workloads.prepare(workload, support.PYTHON)["python"]
-    except workloads.Unavailable as reason:
-        pytest.skip(str(reason))
+    return prepared(workload, support.PYTHON)["python"]
 
 
 def with_numpy():

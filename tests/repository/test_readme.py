@@ -4,14 +4,10 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 from common import support
-
-sys.path.insert(0, str(support.ROOT / "tools"))
-
-import workloads  # noqa: E402
+from common.ready import prepared
 
 README = support.ROOT / "README.md"
 DOCUMENTS = [README, *sorted((support.ROOT / "docs").glob("*.md"))]
@@ -58,13 +54,6 @@ def test_the_targets_of_the_documents_exist():
     for document in DOCUMENTS:
         for target in re.findall(r"(?:^|`)make ([a-z]+)", document.read_text(), re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{document.name}: make {target}"
-
-
-def prepared(name):
-    try:
-        return workloads.prepare(name)
-    except workloads.Unavailable as reason:
-        pytest.skip(f"{name}: {reason}")
 
 
 def block_with(text):

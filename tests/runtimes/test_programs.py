@@ -9,9 +9,9 @@ import shutil
 import subprocess
 
 import pytest
+from common.ready import prepared
 
 from . import comparison
-from .comparison import workloads
 from .test_cpython import interpreters
 
 PROGRAMS = comparison.HERE / "programs"
@@ -52,13 +52,6 @@ def compare(ordinary, image, cwd, **variables):
     assert second == first
 
 
-def prepare(name):
-    try:
-        return workloads.prepare(name)
-    except workloads.Unavailable as reason:
-        pytest.skip(str(reason))
-
-
 @pytest.mark.parametrize(
     ("workload", "program", "preload"),
     [
@@ -69,7 +62,7 @@ def prepare(name):
     ],
 )
 def test_python(workload, program, preload, tmp_path):
-    ready = prepare(workload)
+    ready = prepared(workload)
     cwd = tmp_path / "cwd"
     if program == "django_client":
         shutil.copytree(ready["dir"], cwd, ignore=shutil.ignore_patterns("venv"))
@@ -82,7 +75,7 @@ def test_python(workload, program, preload, tmp_path):
 
 def test_django_command(tmp_path):
     """manage.py itself as the frozen program."""
-    ready = prepare("django")
+    ready = prepared("django")
     manage = os.path.join(ready["dir"], "manage.py")
     image = comparison.freeze(tmp_path / "manage.img", [ready["python"], manage], ["django.core.management"])
     for arguments in (["check"], ["check", "--deploy"], ["diffsettings"], ["nonsense"], ["sqlmigrate", "auth", "0001"], ["--version"]):
@@ -115,14 +108,14 @@ def frozen_rails(folder, skel):
 
 
 def test_rails_requests(tmp_path):
-    skel = prepare("rails")["dir"]
+    skel = prepared("rails")["dir"]
     image = frozen_rails(tmp_path, skel)
     program = str(PROGRAMS / "rails_requests.rb")
     compare(["bin/rails", "runner", program], [image, "runner", program], skel, **PRODUCTION)
 
 
 def test_rails_guards(tmp_path):
-    skel = prepare("rails")["dir"]
+    skel = prepared("rails")["dir"]
     image = frozen_rails(tmp_path, skel)
 
     def start(*arguments, **variables):

@@ -42,6 +42,15 @@ pub fn harmless(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
+/// The first characters of a text, with a sign that there are more.
+pub fn shortened(text: &str, characters: usize) -> String {
+    let start: String = text.chars().take(characters).collect();
+    match start.len() < text.len() {
+        true => start + "…",
+        false => start,
+    }
+}
+
 /// As [`count`], for numbers that come out of a file.
 pub fn count_of(number: u64, singular: &str) -> String {
     count(usize::try_from(number).unwrap_or(usize::MAX), singular)

@@ -1,15 +1,12 @@
 //! `snapboot install`, `uninstall` and `shellenv`: images in front of installed commands.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
-use freeze::{FreezeOutcome, ProgramOutput, Step};
+use freeze::FreezeOutcome;
 use store::attempt::{Attempt, Outcome as Attempted};
-use store::build::{build, Watched};
+use store::build::build;
 use store::tools::{self, Installation, OnPath, Outcome};
 use store::{Folder, Store};
 
@@ -23,7 +20,7 @@ pub fn install(arguments: &Install) -> Result<u8> {
     let mut status = 0;
     let mut hidden = Vec::new();
     for named in &arguments.commands {
-        let progress = Foreground { progress: Progress::start(), files: RefCell::default() };
+        let progress = Progress::start();
         let outcome = tools::install(&store, named, arguments.in_place, &progress);
         drop(progress);
         match outcome {
@@ -39,10 +36,7 @@ pub fn install(arguments: &Install) -> Result<u8> {
                 render::tell(&format!("snapboot: {} stays as it is: {failure}", named.display()));
                 status = crate::status(&failure);
             }
-            Err(failure) => {
-                render::tell(&format!("snapboot: {failure}"));
-                status = crate::status(&failure);
-            }
+            Err(failure) => status = crate::told(&failure),
         }
     }
     if !hidden.is_empty() {
@@ -62,7 +56,7 @@ pub fn again(folder: &Folder, image: &Path) -> Result<u8> {
     let Some(_own) = folder.lock() else {
         return Err(Failure::refusal(format!("{} is being made just now. Try again in a moment.", image.display())));
     };
-    let progress = Foreground { progress: Progress::start(), files: RefCell::default() };
+    let progress = Progress::start();
     let outcome = build(folder, image, &progress);
     drop(progress);
     match outcome {
@@ -103,10 +97,7 @@ pub fn uninstall(arguments: &Uninstall) -> Result<u8> {
                 };
                 render::print(&format!("{}: uninstalled; {what}\n", installed.name))?;
             }
-            Err(failure) => {
-                render::tell(&format!("snapboot: {failure}"));
-                status = crate::status(&failure);
-            }
+            Err(failure) => status = crate::told(&failure),
         }
     }
     Ok(status)
@@ -134,34 +125,4 @@ pub fn shellenv(arguments: &ShellEnv) -> Result<u8> {
         _ => format!("export PATH={text}\"${{PATH:+:$PATH}}\"\n"),
     };
     render::print(&line).map(|()| 0)
-}
-
-/// Shows a freeze, and notes what its boots have read.
-struct Foreground {
-    progress: Progress,
-    files: RefCell<BTreeSet<PathBuf>>,
-}
-
-impl freeze::Progress for Foreground {
-    fn step(&self, step: &Step<'_>) {
-        self.progress.step(step);
-    }
-
-    fn note(&self, note: &str) {
-        self.progress.note(note);
-    }
-
-    fn program_output(&self) -> io::Result<ProgramOutput> {
-        self.progress.program_output()
-    }
-
-    fn has_read(&self, file: &Path) {
-        self.files.borrow_mut().insert(file.to_owned());
-    }
-}
-
-impl Watched for Foreground {
-    fn read(&self) -> Vec<PathBuf> {
-        self.files.borrow().iter().cloned().collect()
-    }
 }

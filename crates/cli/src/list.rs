@@ -1,6 +1,6 @@
 //! `snapboot list`: what is in the store, how it fares, and what it has saved.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use failure::Result;
 use image_file::starts::Starts;
@@ -104,14 +104,21 @@ fn rows(folder: &Folder) -> Vec<Row> {
     };
     let images = folder.images();
     if images.is_empty() {
-        let (state, why) = without_image(folder, &attempt);
+        let (state, why) = unusable(folder, &attempt, State::None, Vec::new());
         return vec![row(folder.path().to_owned(), state, why)];
     }
+    let hidden = hidden(folder, installed.as_ref());
     images
         .iter()
         .map(|image| {
-            let (state, why) = state(folder, image, &attempt, installed.as_ref());
-            let starts = ImageFile::open(image).ok().and_then(|image| Starts::of(&image));
+            let opened = ImageFile::open(image);
+            let starts = opened.as_ref().ok().and_then(Starts::of);
+            let why =
+                opened.and_then(|image| differences::stale(&image)).unwrap_or_else(|failure| vec![failure.message]);
+            let (state, why) = match why.is_empty() {
+                true => (State::Fresh, hidden.clone()),
+                false => unusable(folder, &attempt, State::Stale, [&hidden[..], &why].concat()),
+            };
             let thawed = starts.as_ref().map_or(0, |starts| starts.thaws);
             Row {
                 size: limits::size(image),
@@ -124,30 +131,13 @@ fn rows(folder: &Folder) -> Vec<Row> {
         .collect()
 }
 
-fn without_image(folder: &Folder, attempt: &Attempt) -> (State, Vec<String>) {
-    match &attempt.outcome {
-        _ if folder.is_building() => (State::Building, Vec::new()),
-        Outcome::Refused { why, .. } => (State::Refused, why.clone()),
-        Outcome::Failed { why, .. } => (State::Failed, vec![why.clone()]),
-        _ => (State::None, Vec::new()),
-    }
-}
-
-fn state(folder: &Folder, image: &Path, attempt: &Attempt, installed: Option<&Installed>) -> (State, Vec<String>) {
-    let why = match ImageFile::open(image).and_then(|image| differences::stale(&image)) {
-        Ok(differences) => differences,
-        Err(failure) => vec![failure.message],
-    };
-    let hidden = hidden(folder, installed);
-    if why.is_empty() {
-        return (State::Fresh, hidden);
-    }
-    let why = [hidden, why].concat();
+/// The state where no image can be used, and why: `state` and `why`, unless the last attempt to make one says more.
+fn unusable(folder: &Folder, attempt: &Attempt, state: State, why: Vec<String>) -> (State, Vec<String>) {
     match &attempt.outcome {
         _ if folder.is_building() => (State::Building, why),
         Outcome::Refused { why, .. } => (State::Refused, why.clone()),
         Outcome::Failed { why, .. } => (State::Failed, vec![why.clone()]),
-        _ => (State::Stale, why),
+        _ => (state, why),
     }
 }
 
@@ -175,10 +165,6 @@ fn page(rows: &[Row]) -> String {
     };
     let cells = rows.iter().map(|row| {
         let why: String = row.why.first().map(|why| human::harmless(why)).unwrap_or_default();
-        let mut shown: String = why.chars().take(SHOWN).collect();
-        if shown.len() < why.len() {
-            shown.push('…');
-        }
         vec![
             row.name.clone(),
             human::size(row.size),
@@ -187,7 +173,7 @@ fn page(rows: &[Row]) -> String {
             row.saved.map_or_else(String::new, saved),
             row.state.word().to_owned(),
             human::command(row.command.iter().map(String::as_str)),
-            shown,
+            human::shortened(&why, SHOWN),
         ]
     });
     render::numbers(&["name", "size", "thawed", "fell back", "saved", "state", "command", "why"], 4, cells)

@@ -36,13 +36,7 @@ const FAILED: u8 = 1;
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let result = at_once(&words).unwrap_or_else(subcommand);
-    match result {
-        Ok(status) => ExitCode::from(status),
-        Err(failure) => {
-            render::tell(&format!("snapboot: {failure}"));
-            ExitCode::from(status(&failure))
-        }
-    }
+    ExitCode::from(result.unwrap_or_else(|failure| told(&failure)))
 }
 
 /// What a start goes through, and what the store starts by itself: without a look at options, which takes its time. None where it is
@@ -91,6 +85,12 @@ fn subcommand() -> Result<u8> {
             Err(::freeze::run_traced(Path::new(&arguments.command[0]), &arguments.command[1..]))
         }
     }
+}
+
+/// Tells the user of a failure; returns the exit status that it ends with.
+fn told(failure: &Failure) -> u8 {
+    render::tell(&format!("snapboot: {failure}"));
+    status(failure)
 }
 
 /// The exit status that a failure ends with.

@@ -13,7 +13,6 @@ use store::Folder;
 use crate::arguments::Refreeze;
 use crate::human;
 use crate::install;
-use crate::render;
 
 /// The option that says where the image goes; the last one counts.
 const OUTPUT: &str = "-o";
@@ -25,10 +24,7 @@ pub fn main(arguments: &Refreeze) -> Result<u8> {
         match again(image) {
             Ok(0) => {}
             Ok(other) => status = other,
-            Err(failure) => {
-                render::tell(&format!("snapboot: {failure}"));
-                status = crate::status(&failure);
-            }
+            Err(failure) => status = crate::told(&failure),
         }
     }
     Ok(status)

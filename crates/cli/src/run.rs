@@ -9,10 +9,10 @@ use failure::{reason, Failure, Result};
 use image_file::kind::Kind;
 use image_file::on_noexec_mount;
 use installation::Installation;
-use runtime::{locate, search_path};
+use runtime::{is_ruby, locate, search_path};
 use rustix::fs::{access, Access};
-use store::fallback::Start;
-use store::{background, fit, tools, Command, Folder, Shims, Store};
+use store::fallback::{Next, Start};
+use store::{background, fit, limits, tools, Command, Folder, Shims, Store};
 
 use crate::render;
 
@@ -80,26 +80,26 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     let Some(start) = Start::parse(words) else {
         return Err(Failure::refusal("snapboot fallback is for images of the store alone. See snapboot --help."));
     };
-    let own_words = fit::own_words(&start.image).unwrap_or(start.argv.len());
+    // Before the image is taken away.
+    let arguments = start.arguments().unwrap_or_default();
     if let Some((name, other)) = Folder::of(&start.image).and_then(|folder| tools::gone(&folder)) {
         let Some(other) = other else {
             // As a shell says it.
             render::tell(&format!("snapboot: {name}: command not found"));
             return Ok(NOT_THERE);
         };
-        let words = [&[other.clone().into_os_string()], start.argv.get(own_words..).unwrap_or_default()].concat();
+        let words = [&[other.clone().into_os_string()], arguments].concat();
         return ordinary(&other, &words, false);
     }
-    if let Some((image, arguments)) = start.other_image() {
-        let words = [&[image.clone().into_os_string()], arguments].concat();
-        log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
+    match start.next(limits::of_environment()) {
+        Next::Other(image) => {
+            let words = [&[image.clone().into_os_string()], arguments].concat();
+            log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
+        }
+        Next::Asked => log("the image is being made again; starting the ordinary way"),
+        Next::None(why) => log(&format!("no image is made: {why}; starting the ordinary way")),
     }
-    match start.ask_for_image() {
-        None => log("the image is being made again; starting the ordinary way"),
-        Some(why) => log(&format!("no image is made: {why}; starting the ordinary way")),
-    }
-    let name = start.program.file_name().unwrap_or_default();
-    ordinary(&start.program, &start.argv, name.as_bytes().windows(4).any(|part| part == b"ruby"))
+    ordinary(&start.program, &start.argv, is_ruby(&start.program))
 }
 
 /// Executes an image, also where the kernel would not: on a file system mounted noexec, or without mode x.

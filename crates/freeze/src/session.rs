@@ -315,7 +315,7 @@ impl Session<'_> {
             warnings,
             language: self.runtime.language,
             learnt: report.learnt.len(),
-            is_trained: trainer.makes_runs(&self.request.training),
+            is_trained: profile.is_trained,
             left_out: report.left_out,
             replaced: replaced.and_then(|(_, starts)| starts.clone()),
         })))

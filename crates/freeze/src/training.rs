@@ -49,6 +49,8 @@ pub struct Profile {
     searched: BTreeSet<OsString>,
     /// Names of variables that the program sets in its own environment.
     pub changed: BTreeSet<OsString>,
+    /// Whether runs were made.
+    pub is_trained: bool,
     /// The runs that told anything.
     runs: Vec<Run>,
     /// What thawed starts have told, and how many of `loaded` come from there: the last ones.
@@ -96,15 +98,6 @@ impl Trainer<'_> {
         Ok(profile)
     }
 
-    /// Whether there are runs to make.
-    pub fn makes_runs(&self, training: &Training) -> bool {
-        match training {
-            Training::None => false,
-            Training::Runs(runs) => !runs.is_empty(),
-            Training::Default => is_installed(self.main),
-        }
-    }
-
     fn run_all(&self, training: &Training) -> outcome::Result<Profile> {
         let (runs, limit) = match training {
             Training::None => return Ok(Profile::default()),
@@ -112,7 +105,7 @@ impl Trainer<'_> {
             Training::Default if !is_installed(self.main) => return Ok(Profile::default()),
             Training::Default => (["--version", "--help"].map(|option| vec![OsString::from(option)]).to_vec(), LIMIT),
         };
-        let mut profile = Profile::default();
+        let mut profile = Profile { is_trained: !runs.is_empty(), ..Profile::default() };
         for (number, arguments) in runs.iter().enumerate() {
             self.progress.step(&Step::Train { number: number as u32 + 1, count: runs.len() as u32 });
             let ended = self.run(arguments, limit)?;

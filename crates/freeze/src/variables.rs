@@ -49,7 +49,7 @@ const TABLE: &[(&str, Rule)] = {
         ("TMPDIR", WhenRead),
         ("TEMP", WhenRead),
         ("TMP", WhenRead),
-        // The locale is renewed by nobody. That of text always counts, whether the boot asks for it or not: `LOCALE` in inputs/environment.rs.
+        // The locale is renewed by nobody, but for a locale C that Python has replaced (environment.py). That of text always counts, whether the boot asks for it or not: `LOCALE` in inputs/environment.rs.
         // The other categories count where the program calls setlocale (`locale` in the freezer's libc_hooks.rs).
         ("LANG", WhenRead),
         ("LC_*", WhenRead),

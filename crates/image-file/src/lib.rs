@@ -75,6 +75,27 @@ impl Variant {
     }
 }
 
+/// What stands at the beginning of an image, and nothing more: for who has no time to read all that [`ImageFile`] checks.
+pub struct FirstHead {
+    /// The file.
+    pub file: File,
+    /// The bytes of all heads, and of the command.
+    pub area: Vec<u8>,
+    /// The head of the first variant.
+    pub head: Head,
+}
+
+impl FirstHead {
+    /// Reads and checks it. Fails where the file cannot be read or is no image.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let mut area = vec![0; HEAD_AREA];
+        file.read_exact_at(&mut area, HEAD_OFFSET as u64)?;
+        let head = Head::parse(&area, file.metadata()?.len()).map_err(|_| io::ErrorKind::InvalidData)?;
+        Ok(FirstHead { file, area, head })
+    }
+}
+
 impl ImageFile {
     /// Opens an image and checks its head, tables and every row. A file that is no image, or is damaged, has failed; one that cannot be
     /// read is refused.

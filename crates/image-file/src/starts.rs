@@ -7,16 +7,16 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use image::{Head, Record, StartsHead, HEAD_AREA, HEAD_OFFSET};
+use image::{Record, StartsHead};
 use rustix::process::geteuid;
 use serde::Serialize;
 
 use crate::rotation;
-use crate::ImageFile;
+use crate::{FirstHead, ImageFile};
 
 /// So many files are kept.
 const MAX: usize = 256;
@@ -66,10 +66,7 @@ impl Starts {
 
 /// When an image was started last; None when that was not counted.
 pub fn last(image: &Path) -> Option<SystemTime> {
-    let mut head = [0; HEAD_AREA];
-    let file = fs::File::open(image).ok()?;
-    file.read_exact_at(&mut head, HEAD_OFFSET as u64).ok()?;
-    let head = Head::parse(&head, file.metadata().ok()?.len()).ok()?;
+    let FirstHead { head, .. } = FirstHead::read(image).ok()?;
     self::file(&folder()?, head.image_id()).metadata().ok()?.modified().ok()
 }
 

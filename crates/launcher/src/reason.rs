@@ -5,8 +5,9 @@
 //! inputs/src/lookups.rs; libraries in memory.rs; facts in facts.rs, those of terminals in inputs/src/facts.rs; age and number of
 //! thaws in rotation.rs. The front ends add theirs where they call `fall_back`. fallback.rs says the reason.
 //!
-//! What `snapboot inspect --why` says of the same difference stands in crates/image-file differences.rs, and of damage to an image in
-//! crates/cli verify.rs. (The words for a damaged image are those of crates/image error.rs everywhere.)
+//! What `snapboot inspect --why` says of the same difference stands in crates/image-file differences.rs. For a damaged image, the words
+//! are in crates/image error.rs; for what only a start or `snapboot verify` sees of damage, in memory.rs, restore.rs and crates/cli
+//! verify.rs.
 
 use core::fmt;
 

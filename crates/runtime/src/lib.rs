@@ -100,14 +100,16 @@ impl Main {
 /// starts JRuby, is told by its name.
 pub fn leads_to_ruby(command: &[OsString]) -> bool {
     let search_path = std::env::var_os("PATH").unwrap_or_default();
-    let is_ruby = |path: &Path| {
-        let name = path.file_name().unwrap_or_default();
-        looks_like_interpreter(name) && name.to_string_lossy().contains("ruby")
-    };
     match resolve(command, &search_path) {
         Ok(resolved) => is_ruby(&resolved.program) || is_ruby(&resolved.named),
         Err(_) => is_ruby(Path::new(&command[0])),
     }
+}
+
+/// Whether a file has the name of a Ruby of some kind.
+pub fn is_ruby(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    looks_like_interpreter(name) && name.to_string_lossy().contains("ruby")
 }
 
 /// The absolute path of a script that can be read.

@@ -12,14 +12,15 @@ use freeze::{Cpu, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress
 use image_file::starts::Starts;
 use image_file::ImageFile;
 use installation::Installation;
-use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use runtime::deadline::timespec;
+use rustix::event::{poll, PollFd, PollFlags};
 use rustix::fs::FlockOperation;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use crate::attempt::{unix_now, Attempt, FileState, Outcome};
 use crate::background::Asked;
 use crate::folder::lock;
-use crate::{limits, machine, sys, Folder, StartTimes, Store};
+use crate::{limits, machine, sys, Command, Folder, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
@@ -60,22 +61,23 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>) {
         Asked::Again(image) => image.to_path_buf(),
         Asked::New { .. } => folder.next_image(),
     };
-    build(folder, &output, &Silent::default());
+    build(folder, &output, &Silent);
     limits::prune(&store, limit);
 }
 
 /// Makes an image of the folder's command, and writes down what came of it.
-pub fn build(folder: &Folder, output: &Path, progress: &dyn Watched) -> Option<FreezeOutcome> {
+pub fn build(folder: &Folder, output: &Path, progress: &dyn Progress) -> Option<FreezeOutcome> {
     let command = folder.command()?;
     let mut attempt = Attempt::of(folder);
+    let progress = Recording { progress, files: RefCell::default() };
     let unused = ImageFile::open(output).ok().and_then(|image| Starts::of(&image)).is_some_and(|it| it.thaws == 0);
-    let outcome = match request(folder, output) {
-        Ok(request) => freeze::freeze(&request, progress),
+    let outcome = match request(folder, &command, output) {
+        Ok(request) => freeze::freeze(&request, &progress),
         Err(failure) => FreezeOutcome::Failed(failure),
     };
     let files = || {
         let own = [command.file.clone()];
-        progress.read().iter().chain(&own).take(MAX_FILES).map(|path| FileState::of(path)).collect()
+        progress.files.borrow().iter().chain(&own).take(MAX_FILES).map(|path| FileState::of(path)).collect()
     };
     attempt.outcome = match &outcome {
         FreezeOutcome::Written(written) => {
@@ -99,12 +101,11 @@ pub fn build(folder: &Folder, output: &Path, progress: &dyn Watched) -> Option<F
     Some(outcome)
 }
 
-fn request(folder: &Folder, output: &Path) -> Result<FreezeRequest> {
+fn request(folder: &Folder, command: &Command, output: &Path) -> Result<FreezeRequest> {
     let program =
         std::env::current_exe().map_err(|error| failure::Failure::io("find", Path::new("snapboot"), &error))?;
-    let words = folder.command().map(|command| command.words).unwrap_or_default();
     Ok(FreezeRequest {
-        command: words.into_iter().map(OsString::from).collect(),
+        command: command.words.iter().map(OsString::from).collect(),
         output: Some(output.to_owned()),
         preloads: Vec::new(),
         recipes: true,
@@ -131,21 +132,35 @@ fn request(folder: &Folder, output: &Path) -> Result<FreezeRequest> {
 /// Waits until the process has ended, or for a moment.
 fn wait_for(pid: i32) {
     let Some(process) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
-    let timeout = Timespec { tv_sec: HEAD_START.as_secs() as i64, tv_nsec: 0 };
-    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout));
+    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timespec(HEAD_START)));
 }
 
-/// Who is told of a freeze, and notes what its boots have read.
-pub trait Watched: Progress {
-    /// The files that they have read.
-    fn read(&self) -> Vec<PathBuf>;
+/// Passes on what a freeze tells, and notes which files its boots have read.
+struct Recording<'a> {
+    progress: &'a dyn Progress,
+    files: RefCell<BTreeSet<PathBuf>>,
+}
+
+impl Progress for Recording<'_> {
+    fn step(&self, step: &Step<'_>) {
+        self.progress.step(step);
+    }
+
+    fn note(&self, note: &str) {
+        self.progress.note(note);
+    }
+
+    fn program_output(&self) -> io::Result<ProgramOutput> {
+        self.progress.program_output()
+    }
+
+    fn has_read(&self, file: &Path) {
+        self.files.borrow_mut().insert(file.to_owned());
+    }
 }
 
 /// Tells nobody.
-#[derive(Default)]
-pub struct Silent {
-    files: RefCell<BTreeSet<PathBuf>>,
-}
+struct Silent;
 
 impl Progress for Silent {
     fn step(&self, _: &Step<'_>) {}
@@ -154,15 +169,5 @@ impl Progress for Silent {
 
     fn program_output(&self) -> io::Result<ProgramOutput> {
         Ok(ProgramOutput::none())
-    }
-
-    fn has_read(&self, file: &Path) {
-        self.files.borrow_mut().insert(file.to_owned());
-    }
-}
-
-impl Watched for Silent {
-    fn read(&self) -> Vec<PathBuf> {
-        self.files.borrow().iter().cloned().collect()
     }
 }

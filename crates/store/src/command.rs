@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use failure::Result;
-use runtime::{locate, looks_like_interpreter, resolve_knowing, Language, Main, MainKind};
+use runtime::{is_ruby, locate, looks_like_interpreter, resolve_knowing, Language, Main, MainKind};
 use serde::{Deserialize, Serialize};
 
 use crate::shims::Shims;
@@ -71,11 +71,6 @@ impl Command {
         let number: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{}-{number}", plain.trim_start_matches('.'))
     }
-}
-
-fn is_ruby(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default();
-    looks_like_interpreter(name) && name.as_bytes().windows(4).any(|part| part == b"ruby")
 }
 
 /// `words`: the command line; `program`: what its first word leads to; `argv`: what `interpreter` gets in the end.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::fit::{fits, own_words};
-use crate::{background, limits, Folder};
+use crate::{background, Folder};
 
 /// The subcommand that an image of the store executes instead of its program.
 pub const SUBCOMMAND: &str = "fallback";
@@ -13,50 +13,54 @@ pub const SUBCOMMAND: &str = "fallback";
 pub struct Start {
     /// The image.
     pub image: PathBuf,
-    /// Why it could not be used.
-    pub reason: String,
     /// The program that it was made from, and its argv.
     pub program: PathBuf,
     /// All words, the name first.
     pub argv: Vec<OsString>,
 }
 
+/// What becomes of such a start.
+pub enum Next {
+    /// This image of the same command fits it.
+    Other(PathBuf),
+    /// It starts the ordinary way, and an image for the next one was asked for.
+    Asked,
+    /// It starts the ordinary way, and no image will be made. Why.
+    None(String),
+}
+
 impl Start {
     /// Takes the words apart that a launcher has put behind the subcommand: see [`image::Command::store_words`].
     pub fn parse(words: &[OsString]) -> Option<Start> {
-        let [image, reason, program, argv @ ..] = words else { return None };
-        let start = Start {
-            image: image.into(),
-            reason: reason.to_string_lossy().into_owned(),
-            program: program.into(),
-            argv: argv.to_vec(),
-        };
+        let [image, _reason, program, argv @ ..] = words else { return None };
+        let start = Start { image: image.into(), program: program.into(), argv: argv.to_vec() };
         (!argv.is_empty()).then_some(start)
     }
 
-    /// Another image of the same command that fits this start, and the arguments for it. Where this one fitted there is none better.
-    pub fn other_image(&self) -> Option<(PathBuf, &[OsString])> {
-        let folder = Folder::of(&self.image).filter(Folder::is_own)?;
-        if fits(&self.image) {
-            return None;
-        }
-        let arguments = self.argv.get(own_words(&self.image)?..)?;
-        let other = folder.images().into_iter().find(|image| *image != self.image && fits(image))?;
-        Some((other, arguments))
+    /// The arguments: what stands behind the words of the command. None where the image cannot be read any more, which knows those.
+    pub fn arguments(&self) -> Option<&[OsString]> {
+        self.argv.get(own_words(&self.image)?..)
     }
 
-    /// Asks for an image for the next start like this one. Returns why none will be made, if none will.
-    pub fn ask_for_image(&self) -> Option<String> {
-        let folder = Folder::of(&self.image).filter(Folder::is_own);
-        let (Some(folder), limit) = (folder, limits::of_environment()) else {
-            return Some("its folder belongs to another user, or others may write to it".to_owned());
+    /// What becomes of it. `limit`: of the store (bytes).
+    pub fn next(&self, limit: u64) -> Next {
+        let asked = |why: Option<String>| why.map_or(Next::Asked, Next::None);
+        let Some(folder) = Folder::of(&self.image).filter(Folder::is_own) else {
+            return Next::None("its folder belongs to another user, or others may write to it".to_owned());
         };
+        // Where this one fits there is none better.
         if fits(&self.image) {
-            return background::ask_again(&folder, &self.image, limit);
+            return asked(background::ask_again(&folder, &self.image, limit));
+        }
+        let images = folder.images();
+        // Without its arguments it is not the same start.
+        let other = images.iter().find(|image| **image != self.image && fits(image));
+        if let Some(other) = other.filter(|_| self.arguments().is_some()) {
+            return Next::Other(other.clone());
         }
         let Some(command) = folder.command() else {
-            return Some("its folder does not say of which command it is".to_owned());
+            return Next::None("its folder does not say of which command it is".to_owned());
         };
-        background::ask_for_new(&folder, &command, folder.images().len(), limit)
+        asked(background::ask_for_new(&folder, &command, images.len(), limit))
     }
 }

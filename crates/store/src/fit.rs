@@ -1,13 +1,13 @@
 //! Whether an image is one for the environment of this start: a look at what costs next to nothing. What else it depends on, it finds
 //! out itself when it is started.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use image::{Command, Head, HEAD_AREA, HEAD_OFFSET};
+use image::Command;
 use image_file::this_process::ThisProcess;
+use image_file::FirstHead;
 
 /// Whether variables and host facts (the current directory, the terminal, the user ...) are what they were for this image.
 pub fn fits(image: &Path) -> bool {
@@ -22,21 +22,13 @@ pub fn fits(image: &Path) -> bool {
 
 /// How many words of its argv an image has from its command; None where it cannot be read.
 pub fn own_words(image: &Path) -> Option<usize> {
-    let (_, area, head) = head(image).ok()?;
+    let FirstHead { area, head, .. } = FirstHead::read(image).ok()?;
     Some(Command::parse(&area, &head).ok()?.argc())
-}
-
-fn head(image: &Path) -> io::Result<(File, Vec<u8>, Head)> {
-    let file = File::open(image)?;
-    let mut area = vec![0; HEAD_AREA];
-    file.read_exact_at(&mut area, HEAD_OFFSET as u64)?;
-    let head = Head::parse(&area, file.metadata()?.len()).map_err(|_| io::ErrorKind::InvalidData)?;
-    Ok((file, area, head))
 }
 
 /// The tables of the first variant.
 fn tables(image: &Path) -> io::Result<Vec<u8>> {
-    let (file, _, head) = head(image)?;
+    let FirstHead { file, head, .. } = FirstHead::read(image)?;
     let mut tables = vec![0; head.tables_size as usize];
     file.read_exact_at(&mut tables, head.tables_offset)?;
     Ok(tables)

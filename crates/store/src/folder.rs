@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use failure::{Failure, Result};
+use failure::Result;
 use rustix::fs::{flock, FlockOperation};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
@@ -102,13 +102,8 @@ impl Folder {
 
     /// Writes a file of the folder, whole or not at all.
     pub fn write<T: Serialize>(&self, name: &str, content: &T) -> Result<()> {
-        let path = self.path.join(name);
-        let new = self.path.join(format!(".{name}.{}", std::process::id()));
         let text = serde_json::to_vec_pretty(content).expect("texts and numbers");
-        fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).map_err(|error| {
-            let _ = fs::remove_file(&new);
-            Failure::io("write", &path, &error)
-        })
+        place::write(&self.path.join(name), &text)
     }
 
     /// Takes the lock of this folder, until the file is closed; None where somebody else keeps it.

@@ -1,5 +1,6 @@
 //! Where the store is, and whether it may be used.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -93,6 +94,18 @@ pub fn make(path: &Path) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// Writes a file, whole or not at all.
+pub fn write(path: &Path, content: &[u8]) -> Result<()> {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    let new = path.with_file_name(name);
+    fs::write(&new, content).and_then(|()| fs::rename(&new, path)).map_err(|error| {
+        let _ = fs::remove_file(&new);
+        Failure::io("write", path, &error)
+    })
 }
 
 /// Whether this is a directory of this user in which nobody else can write.

@@ -42,8 +42,7 @@ impl Shims {
         if file.exists() || place::make(&self.folder).is_err() {
             return;
         }
-        let new = file.with_extension(std::process::id().to_string());
-        let _ = fs::write(&new, shim.program.as_os_str().as_bytes()).and_then(|()| fs::rename(&new, &file));
+        let _ = place::write(&file, shim.program.as_os_str().as_bytes());
     }
 
     /// The file of a shim, for the state in which everything is now.

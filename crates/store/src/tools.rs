@@ -10,11 +10,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
+use freeze::Progress;
 use image_file::kind::Kind;
 use runtime::{locate, search_path};
 use serde::{Deserialize, Serialize};
 
-use crate::build::{self, Watched};
+use crate::build;
 use crate::place;
 use crate::{limits, Command, Folder, Store};
 
@@ -128,7 +129,7 @@ pub fn path_without(bin: &Path) -> OsString {
 ///
 /// Fails where there is no such command, where it is no Python or Ruby program, and where files cannot be written. Whatever fails, the
 /// command stays as it was.
-pub fn install(store: &Store, named: &OsStr, in_place: bool, progress: &dyn Watched) -> Result<Outcome> {
+pub fn install(store: &Store, named: &OsStr, in_place: bool, progress: &dyn Progress) -> Result<Outcome> {
     let found = locate(named, &path_without(&store.bin()))?;
     let found = std::path::absolute(&found).map_err(|error| Failure::io("find", &found, &error))?;
     let name = found.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -159,7 +160,7 @@ fn put_in_front(
     found: &Path,
     program: &Path,
     in_place: bool,
-    progress: &dyn Watched,
+    progress: &dyn Progress,
 ) -> Result<Outcome> {
     let line = Command::split(&[program.into()], &search_path(), None)?;
     let Some((command, _)) = line.command else {

@@ -17,6 +17,12 @@ def current():
     return posix.environ if loaded is None else loaded.environ._data
 
 
+def changed(before):
+    """Entries for a profile: the names of variables that differ from what they were. before: a mapping of bytes."""
+    now = current()
+    return [("changed", name) for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+
+
 class Environment:
     """The environment as the interpreter knows it: `posix.environ`, and `os.environ` when `os` is loaded."""
 

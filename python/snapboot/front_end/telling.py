@@ -9,7 +9,7 @@ import posix
 import sys
 
 from . import modules, process
-from .environment import IGNORED, current
+from .environment import IGNORED, changed
 from .process_state import SIGNALS, Patches
 from .report import to_bytes
 from .request import encode, read_all
@@ -56,9 +56,7 @@ class Telling:
             return ()
         new.reverse()
         entries = modules.loaded_from_files([(name, sys.modules[name]) for name in new])
-        now = current()
-        changed = [name for name in {*self._variables, *now} if self._variables.get(name) != now.get(name)]
-        return entries and entries + [("changed", name) for name in sorted(changed)]
+        return entries and entries + changed(self._variables)
 
     def tell(self, entries):
         """Tells it. To be called last of all: the process is of no use to the program any more."""

@@ -10,7 +10,7 @@ import sys
 
 from . import main_part, modules
 from .context import Context
-from .environment import current
+from .environment import changed
 from .report import to_bytes, write_file
 from .request import read_request
 
@@ -50,7 +50,4 @@ def _tell(folder, process, variables, order):
     if posix.getpid() != process:
         return  # a child that it has left to itself
     entries = modules.loaded_from_files(sorted(sys.modules.items(), key=lambda item: order.get(item[0], -1)))
-    now = current()
-    changed = {name for name in {*variables, *now} if variables.get(name) != now.get(name)}
-    entries += [("changed", name) for name in sorted(changed)]
-    write_file(folder + b"/profile", to_bytes(entries))
+    write_file(folder + b"/profile", to_bytes(entries + changed(variables)))

@@ -112,7 +112,7 @@ impl Contents {
         let size = |bytes: usize| human::size(bytes as u64);
         let kinds = kinds.into_iter().map(|((kind, context), (count, stored, plain))| {
             let context = self.contexts.get(context).map_or(context, String::as_str);
-            vec![kind.to_owned(), count.to_string(), size(stored), size(plain), shortened(context)]
+            vec![kind.to_owned(), count.to_string(), size(stored), size(plain), human::shortened(context, SHOWN)]
         });
         let entries = self.entries.iter().map(|entry| {
             let inputs = entry.inputs.len().to_string();
@@ -144,15 +144,6 @@ impl EntryShown {
             inputs: inputs.collect(),
         }
     }
-}
-
-/// The start of a description; `--json` has all of it.
-fn shortened(description: &str) -> String {
-    let start: String = description.chars().take(SHOWN).collect();
-    if start.len() < description.len() {
-        return format!("{start}…");
-    }
-    start
 }
 
 fn text(bytes: &[u8]) -> String {
