@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Builds the wheel and the gem, under target/packages/: the tree that `make install` makes, with what pip and gem want beside it.
 
-What is linked against the C library (the command, and the boot archive's native part) is linked against an old one, by Zig's linker,
-so that it runs with that version and every later one. Launcher and freezer are linked against none.
+The boot archive's native part is linked against an old C library, by Zig's linker, so that it runs with that version and every later
+one. The command has its C library in itself; launcher and freezer are linked against none.
 
     tools/packages.py             both
     tools/packages.py wheel       one of them: wheel or gem
@@ -42,11 +42,11 @@ def run(words: list, cwd: pathlib.Path = ROOT, **variables: str) -> None:
 
 
 def link() -> None:
-    """Compile what is linked against the C library."""
+    """Compile what is linked against the C library dynamically."""
     tools = workloads.prepare("packages")["bin"]
     caches = {"CARGO_ZIGBUILD_CACHE_DIR": ROOT / "target/zig", "ZIG_GLOBAL_CACHE_DIR": ROOT / "target/zig"}
     run(
-        ["cargo", "zigbuild", "--release", "--target", f"{TARGET}.{GLIBC}", "-p", "snapboot-cli", "-p", "snapboot-ruby"],
+        ["cargo", "zigbuild", "--release", "--target", f"{TARGET}.{GLIBC}", "-p", "snapboot-ruby"],
         PATH=f"{tools}:{os.environ['PATH']}",
         CARGO_PROFILE_RELEASE_STRIP="symbols",
         CARGO_TARGET_DIR=str(ROOT / "target"),
@@ -67,6 +67,7 @@ def stage(name: str) -> pathlib.Path:
 def install(folder: pathlib.Path) -> None:
     """What `make install` installs, in that folder."""
     run(["make", "-s", "install-built", f"DESTDIR={folder}", "PREFIX=", f"LINKED={LINKED}"], MAKEFLAGS="", MAKELEVEL="")
+    run(["strip", folder / "bin/snapboot"])
 
 
 def wheel() -> None:

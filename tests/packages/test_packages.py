@@ -69,6 +69,13 @@ def test_the_freezer_asks_the_c_library_for_nothing_new():
         assert any(tuple(map(int, version.split("."))) <= limit for version in versions), (symbol, versions)
 
 
+def test_the_command_needs_no_c_library_of_the_machine(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/scripts/snapboot")]
+        command = archive.extract(name, tmp_path)
+    assert "INTERP" not in succeed(["readelf", "-lW", command])
+
+
 def test_both_packages_hold_the_same_parts_and_the_licences(wheel, gem, version):
     with zipfile.ZipFile(wheel) as archive:
         prefix = re.compile(rf"snapboot-{version}\.data/(data/|(?=scripts/))")
