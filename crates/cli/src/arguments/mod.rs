@@ -1,11 +1,17 @@
 //! The command line of `snapboot`, declared once: parsing, `--help` and error messages come from here.
 
+mod archive;
+mod freeze;
+mod hidden;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser};
-use image::MAX_VARIANTS;
+
+pub use archive::{Archive, ArchiveAction, ArchiveBuild, ArchiveList, ArchivePrune, ArchiveVerify};
+pub use freeze::{Cpu, Freeze, Policy};
+pub use hidden::{Confined, Traced, Watched};
 
 /// Makes Python and Ruby programs start in milliseconds: freezes a booted program into an image, an executable file
 /// that continues where the boot ended.
@@ -64,144 +70,6 @@ pub enum Subcommand {
     Confined(Confined),
     Watched(Watched),
     Traced(Traced),
-}
-
-/// How files are checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Policy {
-    Check,
-    Content,
-    Trust,
-}
-
-impl Policy {
-    /// One of [`image::policy`].
-    pub fn number(self) -> u32 {
-        match self {
-            Policy::Check => image::policy::CHECK,
-            Policy::Content => image::policy::CONTENT,
-            Policy::Trust => image::policy::TRUST,
-        }
-    }
-}
-
-/// On which CPUs an image thaws.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Cpu {
-    Native,
-    Baseline,
-}
-
-/// IMAGE.thaws has a byte for each of them.
-const MAX_THAWS: u64 = 1_000_000_000;
-
-const FREEZE_EXAMPLES: &str = "\
-Examples:
-  snapboot freeze -o fastpy --preload flask,requests -- python
-  ./fastpy -c 'import flask; print(flask.__name__)'
-
-  RAILS_ENV=production snapboot freeze -o rails.img --preload ./config/environment -- bin/rails
-  ./rails.img runner 'puts 1'";
-
-/// Boot COMMAND and write it to an image.
-///
-/// COMMAND is what you would type to start the program: `python` or `ruby` with any arguments, or a script whose first
-/// line names one of them (bin/rails, flask, manage.py). It is booted once, with the modules or features that --preload
-/// names, and paused right before its main part. Running the image continues it there: `IMAGE ARGS` does what
-/// `COMMAND ARGS` would. When a source file, the interpreter, the CPU or an environment variable that the boot has read has changed,
-/// the image runs COMMAND in the ordinary way instead.
-///
-/// The boot sees a small set of environment variables (see --env), /dev/null as standard input, and your standard
-/// error for all output. The image file appears when it is complete; a failed freeze leaves what was there before.
-///
-/// Exit status: 0 when the image was written, 2 for a mistake in the arguments or a program that cannot be frozen,
-/// 1 when the program itself failed while booting.
-#[derive(Debug, Args)]
-#[command(after_long_help = format!("{}\n\n{FREEZE_EXAMPLES}", freeze::variables_help()))]
-pub struct Freeze {
-    /// Where to write the image. Default: NAME.img in the current directory, NAME being that of the script, of
-    /// the module after -m, or of the interpreter.
-    #[arg(short, long, value_name = "IMAGE", overrides_with = "output")]
-    pub output: Option<PathBuf>,
-
-    /// What to load before the image is written: Python modules (flask,django.http) and functions to call (django:setup), or Ruby features and ./paths
-    /// (json,./config/environment). May be given more than once. Default: nothing besides what COMMAND needs.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    pub preload: Vec<String>,
-
-    /// Run COMMAND with ARGS, as a shell would take them apart, and load into the image what that run loads later than at its beginning.
-    /// May be given more than once. Each run is made two or three times, the second time from the new image, which must print the same.
-    /// What reads or changes what belongs to a start is left to each start, and named. Default: --version and --help where COMMAND is
-    /// an installed tool alone (of a Python distribution, a gem or a package of Debian), none where it is anything else.
-    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
-    pub train: Vec<String>,
-
-    /// Make no training runs.
-    #[arg(long, conflicts_with = "train")]
-    pub no_train: bool,
-
-    /// Do not add what Snapboot's recipe for a framework says: of bin/rails the application, of Django's manage.py the project. Default: it is
-    /// loaded where --preload names nothing else.
-    #[arg(long)]
-    pub no_recipe: bool,
-
-    /// Let the boot see the environment variable NAME, and make it an input: where NAME has another value, the image
-    /// runs COMMAND in the ordinary way. A final * stands for anything; * alone for all variables but the volatile ones. May be given
-    /// more than once. Default: the variables of runtimes and frameworks that are listed below.
-    #[arg(long = "env", value_name = "NAME")]
-    pub environment: Vec<String>,
-
-    /// Have the boot take the environment variable NAME for unset, whatever it is, and never make it an input: for one that the
-    /// program reads while it boots, and of which you know that the image need not depend on it. Patterns as for --env. May be given
-    /// more than once. Default: a variable that is set, read and not seen is a reason not to freeze.
-    #[arg(long = "withhold", value_name = "NAME")]
-    pub withheld: Vec<String>,
-
-    /// How each start makes sure that the files which the boot read are what they were. `check`: by size and times and, where
-    /// only times differ, by content. `content`: by size and content, for CI and container layers, where times mean
-    /// nothing. `trust`: not at all, for deployments in which no file ever changes. `check` and `content` remember in
-    /// IMAGE.seen what they have compared.
-    #[arg(long, value_name = "POLICY", value_enum, default_value_t = Policy::Check)]
-    pub policy: Policy,
-
-    /// Let every start read and digest all of the image before it uses it, and run COMMAND in the ordinary way where a byte
-    /// differs. That costs about as much as the thaw itself (SNAPBOOT_VERIFY=1 asks a single start for it). Default: a start
-    /// checks head and tables, and leaves the rest to `snapboot verify`.
-    #[arg(long)]
-    pub check_pages: bool,
-
-    /// On which CPUs the image thaws; on others it runs COMMAND in the ordinary way. `native`: on those with the model and the
-    /// features of this one. `baseline`: on all that have x86-64-v2 with AES and PCLMULQDQ; the C library, OpenSSL, OpenBLAS
-    /// and numpy then do without newer instructions, also after a thaw, and other libraries that pick instructions by CPU are
-    /// refused.
-    #[arg(long, value_name = "CPU", value_enum, default_value_t = Cpu::Native)]
-    pub cpu: Cpu,
-
-    /// Boot the program K times, and keep all K processes in the image: each start continues one of them, drawn at random. They
-    /// differ in memory layout and hash seed (unless PYTHONHASHSEED is set), which all starts of one variant share. The image
-    /// is K times as large.
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_VARIANTS.into()))]
-    pub variants: u32,
-
-    /// How long the image may be used, as in 12h or 7d: afterwards COMMAND runs in the ordinary way until you freeze again. All
-    /// starts of an image share its memory layout and hash seed; a new image has others. Default: for ever.
-    #[arg(long, value_name = "DURATION", value_parser = image_file::rotation::duration)]
-    pub max_age: Option<Duration>,
-
-    /// How many starts the image may be used for. They are counted in the file IMAGE.thaws, which must stay beside the image;
-    /// where it cannot be written, COMMAND runs in the ordinary way. Default: any number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_THAWS))]
-    pub max_thaws: Option<u64>,
-
-    /// An argument that the image must not handle: where ARG is among the arguments of the image, COMMAND runs in the
-    /// ordinary way (such as --guard=-e for a Rails image frozen in production). A final * stands for anything. May be
-    /// given more than once. Default: those that Snapboot's recipe for the framework names.
-    #[arg(long = "guard", value_name = "ARG", allow_hyphen_values = true)]
-    pub guards: Vec<OsString>,
-
-    /// The program to boot and its first arguments; those given to the image come after them.
-    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    pub command: Vec<OsString>,
 }
 
 /// Make images again, each as it was made: with the same options and command, from the same directory.
@@ -295,81 +163,6 @@ pub struct ShellEnv {
     pub shell: Option<String>,
 }
 
-/// Work with boot archives, which make ordinary starts of Ruby programs faster.
-///
-/// ARCHIVE is the file, or the directory of a program: the archive is then where its boots look for it.
-#[derive(Debug, Args)]
-pub struct Archive {
-    #[command(subcommand)]
-    pub action: ArchiveAction,
-}
-
-/// What can be done with a boot archive.
-#[derive(Debug, clap::Subcommand)]
-pub enum ArchiveAction {
-    Build(ArchiveBuild),
-    List(ArchiveList),
-    Verify(ArchiveVerify),
-    Prune(ArchivePrune),
-}
-
-/// Fill an archive with everything that boots of a program may need: for container builds.
-///
-/// Compiles all Ruby code below the program's directory and on its load path, lists the directories of the load path, reads data
-/// files and lets Bundler resolve the Gemfile, without running the program. Replaces the archive that was there before. Leaves nothing behind but the archive.
-/// Parts that are switched off, by SNAPBOOT_ARCHIVE_CODE=off and the like (see `snapboot run --help`), are left out.
-#[derive(Debug, Args)]
-#[command(override_usage = "snapboot archive build [-o FILE] [DIR...] [-- COMMAND [ARG...]]")]
-pub struct ArchiveBuild {
-    /// Where to write the archive. Default: where the program's boots look for it (SNAPBOOT_ARCHIVE, `tmp/cache/snapboot.archive`
-    /// of the program, or the store).
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
-    pub output: Option<PathBuf>,
-
-    /// The program's directory, and others whose code is to be compiled, too. Default: the working directory.
-    #[arg(value_name = "DIR")]
-    pub directories: Vec<PathBuf>,
-
-    /// The command that will be booted: it says which Ruby, with which options, and which main script. Default: `ruby`.
-    #[arg(value_name = "COMMAND", last = true, allow_hyphen_values = true)]
-    pub command: Vec<OsString>,
-}
-
-/// Show what an archive holds.
-#[derive(Debug, Args)]
-pub struct ArchiveList {
-    /// The archive, or the directory of its program.
-    #[arg(value_name = "ARCHIVE")]
-    pub archive: PathBuf,
-
-    /// Print JSON, every input included. Default: a table for people.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Check every byte of an archive that is ever used.
-///
-/// Exit status: 0 when the archive is whole, 1 when it is not (and what is wrong).
-#[derive(Debug, Args)]
-pub struct ArchiveVerify {
-    /// The archive, or the directory of its program.
-    #[arg(value_name = "ARCHIVE")]
-    pub archive: PathBuf,
-}
-
-/// Write an archive anew without what is of no use: superseded and damaged entries, and those whose sources are gone.
-#[derive(Debug, Args)]
-pub struct ArchivePrune {
-    /// The archive, or the directory of its program.
-    #[arg(value_name = "ARCHIVE")]
-    pub archive: PathBuf,
-
-    /// The size that the archive may have afterwards (MB); beyond it the oldest entries go. Default: SNAPBOOT_ARCHIVE_MAX,
-    /// or 256.
-    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub max: Option<u64>,
-}
-
 /// Show what an image holds: the command, sizes by kind and by library, descriptors, inputs, the environment compared.
 #[derive(Debug, Args)]
 pub struct Inspect {
@@ -443,32 +236,6 @@ pub struct Time {
     /// The command to time, and after --vs the one to compare it with.
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub commands: Vec<OsString>,
-}
-
-/// What `snapboot freeze` starts to see what a program does at its end: executes PROGRAM in a process that can do nothing to anybody
-/// else.
-#[derive(Debug, Args)]
-#[command(hide = true)]
-pub struct Confined {
-    /// What to execute, without arguments.
-    pub program: PathBuf,
-}
-
-/// What `snapboot freeze` starts: becomes the runtime once it is being watched.
-#[derive(Debug, Args)]
-#[command(hide = true)]
-pub struct Watched {
-    /// The control directory of the freeze; none where `snapboot check` tries whether anything can be watched.
-    pub dir: Option<PathBuf>,
-}
-
-/// What `snapboot freeze` starts for a training run from the new image: becomes the image once it is being traced.
-#[derive(Debug, Args)]
-#[command(hide = true)]
-pub struct Traced {
-    /// What to execute, with its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    pub command: Vec<OsString>,
 }
 
 #[cfg(test)]

@@ -1,0 +1,81 @@
+//! The command line of `snapboot archive`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Work with boot archives, which make ordinary starts of Ruby programs faster.
+///
+/// ARCHIVE is the file, or the directory of a program: the archive is then where its boots look for it.
+#[derive(Debug, Args)]
+pub struct Archive {
+    #[command(subcommand)]
+    pub action: ArchiveAction,
+}
+
+/// What can be done with a boot archive.
+#[derive(Debug, clap::Subcommand)]
+pub enum ArchiveAction {
+    Build(ArchiveBuild),
+    List(ArchiveList),
+    Verify(ArchiveVerify),
+    Prune(ArchivePrune),
+}
+
+/// Fill an archive with everything that boots of a program may need: for container builds.
+///
+/// Compiles all Ruby code below the program's directory and on its load path, lists the directories of the load path, reads data
+/// files and lets Bundler resolve the Gemfile, without running the program. Replaces the archive that was there before. Leaves nothing behind but the archive.
+/// Parts that are switched off, by SNAPBOOT_ARCHIVE_CODE=off and the like (see `snapboot run --help`), are left out.
+#[derive(Debug, Args)]
+#[command(override_usage = "snapboot archive build [-o FILE] [DIR...] [-- COMMAND [ARG...]]")]
+pub struct ArchiveBuild {
+    /// Where to write the archive. Default: where the program's boots look for it (SNAPBOOT_ARCHIVE, `tmp/cache/snapboot.archive`
+    /// of the program, or the store).
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// The program's directory, and others whose code is to be compiled, too. Default: the working directory.
+    #[arg(value_name = "DIR")]
+    pub directories: Vec<PathBuf>,
+
+    /// The command that will be booted: it says which Ruby, with which options, and which main script. Default: `ruby`.
+    #[arg(value_name = "COMMAND", last = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Show what an archive holds.
+#[derive(Debug, Args)]
+pub struct ArchiveList {
+    /// The archive, or the directory of its program.
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+
+    /// Print JSON, every input included. Default: a table for people.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Check every byte of an archive that is ever used.
+///
+/// Exit status: 0 when the archive is whole, 1 when it is not (and what is wrong).
+#[derive(Debug, Args)]
+pub struct ArchiveVerify {
+    /// The archive, or the directory of its program.
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+}
+
+/// Write an archive anew without what is of no use: superseded and damaged entries, and those whose sources are gone.
+#[derive(Debug, Args)]
+pub struct ArchivePrune {
+    /// The archive, or the directory of its program.
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+
+    /// The size that the archive may have afterwards (MB); beyond it the oldest entries go. Default: SNAPBOOT_ARCHIVE_MAX,
+    /// or 256.
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub max: Option<u64>,
+}

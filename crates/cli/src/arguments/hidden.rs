@@ -1,0 +1,32 @@
+//! Subcommands that Snapboot starts itself, and that nobody types.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What `snapboot freeze` starts to see what a program does at its end: executes PROGRAM in a process that can do nothing to anybody
+/// else.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct Confined {
+    /// What to execute, without arguments.
+    pub program: PathBuf,
+}
+
+/// What `snapboot freeze` starts: becomes the runtime once it is being watched.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct Watched {
+    /// The control directory of the freeze; none where `snapboot check` tries whether anything can be watched.
+    pub dir: Option<PathBuf>,
+}
+
+/// What `snapboot freeze` starts for a training run from the new image: becomes the image once it is being traced.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct Traced {
+    /// What to execute, with its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
