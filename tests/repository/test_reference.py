@@ -24,8 +24,8 @@ def options(*words):
 
 
 def in_table(text):
-    """The options in these rows."""
-    return {", ".join(re.findall(r"--?[a-z][a-z-]*", row)) for row in re.findall(r"`-[^|\n]*", text)}
+    """The options in these rows, or between the semicolons of one."""
+    return {", ".join(re.findall(r"--?[a-z][a-z-]*", row)) for row in re.findall(r"`-[^|;\n]*", text)}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -11,6 +11,7 @@ use store::tools::{self, Installation, OnPath, Outcome};
 use store::{Folder, Store};
 
 use crate::arguments::{Install, ShellEnv, Uninstall};
+use crate::freeze::Telling;
 use crate::progress::Progress;
 use crate::{freeze as freezing, human, render};
 
@@ -20,12 +21,14 @@ pub fn install(arguments: &Install) -> Result<u8> {
     let mut status = 0;
     let mut hidden = Vec::new();
     for named in &arguments.commands {
-        let progress = Progress::start();
+        let progress = Progress::start(arguments.telling.quiet);
         let outcome = tools::install(&store, named, arguments.in_place, &progress);
         drop(progress);
         match outcome {
             Ok(Outcome::Installed(installation)) => {
-                render::print(&(summary(&store, &installation) + "\n"))?;
+                if !arguments.telling.quiet {
+                    render::print(&(summary(&store, &installation) + "\n"))?;
+                }
                 if installation.on_path != OnPath::Image && !arguments.in_place {
                     hidden.push(installation.installed.name.clone());
                 }
@@ -39,7 +42,7 @@ pub fn install(arguments: &Install) -> Result<u8> {
             Err(failure) => status = crate::told(&failure),
         }
     }
-    if !hidden.is_empty() {
+    if !hidden.is_empty() && !arguments.telling.quiet {
         render::tell(&format!(
             "snapboot: note: {} {} started from {} only when that directory comes first on PATH, which it does not. Put this line at the end \
              of your shell's start-up file (~/.bashrc, ~/.zshrc), and open a new shell:\n\n  eval \"$(snapboot shellenv)\"\n",
@@ -52,15 +55,15 @@ pub fn install(arguments: &Install) -> Result<u8> {
 }
 
 /// Makes an image of the store again, for `snapboot refreeze`; returns the exit status.
-pub fn again(folder: &Folder, image: &Path) -> Result<u8> {
+pub fn again(folder: &Folder, image: &Path, telling: &Telling) -> Result<u8> {
     let Some(_own) = folder.lock() else {
         return Err(Failure::refusal(format!("{} is being made just now. Try again in a moment.", image.display())));
     };
-    let progress = Progress::start();
+    let progress = Progress::start(telling.is_quiet);
     let outcome = build(folder, image, &progress);
     drop(progress);
     match outcome {
-        Some(outcome) => freezing::told(outcome),
+        Some(outcome) => freezing::told(outcome, telling),
         None => Err(Failure::failed(format!("{} does not say of which command it is.", folder.path().display()))),
     }
 }
@@ -90,6 +93,7 @@ pub fn uninstall(arguments: &Uninstall) -> Result<u8> {
     let mut status = 0;
     for named in &arguments.commands {
         match tools::uninstall(&store, named) {
+            Ok(_) if arguments.telling.quiet => {}
             Ok(installed) => {
                 let what = match installed.in_place {
                     true => format!("{} is what it was before", installed.link.display()),

@@ -1,6 +1,6 @@
 //! What a person sees while something takes long: a spinner on a terminal, nothing elsewhere.
 
-use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::mpsc::{channel, Receiver};
 use std::time::Duration;
@@ -15,12 +15,13 @@ const LAST_OUTPUT: Duration = Duration::from_millis(200);
 /// The spinner, and the way of the program's output past it.
 pub struct Progress {
     bar: Option<ProgressBar>,
+    is_quiet: bool,
 }
 
 impl Progress {
-    /// A spinner when standard error is a terminal.
-    pub fn start() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+    /// A spinner when standard error is a terminal that can draw one. `is_quiet`: neither that nor notes.
+    pub fn start(is_quiet: bool) -> Self {
+        let bar = (!is_quiet && render::can_draw(&std::io::stderr())).then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
                 bar.set_style(style);
@@ -28,7 +29,7 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(100));
             bar
         });
-        Progress { bar }
+        Progress { bar, is_quiet }
     }
 
     /// Says what is being done.
@@ -43,6 +44,13 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.suspend(|| render::tell(text)),
             None => render::tell(text),
+        }
+    }
+
+    /// Tells what may be of use to know.
+    pub fn note(&self, note: &str) {
+        if !self.is_quiet {
+            self.line(&format!("snapboot: note: {note}"));
         }
     }
 

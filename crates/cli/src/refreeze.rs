@@ -11,6 +11,7 @@ use inputs::environment::{differences, Difference, LOCALE};
 use store::Folder;
 
 use crate::arguments::Refreeze;
+use crate::freeze::Telling;
 use crate::human;
 use crate::install;
 
@@ -21,7 +22,7 @@ const OUTPUT: &str = "-o";
 pub fn main(arguments: &Refreeze) -> Result<u8> {
     let mut status = 0;
     for image in &arguments.images {
-        match again(image) {
+        match again(image, arguments.telling.quiet) {
             Ok(0) => {}
             Ok(other) => status = other,
             Err(failure) => status = crate::told(&failure),
@@ -31,13 +32,13 @@ pub fn main(arguments: &Refreeze) -> Result<u8> {
 }
 
 /// Makes one image again; returns the exit status of its freeze.
-fn again(image: &Path) -> Result<u8> {
+fn again(image: &Path, is_quiet: bool) -> Result<u8> {
     // Through a link the image itself is replaced, and not the link.
     let place = image.canonicalize().map_err(|error| Failure::io("read", image, &error))?;
     let opened = ImageFile::open(&place)?;
     let info = Info::of(&opened.tables());
     if let Some(folder) = Folder::of(&place).filter(|folder| folder.command().is_some()) {
-        return install::again(&folder, &place);
+        return install::again(&folder, &place, &Telling::new(is_quiet, false));
     }
     let Some(origin) = info.origin.filter(|_| !info.typed.is_empty()) else {
         return Err(Failure::refusal(format!(
@@ -57,7 +58,8 @@ fn again(image: &Path) -> Result<u8> {
     }
     let program = std::env::current_exe().map_err(|error| Failure::io("start", Path::new("/proc/self/exe"), &error))?;
     let mut command = Command::new(&program);
-    command.arg("freeze").args(without_output(&origin.options)).arg(OUTPUT).arg(&place).arg("--").args(&info.typed);
+    command.arg("freeze").args(without_output(&origin.options)).args(is_quiet.then_some("--quiet"));
+    command.arg(OUTPUT).arg(&place).arg("--").args(&info.typed);
     command.current_dir(&origin.directory).env("PWD", &origin.directory).env("PATH", &origin.search_path);
     let status = command.stdin(Stdio::null()).status().map_err(|error| Failure::io("start", &program, &error))?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::FAILED))

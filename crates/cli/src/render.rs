@@ -1,6 +1,6 @@
 //! What goes to standard output, and tables for people: columns under a header and a line, nothing else.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use failure::{reason, Failure, Result};
@@ -29,6 +29,11 @@ pub fn tell(line: &str) {
 pub fn print_json(value: &impl Serialize) -> Result<()> {
     let json = serde_json::to_string_pretty(value);
     print(&(json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))? + "\n"))
+}
+
+/// Whether a stream is a terminal on which the cursor can be moved.
+pub fn can_draw(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("TERM").is_some_and(|terminal| !terminal.is_empty() && terminal != "dumb")
 }
 
 const UNDER_HEADER: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));

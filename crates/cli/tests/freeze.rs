@@ -3,14 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{stderr, stdout, Scene};
-
-/// The facts that the stand-in prints.
-fn facts(output: &std::process::Output) -> Value {
-    let said = stderr(output);
-    let line = said.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{said}"));
-    serde_json::from_str(line).unwrap()
-}
+use support::{facts, stderr, stdout, Scene};
 
 #[test]
 fn an_image_appears_with_one_line_about_it() {

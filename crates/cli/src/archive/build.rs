@@ -56,7 +56,7 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     let _ = fs::remove_file(&draft);
     let draft = Draft(draft);
 
-    let progress = Progress::start();
+    let progress = Progress::start(arguments.telling.quiet);
     progress.phase(format!("starting {}", ruby.program.display()));
     let (status, told) = ruby.run(&builder, &directories, &draft.0, &progress)?;
     progress.stop();
@@ -83,6 +83,9 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     fs::set_permissions(&draft.0, mode)
         .and_then(|()| fs::rename(&draft.0, &path))
         .map_err(|error| Failure::io("write", &path, &error))?;
+    if arguments.telling.quiet {
+        return Ok(0);
+    }
     for line in told {
         eprintln!("snapboot: {line}");
     }

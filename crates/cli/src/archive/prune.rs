@@ -11,7 +11,7 @@ use crate::render;
 /// Runs the subcommand.
 pub fn main(arguments: &ArchivePrune) -> Result<u8> {
     let named = Named::find(&arguments.archive)?;
-    let progress = Progress::start();
+    let progress = Progress::start(arguments.telling.quiet);
     progress.phase(format!("writing {} anew", named.path.display()));
     let bound = match arguments.max {
         Some(megabytes) => megabytes << 20,
@@ -20,6 +20,9 @@ pub fn main(arguments: &ArchivePrune) -> Result<u8> {
     };
     let done = archive::prune(&named.path, named.root.as_deref(), bound).map_err(refusal)?;
     progress.stop();
+    if arguments.telling.quiet {
+        return Ok(0);
+    }
     render::print(&format!(
         "{}: {} of {} entries kept, {} instead of {}\n",
         named.path.display(),

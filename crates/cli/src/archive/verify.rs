@@ -13,7 +13,7 @@ use crate::render;
 pub fn main(arguments: &ArchiveVerify) -> Result<u8> {
     let named = Named::find(&arguments.archive)?;
     let archive = named.open()?;
-    let progress = Progress::start();
+    let progress = Progress::start(arguments.telling.quiet);
     let (all, mut whole, mut damaged) = (archive.entries().count(), 0, Vec::new());
     let mut decoder = Decoder::default();
     for (number, entry) in archive.entries().enumerate() {
@@ -46,6 +46,9 @@ pub fn main(arguments: &ArchiveVerify) -> Result<u8> {
             named.path.display(),
             wrong.join("; ")
         )));
+    }
+    if arguments.telling.quiet {
+        return Ok(0);
     }
     render::print(&format!(
         "{}: whole ({whole} entries in {}, {})\n",

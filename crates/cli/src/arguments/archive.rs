@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Quiet;
+
 /// Work with boot archives, which make ordinary starts of Ruby programs faster.
 ///
 /// ARCHIVE is the file, or the directory of a program: the archive is then where its boots look for it.
@@ -31,6 +33,9 @@ pub enum ArchiveAction {
 #[derive(Debug, Args)]
 #[command(override_usage = "snapboot archive build [-o FILE] [DIR...] [-- COMMAND [ARG...]]")]
 pub struct ArchiveBuild {
+    #[command(flatten)]
+    pub telling: Quiet,
+
     /// Where to write the archive. Default: where the program's boots look for it (SNAPBOOT_ARCHIVE, `tmp/cache/snapboot.archive`
     /// of the program, or the store).
     #[arg(short = 'o', long = "output", value_name = "FILE")]
@@ -62,6 +67,9 @@ pub struct ArchiveList {
 /// Exit status: 0 when the archive is whole, 1 when it is not (and what is wrong).
 #[derive(Debug, Args)]
 pub struct ArchiveVerify {
+    #[command(flatten)]
+    pub telling: Quiet,
+
     /// The archive, or the directory of its program.
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
@@ -70,6 +78,9 @@ pub struct ArchiveVerify {
 /// Write an archive anew without what is of no use: superseded and damaged entries, and those whose sources are gone.
 #[derive(Debug, Args)]
 pub struct ArchivePrune {
+    #[command(flatten)]
+    pub telling: Quiet,
+
     /// The archive, or the directory of its program.
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,

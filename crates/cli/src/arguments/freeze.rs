@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use image::MAX_VARIANTS;
 
+use super::Quiet;
+
 /// How files are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Policy {
@@ -55,10 +57,20 @@ Examples:
 /// The boot sees a small set of environment variables (see --env), /dev/null as standard input, and your standard
 /// error for all output. The image file appears when it is complete; a failed freeze leaves what was there before.
 ///
+/// Without COMMAND, the project says what is frozen, and how: the file snapboot.toml, or [tool.snapboot] in pyproject.toml (snapboot.toml
+/// comes first), of the current directory or of the nearest one above it, up to the repository's top. Its keys are `command` and the long options
+/// below, but for --quiet and --json; their values are strings, lists of strings for options that may be given more than once, true or false for
+/// options without a value. An option of the command line takes the place of its key, with all its values (--no-train that of `train`, too);
+/// with COMMAND on the command line the file is not read. The program boots in the file's directory, where relative paths are looked up;
+/// only -o of the command line is a path of yours.
+///
 /// Exit status: 0 when the image was written, 2 for a mistake in the arguments or a program that cannot be frozen,
 /// 1 when the program itself failed while booting.
 #[derive(Debug, Args)]
-#[command(after_long_help = format!("{}\n\n{FREEZE_EXAMPLES}", freeze::variables_help()))]
+#[command(
+    override_usage = "snapboot freeze [OPTIONS] -- COMMAND [ARG...]\n       snapboot freeze [OPTIONS]",
+    after_long_help = format!("{}\n\n{FREEZE_EXAMPLES}", freeze::variables_help())
+)]
 pub struct Freeze {
     /// Where to write the image. Default: NAME.img in the current directory, NAME being that of the script, of
     /// the module after -m, or of the interpreter.
@@ -140,7 +152,16 @@ pub struct Freeze {
     #[arg(long = "guard", value_name = "ARG", allow_hyphen_values = true)]
     pub guards: Vec<OsString>,
 
-    /// The program to boot and its first arguments; those given to the image come after them.
-    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[command(flatten)]
+    pub telling: Quiet,
+
+    /// Print what came of it as JSON on standard output: outcome (written, refused, failed), settings (the project's file) and, of an image,
+    /// image, size (bytes), took, thaws_in (seconds), preloaded, files, learnt, left_out, depends, warnings; of a refusal its findings; of a
+    /// failure its message. Default: a summary for people.
+    #[arg(long)]
+    pub json: bool,
+
+    /// The program to boot and its first arguments; those given to the image come after them. Default: that of the project.
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<OsString>,
 }

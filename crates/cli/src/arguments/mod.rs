@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser};
 
 pub use archive::{Archive, ArchiveAction, ArchiveBuild, ArchiveList, ArchivePrune, ArchiveVerify};
-pub use freeze::{Cpu, Freeze, Policy};
+pub use freeze::{Cpu, Freeze};
 pub use hidden::{Confined, Traced, Watched};
 
 /// Makes Python and Ruby programs start in milliseconds: freezes a booted program into an image, an executable file
@@ -72,6 +72,14 @@ pub enum Subcommand {
     Traced(Traced),
 }
 
+/// An option of what tells progress or a summary.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Quiet {
+    /// Tell nothing but warnings and errors: no progress, no notes, no summary.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
 /// Make images again, each as it was made: with the same options and command, from the same directory.
 ///
 /// Whatever has retired an image (an upgraded library, an edited source, its age) is in the new one. Variables count as they are now; where
@@ -80,6 +88,9 @@ pub enum Subcommand {
 /// Exit status: 0 when all were made, else that of the last one that was not (see `snapboot freeze --help`).
 #[derive(Debug, Args)]
 pub struct Refreeze {
+    #[command(flatten)]
+    pub telling: Quiet,
+
     /// The images.
     #[arg(value_name = "IMAGE", required = true)]
     pub images: Vec<PathBuf>,
@@ -123,6 +134,9 @@ pub struct Run {
 /// Exit status: 0 when all were installed, else that of the last one that was not (see `snapboot freeze --help`).
 #[derive(Debug, Args)]
 pub struct Install {
+    #[command(flatten)]
+    pub telling: Quiet,
+
     /// Put the link where the command is, for those who start it by its path, and keep the command in a folder .snapboot beside it.
     /// An upgrade of the command replaces the link: then it must be installed again. Default: leave the command alone.
     #[arg(long)]
@@ -136,6 +150,9 @@ pub struct Install {
 /// Take installed images away: the commands start as they did before.
 #[derive(Debug, Args)]
 pub struct Uninstall {
+    #[command(flatten)]
+    pub telling: Quiet,
+
     /// The commands: names as `snapboot list` shows them, or paths of links.
     #[arg(value_name = "COMMAND", required = true)]
     pub commands: Vec<OsString>,
@@ -190,6 +207,9 @@ pub struct Inspect {
 /// Exit status: 0 when the image is whole, 1 when it is not (and what is wrong).
 #[derive(Debug, Args)]
 pub struct Verify {
+    #[command(flatten)]
+    pub telling: Quiet,
+
     /// The image to check.
     pub image: PathBuf,
 }
@@ -254,7 +274,7 @@ mod tests {
             said.contains("unexpected argument '--preloads'") && said.contains("similar argument exists: '--preload'"),
             "{said}"
         );
-        for line in ["freeze -o x.img -q python", "time -z -- true", "run -x a.img"] {
+        for line in ["freeze -o x.img -z python", "time -z -- true", "run -x a.img"] {
             assert!(mistake(&format!("snapboot {line}")).unwrap().contains("unexpected argument"), "{line}");
         }
         for line in

@@ -1,45 +1,92 @@
 //! `snapboot freeze`: from its arguments to a request, and from what came of that to words and an exit status.
 
+mod json;
 mod mistakes;
 mod progress;
+mod project;
+mod settings;
 mod summary;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory};
 use failure::{Failure, Result};
 use freeze::{Cpu, FreezeOutcome, FreezeRequest};
 use image_file::info::Origin;
 use installation::Installation;
 use runtime::search_path;
 
-use crate::arguments::{self, Freeze};
+use crate::arguments::{self, Arguments, Freeze};
+use crate::progress::Progress;
 use crate::render;
 use mistakes::{misplaced_options, preloads, training};
+use project::Completed;
+
+/// Options that say nothing of the image's content.
+const OF_A_CALL: [&str; 3] = ["json", "output", "quiet"];
+
+/// How a freeze is told.
+pub struct Telling {
+    pub is_quiet: bool,
+    is_json: bool,
+    /// The directory that the user is in.
+    here: Option<PathBuf>,
+    /// Where the settings are from that were not on the command line.
+    settings: Option<PathBuf>,
+}
+
+impl Telling {
+    pub fn new(is_quiet: bool, is_json: bool) -> Self {
+        Telling { is_quiet, is_json, here: std::env::current_dir().ok(), settings: None }
+    }
+}
 
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Freeze) -> Result<u8> {
-    let request = request(arguments)?;
     let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(note) = misplaced_options(&arguments.command, &words) {
-        render::tell(&format!("snapboot: note: {note}"));
+    let mut telling = Telling::new(arguments.telling.quiet, arguments.json);
+    let outcome = match arguments.command.is_empty() {
+        true => project::complete(&words).and_then(|Completed { arguments, words, file }| {
+            telling.settings = Some(file);
+            freeze(&arguments, &words, &telling)
+        }),
+        false => freeze(arguments, &words, &telling),
+    };
+    told(outcome.unwrap_or_else(FreezeOutcome::Failed), &telling)
+}
+
+/// Freezes as the words of a command line say.
+fn freeze(arguments: &Freeze, words: &[OsString], telling: &Telling) -> Result<FreezeOutcome> {
+    let request = request(arguments, words)?;
+    let progress = Progress::start(telling.is_quiet);
+    if let Some(file) = &telling.settings {
+        progress.note(&format!("freezing as {} says", file.display()));
     }
-    let progress = crate::progress::Progress::start();
-    let outcome = freeze::freeze(&request, &progress);
-    drop(progress);
-    told(outcome)
+    if let Some(note) = misplaced_options(&arguments.command, words) {
+        progress.note(&note);
+    }
+    Ok(freeze::freeze(&request, &progress))
 }
 
 /// Tells what came of a freeze; returns the exit status.
-pub fn told(outcome: FreezeOutcome) -> Result<u8> {
+pub fn told(outcome: FreezeOutcome, telling: &Telling) -> Result<u8> {
+    if telling.is_json {
+        json::print(&outcome, telling.settings.as_deref())?;
+    }
     match outcome {
         FreezeOutcome::Written(written) => {
             for warning in &written.warnings {
                 render::tell(&format!("snapboot: warning: {warning}"));
             }
-            render::print(&summary::text(&written)).map(|()| 0)
+            if !telling.is_quiet && !telling.is_json {
+                render::print(&summary::text(&written, telling.here.as_deref()))?;
+            }
+            Ok(0)
         }
         FreezeOutcome::Interrupted(signal) => Ok(die_of(signal)),
-        outcome => Err(failure_of(outcome)),
+        outcome => Ok(crate::told(&failure_of(outcome))),
     }
 }
 
@@ -55,7 +102,7 @@ pub fn failure_of(outcome: FreezeOutcome) -> Failure {
     }
 }
 
-fn request(arguments: &Freeze) -> Result<FreezeRequest> {
+fn request(arguments: &Freeze, words: &[OsString]) -> Result<FreezeRequest> {
     Ok(FreezeRequest {
         command: arguments.command.clone(),
         output: arguments.output.clone(),
@@ -74,26 +121,44 @@ fn request(arguments: &Freeze) -> Result<FreezeRequest> {
         max_age: arguments.max_age,
         max_thaws: arguments.max_thaws,
         guards: arguments.guards.clone(),
-        origin: origin(&arguments.command),
+        origin: origin(&arguments.command, words),
         store: None,
         installation: Installation::find()?,
     })
 }
 
-/// What this process was called with. `command`: the last of its words. None when some of it is no text.
-fn origin(command: &[OsString]) -> Option<Origin> {
-    let text = |string: OsString| string.into_string().ok();
-    let words: Vec<String> = std::env::args_os().map(text).collect::<Option<_>>()?;
+/// What makes the same image again. `command`: the last of the words. None when some of it is no text.
+fn origin(command: &[OsString], words: &[OsString]) -> Option<Origin> {
+    let text = |string: &OsStr| string.to_str().map(str::to_owned);
     command.iter().map(|word| word.to_str()).collect::<Option<Vec<_>>>()?;
-    let mut options = words.get(2..words.len().checked_sub(command.len())?)?.to_vec();
-    if options.last().is_some_and(|word| word == "--") {
-        options.pop();
+    let given = parsed(words);
+    let mut options = Vec::new();
+    for option in Arguments::command().find_subcommand("freeze")?.get_opts() {
+        let (id, long) = (option.get_id().as_str(), option.get_long()?);
+        if OF_A_CALL.contains(&long) || given.value_source(id) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        match option.get_action().takes_values() {
+            true => options.extend(
+                given
+                    .get_raw(id)?
+                    .map(|value| Some(format!("--{long}={}", value.to_str()?)))
+                    .collect::<Option<Vec<_>>>()?,
+            ),
+            false => options.push(format!("--{long}")),
+        }
     }
     Some(Origin {
         options,
-        directory: text(std::env::current_dir().ok()?.into_os_string())?,
-        search_path: text(search_path())?,
+        directory: text(std::env::current_dir().ok()?.as_os_str())?,
+        search_path: text(&search_path())?,
     })
+}
+
+/// What clap makes of the words of a `snapboot freeze`.
+fn parsed(words: &[OsString]) -> ArgMatches {
+    let all = Arguments::command().try_get_matches_from(words).unwrap_or_else(|mistake| mistake.exit());
+    all.subcommand_matches("freeze").expect("words of this subcommand").clone()
 }
 
 /// Ends the process the way the signal would have, so that a shell sees what happened.

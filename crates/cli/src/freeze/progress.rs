@@ -13,7 +13,7 @@ impl freeze::Progress for Progress {
     }
 
     fn note(&self, note: &str) {
-        self.line(&format!("snapboot: note: {note}"));
+        Progress::note(self, note);
     }
 
     fn program_output(&self) -> io::Result<ProgramOutput> {

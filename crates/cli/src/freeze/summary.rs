@@ -11,10 +11,10 @@ use crate::starts;
 /// How many names one line holds, and how many lines there are besides.
 const MAX_SHOWN: usize = 5;
 
-/// All of it, a line each.
-pub fn text(written: &Written) -> String {
+/// All of it, a line each. `here`: the directory that the user is in.
+pub fn text(written: &Written, here: Option<&Path>) -> String {
     let retired_by = written.replaced.as_ref().and_then(starts::retired_by);
-    let lines = [first_line(written)]
+    let lines = [first_line(written, here)]
         .into_iter()
         .chain(learnt(written))
         .chain(depends(&written.depends))
@@ -24,14 +24,14 @@ pub fn text(written: &Written) -> String {
 }
 
 /// `rails.img  113 MB  2.3 s  preloaded config/environment (1868 files)  thaws in 15 ms`.
-fn first_line(written: &Written) -> String {
-    let shown = std::env::current_dir().ok().and_then(|here| written.path.strip_prefix(here).ok().map(Path::to_owned));
+fn first_line(written: &Written, here: Option<&Path>) -> String {
+    let shown = here.and_then(|here| written.path.strip_prefix(here).ok()).unwrap_or(&written.path);
     let names: Vec<&str> = written.preloaded.iter().map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
     let preloaded = if names.is_empty() { "loaded".to_owned() } else { format!("preloaded {}", names.join(", ")) };
     let variants = if written.variants == 1 { String::new() } else { format!("{} variants, ", written.variants) };
     format!(
         "{}  {}  {}  {variants}{preloaded} ({})  thaws in {}",
-        shown.as_deref().unwrap_or(&written.path).display(),
+        shown.display(),
         human::size(written.size),
         human::seconds(written.took),
         human::count(written.loaded, "file"),
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_summary_is_one_line() {
-        let line = text(&written());
+        let line = text(&written(), None);
         assert_eq!(line, "/x/rails.img  113 MB  2.3 s  preloaded config/environment (2 files)  thaws in 15 ms\n");
     }
 

@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 use image::arch::Registers;
 use image::{mapping_kind, CpuLeaf, Mapping, Process, Section, NO_FILE, PAGE};
 use image_writer::TablesWriter;
+use serde_json::Value;
 
 /// The installation and a directory to work in; removed at the end of the test.
 pub struct Scene {
@@ -88,6 +89,13 @@ pub fn stderr(output: &Output) -> String {
 /// Standard output of a command as text.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The facts that the stand-in prints.
+pub fn facts(output: &Output) -> Value {
+    let said = stderr(output);
+    let line = said.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{said}"));
+    serde_json::from_str(line).unwrap()
 }
 
 /// A library that this process has loaded.

@@ -50,7 +50,7 @@ def facts():
         except OSError:
             pass  # the listing's own
     signals = {key: int(status[key], 16) for key in ("SigIgn", "SigBlk")}
-    print(json.dumps({"request": request, "env": dict(os.environ), "fds": links, "signals": signals, "argv": sys.orig_argv}), flush=True)
+    print(json.dumps({"request": request, "env": dict(os.environ), "fds": links, "signals": signals, "argv": sys.orig_argv, "cwd": os.getcwd()}), flush=True)
 
 
 if word == "raise":

@@ -1,0 +1,92 @@
+//! What came of a freeze, as JSON.
+
+use std::path::Path;
+
+use failure::Result;
+use freeze::{Finding, FreezeOutcome};
+use serde::Serialize;
+
+use crate::{render, starts};
+
+/// What `snapboot freeze --json` prints. Times in seconds, sizes in bytes.
+#[derive(Serialize)]
+#[serde(tag = "outcome", rename_all = "lowercase")]
+enum Report<'a> {
+    Written {
+        settings: Option<&'a Path>,
+        image: &'a Path,
+        size: u64,
+        took: f64,
+        thaws_in: f64,
+        variants: u32,
+        preloaded: &'a [String],
+        files: usize,
+        learnt: usize,
+        left_out: Vec<Left<'a>>,
+        depends: &'a [String],
+        warnings: &'a [String],
+        replaces: Option<String>,
+    },
+    Refused {
+        settings: Option<&'a Path>,
+        findings: Vec<Found<'a>>,
+    },
+    Failed {
+        settings: Option<&'a Path>,
+        message: &'a str,
+    },
+}
+
+/// What must be left to each start.
+#[derive(Serialize)]
+struct Left<'a> {
+    name: &'a str,
+    why: &'a str,
+}
+
+/// A reason not to freeze.
+#[derive(Serialize)]
+struct Found<'a> {
+    kind: &'a str,
+    descriptor: Option<&'a str>,
+    text: &'a str,
+    opened_by: Option<&'a str>,
+}
+
+impl<'a> Found<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        Found {
+            kind: &finding.kind,
+            descriptor: finding.descriptor.as_deref(),
+            text: &finding.text,
+            opened_by: finding.opened_by.as_deref(),
+        }
+    }
+}
+
+/// Prints it; nothing of a freeze that was interrupted. `settings`: where those are from that were not on the command line.
+pub fn print(outcome: &FreezeOutcome, settings: Option<&Path>) -> Result<()> {
+    let report = match outcome {
+        FreezeOutcome::Written(written) => Report::Written {
+            settings,
+            image: &written.path,
+            size: written.size,
+            took: written.took.as_secs_f64(),
+            thaws_in: written.thaws_in.as_secs_f64(),
+            variants: written.variants,
+            preloaded: &written.preloaded,
+            files: written.loaded,
+            learnt: written.learnt,
+            left_out: written.left_out.iter().map(|(name, why)| Left { name, why }).collect(),
+            depends: &written.depends,
+            warnings: &written.warnings,
+            replaces: written.replaced.as_ref().and_then(starts::retired_by),
+        },
+        FreezeOutcome::Refused(findings) => {
+            Report::Refused { settings, findings: findings.iter().map(Found::of).collect() }
+        }
+        FreezeOutcome::Failed(failure) => Report::Failed { settings, message: &failure.message },
+        FreezeOutcome::Interrupted(_) => return Ok(()),
+    };
+    render::print_json(&report)
+}

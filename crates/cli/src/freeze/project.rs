@@ -1,0 +1,123 @@
+//! The settings of a project: what `snapboot freeze` without a command freezes, and how. They are words of the command line, since each
+//! key is a long option: so nothing is declared, checked or explained twice.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use failure::{Failure, Result};
+
+use super::parsed;
+use super::settings::{self, Settings};
+use crate::arguments::{Arguments, Freeze};
+
+/// The files, and the table of each that holds the settings. In a directory the first one counts.
+const FILES: [(&str, &[&str]); 2] = [("snapboot.toml", &[]), ("pyproject.toml", &["tool", "snapboot"])];
+/// What the top of a repository has.
+const REPOSITORIES: [&str; 2] = [".git", ".hg"];
+
+/// A command line with what the project adds to it.
+pub struct Completed {
+    pub arguments: Freeze,
+    /// The words that say the same without the project.
+    pub words: Vec<OsString>,
+    /// Where the settings are from.
+    pub file: PathBuf,
+}
+
+/// Completes a command line that has no command, and goes to the project's directory. `typed`: all of its words.
+pub fn complete(typed: &[OsString]) -> Result<Completed> {
+    let here = std::env::current_dir().map_err(|error| Failure::io("find", Path::new("."), &error))?;
+    let (file, settings) = find(&here)?.ok_or_else(|| nothing_to_freeze(&here))?;
+    let options = typed.strip_suffix(&["--".into()]).unwrap_or(typed);
+    let words = merged(options, &settings);
+    let given = parsed(&words);
+    let mut arguments = Freeze::from_arg_matches(&given).unwrap_or_else(|mistake| mistake.exit());
+    if is_typed(&parsed(options), "output") {
+        arguments.output = arguments.output.map(|output| here.join(output));
+    }
+    let directory = file.parent().unwrap_or(&here);
+    if directory != here {
+        std::env::set_current_dir(directory).map_err(|error| Failure::io("go to", directory, &error))?;
+        std::env::set_var("PWD", directory);
+    }
+    Ok(Completed { arguments, words, file })
+}
+
+fn nothing_to_freeze(here: &Path) -> Failure {
+    Failure::refusal(format!(
+        "no COMMAND was given, and neither {} nor a directory above it in the same repository has a snapboot.toml, or a pyproject.toml \
+         with [tool.snapboot], that names one. Give what you would type to start the program, as in `snapboot freeze -o fastpy -- \
+         python`, or write it into snapboot.toml, as in: command = \"python app.py\"",
+        here.display()
+    ))
+}
+
+/// The settings for a directory, and their file.
+fn find(here: &Path) -> Result<Option<(PathBuf, Settings)>> {
+    for directory in here.ancestors() {
+        for (name, table) in FILES {
+            let file = directory.join(name);
+            if !file.is_file() {
+                continue;
+            }
+            let text = fs::read_to_string(&file).map_err(|error| Failure::io("read", &file, &error))?;
+            if let Some(settings) = settings::read(&file, &text, table)? {
+                if directory != here {
+                    of_somebody_trusted(&file)?;
+                }
+                return Ok(Some((file, settings)));
+            }
+        }
+        if REPOSITORIES.iter().any(|name| directory.join(name).exists()) {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// Whoever freezes in a directory without a command asks for what is written there, as with `make`. Nobody has asked for what somebody else
+/// has put above it, such as into /tmp.
+fn of_somebody_trusted(file: &Path) -> Result<()> {
+    let metadata = file.metadata().map_err(|error| Failure::io("read", file, &error))?;
+    let is_trusted = [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid()) && metadata.mode() & 0o002 == 0;
+    if is_trusted {
+        return Ok(());
+    }
+    Err(Failure::refusal(format!(
+        "{} belongs to another user, or anybody may write to it, and it names a command to execute. Read it, and if that is what you \
+         want, go to its directory and freeze there; else give a COMMAND.",
+        file.display()
+    )))
+}
+
+/// The command line with the settings that it does not replace.
+fn merged(options: &[OsString], settings: &Settings) -> Vec<OsString> {
+    let typed = parsed(options);
+    let own = Arguments::command();
+    let own = own.find_subcommand("freeze").expect("a subcommand");
+    let is_replaced = |long: &str| {
+        own.get_arguments().any(|option| {
+            let is_it = option.get_long() == Some(long);
+            let rules_out = own.get_arg_conflicts_with(option).iter().any(|other| other.get_long() == Some(long));
+            (is_it || rules_out) && is_typed(&typed, option.get_id().as_str())
+        })
+    };
+    let mut words = options[..2].to_vec();
+    for (long, written) in &settings.options {
+        if !is_replaced(long) {
+            words.extend(written.iter().cloned());
+        }
+    }
+    words.extend_from_slice(&options[2..]);
+    words.push("--".into());
+    words.extend(settings.command.iter().cloned());
+    words
+}
+
+fn is_typed(given: &ArgMatches, id: &str) -> bool {
+    given.value_source(id) == Some(ValueSource::CommandLine)
+}
