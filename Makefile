@@ -86,12 +86,18 @@ fuzz: toolchain
 # What is linked against the C library dynamically: by default against this machine's.
 LINKED ?= target/release
 library := $(abspath $(DESTDIR)$(PREFIX))/libexec/snapboot
+share := $(abspath $(DESTDIR)$(PREFIX))/share
 
 install: build install-built
 
 install-built:
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/snapboot
 	install -D -m 755 -t $(library) target/release/snapboot-launcher target/release/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so
+	mkdir -p $(addprefix $(share)/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	target/release/snapboot manual $(share)/man/man1
+	target/release/snapboot completion bash > $(share)/bash-completion/completions/snapboot
+	target/release/snapboot completion zsh > $(share)/zsh/site-functions/_snapboot
+	target/release/snapboot completion fish > $(share)/fish/vendor_completions.d/snapboot.fish
 	cd python && find snapboot '(' -name '*.py' -o -name '*.pyi' -o -name py.typed ')' -exec install -D -m 644 {} $(library)/python/{} \;
 	cd ruby && find lib -name '*.rb' -exec install -D -m 644 {} $(library)/ruby/{} \;
 

@@ -20,7 +20,7 @@ Gem::Specification.new do |spec|
   spec.files = Dir.glob("{LICENSE*,README.md,lib/**/*.rb}", base: __dir__)
   if whole
     spec.platform = "x86_64-linux"
-    spec.files += Dir.glob("{bin,exe,libexec}/**/*", base: __dir__).select { |name| File.file?("#{__dir__}/#{name}") }
+    spec.files += Dir.glob("{bin,exe,libexec,share}/**/*", base: __dir__).select { |name| File.file?("#{__dir__}/#{name}") }
     spec.bindir = "exe"
     spec.executables = ["snapboot"]
   end

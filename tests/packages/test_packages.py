@@ -87,9 +87,10 @@ def test_both_packages_hold_the_same_parts_and_the_licences(wheel, gem, version)
     with tarfile.open(gem) as outer, tarfile.open(fileobj=outer.extractfile("data.tar.gz")) as inner:
         packed = {member.name: inner.extractfile(member).read() for member in inner if member.isfile()}
     assert LICENCES <= set(packed)
-    assert {name: packed[name] for name in packed if name.startswith(("bin/", "libexec/"))} == parts
+    assert {name: packed[name] for name in packed if name.startswith(("bin/", "libexec/", "share/"))} == parts
     native = {"snapboot-launcher", "libsnapboot_freezer.so", "libsnapboot_ruby.so"}
-    assert {"bin/snapboot", *(f"libexec/snapboot/{name}" for name in native)} <= set(parts)
+    described = {"share/man/man1/snapboot-freeze.1", "share/bash-completion/completions/snapboot"}
+    assert {"bin/snapboot", *described, *(f"libexec/snapboot/{name}" for name in native)} <= set(parts)
 
 
 # ---- pip ----

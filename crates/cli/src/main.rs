@@ -4,6 +4,7 @@
 mod archive;
 mod arguments;
 mod check;
+mod describe;
 mod freeze;
 mod human;
 mod inspect;
@@ -79,6 +80,8 @@ fn subcommand() -> Result<u8> {
         Subcommand::Verify(arguments) => verify::main(&arguments),
         Subcommand::Check(arguments) => check::main(&arguments),
         Subcommand::Time(arguments) => time::main(&arguments),
+        Subcommand::Completion(arguments) => describe::completion(&arguments),
+        Subcommand::Manual(arguments) => describe::manual(&arguments),
         Subcommand::Confined(arguments) => Err(::freeze::run_confined(&arguments.program)),
         Subcommand::Watched(arguments) => ::freeze::run_watched(arguments.dir.as_deref()).map_or(Ok(REFUSED), Err),
         Subcommand::Traced(arguments) => {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use super::Quiet;
 
@@ -46,7 +46,7 @@ pub struct ArchiveBuild {
     pub directories: Vec<PathBuf>,
 
     /// The command that will be booted: it says which Ruby, with which options, and which main script. Default: `ruby`.
-    #[arg(value_name = "COMMAND", last = true, allow_hyphen_values = true)]
+    #[arg(value_name = "COMMAND", last = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 

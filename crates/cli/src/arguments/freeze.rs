@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use image::MAX_VARIANTS;
 
 use super::Quiet;
@@ -162,6 +162,7 @@ pub struct Freeze {
     pub json: bool,
 
     /// The program to boot and its first arguments; those given to the image come after them. Default: that of the project.
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true,
+          value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }

@@ -1,4 +1,4 @@
-//! Subcommands that Snapboot starts itself, and that nobody types.
+//! Subcommands that nobody types: Snapboot and its Makefile start them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,4 +29,12 @@ pub struct Traced {
     /// What to execute, with its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<OsString>,
+}
+
+/// What `make install` starts: writes the manual pages.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct Manual {
+    /// Where to write them.
+    pub directory: PathBuf,
 }

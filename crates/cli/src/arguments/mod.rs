@@ -7,11 +7,11 @@ mod hidden;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser};
+use clap::{Args, CommandFactory, Parser, ValueHint};
 
 pub use archive::{Archive, ArchiveAction, ArchiveBuild, ArchiveList, ArchivePrune, ArchiveVerify};
 pub use freeze::{Cpu, Freeze};
-pub use hidden::{Confined, Traced, Watched};
+pub use hidden::{Confined, Manual, Traced, Watched};
 
 /// Makes Python and Ruby programs start in milliseconds: freezes a booted program into an image, an executable file
 /// that continues where the boot ended.
@@ -67,6 +67,8 @@ pub enum Subcommand {
     Verify(Verify),
     Check(Check),
     Time(Time),
+    Completion(Completion),
+    Manual(Manual),
     Confined(Confined),
     Watched(Watched),
     Traced(Traced),
@@ -120,7 +122,8 @@ pub struct Run {
     pub store_size: Option<u64>,
 
     /// The image or the command to run, and its arguments: all that follows the first word is the program's.
-    #[arg(value_names = ["IMAGE|COMMAND", "ARG"], required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_names = ["IMAGE|COMMAND", "ARG"], required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true,
+          value_hint = ValueHint::CommandWithArguments)]
     pub words: Vec<OsString>,
 }
 
@@ -143,7 +146,7 @@ pub struct Install {
     pub in_place: bool,
 
     /// The commands.
-    #[arg(value_name = "COMMAND", required = true)]
+    #[arg(value_name = "COMMAND", required = true, value_hint = ValueHint::CommandName)]
     pub commands: Vec<OsString>,
 }
 
@@ -254,8 +257,28 @@ pub struct Time {
     pub allow_failure: bool,
 
     /// The command to time, and after --vs the one to compare it with.
-    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true,
+          value_hint = ValueHint::CommandWithArguments)]
     pub commands: Vec<OsString>,
+}
+
+/// Print the script that lets a shell complete the words of `snapboot`, for its start-up file.
+///
+/// For bash and zsh: eval "$(snapboot completion bash)". For fish: snapboot completion fish | source. `make install` puts the scripts where these
+/// shells find them by themselves.
+#[derive(Debug, Args)]
+pub struct Completion {
+    /// The shell.
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: Shell,
+}
+
+/// Shells that complete words.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum Shell {
+    Bash,
+    Fish,
+    Zsh,
 }
 
 #[cfg(test)]
