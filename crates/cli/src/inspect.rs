@@ -139,7 +139,7 @@ pub fn main(arguments: &Inspect) -> Result<u8> {
     }
     let image = ImageFile::open(&arguments.image)?;
     if arguments.why {
-        return why::answer(&image);
+        return why::answer(&image, arguments.json);
     }
     let contents = Contents::read(&image)?;
     if arguments.json {

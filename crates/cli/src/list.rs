@@ -11,6 +11,7 @@ use store::tools::{Installed, OnPath};
 use store::{limits, Folder, StartTimes, Store};
 
 use crate::arguments::List;
+use crate::progress::Progress;
 use crate::{human, render};
 
 /// Characters of a reason in the table; `--json` has all of it.
@@ -71,7 +72,10 @@ impl State {
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &List) -> Result<u8> {
     let store = Store::open()?;
+    let progress = Progress::start(false);
+    progress.phase("comparing images with what they were made of");
     let rows: Vec<Row> = store.folders().iter().flat_map(rows).collect();
+    progress.stop();
     if arguments.json {
         render::print_json(&rows)?;
     } else if rows.is_empty() {

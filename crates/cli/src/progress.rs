@@ -21,12 +21,20 @@ pub struct Progress {
 impl Progress {
     /// A spinner when standard error is a terminal that can draw one. `is_quiet`: neither that nor notes.
     pub fn start(is_quiet: bool) -> Self {
+        let progress = Self::still(is_quiet);
+        if let Some(bar) = &progress.bar {
+            bar.enable_steady_tick(Duration::from_millis(100));
+        }
+        progress
+    }
+
+    /// One that turns only when it is told something, and takes no time from what is measured meanwhile.
+    pub fn still(is_quiet: bool) -> Self {
         let bar = (!is_quiet && render::can_draw(&std::io::stderr())).then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
                 bar.set_style(style);
             }
-            bar.enable_steady_tick(Duration::from_millis(100));
             bar
         });
         Progress { bar, is_quiet }

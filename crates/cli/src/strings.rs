@@ -12,6 +12,7 @@ use image::{mapping_kind, Head, MappedFile, Mapping, Process, Section, Tables, H
 use image_file::ImageFile;
 use regex::bytes::{Regex, RegexBuilder};
 
+use crate::progress::Progress;
 use crate::render;
 
 /// How much of a match is shown (bytes).
@@ -31,6 +32,8 @@ struct Area {
 /// there is none.
 pub fn search(image: &ImageFile, pattern: &std::ffi::OsStr) -> Result<u8> {
     let regex = compile(pattern)?;
+    let progress = Progress::start(false);
+    progress.phase(format!("searching {}", image.path.display()));
     let mut page = String::new();
     let mut look_at = |run: &[Area]| -> Result<()> {
         let bytes = read(image, run).map_err(|error| Failure::io("read", &image.path, &error))?;
@@ -46,6 +49,7 @@ pub fn search(image: &ImageFile, pattern: &std::ffi::OsStr) -> Result<u8> {
         look_at(&[Area { start: 0, size, offset, name: "(tables)".to_owned() }])?;
     }
     look_at(&[Area { start: 0, size: HEAD_AREA as u64, offset: HEAD_OFFSET as u64, name: "(command)".to_owned() }])?;
+    progress.stop();
     render::print(&page)?;
     Ok(u8::from(page.is_empty()))
 }

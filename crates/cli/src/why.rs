@@ -6,6 +6,7 @@
 //! says it.
 
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -15,34 +16,46 @@ use inputs::on_stale::{self, OnStale};
 use installation::Installation;
 use runtime::deadline;
 use rustix::fs::{access, Access};
+use serde::Serialize;
 
+use crate::progress::Progress;
 use crate::render;
 
 /// The launcher answers within this; it compares the contents of files whose times differ.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// The answer, in the words of `snapboot list --json`.
+#[derive(Serialize)]
+struct Answer<'a> {
+    path: &'a Path,
+    state: &'a str,
+    why: &'a [String],
+}
+
 /// Prints the answer; returns the exit status: 0 when the image would be used, 1 when not.
-pub fn answer(image: &ImageFile) -> Result<u8> {
+pub fn answer(image: &ImageFile, is_json: bool) -> Result<u8> {
+    let progress = Progress::start(false);
+    progress.phase("comparing the image with what it was made of");
     let mut found = rotation::differences(&image.settings()?, &image.path, image.head().image_id());
     found.extend(differences::stale(image)?);
-    let mut verdict = "stale";
+    let mut state = if found.is_empty() { "fresh" } else { "stale" };
     if found.is_empty() {
         if let Some(reason) = launchers_reason(image)? {
-            verdict = "not used";
+            state = "not used";
             found.push(reason);
         }
     }
+    progress.stop();
     if let Some(warning) = unknown_on_stale() {
-        eprintln!("snapboot: warning: {warning}.");
+        render::tell(&format!("snapboot: warning: {warning}."));
     }
-    let name = image.path.display();
-    if found.is_empty() {
-        render::print(&format!("{name}: fresh\n"))?;
-        return Ok(0);
+    if is_json {
+        render::print_json(&Answer { path: &image.path, state, why: &found })?;
+    } else {
+        let lines: String = found.iter().map(|line| format!("  {line}\n")).collect();
+        render::print(&format!("{}: {state}\n{lines}", image.path.display()))?;
     }
-    let lines: String = found.iter().map(|line| format!("  {line}\n")).collect();
-    render::print(&format!("{name}: {verdict}\n{lines}"))?;
-    Ok(1)
+    Ok(u8::from(!found.is_empty()))
 }
 
 /// Why the launcher would not use the image; None when it would.

@@ -87,7 +87,7 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
         return Ok(0);
     }
     for line in told {
-        eprintln!("snapboot: {line}");
+        render::tell(&format!("snapboot: {line}"));
     }
     let (entries, size) = (archive.live().len(), human::size(archive.size()));
     render::print(&format!("{}: {entries} entries, {size}\n", path.display()))?;

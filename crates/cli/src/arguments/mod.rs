@@ -191,7 +191,7 @@ pub struct Inspect {
 
     /// Say whether the image would be used here and now and, when not, everything that differs: from what, to what. Exit
     /// status 1 when something differs. Default: say what it holds.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     pub why: bool,
 
     /// Look in the frozen memory, the original command and the tables for what should not be there, such as a password: print
@@ -200,7 +200,8 @@ pub struct Inspect {
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["why", "json"])]
     pub strings: Option<OsString>,
 
-    /// Print everything as JSON, every mapping and every input included. Default: a summary for people.
+    /// Print everything as JSON, every mapping and every input included; with --why: path, state (fresh, stale, not used), why. Default: a
+    /// summary for people.
     #[arg(long)]
     pub json: bool,
 }

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use failure::{Failure, Result};
 
 use crate::arguments::Time;
+use crate::progress::Progress;
 use crate::render;
 use crate::FAILED;
 use spawn::Timed;
@@ -36,11 +37,15 @@ pub fn main(arguments: &Time) -> Result<u8> {
         .into_iter()
         .map(|words| Ok(Subject { command: Timed::new(words)?, wall: vec![], cpu: vec![], failures: vec![] }))
         .collect::<Result<_>>()?;
-    for round in 0..WARM_UPS + arguments.runs as usize {
+    let progress = Progress::still(false);
+    let rounds = WARM_UPS + arguments.runs as usize;
+    for round in 0..rounds {
+        progress.phase(format!("round {} of {rounds}", round + 1));
         for subject in &mut subjects {
             subject.start(round >= WARM_UPS, arguments.allow_failure)?;
         }
     }
+    progress.stop();
     if arguments.json {
         render::print_json(&show::json(&subjects))?;
     } else {
