@@ -53,12 +53,11 @@ class Program(training.Program):
             assert thawed.err == ordinary.err, (thawed, ordinary)
         return thawed.out
 
-    def learnt(self):
-        """Names of the features beside the program that were learnt."""
+    def learnt(self, folder="lib"):
+        """Names of the features in a folder beside the program that were learnt."""
         shown = support.run([support.SNAPBOOT, "inspect", "--json", self.image], log=False)
-        folder = f"{self.folder}/lib/"
-        names = [path for path in json.loads(shown.out)["learnt"] if path.startswith(folder)]
-        return [name.removeprefix(folder).removesuffix(".rb") for name in names]
+        names = [path for path in json.loads(shown.out)["learnt"] if path.startswith(f"{self.folder}/{folder}/")]
+        return [name.removeprefix(f"{self.folder}/{folder}/").removesuffix(".rb") for name in names]
 
 
 @pytest.fixture
@@ -318,15 +317,68 @@ def test_what_a_run_writes_a_start_like_it_has_at_once(tmp_path):
     training.pages_come_with_the_start(program)
 
 
-def test_a_gem_that_is_activated_later_is_left_to_each_start(tmp_path):
+# Requires a gem in the midst of its work, of a version if one is given.
+LATER = """require 'optparse'
+require_relative 'lib/own'
+if ARGV[0] == 'later'
+  gem 'later', ARGV[1] if ARGV[1]
+  require 'later'
+  p LATER, Gem.loaded_specs['later'].version.to_s, NEEDED
+end
+"""
+
+
+@pytest.fixture
+def later(tmp_path):
+    """Such a program, and gems of which it requires one that needs another."""
     gems = Gems(tmp_path / "gems")
-    gems.add("later", "1.0", "LATER = 1\n")
-    program = Program(tmp_path, "require 'optparse'\nrequire 'later' if ARGV == ['later']\np $LOADED_FEATURES.grep(/later/)\n")
-    said = program.freeze("later", "", **gems.variables)
-    assert f"is found in {gems.folder}/gems/later-1.0/lib, which the program adds to $LOAD_PATH" in said.out
-    program.starts_alike("later", **gems.variables)
-    gems.add("later", "2.0", "LATER = 2\n")
-    assert "later-2.0" in program.starts_alike("later", **gems.variables)
+    gems.add("needed", "1.0", "NEEDED = 1\n")
+    gems.add("later", "1.0", "require 'needed'\nLATER = 1\n", "s.add_runtime_dependency('needed')")
+    program = Program(tmp_path, LATER)
+    program.feature("own", "")
+    return program, gems
+
+
+def test_a_gem_of_one_version_may_be_active_from_the_beginning(later):
+    program, gems = later
+    program.freeze("later", "", **gems.variables)
+    assert program.learnt("gems") == ["gems/later-1.0/lib/later", "gems/needed-1.0/lib/needed"]
+    assert program.starts_alike("later", **gems.variables) == '1\n"1.0"\n1\n'
+    assert program.starts_alike(**gems.variables) == ""
+    gems.add("later", "2.0", "require 'needed'\nLATER = 2\n", "s.add_runtime_dependency('needed')")
+    newer = support.run([program.image, "later"], env=support.environment(**gems.variables), cwd=program.folder)
+    assert newer.fell_back
+    assert newer.out == '2\n"2.0"\n1\n'
+
+
+@pytest.mark.parametrize("first", ["own", "later"])
+def test_a_gem_of_several_versions_is_left_to_each_start(later, first):
+    program, gems = later
+    if first == "later":
+        program.script.write_text(LATER.replace("require_relative 'lib/own'\n", ""))
+    gems.add("later", "2.0", "require 'needed'\nLATER = 2\n", "s.add_runtime_dependency('needed')")
+    said = program.freeze("later", "later", **gems.variables)
+    assert f"is found in {gems.folder}/gems/later-2.0/lib, which the program adds to $LOAD_PATH" in said.out
+    assert '"2.0"' in program.starts_alike("later", **gems.variables)
+    assert '"1.0"' in program.starts_alike("later", "1.0", **gems.variables)
+
+
+def test_a_gem_that_needs_one_of_several_versions_is_left_to_each_start(later):
+    program, gems = later
+    gems.add("needed", "2.0", "NEEDED = 2\n")
+    program.freeze("later", **gems.variables)
+    assert program.learnt("gems") == []
+    assert program.starts_alike("later", **gems.variables) == '1\n"1.0"\n2\n'
+
+
+def test_a_gem_in_which_something_has_the_name_of_another_feature_is_left_to_each_start(later):
+    program, gems = later
+    shadow = gems.folder / "gems/later-1.0/lib/optparse"
+    shadow.mkdir()
+    (shadow / "uri.rb").write_text("raise 'not the one of Ruby'\n")
+    program.freeze("later", **gems.variables)
+    assert program.learnt("gems") == ["gems/needed-1.0/lib/needed"]
+    assert program.starts_alike("later", **gems.variables) == '1\n"1.0"\n1\n'
 
 
 def test_a_feature_that_is_searched_where_a_run_says_is_left_to_each_start(tmp_path):

@@ -43,6 +43,8 @@ pub struct Profile {
     counts: BTreeMap<OsString, usize>,
     /// Gems that all runs activated first, each with its version, in that order.
     pub gems: Vec<(OsString, OsString)>,
+    /// Gems that runs or starts have activated later, and that may be active before: `NAME VERSION`.
+    activated: BTreeSet<OsString>,
     /// What all runs of a Ruby script put in front of the load path before they loaded anything.
     pub paths: Vec<OsString>,
     /// Folders that runs or starts of a Ruby program have added to the load path at any time.
@@ -189,6 +191,7 @@ impl Profile {
         }
         self.changed.extend(learnt.all("changed").map(OsStr::to_owned));
         self.searched.extend(learnt.all("searched").map(OsStr::to_owned));
+        self.activated.extend(learnt.all("activated").map(OsStr::to_owned));
         self.runs.push(Run { arguments: arguments.to_vec(), output });
     }
 
@@ -201,6 +204,7 @@ impl Profile {
         self.changed.extend(told.changed.iter().cloned());
         self.searched.extend(told.searched.iter().cloned());
         self.known.extend(told.useless.iter().cloned());
+        self.activated.extend(told.activated.iter().cloned());
         self.told = told;
     }
 
@@ -240,6 +244,7 @@ impl Profile {
             request.push("gem", name);
             request.push("gem_version", version);
         }
+        self.activated.iter().for_each(|gem| request.push("activated", gem));
         self.paths.iter().for_each(|path| request.push("load_path", path));
         self.searched.iter().for_each(|path| request.push("searched", path));
         self.changed.iter().for_each(|name| request.push("changed", name));

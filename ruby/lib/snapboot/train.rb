@@ -5,13 +5,15 @@
 # It tells that in DIR/profile, entries as in the request: `module` and `file` for each feature and the one whose loading
 # loaded it, in the order in which they began; what the script does before the first of them that is no part of Ruby: `gem`
 # and `version` for each gem that is active then, `path` for what is in front of $LOAD_PATH; `searched` for each folder that
-# was added to $LOAD_PATH at any time; `changed` for each variable that is not as it was. A run that ends without exit
-# handlers tells nothing. The program sees no constants or features of it.
+# was added to $LOAD_PATH at any time; `activated` for each gem that may be active before the program asks for it; `changed`
+# for each variable that is not as it was. A run that ends without exit handlers tells nothing. The program sees no constants
+# or features of it.
 training = Module.new
+training.module_eval(File.read("#{__dir__}/front_end/activations.rb"))
 training.module_eval do
   # One run, from the start of Ruby to the last exit handler.
   self::Run = Class.new do
-    def initialize(own)
+    def initialize(own, activations)
       @own = own
       @folder = ENV.delete("SNAPBOOT_FREEZE_DIR")
       @process = Process.pid
@@ -19,6 +21,7 @@ training.module_eval do
       @features = $LOADED_FEATURES.dup
       @begun = {}
       @gems = active_gems
+      @activations = activations.new
       @load_path = $LOAD_PATH.dup
       @begins = {}
       @searched = @load_path
@@ -86,6 +89,7 @@ training.module_eval do
       entries += added(paths.to_a).map { |path| "path=#{path}" }
       note_searched
       entries += (@searched - @load_path).map { |folder| "searched=#{folder}" }
+      entries += @activations.early.map { |gem| "activated=#{gem}" }
       now = ENV.to_h
       changed = (@variables.keys | now.keys).reject { |name| @variables[name] == now[name] }
       entries += changed.map { |name| "changed=#{name}" }
@@ -93,4 +97,4 @@ training.module_eval do
     end
   end
 end
-training.module_eval { self::Run.new(__FILE__).start }
+training.module_eval { self::Run.new(__FILE__, self::Activations).start }

@@ -61,7 +61,7 @@ class FreezeRun
     return if @request.value("profile").nil?
 
     # Here, since what is loaded without need is a part of each thaw.
-    @load_file.call("telling")
+    %w[activations telling].each { |name| @load_file.call(name) }
     @telling = Telling.new(@request)
   end
 

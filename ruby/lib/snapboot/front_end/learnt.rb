@@ -11,6 +11,8 @@ class Learnt
   MAX_PASSES = 12
   BUNDLER = %r{/bundler/setup\.rb\z}
   GEMDEPS = "Gem.use_gemdeps"
+  # A script that chooses the versions of its gems before it knows its arguments.
+  BINSTUB = /Gem\.(activate_)?bin_path/
   # RubyGems' scripts run another version of their gem with _1.2.3_.
   OTHER_VERSION = "_*"
 
@@ -21,6 +23,7 @@ class Learnt
     # By path: the feature whose loading loaded it.
     @from = request.list("learnt").zip(request.list("learnt_from")).to_h
     @gems = request.list("gem").zip(request.list("gem_version"))
+    @activated = request.list("activated").map(&:split)
     @always = request.list("always").to_h { |path| [path, true] }
     @changed = request.list("changed")
     @harmless = request.list("harmless_reader").zip(request.list("harmless"))
@@ -117,11 +120,44 @@ class Learnt
     return unless defined?(Gem.loaded_specs)
 
     Gem.use_gemdeps if @script && File.binread(@script).include?(GEMDEPS)
-    @gems.each do |name, version|
+    @gems.select! { |name, _| Gem::Specification.find_all_by_name(name).one? } unless chooses_versions?
+    (@gems + unambiguous).each do |name, version|
       next if Gem.loaded_specs.key?(name)
 
       gem(name, "= #{version}")
       @active << name
+    end
+  end
+
+  def chooses_versions?
+    @script && File.binread(@script).match?(BINSTUB)
+  end
+
+  # Gems that are activated later, and may be active now, with all that they need.
+  def unambiguous
+    gems = @activated.select { |name, version| unambiguous?(name, version) }
+    loop do
+      known = Gem.loaded_specs.keys + (@gems + gems).map(&:first)
+      met = gems.select { |name, version| (needs(name, version) - known).empty? }
+      return gems if met == gems
+
+      gems = met
+    end
+  end
+
+  def needs(name, version)
+    Gem::Specification.find_by_name(name, version).runtime_dependencies.map(&:name)
+  end
+
+  # Whether there is no other version of this gem, which another start could ask for, and what was loaded from it is found
+  # nowhere else. What comes by the same name later is an input with that.
+  def unambiguous?(name, version)
+    specs = Gem::Specification.find_all_by_name(name)
+    return false unless specs.map { |spec| spec.version.to_s } == [version]
+
+    specs.first.full_require_paths.all? do |folder|
+      features = @from.keys.filter_map { |path| path[%r{\A#{Regexp.escape(folder)}/(.*)\.[a-z]+\z}, 1] }
+      features.none? { |feature| $LOAD_PATH.resolve_feature_path(feature) }
     end
   end
 

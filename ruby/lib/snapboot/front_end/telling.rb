@@ -30,6 +30,7 @@ class Telling
   def settle
     @known = $LOADED_FEATURES.dup
     @load_path = @searched = @initial = $LOAD_PATH.dup
+    @activations = Activations.new
     TracePoint.new(:script_compiled) do |event|
       next if event.eval_script
 
@@ -85,6 +86,7 @@ class Telling
     entries = in_order(new).flat_map { |path| ["module=#{path}", "file=#{from[path]}"] }
     entries += changed.sort.map { |name| "changed=#{name}" }
     entries += (@searched - @initial).map { |folder| "searched=#{folder}" }
+    entries += @activations.early.map { |gem| "activated=#{gem}" }
     entries.map { |entry| "#{entry}\0".b }.join
   end
 
