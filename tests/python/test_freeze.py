@@ -66,10 +66,13 @@ def test_hooks_of_snapshot_restore_py(simulated, tmp_path):
         "b, a = [], []\n"
         "def get_before_snapshot(): return b\n"
         "def get_after_restore(): return a\n"
-        "b.append((print, ('before',), {})); a.append((print, ('after',), {'end': '.\\n'}))\n"
+        "def register_before_snapshot(f, *args, **kwargs): b.append((f, args, kwargs)); return f\n"
+        "def register_after_restore(f, *args, **kwargs): a.append((f, args, kwargs)); return f\n"
+        "register_before_snapshot(print, 'second'); register_before_snapshot(print, 'first', end=';\\n')\n"
+        "register_after_restore(print, 'third', end='.\\n'); register_after_restore(print, 'fourth')\n"
     )
     result = simulated(kind="bare", preload=["snapshot_restore_py"]).run(["-c", "print('main')"])
-    assert result.stdout == "before\nafter.\nmain\n"
+    assert result.stdout == "first;\nsecond\nthird.\nfourth\nmain\n"
 
 
 def test_freeze_point_deep_in_the_program(simulated, tmp_path):
@@ -173,13 +176,15 @@ def test_what_the_compiler_warns_of_is_frozen(simulated, tmp_path, code):
 
 
 @pytest.mark.parametrize("kind", ["script", "code"])
-def test_a_before_freeze_hook_of_the_main_part_is_warned_of(simulated, tmp_path, kind):
-    code = "import sys; sys.path.insert(0, %r)\nimport snapboot\nsnapboot.before_freeze(print)\n" % LIBRARY
+@pytest.mark.parametrize("hook", ["before_freeze", "register_before_snapshot"])
+def test_a_hook_of_the_main_part_before_the_freeze_is_warned_of(simulated, tmp_path, kind, hook):
+    code = "import sys; sys.path.insert(0, %r)\nimport snapboot\n" % LIBRARY
+    code += "%s = getattr(snapboot, 'before_' + 'freeze')\n%s(print)\n" % (hook, hook)
     script = tmp_path / "dead.py"
     script.write_text(code)
     image = simulated(*([str(script)] if kind == "script" else ["-c", code]), kind=kind, script=str(script))
     assert image.run().stdout == ""
-    assert "mentions before_freeze" in dict(image.report())["warning"]
+    assert "mentions %s" % hook in dict(image.report())["warning"]
     script.write_text(code + "snapboot.freeze_point()\n")
     image = simulated(str(script), kind="script", script=str(script))
     assert image.run().stdout == "\n"

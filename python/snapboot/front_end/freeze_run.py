@@ -75,8 +75,9 @@ class Freeze:
             self.running = True
             self._start(main, self._never_reached)
         else:
-            if source is not None and b"before_freeze" in encode(source):
-                self.report.add("warning", DEAD_HOOK)
+            for hook in hooks.BEFORE:
+                if source is not None and encode(hook) in encode(source):
+                    self.report.add("warning", DEAD_HOOK % hook)
             self._freeze()
             self._start(self._thawed(), self.exit.leave)
 
@@ -274,6 +275,6 @@ KEPT = []
 WARM_UPS = 16
 NEVER_STARTS = "it has a syntax error, which ends each of its starts"
 DEAD_HOOK = (
-    "the main part mentions before_freeze, but it runs after the freeze, and a hook that it registers is never called. "
+    "the main part mentions %s, but it runs after the freeze, and a hook that it registers is never called. "
     "Register it in a module that --preload names, or call snapboot.freeze_point() behind it"
 )

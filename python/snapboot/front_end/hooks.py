@@ -5,6 +5,8 @@ import sys
 
 # What AWS's package for the same purpose calls the lists of (function, args, kwargs) that it keeps.
 SNAPSHOT_MODULE = "snapshot_restore_py"
+# What registers hooks that come before the image is written.
+BEFORE = ("before_freeze", "register_before_snapshot")
 
 
 class HookError(Exception):
