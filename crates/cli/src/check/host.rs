@@ -3,7 +3,10 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
+use runtime::{deadline, loader_of};
 use rustix::fs::{access, statvfs, Access, StatVfsMountFlags};
 use rustix::process::virtual_memory_map_config_struct_size;
 
@@ -15,6 +18,8 @@ const OLDEST_TO_FREEZE: (u32, u32) = (5, 5);
 const OLDEST_TO_THAW: (u32, u32) = (4, 17);
 /// Kernels on which the tests ran.
 const KERNELS_TRIED: &[(u32, u32)] = &[(6, 18)];
+/// How long the loader may take.
+const LIMIT: Duration = Duration::from_secs(5);
 /// glibc versions with which the tests ran.
 const GLIBCS_TRIED: &[&str] = &["2.36", "2.39", "2.41", "2.43"];
 
@@ -151,12 +156,10 @@ fn pagemap() -> Line {
 }
 
 fn libc() -> Line {
-    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let library = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).find(|path| path.contains("/libc"));
-    let Some(path) = library else {
+    let Some(path) = machines_libc() else {
         return Line::new("libc", State::No, "not glibc (musl?): not yet, only glibc");
     };
-    let version = fs::read(path).ok().and_then(|file| glibc_version(&file));
+    let version = fs::read(&path).ok().and_then(|file| glibc_version(&file));
     match version {
         Some(version) if GLIBCS_TRIED.contains(&version.as_str()) => {
             Line::new("libc", State::Yes, format!("glibc {version}"))
@@ -164,8 +167,18 @@ fn libc() -> Line {
         Some(version) => {
             Line::new("libc", State::Note, format!("glibc {version}; tried with {}", GLIBCS_TRIED.join(", ")))
         }
-        None => Line::new("libc", State::No, format!("{path} is not glibc (musl?): not yet, only glibc")),
+        None => Line::new("libc", State::No, format!("{} is not glibc (musl?): not yet, only glibc", path.display())),
     }
+}
+
+/// The C library of this machine's programs, as its loader finds it for the shell. This program may have one of its own in itself.
+fn machines_libc() -> Option<PathBuf> {
+    let shell = Path::new("/bin/sh");
+    let loader = loader_of(shell).ok()?;
+    let found = deadline::run(Command::new(loader).arg("--list").arg(shell), LIMIT).ok()??;
+    let text = String::from_utf8_lossy(&found.stdout).into_owned();
+    let path = text.lines().find_map(|line| line.trim().strip_prefix("libc.so.6 => ")?.split(' ').next())?;
+    Some(PathBuf::from(path))
 }
 
 /// The version in glibc's banner: `GNU C Library (Debian ...) stable release version 2.36.`.
