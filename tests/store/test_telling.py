@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from common import support
 from common.languages import PYTHON, RUBY, both
+from images.test_training_ruby import Gems
 
 from store.stores import Store, is_thawed
 
@@ -265,6 +266,18 @@ def test_what_reads_a_variable_that_the_program_sets_is_left_to_it(tmp_path, lan
         assert is_thawed(result) and result.out == "late fast False\n", result
         program.wait()
     assert any("reads the variable MODE" in why for _, why in program.inspected()["left_out"])
+
+
+@support.needs_ruby
+def test_a_gem_of_one_version_that_a_start_has_activated_is_in_the_next_image(tmp_path):
+    gems = Gems(tmp_path / "gems")
+    gems.add("passing", "1.0", "VALUE = 5\n")
+    program = Program(tmp_path, RUBY, **gems.variables)
+    assert program.start("passing").out == "passing 5 False\n"
+    program.wait()
+    assert program.learnt() == ["passing"]
+    second = program.start("passing")
+    assert is_thawed(second) and second.out == "passing 5 True\n", second
 
 
 @both
