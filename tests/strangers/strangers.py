@@ -14,6 +14,7 @@ two ordinary starts cannot be compared and counts as unstable, unless programs.t
 import argparse
 import dataclasses
 import fnmatch
+import json
 import os
 import pathlib
 import re
@@ -36,6 +37,8 @@ from workloads import Unavailable, Workload  # noqa: E402
 
 SNAPBOOT = pathlib.Path(os.environ.get("SNAPBOOT", ROOT / "target/release/snapboot"))
 FREEZE_SECONDS = 600
+# So often each short start is timed.
+TIMES = 15
 # What a login shell of a developer has set, and a program may look at.
 SHELL = {
     "SHELL": "/bin/bash",
@@ -89,6 +92,7 @@ class Outcome:
     thawed: float = 0.0
     short: float = 0.0  # ratio of starts that only tell of the program: --version, --help
     task: float = 0.0  # ratio of the last start, a real task
+    own: float = 0.0  # how much of the task, made the ordinary way, is more than such a start: no image can save that
 
     @property
     def is_good(self):
@@ -192,6 +196,27 @@ class Stranger:
         return seen, time.monotonic() - began
 
 
+    def ratio(self, start):
+        """How much of the ordinary time a start takes from the image, as `snapboot time` measures it. It may change nothing."""
+        arguments = [self.filled(word) for word in start["args"]]
+        words = [*self.argv, *arguments, "--vs", self.image, *arguments]
+        done = subprocess.run(
+            [SNAPBOOT, "time", "--json", "-n", str(TIMES), "--allow-failure", "--", *words],
+            cwd=self.started / "place",
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+        )
+        ordinary, thawed = (row["median_ms"] for row in json.loads(done.stdout)["commands"])
+        return thawed / ordinary
+
+
+def tells_of_the_program(start):
+    """Whether a start only prints something about the program."""
+    return bool({*start["args"]} & {"--version", "-V", "--help", "-h"})
+
+
 def outcome(program, folder, installs=False):
     """Installs, freezes, starts and compares. `folder` is for everything that comes into being. installs: whether `snapboot install`
     freezes it."""
@@ -201,13 +226,21 @@ def outcome(program, folder, installs=False):
         return Outcome(program.name, "missing", str(reason))
     if installs and len(stranger.argv) > 1:
         return Outcome(program.name, "missing", "its command is more than a word, and so nothing to install")
+    try:
+        return outcome_of(stranger, installs)
+    finally:
+        stranger.wait()  # nobody can remove a folder in which an image is being made
+
+
+def outcome_of(stranger, installs):
+    program = stranger.program
     status, said = stranger.install() if installs else stranger.freeze()
     if status != 0:
         is_expected = program.refused is not None and re.search(program.refused, said)
         return Outcome(program.name, "refused" if is_expected else "useless", said)
     if program.refused is not None:
         return Outcome(program.name, "different", f"it was to be refused ({program.refused}), and was not")
-    all_times = []
+    all_times, shorts = [], []
     for start in program.starts:
         times = {"ordinary": [], "thawed": []}
         try:
@@ -222,11 +255,14 @@ def outcome(program, folder, installs=False):
             times = {"ordinary": [], "thawed": []}
             compare(stranger, start, times)
         all_times.append(times)
+        if tells_of_the_program(start):
+            shorts.append(stranger.ratio(start))
     medians = [{kind: statistics.median(times[kind]) for kind in times} for times in all_times]
     ratios = [it["thawed"] / it["ordinary"] for it in medians]
-    shorts = [ratio for start, ratio in zip(program.starts, ratios, strict=True) if {*start["args"]} & {"--version", "-V", "--help", "-h"}]
+    least = min(it["ordinary"] for it in medians)
+    own = 1 - least / medians[-1]["ordinary"]
     whole = [statistics.median(time for times in all_times for time in times[kind]) for kind in ("ordinary", "thawed")]
-    return Outcome(program.name, "same", said, *whole, statistics.median(shorts or ratios), ratios[-1])
+    return Outcome(program.name, "same", said, *whole, statistics.median(shorts or ratios), ratios[-1], own)
 
 
 def compare(stranger, start, times):
@@ -299,7 +335,7 @@ def main():
         print("\n".join(program.name for program in chosen) or "no such program")
         return 0 if chosen else 2
     bad = 0
-    print(f"{'program':24} {'':10} {'ordinary':>10} {'thawed':>10} {'ratio':>7} {'short':>7} {'task':>7}")
+    print(f"{'program':24} {'':10} {'ordinary':>10} {'thawed':>10} {'ratio':>7} {'short':>7} {'task':>7} {'own work':>9}")
     ratios = []
     for program in chosen:
         with tempfile.TemporaryDirectory(prefix="stranger-") as folder:
@@ -308,7 +344,7 @@ def main():
         line = f"{program.name:24} {result.kind:10}"
         if result.kind == "same":
             line += f" {result.ordinary * 1000:7.0f} ms {result.thawed * 1000:7.0f} ms {result.thawed / result.ordinary:7.3f}"
-            line += f" {result.short:7.3f} {result.task:7.3f}"
+            line += f" {result.short:7.3f} {result.task:7.3f} {result.own * 100:7.0f} %"
             ratios.append((result.short, result.task))
         print(line, flush=True)
         if not result.is_good:
