@@ -108,3 +108,71 @@ def test_a_rails_application_is_booted(tmp_path):
     other = support.run([image, "runner", "-e", "development", "puts Rails.env"], cwd=place, env=env)
     ordinary = support.run(["bin/rails", "runner", "-e", "development", "puts Rails.env"], cwd=place, env=env)
     assert other.fell_back and (other.status, other.out) == (ordinary.status, ordinary.out), other
+
+
+RACK_APPLICATION = """
+require "rack"
+class App
+  LOADED_IN = ENV["RACK_ENV"]
+  def call(_request)
+    [200, { "Content-Type" => "text/plain" }, ["loaded in #{LOADED_IN}, runs in #{ENV["RACK_ENV"]}"]]
+  end
+end
+# A server that answers one request, to whoever reads its output.
+module Shown
+  def self.run(app, **options)
+    _, _, body = app.call(Rack::MockRequest.env_for("/"))
+    body.each { |part| puts "#{part} at #{options[:Port]}" }
+    body.close if body.respond_to?(:close)
+  end
+end
+Rack::Handler.register("shown", "Shown")
+"""
+
+
+@support.needs_ruby
+def test_an_application_of_rack_is_loaded(tmp_path):
+    prepared("rack")
+    (tmp_path / "app.rb").write_text(RACK_APPLICATION)
+    (tmp_path / "config.ru").write_text('# frozen_string_literal: true\n\nrequire_relative "app"\n\nrun App.new\n')
+    (tmp_path / "other.ru").write_text('require_relative "app"\nrun ->(_) { [200, { "Content-Type" => "text/plain" }, ["other"]] }\n')
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(tmp_path, elsewhere)
+    (elsewhere / "config.ru").write_text((tmp_path / "other.ru").read_text())
+    image, said = frozen(tmp_path, ["rackup"])
+    assert f"preloaded rack, {tmp_path}/app" in said, said
+
+    def compared(*arguments, cwd=tmp_path, **variables):
+        """Whether it thawed. It answers as an ordinary start in any case."""
+        env = support.environment(**variables)
+        ordinary, started = (support.run([program, "-s", "shown", *arguments], cwd=cwd, env=env) for program in ("rackup", image))
+        assert ordinary.status == 0 and (started.status, started.out) == (0, ordinary.out), (ordinary, started)
+        return not started.fell_back
+
+    assert compared() and compared("-p", "1") and compared("--port=1", "-q")
+    # What may be another application, or the same one in another environment.
+    for arguments in (["other.ru"], ["-E", "production"], ["-qE", "production"], ["-I", "lib"], ["-r", "json"], ["-w"], ["--env=test"]):
+        assert not compared(*arguments), arguments
+    assert not compared(RACK_ENV="production")
+    assert not compared(cwd=elsewhere)
+    (tmp_path / "config.ru").write_text('require_relative "app"\nrequire "json"\nrun App.new\n')
+    assert not compared()
+
+
+@support.needs_ruby
+@pytest.mark.parametrize(
+    "command, text",
+    [
+        (["rackup"], "ENV['X'] = '1'\nrequire_relative 'app'\nrun App.new\n"),
+        (["rackup", "-E", "production"], "require_relative 'app'\nrun App.new\n"),
+    ],
+    ids=["something comes first", "arguments"],
+)
+def test_an_application_of_rack_that_may_load_otherwise_is_left(tmp_path, command, text):
+    prepared("rack")
+    (tmp_path / "app.rb").write_text(RACK_APPLICATION)
+    (tmp_path / "config.ru").write_text(text)
+    image, said = frozen(tmp_path, command)
+    assert "preloaded" not in said, said
+    ordinary, thawed = (support.run([*program, "-s", "shown"], cwd=tmp_path) for program in (command, [image]))
+    assert not thawed.fell_back and thawed.out == ordinary.out, (ordinary, thawed)

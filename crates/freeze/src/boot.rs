@@ -50,6 +50,8 @@ pub struct Boot<'a> {
     pub runtime: &'a Runtime,
     pub main: &'a Main,
     pub preloads: &'a [String],
+    /// The name of the recipe that they are from; empty where there is none.
+    pub recipe: &'a str,
     pub profile: &'a Profile,
     /// What makes its image one of a store.
     pub store: Option<&'a InStore>,
@@ -154,6 +156,9 @@ impl Boot<'_> {
     fn request(&self, watch: &Watch) -> Entries {
         let mut request = Entries::of_main(self.main);
         self.preloads.iter().for_each(|name| request.push("preload", name));
+        if !self.recipe.is_empty() {
+            request.push("recipe", self.recipe);
+        }
         self.profile.add_to(&mut request);
         self.environment.boot_only_names().for_each(|name| request.push("boot_only", name));
         if let Watch::Origins(folders) = watch {

@@ -6,14 +6,18 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use regex::Regex;
 use runtime::{Language, Main};
 use serde::Deserialize;
 
 /// The data files.
-const FILES: &[&str] = &[include_str!("../../../recipes/django.toml"), include_str!("../../../recipes/rails.toml")];
+const FILES: &[&str] = &[
+    include_str!("../../../recipes/django.toml"),
+    include_str!("../../../recipes/rack.toml"),
+    include_str!("../../../recipes/rails.toml"),
+];
 
 /// A data file. In `preload` and `environment` stand `{folder}` for the script's folder, and `{NAME}` for a group of `text`.
 #[derive(Deserialize)]
@@ -37,6 +41,18 @@ struct Recipe {
     /// Arguments that need an ordinary start.
     #[serde(default)]
     guards: Vec<String>,
+    /// A file that the script looks for where it is started.
+    here: Option<Here>,
+}
+
+/// A file of the current directory that says what is loaded first of the application. Only a command without arguments surely leads to it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Here {
+    file: String,
+    /// A regular expression that its first lines match, up to one that does anything else. Its group `own` is preloaded, a path from the file's
+    /// folder; without any the recipe has nothing to say.
+    leading: String,
 }
 
 /// What a recipe says of one program.
@@ -48,13 +64,17 @@ pub struct Applied {
     pub preloads: Vec<String>,
     pub environment: Vec<(OsString, OsString)>,
     pub guards: Vec<OsString>,
+    /// The file of the current directory that it is about: in another directory there may be another one.
+    pub file: Option<PathBuf>,
 }
 
 /// The recipe for a program, if there is one.
 pub fn of(language: Language, main: &Main) -> Option<Applied> {
     let script = main.script.as_deref()?;
     let text = fs::read_to_string(script).ok()?;
-    all().into_iter().find_map(|recipe| recipe.applied(language, script, &text))
+    let is_alone = main.argv.len() == main.index + 1;
+    let here = std::env::current_dir().ok().filter(|_| is_alone);
+    all().into_iter().find_map(|recipe| recipe.applied(language, script, &text, here.as_deref()))
 }
 
 fn all() -> Vec<Recipe> {
@@ -62,7 +82,8 @@ fn all() -> Vec<Recipe> {
 }
 
 impl Recipe {
-    fn applied(&self, language: Language, script: &Path, text: &str) -> Option<Applied> {
+    /// `here`: the current directory, where the script has no arguments.
+    fn applied(&self, language: Language, script: &Path, text: &str, here: Option<&Path>) -> Option<Applied> {
         let folder = script.parent()?;
         let is_it = self.language == word(language)
             && script.ends_with(&self.script)
@@ -79,14 +100,38 @@ impl Recipe {
             }
             Some(filled)
         };
+        let mut preloads: Vec<String> = self.preload.iter().map(|name| filled(name)).collect::<Option<_>>()?;
+        let file = match &self.here {
+            Some(of) => Some(here?.join(&of.file)),
+            None => None,
+        };
+        if let (Some(of), Some(file)) = (&self.here, &file) {
+            let own = of.leading(&fs::read_to_string(file).ok()?);
+            if own.is_empty() {
+                return None;
+            }
+            preloads.extend(
+                own.iter().map(|name| Some(here?.join(name).to_str()?.to_owned())).collect::<Option<Vec<_>>>()?,
+            );
+        }
         Some(Applied {
             name: self.name.clone(),
-            preloads: self.preload.iter().map(|name| filled(name)).collect::<Option<_>>()?,
+            preloads,
             environment: (self.environment.iter())
                 .map(|(name, value)| Some((name.into(), filled(value)?.into())))
                 .collect::<Option<_>>()?,
             guards: self.guards.iter().map(OsString::from).collect(),
+            file,
         })
+    }
+}
+
+impl Here {
+    /// What the first lines of the file name.
+    fn leading(&self, text: &str) -> Vec<String> {
+        let pattern = Regex::new(&self.leading).expect("a test compiles each pattern");
+        let found = text.lines().map_while(|line| pattern.captures(line));
+        found.filter_map(|found| Some(found.name("own")?.as_str().to_owned())).collect()
     }
 }
 
@@ -137,7 +182,7 @@ if __name__ == "__main__":
 "#;
 
     fn django(text: &str) -> Option<Applied> {
-        all().iter().find_map(|recipe| recipe.applied(Language::Python, Path::new("/app/manage.py"), text))
+        all().iter().find_map(|recipe| recipe.applied(Language::Python, Path::new("/app/manage.py"), text, None))
     }
 
     #[test]
@@ -169,11 +214,39 @@ if __name__ == "__main__":
         let script = top.path().join("bin/rails");
         let text = "#!/usr/bin/env ruby\nAPP_PATH = File.expand_path(\"../config/application\", __dir__)\n\
                     require_relative \"../config/boot\"\nrequire \"rails/commands\"\n";
-        let found = || all().iter().find_map(|recipe| recipe.applied(Language::Ruby, &script, text));
+        let found = || all().iter().find_map(|recipe| recipe.applied(Language::Ruby, &script, text, None));
         assert_eq!(found(), None, "there is no application");
         fs::create_dir_all(top.path().join("config")).unwrap();
         fs::write(top.path().join("config/environment.rb"), "").unwrap();
         let expected = format!("{}/bin/../config/environment", top.path().display());
         assert_eq!(found().unwrap().preloads, [expected]);
+    }
+
+    #[test]
+    fn of_an_application_of_rack_is_loaded_what_its_file_requires_first() {
+        let recipe = all().into_iter().find(|recipe| recipe.name == "Rack").unwrap();
+        let own = |text: &str| recipe.here.as_ref().unwrap().leading(text);
+        let text = "# frozen_string_literal: true\n\nrequire 'rack'\nrequire_relative \"app\" # ours\nrequire('./lib/more-of.it')\n\
+                    run App\nrequire_relative 'late'\n";
+        assert_eq!(own(text), ["app", "lib/more-of.it"]);
+        for other in [
+            "ENV['X'] = '1'\n",
+            "require 'bundler/setup'\n",
+            "#\\ -E production\n",
+            "require_relative \"#{x}\"\n",
+            "x; ",
+        ] {
+            assert!(own(&format!("{other}require_relative 'app'\n")).is_empty(), "{other}");
+        }
+        let binstub = "load Gem.activate_bin_path('rack', 'rackup', version)\n";
+        let top = tempfile::tempdir().unwrap();
+        fs::write(top.path().join("config.ru"), text).unwrap();
+        let applied = |here| recipe.applied(Language::Ruby, Path::new("/usr/bin/rackup"), binstub, here);
+        let found = applied(Some(top.path())).unwrap();
+        assert_eq!(found.preloads[..2], ["rack".to_owned(), top.path().join("app").to_str().unwrap().to_owned()]);
+        assert_eq!(found.file, Some(top.path().join("config.ru")));
+        assert_eq!(applied(None), None, "it has arguments");
+        fs::write(top.path().join("config.ru"), "run App").unwrap();
+        assert_eq!(applied(Some(top.path())), None);
     }
 }

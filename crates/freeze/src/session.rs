@@ -223,6 +223,7 @@ impl Session<'_> {
                 runtime: self.runtime,
                 main: self.main,
                 preloads: self.preloads(),
+                recipe: &self.recipe.name,
                 profile,
                 store: self.request.store.as_ref(),
                 environment,
@@ -255,6 +256,11 @@ impl Session<'_> {
                     report.reads.facts.push((fact_kind::CWD, 0));
                     report.reads.places.entry((fact_kind::CWD, 0)).or_insert(place);
                 }
+            }
+            if let Some(file) = &self.recipe.file {
+                report.loaded.push(file.clone());
+                report.reads.facts.push((fact_kind::CWD, 0));
+                report.reads.places.entry((fact_kind::CWD, 0)).or_insert_with(|| file.display().to_string());
             }
             let booted = Booted {
                 notes: &notes,

@@ -114,6 +114,7 @@ class FreezeRun
     origins = Origins.new(@directory, @request.list("origins_in")) if @request.value("origins") == "1"
     origins&.watch
     own = $LOADED_FEATURES.size
+    Recipes.chosen = @request.value("recipe")
     Preload.new(@request.list("preload"), @report, @directory).run
     Recipes.load_main(@request.value("script").to_s)
     @inputs = inputs
@@ -264,7 +265,11 @@ class FreezeRun
   def run_main
     if @request.main == :script
       name_script(@context.main_words.first) if @script
-      @context.renew_arguments(@context.main_words.drop(1))
+      arguments = @context.main_words.drop(1)
+      unless @recipes.all? { |recipe| recipe.honours?(arguments) }
+        @context.fall_back("with these arguments the application may be another one")
+      end
+      @context.renew_arguments(arguments)
       return after_thaw
     end
 

@@ -21,11 +21,18 @@ module Recipes
       false
     end
 
-    # Raises where only an ordinary start can do it.
+    # Whether the image can do what these arguments of the script say; only an ordinary start can where not.
+    def honours?(_arguments)
+      true
+    end
+
     def after_thaw; end
   end
 
   class << self
+    # The name of the data file's recipe that the freeze follows, if there is one.
+    attr_accessor :chosen
+
     # Adds a recipe.
     def register(recipe)
       @all << recipe
