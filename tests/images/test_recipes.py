@@ -1,5 +1,6 @@
 """What a framework's own script starts is in the image without being named, and only what every start of it would load."""
 
+import json
 import os
 import shutil
 
@@ -33,6 +34,16 @@ def test_a_django_project_is_set_up(django):
         thawed = support.run([image, *arguments], cwd=folder)
         assert not thawed.fell_back, thawed
         assert (thawed.status, thawed.out, thawed.err) == (ordinary.status, ordinary.out, ordinary.err), arguments
+
+
+@pytest.mark.parametrize(
+    ("options", "learns"), [((), True), (("--no-train",), False), (("--no-recipe",), False), (("--train", "help"), False)]
+)
+def test_what_nearly_all_commands_load_is_in_it(django, options, learns):
+    folder, words = django
+    image, _ = frozen(folder, words, *options, name="learnt.img")
+    shown = support.run([support.SNAPBOOT, "inspect", "--json", image], log=False)
+    assert ("django.core.management.commands.check" in json.loads(shown.out)["learnt"]) == learns
 
 
 def test_a_project_starts_at_a_terminal_as_in_a_pipe(django):

@@ -43,8 +43,8 @@ pub struct Written {
     pub language: Language,
     /// How many modules or features are in it because training runs have shown them.
     pub learnt: usize,
-    /// Whether training runs were made.
-    pub is_trained: bool,
+    /// Whether it is an installed tool, which was run with `--version`.
+    pub tells_version: bool,
     /// What else they have shown and must be left to each start: each name, and why.
     pub left_out: Vec<(String, String)>,
     /// What it depends on that its user may not expect: names of variables, and phrases.

@@ -35,6 +35,9 @@ struct Recipe {
     text: String,
     /// What to preload, as `--preload` takes it.
     preload: Vec<String>,
+    /// Training runs that are made where nobody names any: arguments of each, with which the program changes nothing.
+    #[serde(default)]
+    train: Vec<String>,
     /// Variables that are set while the program boots, where they are not set.
     #[serde(default)]
     environment: BTreeMap<String, String>,
@@ -62,6 +65,7 @@ pub struct Applied {
     pub name: String,
     /// See [`Recipe`].
     pub preloads: Vec<String>,
+    pub training: Vec<Vec<OsString>>,
     pub environment: Vec<(OsString, OsString)>,
     pub guards: Vec<OsString>,
     /// The file of the current directory that it is about: in another directory there may be another one.
@@ -117,6 +121,7 @@ impl Recipe {
         Some(Applied {
             name: self.name.clone(),
             preloads,
+            training: self.train.iter().map(|run| run.split(' ').map(OsString::from).collect()).collect(),
             environment: (self.environment.iter())
                 .map(|(name, value)| Some((name.into(), filled(value)?.into())))
                 .collect::<Option<_>>()?,

@@ -59,7 +59,7 @@ pub struct InStore {
 /// From which runs of the program a freeze learns what it loads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Training {
-    /// `--version` and `--help` of an installed tool; none of any other program.
+    /// `--version` and `--help` of an installed tool, what the recipe of a framework says of its own script, none of any other program.
     Default,
     /// Runs with these arguments behind the command.
     Runs(Vec<Vec<OsString>>),

@@ -170,8 +170,11 @@ impl Session<'_> {
         };
         let environment = &self.environment.clone().with_more_for_boot(&self.recipe.environment);
         let environment = &early_reads(&self.request.installation, self.runtime, self.main, environment, &dir)?;
-        let mut profile =
-            trainer.train(&self.request.training, self.request.store.as_ref().map(|store| store.profile.as_path()))?;
+        let mut profile = trainer.train(
+            &self.request.training,
+            &self.recipe.training,
+            self.request.store.as_ref().map(|store| store.profile.as_path()),
+        )?;
         let mut taken_out = Vec::new();
         loop {
             let why = match self.assemble(output, &dir, environment, &trainer, &profile, replaced.as_ref()) {
@@ -321,7 +324,7 @@ impl Session<'_> {
             warnings,
             language: self.runtime.language,
             learnt: report.learnt.len(),
-            is_trained: profile.is_trained,
+            tells_version: profile.tells_version,
             left_out: report.left_out,
             replaced: replaced.and_then(|(_, starts)| starts.clone()),
         })))

@@ -51,8 +51,8 @@ pub struct Profile {
     searched: BTreeSet<OsString>,
     /// Names of variables that the program sets in its own environment.
     pub changed: BTreeSet<OsString>,
-    /// Whether runs were made.
-    pub is_trained: bool,
+    /// Whether it is an installed tool that was run with `--version`.
+    pub tells_version: bool,
     /// The runs that told anything.
     runs: Vec<Run>,
     /// What thawed starts have told, and how many of `loaded` come from there: the last ones.
@@ -91,23 +91,29 @@ pub struct Trainer<'a> {
 
 impl Trainer<'_> {
     /// Makes all runs, one after the other. A run from which nothing could be learnt is told to the user if it was asked for.
-    /// `told`: the file in which thawed starts have told what else they load.
-    pub fn train(&self, training: &Training, told: Option<&Path>) -> outcome::Result<Profile> {
-        let mut profile = self.run_all(training)?;
+    /// `of_recipe`: the runs of a framework's recipe. `told`: the file in which thawed starts have told what else they load.
+    pub fn train(
+        &self,
+        training: &Training,
+        of_recipe: &[Vec<OsString>],
+        told: Option<&Path>,
+    ) -> outcome::Result<Profile> {
+        let mut profile = self.run_all(training, of_recipe)?;
         if let Some(told) = told {
             profile.add_told(Told::read(told));
         }
         Ok(profile)
     }
 
-    fn run_all(&self, training: &Training) -> outcome::Result<Profile> {
+    fn run_all(&self, training: &Training, of_recipe: &[Vec<OsString>]) -> outcome::Result<Profile> {
+        let is_tool = matches!(training, Training::Default) && is_installed(self.main);
         let (runs, limit) = match training {
             Training::None => return Ok(Profile::default()),
             Training::Runs(runs) => (runs.clone(), LONG_LIMIT),
-            Training::Default if !is_installed(self.main) => return Ok(Profile::default()),
-            Training::Default => (["--version", "--help"].map(|option| vec![OsString::from(option)]).to_vec(), LIMIT),
+            Training::Default if is_tool => (["--version", "--help"].map(|option| vec![option.into()]).to_vec(), LIMIT),
+            Training::Default => (of_recipe.to_vec(), LIMIT),
         };
-        let mut profile = Profile { is_trained: !runs.is_empty(), ..Profile::default() };
+        let mut profile = Profile { tells_version: is_tool, ..Profile::default() };
         for (number, arguments) in runs.iter().enumerate() {
             self.progress.step(&Step::Train { number: number as u32 + 1, count: runs.len() as u32 });
             let ended = self.run(arguments, limit)?;

@@ -82,7 +82,8 @@ pub fn build(folder: &Folder, output: &Path, progress: &dyn Progress) -> Option<
     attempt.outcome = match &outcome {
         FreezeOutcome::Written(written) => {
             attempt.in_vain = if unused { attempt.in_vain + 1 } else { 0 };
-            let times = written.is_trained.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten();
+            let times =
+                written.tells_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten();
             Outcome::Made { took: written.took.as_secs_f64(), times }
         }
         FreezeOutcome::Refused(findings) => {

@@ -85,7 +85,8 @@ pub struct Freeze {
     /// Run COMMAND with ARGS, as a shell would take them apart, and load into the image what that run loads later than at its beginning.
     /// May be given more than once. Each run is made two or three times, the second time from the new image, which must print the same.
     /// What reads or changes what belongs to a start is left to each start, and named. Default: --version and --help where COMMAND is
-    /// an installed tool alone (of a Python distribution, a gem or a package of Debian), none where it is anything else.
+    /// an installed tool alone (of a Python distribution, a gem or a package of Debian), check for Django's manage.py, none where it is
+    /// anything else.
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     pub train: Vec<String>,
 

@@ -112,7 +112,7 @@ mod tests {
             preloaded: vec!["./config/environment".into()],
             left: None,
             language: Language::Ruby,
-            is_trained: false,
+            tells_version: false,
             learnt: 0,
             left_out: Vec::new(),
             depends: Vec::new(),
