@@ -78,6 +78,9 @@ LEFT = {
     "import socket\nsocket.create_connection = len": "changes socket.create_connection",
     "import tempfile\nVALUE = len(tempfile.mkdtemp()) > 0": "makes a temporary file or folder",
     "open('made', 'w').close()": "opens made for writing",
+    "import os\nVALUE = len(os.popen('pwd').read())": "starts another process",
+    "import subprocess\nVALUE = subprocess.run(['true']).returncode": "starts another process",
+    "import os\nVALUE = os.system('true')": "starts another process",
     "print('loaded')": "prints",
     "import warnings\nwarnings.warn('soon gone')": "prints",
     "import time\nVALUE = None\nBEGUN = time.time()": "keeps the time of its import",
@@ -102,6 +105,12 @@ def test_where_temporary_files_would_go_may_be_known_early(program):
     program.module("late", "import tempfile\nVALUE = tempfile.gettempdir()\n")
     assert "must be left" not in program.freeze("late").out
     assert program.starts_alike("late") == "late /tmp\n"
+
+
+def test_where_a_library_is_may_be_known_early(program):
+    program.module("late", "from ctypes.util import find_library\nVALUE = find_library('c')\n")
+    assert "must be left" not in program.freeze("late").out
+    assert program.starts_alike("late") == "late libc.so.6\n"
 
 
 def test_a_guarded_import_of_what_is_left_is_no_other_program(program):

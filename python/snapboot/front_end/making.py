@@ -29,6 +29,9 @@ class Making:
             self.events.append(TEMPORARY)
         elif event == "os.mkdir":
             self._add("makes the folder %s", arguments[0])
+        elif event in STARTERS:
+            if _caller(sys._getframe(1)) not in ASK_THE_MACHINE:
+                self.events.append("starts another process")
         elif event == "open" and type(arguments[0]) is not int and type(arguments[2]) is int and arguments[2] & WRITING:
             if not _tries_folders(sys._getframe(1)):
                 self._add("opens %s for writing", arguments[0])
@@ -49,6 +52,17 @@ def _tries_folders(frame):
     return False
 
 
+def _caller(frame):
+    """Name of the module that has a process started."""
+    while frame is not None and frame.f_globals.get("__name__") in ("os", "subprocess"):
+        frame = frame.f_back
+    return frame and frame.f_globals.get("__name__")
+
+
+# What starts a process, and what is raised before that.
+STARTERS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
+# These ask where a library is and what the machine is: the files that such a process has read are inputs.
+ASK_THE_MACHINE = {"ctypes.util", "platform"}
 TEMPORARY = "makes a temporary file or folder"
 REMOVERS = {"tempfile.mkdtemp": posix.rmdir, "tempfile.mkstemp": posix.unlink}
 WRITING = posix.O_CREAT | posix.O_WRONLY | posix.O_RDWR
