@@ -104,7 +104,7 @@ install-built:
 # The Dockerfiles of docs/containers.md, built and run with podman.
 containers: build
 	$(PYTHON) tools/containers.py
-	$(PYTHON) tools/run_tests.py python -- tests/packages/test_containers.py
+	SNAPBOOT_CONTAINERS=all $(PYTHON) tools/run_tests.py python -- tests/packages/test_containers.py
 
 # A wheel and a gem, each with everything in it, in target/packages.
 packages: build

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What containers are built from without a registry: a Debian with Python, Ruby and Rails, and wheels of a tool, in .work/containers.
+"""What containers are built from without a registry: a Debian with Python, one with Rails, and wheels of a tool, in .work/containers.
 
-    tools/containers.py     makes it ready, and installs podman where that is missing and allowed
+    tools/containers.py     makes all ready, and installs podman where that is missing and allowed
 """
 
 import os
@@ -13,34 +13,46 @@ import workloads
 from workloads import Unavailable
 
 SUITE = "bookworm"
+PYTHON = ("python3", "python3-venv")
 RAILS = ("ruby", "ruby-rails", "ruby-sqlite3", "puma", "ruby-bundler", "bundler", "ruby-sass-rails", "ruby-jbuilder")
+FOLDER = workloads.WORK / "containers"
 WHEELS = "/wheels"  # where pip of the base looks, and nowhere else
 
 
-def prepare() -> tuple[pathlib.Path, pathlib.Path]:
-    """The archive of the base, and a folder of wheels for WHEELS. Raises Unavailable when they cannot be had."""
-    folder = workloads.WORK / "containers"
-    base, wheels, system = folder / "base.tar", folder / "wheels", folder / "system"
+def prepare(packages: tuple[str, ...] = PYTHON) -> pathlib.Path:
+    """The archive of a base with PYTHON or RAILS. Raises Unavailable when it cannot be had."""
+    base = FOLDER / f"{packages[0]}.tar"
     with workloads.locked("containers"):
         workloads.install_debian_packages(("debootstrap", "podman", "runc"))
         if not base.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            wheels.mkdir(parents=True)
-            print("making a Debian to build containers from", file=sys.stderr, flush=True)
-            download(wheels)
-            debootstrap(system)
-            partial = folder / "partial.tar"
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            print(f"making a Debian with {packages[0]} to build containers from", file=sys.stderr, flush=True)
+            system, partial = FOLDER / "system", FOLDER / "partial.tar"
+            shutil.rmtree(system, ignore_errors=True)
+            debootstrap(system, packages)
             workloads.run(["tar", "-C", system, "--exclude=./var/cache/apt", "--exclude=./dev", "-cf", partial, "."])
             shutil.rmtree(system)
             partial.replace(base)
-    return base, wheels
+    return base
 
 
-def debootstrap(system: pathlib.Path) -> None:
+def wheels() -> pathlib.Path:
+    """A folder of wheels for WHEELS. Raises Unavailable when they cannot be had."""
+    folder = FOLDER / "wheels"
+    with workloads.locked("containers"):
+        if not folder.exists():
+            partial = FOLDER / "partial"
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            download(partial)
+            partial.replace(folder)
+    return folder
+
+
+def debootstrap(system: pathlib.Path, packages: tuple[str, ...]) -> None:
     """Install the Debian; DEBIAN_MIRROR says where from, if not from where debootstrap looks by itself."""
-    packages = ",".join(("python3", "python3-venv", *RAILS))
     mirror = [os.environ["DEBIAN_MIRROR"]] if "DEBIAN_MIRROR" in os.environ else []
-    workloads.run(["debootstrap", "--variant=minbase", f"--include={packages}", SUITE, system, *mirror])
+    workloads.run(["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", SUITE, system, *mirror])
     (system / "etc/pip.conf").write_text(f"[global]\nno-index = true\nfind-links = {WHEELS}\n")
 
 
@@ -53,5 +65,7 @@ def download(wheels: pathlib.Path) -> None:
 if __name__ == "__main__":
     try:
         prepare()
+        prepare(RAILS)
+        wheels()
     except Unavailable as reason:
         sys.exit(f"containers cannot be built here: {reason}")

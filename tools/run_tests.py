@@ -41,6 +41,7 @@ REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "L
 # What the tests themselves listen to.
 KEPT = (
     "RUNTIME_TESTS",
+    "SNAPBOOT_CONTAINERS",
     "SNAPBOOT_DAMAGES",
     "SNAPBOOT_FREEZE_OPTIONS",
     "SNAPBOOT_NO_INSTALLS",
