@@ -19,6 +19,32 @@ COUNT = 50
 SCRIPTS = {"python": "import sys\nprint('right', sys.argv[1:])\n", "ruby": 'puts "right #{ARGV}"\n'}
 
 
+# Takes for ever to load in a builder, which is scheduled as a batch job, as long as a file is there; says so by the time of another.
+HANGS = """import os, time
+while os.sched_getscheduler(0) == os.SCHED_BATCH and os.path.exists("hang"):
+    os.utime("reached")
+    time.sleep(0.05)
+"""
+
+
+def test_a_boot_that_takes_for_ever_is_no_longer_tried_after_a_while(tmp_path):
+    store = Store(tmp_path)
+    (tmp_path / "app.py").write_text("import hangs\nprint('ran')\n")
+    (tmp_path / "hangs.py").write_text(HANGS)
+    for name in ("hang", "reached"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "reached", (0, 0))
+    assert store.run(support.PYTHON, "app.py").out == "ran\n"
+    store.wait_until(lambda: (tmp_path / "reached").stat().st_mtime > 0)
+    (builder,) = store.builders()
+    os.kill(builder, signal.SIGALRM)
+    (row,) = store.wait()
+    assert row["state"] == "failed" and "SIGALRM" in row["why"][0], row
+    assert store.run(support.PYTHON, "app.py").out == "ran\n"
+    assert not store.builders()
+    (tmp_path / "hang").unlink()
+
+
 def write(store, language, name="tool"):
     path = store.folder / (name + language.ending)
     path.write_text(SCRIPTS[language.name])

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use nix::sys::signal::SigSet;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
 use crate::outcome::{Result, Stop};
 
 /// The signals that end a freeze.
-const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
+const ENDING: [i32; 4] = [SIGALRM, SIGHUP, SIGINT, SIGTERM];
 /// Signals beyond this number are real-time ones, which no shell sets to be ignored.
 const LAST_STANDARD: i32 = 31;
 

@@ -60,7 +60,7 @@ pub use watched::{run as run_watched, trial as watch_trial, SUBCOMMAND as WATCHE
 
 /// Boots the program and writes its image.
 ///
-/// From its call on, signals that end a process (SIGHUP, SIGINT, SIGTERM) end the freeze instead, in this process for good.
+/// From its call on, signals that end a process (SIGALRM, SIGHUP, SIGINT, SIGTERM) end the freeze instead, in this process for good.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> FreezeOutcome {
     session::freeze(request, progress).into()
 }

@@ -24,6 +24,8 @@ use crate::{limits, machine, sys, Command, Folder, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
+/// How long a builder may take (seconds): the next one waits for it.
+const LIMIT: u32 = 15 * 60;
 /// Findings that are none of the program's doing, such as a full disk.
 const NOT_OF_THE_PROGRAM: &str = "internal";
 /// So many files of a boot are remembered.
@@ -61,6 +63,7 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>) {
         Asked::Again(image) => image.to_path_buf(),
         Asked::New { .. } => folder.next_image(),
     };
+    sys::alarm(LIMIT);
     build(folder, &output, &Silent);
     limits::prune(&store, limit);
 }
@@ -94,6 +97,10 @@ pub fn build(folder: &Folder, output: &Path, progress: &dyn Progress) -> Option<
             }
         }
         FreezeOutcome::Failed(failure) => Outcome::Failed { why: failure.message.clone(), files: files() },
+        FreezeOutcome::Interrupted(libc::SIGALRM) => Outcome::Failed {
+            why: format!("it was ended by SIGALRM, which comes after {} minutes in the background", LIMIT / 60),
+            files: files(),
+        },
         FreezeOutcome::Interrupted(_) => return Some(outcome),
     };
     attempt.snapboot = env!("CARGO_PKG_VERSION").to_owned();

@@ -125,6 +125,12 @@ unsafe fn close_from_3() {
     }
 }
 
+/// Has the kernel send a SIGALRM to this process after so many seconds; its children get none.
+pub fn alarm(seconds: u32) {
+    // SAFETY: the call takes a number.
+    unsafe { libc::alarm(seconds) };
+}
+
 /// Lets everybody else go first, at the processor and at the disk.
 pub fn step_back() {
     /// Of ioprio_set(2): the calling process, and the class in which only those read and write that nobody else keeps from it.
