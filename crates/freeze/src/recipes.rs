@@ -15,6 +15,7 @@ use serde::Deserialize;
 /// The data files.
 const FILES: &[&str] = &[
     include_str!("../../../recipes/django.toml"),
+    include_str!("../../../recipes/puma.toml"),
     include_str!("../../../recipes/rack.toml"),
     include_str!("../../../recipes/rails.toml"),
 ];
@@ -53,10 +54,18 @@ struct Recipe {
 #[serde(deny_unknown_fields)]
 struct Here {
     file: String,
-    /// A regular expression that its first lines match, up to one that does anything else. Its group `own` is preloaded, a path from the file's
-    /// folder; without any the recipe has nothing to say.
-    leading: String,
+    /// What must not be there, since it may lead to another application.
+    #[serde(default)]
+    without: Vec<String>,
 }
+
+/// The first lines of such a file, up to one that does anything else. `own` is preloaded, a path from the file's folder. In config.ru `#\` begins
+/// options, and Rack itself is there.
+const LEADING: &str = r#"(?x) \A \s* (?:
+    \# (?: [^\\] .* )?
+    | require \s* \(? \s* ["']rack["'] \s* \)? \s* (?: \# .* )?
+    | require (?: _relative \s* \(? \s* ["'] | \s* \(? \s* ["']\./ ) (?<own>[\w./-]+) ["'] \s* \)? \s* (?: \# .* )?
+)? \z"#;
 
 /// What a recipe says of one program.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -105,18 +114,11 @@ impl Recipe {
             Some(filled)
         };
         let mut preloads: Vec<String> = self.preload.iter().map(|name| filled(name)).collect::<Option<_>>()?;
-        let file = match &self.here {
-            Some(of) => Some(here?.join(&of.file)),
-            None => None,
-        };
-        if let (Some(of), Some(file)) = (&self.here, &file) {
-            let own = of.leading(&fs::read_to_string(file).ok()?);
-            if own.is_empty() {
-                return None;
-            }
-            preloads.extend(
-                own.iter().map(|name| Some(here?.join(name).to_str()?.to_owned())).collect::<Option<Vec<_>>>()?,
-            );
+        let mut file = None;
+        if let Some(of) = &self.here {
+            let (found, own) = of.own(here?)?;
+            file = Some(found);
+            preloads.extend(own);
         }
         Some(Applied {
             name: self.name.clone(),
@@ -132,12 +134,23 @@ impl Recipe {
 }
 
 impl Here {
-    /// What the first lines of the file name.
-    fn leading(&self, text: &str) -> Vec<String> {
-        let pattern = Regex::new(&self.leading).expect("a test compiles each pattern");
-        let found = text.lines().map_while(|line| pattern.captures(line));
-        found.filter_map(|found| Some(found.name("own")?.as_str().to_owned())).collect()
+    /// The file, and what it names; None where that is nothing.
+    fn own(&self, here: &Path) -> Option<(PathBuf, Vec<String>)> {
+        let file = here.join(&self.file);
+        if self.without.iter().any(|name| here.join(name).exists()) {
+            return None;
+        }
+        let own = leading(&fs::read_to_string(&file).ok()?);
+        let paths = own.iter().map(|name| Some(here.join(name).to_str()?.to_owned())).collect::<Option<Vec<_>>>()?;
+        (!paths.is_empty()).then_some((file, paths))
     }
+}
+
+/// What the first lines of a file require by path.
+fn leading(text: &str) -> Vec<String> {
+    let pattern = Regex::new(LEADING).expect("a test compiles it");
+    let found = text.lines().map_while(|line| pattern.captures(line));
+    found.filter_map(|found| Some(found.name("own")?.as_str().to_owned())).collect()
 }
 
 fn word(language: Language) -> &'static str {
@@ -230,10 +243,9 @@ if __name__ == "__main__":
     #[test]
     fn of_an_application_of_rack_is_loaded_what_its_file_requires_first() {
         let recipe = all().into_iter().find(|recipe| recipe.name == "Rack").unwrap();
-        let own = |text: &str| recipe.here.as_ref().unwrap().leading(text);
         let text = "# frozen_string_literal: true\n\nrequire 'rack'\nrequire_relative \"app\" # ours\nrequire('./lib/more-of.it')\n\
                     run App\nrequire_relative 'late'\n";
-        assert_eq!(own(text), ["app", "lib/more-of.it"]);
+        assert_eq!(leading(text), ["app", "lib/more-of.it"]);
         for other in [
             "ENV['X'] = '1'\n",
             "require 'bundler/setup'\n",
@@ -241,7 +253,7 @@ if __name__ == "__main__":
             "require_relative \"#{x}\"\n",
             "x; ",
         ] {
-            assert!(own(&format!("{other}require_relative 'app'\n")).is_empty(), "{other}");
+            assert!(leading(&format!("{other}require_relative 'app'\n")).is_empty(), "{other}");
         }
         let binstub = "load Gem.activate_bin_path('rack', 'rackup', version)\n";
         let top = tempfile::tempdir().unwrap();
@@ -251,6 +263,12 @@ if __name__ == "__main__":
         assert_eq!(found.preloads[..2], ["rack".to_owned(), top.path().join("app").to_str().unwrap().to_owned()]);
         assert_eq!(found.file, Some(top.path().join("config.ru")));
         assert_eq!(applied(None), None, "it has arguments");
+        let puma = all().into_iter().find(|recipe| recipe.name == "Puma").unwrap();
+        let binstub = "load Gem.activate_bin_path('puma', 'puma', version)\n";
+        let started = || puma.applied(Language::Ruby, Path::new("/usr/bin/puma"), binstub, Some(top.path()));
+        assert_eq!(started().unwrap().preloads[..2], ["puma", "rack"]);
+        fs::create_dir_all(top.path().join("config/puma")).unwrap();
+        assert_eq!(started(), None, "there is a configuration");
         fs::write(top.path().join("config.ru"), "run App").unwrap();
         assert_eq!(applied(Some(top.path())), None);
     }

@@ -94,8 +94,8 @@ pub struct Freeze {
     #[arg(long, conflicts_with = "train")]
     pub no_train: bool,
 
-    /// Do not add what Snapboot's recipe for a framework says: of bin/rails the application, of Django's manage.py the project, of rackup what
-    /// config.ru requires first. Default: it is loaded where --preload names nothing else.
+    /// Do not add what Snapboot's recipe for a framework says: of bin/rails the application, of Django's manage.py the project, of rackup and
+    /// puma what config.ru requires first. Default: it is loaded where --preload names nothing else.
     #[arg(long)]
     pub no_recipe: bool,
 
