@@ -19,32 +19,6 @@ COUNT = 50
 SCRIPTS = {"python": "import sys\nprint('right', sys.argv[1:])\n", "ruby": 'puts "right #{ARGV}"\n'}
 
 
-# Takes for ever to load in a builder, which is scheduled as a batch job, as long as a file is there; says so by the time of another.
-HANGS = """import os, time
-while os.sched_getscheduler(0) == os.SCHED_BATCH and os.path.exists("hang"):
-    os.utime("reached")
-    time.sleep(0.05)
-"""
-
-
-def test_a_boot_that_takes_for_ever_is_no_longer_tried_after_a_while(tmp_path):
-    store = Store(tmp_path)
-    (tmp_path / "app.py").write_text("import hangs\nprint('ran')\n")
-    (tmp_path / "hangs.py").write_text(HANGS)
-    for name in ("hang", "reached"):
-        (tmp_path / name).touch()
-    os.utime(tmp_path / "reached", (0, 0))
-    assert store.run(support.PYTHON, "app.py").out == "ran\n"
-    store.wait_until(lambda: (tmp_path / "reached").stat().st_mtime > 0)
-    (builder,) = store.builders()
-    os.kill(builder, signal.SIGALRM)
-    (row,) = store.wait()
-    assert row["state"] == "failed" and "SIGALRM" in row["why"][0], row
-    assert store.run(support.PYTHON, "app.py").out == "ran\n"
-    assert not store.builders()
-    (tmp_path / "hang").unlink()
-
-
 def write(store, language, name="tool"):
     path = store.folder / (name + language.ending)
     path.write_text(SCRIPTS[language.name])
@@ -176,3 +150,51 @@ def test_damaged_notes_are_no_trouble(tmp_path):
     (folder.parent / "notes").mkdir()
     (folder.parent / "notes" / "1.img").write_text("of somebody else")
     assert store.snapboot("list", "--json").status == 0
+
+
+# Takes for ever to load in a builder, which is scheduled as a batch job, as long as a file is there; says so by the time of another.
+HANGS = """import os, time
+HERE = os.path.dirname(__file__)
+while os.sched_getscheduler(0) == os.SCHED_BATCH and os.path.exists(HERE + "/hang"):
+    os.utime(HERE + "/reached")
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def hanging(tmp_path):
+    """A store, the words that start a program, and the builder of its image, which hangs while `hang` is there. The start was made in
+    the folder `place`."""
+    store = Store(tmp_path)
+    (tmp_path / "app.py").write_text("import hangs\nprint('ran')\n")
+    (tmp_path / "hangs.py").write_text(HANGS)
+    for name in ("hang", "reached"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "reached", (0, 0))
+    (tmp_path / "place").mkdir()
+    words = [support.PYTHON, str(tmp_path / "app.py")]
+    assert store.run(*words, cwd=tmp_path / "place").out == "ran\n"
+    store.wait_until(lambda: (tmp_path / "reached").stat().st_mtime > 0)
+    (builder,) = store.builders()
+    yield store, words, builder
+    (tmp_path / "hang").unlink(missing_ok=True)
+
+
+def test_a_boot_that_takes_for_ever_is_not_tried_again_at_once(hanging):
+    store, words, builder = hanging
+    os.kill(builder, signal.SIGALRM)
+    (row,) = store.wait()
+    assert row["state"] == "failed" and "SIGALRM" in row["why"][0], row
+    assert store.run(*words).out == "ran\n"
+    assert not store.builders()
+
+
+def test_no_image_is_made_in_a_directory_that_is_gone(hanging, tmp_path):
+    store, words, _ = hanging
+    (tmp_path / "place").rmdir()
+    (tmp_path / "hang").unlink()
+    (row,) = store.wait()
+    assert row["state"] == "none", row
+    assert store.run(*words).out == "ran\n"
+    assert [row["state"] for row in store.wait()] == ["fresh"]
+    assert is_thawed(store.run(*words))

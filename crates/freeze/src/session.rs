@@ -212,6 +212,7 @@ impl Session<'_> {
         profile: &Profile,
         replaced: Option<&(u64, Option<Starts>)>,
     ) -> Result<Made> {
+        self.check_directory()?;
         let command = fallback_command(self.runtime, self.main);
         // Relative names that cannot be followed are followed from nowhere.
         let start = std::env::current_dir().unwrap_or_default();
@@ -306,6 +307,7 @@ impl Session<'_> {
         if assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
+        self.check_directory()?;
         let assembled =
             assembly.finish(output, &command, self.store_words(), self.request.max_thaws, self.interrupt)?;
         starts::begin(assembled.image_id, replaced.map(|(sum, _)| *sum));
@@ -328,6 +330,17 @@ impl Session<'_> {
             left_out: report.left_out,
             replaced: replaced.and_then(|(_, starts)| starts.clone()),
         })))
+    }
+
+    /// Fails where an image of the store would be made in a directory that somebody has removed meanwhile: a boot there is not like one in any
+    /// other, and no start would find the image useful.
+    fn check_directory(&self) -> Result<()> {
+        match std::env::current_dir() {
+            Err(error) if self.request.store.is_some() => Err(Stop::Failed(Failure::failed(format!(
+                "the directory of the start that has asked for the image cannot be found any more: {error}."
+            )))),
+            _ => Ok(()),
+        }
     }
 
     /// What is preloaded: what the user names, or else what a recipe does.

@@ -96,6 +96,8 @@ pub fn build(folder: &Folder, output: &Path, progress: &dyn Progress) -> Option<
                 false => Outcome::Refused { why, files: files() },
             }
         }
+        // That says nothing about another directory.
+        FreezeOutcome::Failed(_) if std::env::current_dir().is_err() => return Some(outcome),
         FreezeOutcome::Failed(failure) => Outcome::Failed { why: failure.message.clone(), files: files() },
         FreezeOutcome::Interrupted(libc::SIGALRM) => Outcome::Failed {
             why: format!("it was ended by SIGALRM, which comes after {} minutes in the background", LIMIT / 60),
