@@ -1,7 +1,6 @@
 """What the command shows at a terminal, and what it does not: escape codes, colours, progress."""
 
 import json
-import os
 import re
 
 import pytest
@@ -12,8 +11,7 @@ ESCAPES = re.compile(rb"\x1b\[[0-9;?]*([A-Za-z])")
 
 def codes(cwd, *words, **env):
     """The final letters of the escape codes that a call shows at a terminal: m for a colour."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("TERM", "NO_COLOR")}
-    shown, status = terminal.shown_on([support.SNAPBOOT, *words], {**inherited, **env}, cwd)
+    shown, status = terminal.shown_on([support.SNAPBOOT, *words], support.environment(**env), cwd)
     assert status == 0, shown
     return {letter.decode() for letter in ESCAPES.findall(shown)}
 

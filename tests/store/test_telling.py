@@ -70,6 +70,11 @@ class Program(Store):
     def inspected(self):
         return json.loads(self.snapboot("inspect", "--json", self.image, log=False).out)
 
+    def count_learnt(self):
+        """How many images in a row were made for what was told: the more, the longer the next one has to wait."""
+        with open(os.path.join(os.path.dirname(self.image), "attempt.json")) as file:
+            return json.load(file)["learnt"]
+
     def learnt(self):
         """What is in the image for that, in the same form."""
         return [name.rpartition("/")[2].removesuffix(".rb") for name in self.inspected()["learnt"]]
@@ -90,8 +95,11 @@ def test_the_next_image_has_it(tmp_path, language):
     # That was all.
     assert not program.builders()
     assert sorted(program.told()) == ["early", "late"]
+    assert program.count_learnt() == 1
     program.module("early", EARLY[language.name].replace("7", "8"))
     assert program.start("late").out == "late 8 False\n"
+    program.wait()
+    assert program.count_learnt() == 0, "what has changed may load other things"
 
 
 # How a program ends, and whether that is told.

@@ -1,7 +1,8 @@
 //! Recipes: what is loaded of an application by itself, where a framework's own script starts it. Each is a data file in recipes/; what must be
 //! renewed after a thaw, the front ends know.
 //!
-//! A recipe is for a script of a certain name and text, so that nothing is set up early that the script decides by its arguments.
+//! A recipe is for a script of a certain name and text, so that nothing is set up early that the script decides by its arguments: an image is
+//! for all of them, and guards name those that need an ordinary start.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

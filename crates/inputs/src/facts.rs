@@ -1,7 +1,8 @@
 //! What a program can ask about the machine, the user and its process: how the answers are written down and compared.
 //!
-//! A file of /proc or /sys that a boot reads needs no fact: see crates/freeze kernel_files.rs. To add a fact: its number in crates/image records.rs (`fact_kind`); here its system call in [`Kernel`], its text in [`Value`], its
-//! names in [`kind`] and [`name`]; the system call once more in crates/launcher facts.rs and crates/image-file this_process.rs; who
+//! A file of /proc or /sys that a boot reads is an input by a digest of its content, and needs no fact; where only a part of it is stable, a
+//! row of FACTS in crates/freeze kernel_files.rs leads to a fact that tells this part. To add a fact: its number in crates/image records.rs (`fact_kind`); here its system call in [`Kernel`], its text in [`Value`], its
+//! names in [`kind`] and [`name`]; for what is no file, the system call once more in crates/launcher facts.rs and crates/image-file this_process.rs; who
 //! reads it, in crates/freezer sys/libc_hooks.rs, and in reads.py and reads.rb of the front ends where the C library does not see it;
 //! its row in docs/internals/image-format.md and docs/limits.md.
 //!

@@ -38,8 +38,13 @@ pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) 
 
 /// Asks for an image in the place of one that cannot be used any more. Returns why none will be made, if none will.
 pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
-    if !Attempt::of(folder).may_follow() {
+    let mut attempt = Attempt::of(folder);
+    if !attempt.may_follow() {
         return Some("the last attempts have not led to one that could be used".to_owned());
+    }
+    if attempt.learnt > 0 {
+        attempt.learnt = 0;
+        attempt.keep(folder);
     }
     start(folder, Asked::Again(image), limit);
     None

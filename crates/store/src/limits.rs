@@ -24,7 +24,7 @@ pub fn size(image: &Path) -> u64 {
     image.metadata().map_or(0, |status| status.blocks() * 512)
 }
 
-/// When an image was used last, as far as that was counted, or made.
+/// When an image was used last, as far as that was counted; where it was not, when it was made.
 pub fn last_used(image: &Path) -> SystemTime {
     let made = image.metadata().and_then(|status| status.modified()).ok();
     starts::last(image).max(made).unwrap_or(SystemTime::UNIX_EPOCH)

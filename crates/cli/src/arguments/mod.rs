@@ -48,8 +48,12 @@ fn unknown_option(subcommand: &Subcommand, all: impl Iterator<Item = OsString>) 
     if !is_option || is_meant {
         return None;
     }
-    let strict =
-        |own: clap::Command| own.mut_arg(words, |word| word.allow_hyphen_values(false).trailing_var_arg(false));
+    // With a hint that words of a command follow, clap insists on their being the last.
+    let strict = |own: clap::Command| {
+        own.mut_arg(words, |word| {
+            word.allow_hyphen_values(false).trailing_var_arg(false).value_hint(ValueHint::Unknown)
+        })
+    };
     Arguments::command().mut_subcommand(name, strict).try_get_matches_from(all).err()
 }
 

@@ -4,7 +4,8 @@
 module RailsRecipe
   # What `bin/rails` loads for every command, and for the runner.
   MAIN_FEATURES = %w[rails/command rails/commands/runner/runner_command thor/shell/color].freeze
-  # Commands that choose the Rails environment themselves, or are not about this application.
+  # Commands that choose the Rails environment themselves, or are not about this application, with their aliases. They are
+  # guards, which match any argument.
   COMMANDS = %w[new plugin test t test:all test:db test:system test:models test:controllers test:helpers test:mailers
                 test:jobs test:channels test:functionals test:units test:integration test:generators].freeze
 
