@@ -16,8 +16,8 @@ module Snapboot
           require_relative "data/yaml"
           Yaml.install
         end
-        # What is hooked on every Ruby stands above. The parsers of CRuby (in C) and JRuby (in Java) are as fast as anything that
-        # could take their place.
+        # What is hooked on every Ruby stands above. The parsers of CRuby (in C) and JRuby (in Java) are as fast as anything
+        # that could take their place.
         return unless RUBY_ENGINE == "truffleruby"
 
         after_load("json.rb") do
