@@ -135,7 +135,7 @@ class Bench:
         helper = self.words(scenario.get("background", []), **local)
         cwd, env = self.surroundings(scenario, **local)
         os.chdir(cwd)
-        with Background(helper, env | measure.LOGGED):
+        with Background(helper, measure.LOGGED | env):
             if kind != "response":
                 outputs = self.check(commands, entry)
                 if kind != "printed":
@@ -165,7 +165,7 @@ class Bench:
         cwd, env = self.surroundings(table, **local)
         return Command(
             argv=self.words(scenario["cases"][case], **local),
-            env=env if own else env | measure.LOGGED,
+            env=env if own else measure.LOGGED | env,
             cwd=cwd,
             stderr=log,
             evicted=self.words(scenario.get("evict", {}).get(case, []), **local),

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import sys
+import tomllib
 from xml.etree import ElementTree
 
 import pytest
@@ -42,6 +43,13 @@ def test_tables_and_chart_are_what_the_newest_results_generate():
     assert {report.README, report.BENCHMARKS, *report.CHARTS.glob("starts-*.svg")} == set(made)
     for path, text in made.items():
         assert path.read_text() == text, "run: bench/report.py --write"
+
+
+def test_no_image_is_made_of_what_is_measured_without_one():
+    text = (ROOT / "examples/demo.toml").read_text()
+    for name, scenario in tomllib.loads(text)["scenario"].items():
+        if any(case[:2] == ["{snapboot}", "run"] for case in scenario["cases"].values()):
+            assert scenario["env"]["SNAPBOOT_STORE"] == "off", name
 
 
 def test_the_chart_has_a_pair_of_bars_on_one_scale_for_each_row():
