@@ -158,17 +158,21 @@ def test_the_store_stays_within_its_limit(store, language):
 
 
 STATE = """
-import os, signal
+import os, sys
 lines = open("/proc/self/status").read().splitlines()
-print([line for line in lines if line.startswith(("SigIgn", "SigBlk"))], sorted(os.listdir("/proc/self/fd"))[:3], sorted(os.environ))
+told = [line for line in lines if line.startswith(("SigIgn", "SigBlk"))]
+told += [sorted(os.listdir("/proc/self/fd"))[:3], sorted(os.environ)]
+told += [stream is None for stream in (sys.stdin, sys.stdout, sys.stderr)]
 try:
-    print(os.waitpid(-1, os.WNOHANG))
+    told.append(os.waitpid(-1, os.WNOHANG))
 except ChildProcessError:
-    print("no children")
+    told.append("no children")
+open("told", "w").write(repr(told))
 """
+CLOSED = {"stdin is closed": [0], "stdout is closed": [1], "stderr is closed": [2], "all streams are closed": [0, 1, 2]}
 
 
-@pytest.mark.parametrize("prepared", ["as it comes", "SIGPIPE is ignored", "a signal is blocked"])
+@pytest.mark.parametrize("prepared", ["as it comes", "SIGPIPE is ignored", "a signal is blocked", *CLOSED])
 def test_an_ordinary_start_is_just_that(store, prepared):
     """Signals, environment, descriptors and children are as without snapboot, although it has left a builder behind."""
     (store.folder / "state.py").write_text(STATE)
@@ -177,14 +181,17 @@ def test_an_ordinary_start_is_just_that(store, prepared):
         signal.signal(signal.SIGPIPE, signal.SIG_IGN if prepared == "SIGPIPE is ignored" else signal.SIG_DFL)
         if prepared == "a signal is blocked":
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        for stream in CLOSED.get(prepared, []):
+            os.close(stream)
 
-    words = [PYTHON.program, "state.py"]
-    more = {"preexec_fn": prepare, "restore_signals": False}
-    with_store, without = (
-        support.run([*start, *words], env=store.env, cwd=store.folder, log=False, **more)
-        for start in ([support.SNAPBOOT, "run", "--"], [])
-    )
-    assert with_store.out == without.out and "no children" in without.out, (with_store, without)
+    def told(*start):
+        (store.folder / "told").unlink(missing_ok=True)
+        words = [*start, PYTHON.program, "state.py"]
+        support.run(words, env=store.env, cwd=store.folder, log=False, preexec_fn=prepare, restore_signals=False)
+        return (store.folder / "told").read_text()
+
+    without = told()
+    assert told(support.SNAPBOOT, "run", "--") == without and "no children" in without
     store.wait()
 
 

@@ -5,17 +5,23 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What the process did at a SIGPIPE when it was started. Rust's runtime changes that before `main`.
 static SIGPIPE_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+/// The standard streams that were closed when the process was started. Rust's runtime opens /dev/null there before `main`.
+static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
-extern "C" fn note_sigpipe() {
+extern "C" fn note_start() {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: no new action is given; the call fills in the old one when it succeeds, and it is read only then.
+    // SAFETY: no new action is given; the call fills in the old one when it succeeds, and it is read only then. F_GETFD involves no
+    // memory.
     unsafe {
         if libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) == 0 {
             SIGPIPE_HANDLER.store(action.assume_init().sa_sigaction, Ordering::Relaxed);
+        }
+        for (stream, closed) in (0..).zip(&CLOSED) {
+            closed.store(libc::fcntl(stream, libc::F_GETFD) == -1, Ordering::Relaxed);
         }
     }
 }
@@ -23,7 +29,7 @@ extern "C" fn note_sigpipe() {
 // SAFETY: the section holds pointers to functions that take nothing they need, which the C library calls before `main`.
 #[unsafe(link_section = ".init_array")]
 #[used]
-static NOTE_SIGPIPE: extern "C" fn() = note_sigpipe;
+static NOTE_START: extern "C" fn() = note_start;
 
 /// Becomes another program, with everything as it was when this one was started: the environment, signals that are ignored or blocked,
 /// descriptors. Returns only when that fails. `argv`: all words, the name first.
@@ -46,8 +52,12 @@ pub fn execute(program: &Path, argv: &[OsString], changed: Option<(&str, &OsStr)
     };
     let (argv_pointers, entries) = (pointers(&argv), environment.as_deref().map(pointers));
     // SAFETY: the lists end with null pointers, and their strings live until the call returns. The handler is one that the process had.
+    // The streams stay open until the other program is there, and if it cannot be.
     unsafe {
         libc::signal(libc::SIGPIPE, SIGPIPE_HANDLER.load(Ordering::Relaxed));
+        for (stream, _) in (0..).zip(&CLOSED).filter(|(_, closed)| closed.load(Ordering::Relaxed)) {
+            libc::fcntl(stream, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
         match entries {
             Some(entries) => libc::execve(path.as_ptr(), argv_pointers.as_ptr(), entries.as_ptr()),
             None => libc::execv(path.as_ptr(), argv_pointers.as_ptr()),
