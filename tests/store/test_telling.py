@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 from common import support
+from common.gems import Gems
 from common.languages import PYTHON, RUBY, both
-from images.test_training_ruby import Gems
 
 from store.stores import Store, is_thawed
 

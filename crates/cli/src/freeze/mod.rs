@@ -135,7 +135,7 @@ fn origin(command: &[OsString], words: &[OsString]) -> Option<Origin> {
     let mut options = Vec::new();
     for option in Arguments::command().find_subcommand("freeze")?.get_opts() {
         let (id, long) = (option.get_id().as_str(), option.get_long()?);
-        if OF_A_CALL.contains(&long) || given.value_source(id) != Some(ValueSource::CommandLine) {
+        if OF_A_CALL.contains(&long) || !is_typed(&given, id) {
             continue;
         }
         match option.get_action().takes_values() {
@@ -159,6 +159,11 @@ fn origin(command: &[OsString], words: &[OsString]) -> Option<Origin> {
 fn parsed(words: &[OsString]) -> ArgMatches {
     let all = Arguments::command().try_get_matches_from(words).unwrap_or_else(|mistake| mistake.exit());
     all.subcommand_matches("freeze").expect("words of this subcommand").clone()
+}
+
+/// Whether an option stands on the command line, and is not at its default.
+fn is_typed(given: &ArgMatches, id: &str) -> bool {
+    given.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 /// Ends the process the way the signal would have, so that a shell sees what happened.

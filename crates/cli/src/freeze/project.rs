@@ -6,12 +6,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches};
 use failure::{Failure, Result};
 
-use super::parsed;
 use super::settings::{self, Settings};
+use super::{is_typed, parsed};
 use crate::arguments::{Arguments, Freeze};
 
 /// The files, and the table of each that holds the settings. In a directory the first one counts.
@@ -116,8 +115,4 @@ fn merged(options: &[OsString], settings: &Settings) -> Vec<OsString> {
     words.push("--".into());
     words.extend(settings.command.iter().cloned());
     words
-}
-
-fn is_typed(given: &ArgMatches, id: &str) -> bool {
-    given.value_source(id) == Some(ValueSource::CommandLine)
 }

@@ -119,18 +119,15 @@ class Learnt
     @active = []
     return unless defined?(Gem.loaded_specs)
 
-    Gem.use_gemdeps if @script && File.binread(@script).include?(GEMDEPS)
-    @gems.select! { |name, _| Gem::Specification.find_all_by_name(name).one? } unless chooses_versions?
+    script = @script ? File.binread(@script) : ""
+    Gem.use_gemdeps if script.include?(GEMDEPS)
+    @gems.select! { |name, version| only?(name, version) } unless script.match?(BINSTUB)
     (@gems + unambiguous).each do |name, version|
       next if Gem.loaded_specs.key?(name)
 
       gem(name, "= #{version}")
       @active << name
     end
-  end
-
-  def chooses_versions?
-    @script && File.binread(@script).match?(BINSTUB)
   end
 
   # Gems that are activated later, and may be active now, with all that they need.
@@ -149,13 +146,17 @@ class Learnt
     Gem::Specification.find_by_name(name, version).runtime_dependencies.map(&:name)
   end
 
-  # Whether there is no other version of this gem, which another start could ask for, and what was loaded from it is found
-  # nowhere else. What comes by the same name later is an input with that.
-  def unambiguous?(name, version)
-    specs = Gem::Specification.find_all_by_name(name)
-    return false unless specs.map { |spec| spec.version.to_s } == [version]
+  # Whether there is no other version of this gem, which another start could ask for.
+  def only?(name, version)
+    Gem::Specification.find_all_by_name(name).map { |spec| spec.version.to_s } == [version]
+  end
 
-    specs.first.full_require_paths.all? do |folder|
+  # Whether it is the only one, and what was loaded from it is found nowhere else. What comes by the same name later is an
+  # input with that.
+  def unambiguous?(name, version)
+    return false unless only?(name, version)
+
+    Gem::Specification.find_by_name(name, version).full_require_paths.all? do |folder|
       features = @from.keys.filter_map { |path| path[%r{\A#{Regexp.escape(folder)}/(.*)\.[a-z]+\z}, 1] }
       features.none? { |feature| $LOAD_PATH.resolve_feature_path(feature) }
     end
