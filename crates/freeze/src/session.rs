@@ -191,8 +191,10 @@ impl Session<'_> {
                 Err(Stop::Refused(findings)) if !profile.is_empty() => {
                     format!("with it the program cannot be frozen: {}", findings[0])
                 }
-                Err(Stop::Failed(_)) if !profile.is_empty() => {
-                    "with it the program failed while it booted (what it said stands above)".to_owned()
+                Err(Stop::Failed(failure)) if !profile.is_empty() => {
+                    // What else it says is for who has no image at all.
+                    let first = failure.message.split(". ").next().unwrap_or_default();
+                    format!("with it the freeze failed: {first}")
                 }
                 Err(stop) => return Err(stop),
             };
