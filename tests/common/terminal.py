@@ -13,6 +13,8 @@ import time
 SECONDS = 120
 CODES = re.compile(rb"\x1b(\[[0-9;?<>=]*[a-zA-Z]|\][^\x07]*\x07|[=>78])|\x0f")
 CURSOR = b"\x1b[6n"  # "where is the cursor?"
+END = b"\0the end\0"  # no program shows it
+SOON = 0.005
 INTERRUPTS = (b"\x03", b"\x1a")
 
 
@@ -64,9 +66,14 @@ def talk(argv, env, steps):
 
 def shown_on(argv, env, cwd=None, size=None):
     """What a program shows at a terminal of its own, as bytes, and its status as waitpid has it. size: rows and columns."""
-    child, terminal = pty.fork()
+    terminal, others_end = pty.openpty()
+    child = os.fork()
     if child == 0:
         try:
+            os.setsid()
+            fcntl.ioctl(others_end, termios.TIOCSCTTY, 0)
+            for number in range(3):
+                os.dup2(others_end, number)
             if size is not None:
                 fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
             if cwd is not None:
@@ -74,14 +81,18 @@ def shown_on(argv, env, cwd=None, size=None):
             os.execve(argv[0], [os.fspath(word) for word in argv], env)
         finally:
             os._exit(126)
-    shown = b""
-    while True:
-        try:
-            part = os.read(terminal, 65536)
-        except OSError:
-            part = b""
-        if not part:
-            break
-        shown += part
-    os.close(terminal)
-    return shown, os.waitpid(child, 0)[1]
+    shown, status = b"", None
+    try:
+        # This keeps the other end: Linux may drop what was written just before the last one closes it.
+        while not shown.endswith(END):
+            if status is not None or select.select([terminal], [], [], SOON)[0]:
+                shown += os.read(terminal, 65536)
+                continue
+            ended, wait_status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                status = wait_status
+                os.write(others_end, END)
+    finally:
+        os.close(others_end)
+        os.close(terminal)
+    return shown.removesuffix(END), status

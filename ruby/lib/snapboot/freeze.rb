@@ -6,11 +6,12 @@
 # constants nor features of it. It may use nothing but core classes, because a library it required would be one that
 # the program finds loaded although it never required it.
 front_end = Module.new
-load_file = lambda do |name|
-  file = "#{__dir__}/front_end/#{name}.rb"
+load_file = lambda do |name, folder = "front_end"|
+  file = "#{__dir__}/#{folder}/#{name}.rb"
   front_end.module_eval(File.read(file, encoding: Encoding::UTF_8), file)
 end
 %w[request report command_line standard_input main_syntax main_script prism_script stdio environment seeding randomness
    context exit origins inputs wrappers kept_gems gem_lists bundle_lists folder reads early times preload recipes
-   freeze_run].each(&load_file)
+   chosen_constants choice freeze_run].each(&load_file)
+Dir.children("#{__dir__}/recipes").sort.each { |recipe| load_file.call(recipe.delete_suffix(".rb"), "recipes") }
 front_end.module_eval { self::FreezeRun.new(__FILE__, load_file).start }

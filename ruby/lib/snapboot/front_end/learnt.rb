@@ -200,7 +200,10 @@ class Learnt
   end
 
   def load_for_good(paths)
+    Recipes.training = :loading
     paths.each { |path| require path }
     @loaded = paths & $LOADED_FEATURES
+  ensure
+    Recipes.training = nil
   end
 end

@@ -11,7 +11,7 @@ class Reads
   SILENT = %i[update merge! replace clear rehash freeze].freeze
   # So many frames away is the caller, those of this file and of methods written in C included.
   NEAR = 12
-  OWN_FILES = [__FILE__, "#{File.dirname(__FILE__)}/early.rb"].freeze
+  OWN_FILES = %w[reads early recipes choice chosen_constants].map { |name| "#{File.dirname(__FILE__)}/#{name}.rb" }.freeze
   # Not the one that Early puts in its place.
   LOCATIONS = Kernel.instance_method(:caller_locations)
   # Methods of other objects, and the fact that they tell.
@@ -48,6 +48,7 @@ class Reads
     @wholes = {}
     @facts = {}
     @early = {}
+    @choices = {}
     @written = {}
     @watched = []
     @folder = folder
@@ -73,6 +74,8 @@ class Reads
     self.class.phase("front end")
     @per_start.stop
     @watched.each do |owner, name, original, visibility|
+      next owner.__send__(:remove_method, name) unless original
+
       owner.alias_method(name, name) # nothing is discarded then, of which Ruby would warn
       owner.define_method(name, original)
       owner.__send__(visibility, name)
@@ -98,29 +101,86 @@ class Reads
 
   # How much has been noted until now.
   def mark
-    [@early, @wholes, @facts, @variables].map(&:size)
+    [@early, @wholes, @facts, @variables, @choices].map(&:size)
   end
 
-  # What was noted since the +mark+ that belongs to a start, or to the state that the program is in then, in words. +learnt+
-  # says which reads are harmless, and which variables the program itself sets at some time.
+  # What was noted since the +mark+ that belongs to a start, or to the state that the program is in then: what was read, its
+  # reader, and both in words. +learnt+ says which reads are harmless, and which variables the program sets at some time.
   def since(mark, learnt)
     early, wholes, facts, variables = mark
     early = @early.drop(early).reject do |(what, reader), _|
       learnt.harmless.any? { |ending, harmless| harmless == what && reader.end_with?(ending) }
     end
-    found = early.map { |(what, _), place| "reads #{what} (#{place})" }
-    found += @wholes.drop(wholes).map { |_, place| "reads the whole environment (#{place})" }
+    found = early.map { |(what, reader), place| [what, reader, "reads #{what} (#{place})"] }
+    found += @wholes.drop(wholes).map { |reader, place| ["*", reader, "reads the whole environment (#{place})"] }
     facts = @facts.drop(facts).select { |(fact, *), _| OF_A_START.key?(fact) }
-    found += facts.map { |(fact, *), place| "reads #{OF_A_START[fact]} (#{place})" }
+    found += facts.map { |(fact, _, reader), place| [fact, reader, "reads #{OF_A_START[fact]} (#{place})"] }
     names = learnt.changed + OF_TERMINALS
     variables = @variables.drop(variables).select { |(name, _), _| names.include?(name) }
-    found + variables.map { |(name, _), place| "reads the variable #{name} (#{place})" }
+    found + variables.map { |(name, reader), place| [name, reader, "reads the variable #{name} (#{place})"] }
+  end
+
+  # The places where the program has chosen since the +mark+ what a library has chosen by its terminal.
+  def chosen_since(mark)
+    @choices.keys.drop(mark.last)
   end
 
   # Something about machine, user or process is read. +of+: the number of a descriptor.
   def read_fact(fact, of = 0)
     reader = self.reader
-    @facts[[fact, of, reader]] ||= place if reader
+    return unless reader
+
+    Recipes.reading(fact, reader, self)
+    @facts[[fact, of, reader]] ||= place
+  end
+
+  # What a library has chosen by these streams and variables is taken there.
+  def taken(streams, variables, place)
+    streams.each { |of| @facts[["terminal", of, place]] ||= place }
+    variables.each do |name|
+      @environment.show(name)
+      @variables[[name, place]] ||= place
+    end
+  end
+
+  # The program has chosen it there.
+  def chosen(place)
+    @choices[place] = true
+  end
+
+  # The innermost frame in a file whose path has none of these ends.
+  def frame_beyond(endings)
+    frames = outside(LOCATIONS.bind_call(self, 1)).reject { |frame| frame.path.start_with?("(eval") }
+    frames.find { |frame| !path_of(frame).end_with?(*endings) }
+  end
+
+  # FILE:LINE of it; nil where that is the front end's.
+  def place_beyond(endings)
+    frame = frame_beyond(endings)
+    "#{path_of(frame)}:#{frame.lineno}" unless frame.nil? || path_of(frame).start_with?(@own)
+  end
+
+  # Has the block called with the arguments before the method, and +told+ with the answer.
+  def watch_method(object, name, told = nil, &note)
+    owner = object.singleton_class
+    return unless owner.method_defined?(name) || owner.private_method_defined?(name)
+
+    is_own = owner.method_defined?(name, false) || owner.private_method_defined?(name, false)
+    visibility = owner.private_method_defined?(name) ? :private : :public
+    original = owner.instance_method(name)
+    @watched << [owner, name, (original if is_own), visibility]
+    watcher = self
+    owner.alias_method(name, name)
+    owner.define_method(name) do |*arguments, **keywords, &block|
+      note.call(arguments)
+      answer = original.bind_call(self, *arguments, **keywords, &block)
+      told&.call(answer)
+      answer
+    rescue StandardError => e
+      watcher.hide(e)
+      raise
+    end
+    owner.__send__(visibility, name)
   end
 
   # What belongs to each start is read. +place+: where, as far as only the caller knows.
@@ -179,28 +239,6 @@ class Reads
     @environment.show_all
     self.class.phase("program")
     @wholes[reader] ||= place
-  end
-
-  # Has the block called with the arguments before the method, and +told+ with the answer.
-  def watch_method(object, name, told = nil, &note)
-    owner = object.singleton_class
-    return unless owner.method_defined?(name, false) || owner.private_method_defined?(name, false)
-
-    visibility = owner.private_method_defined?(name, false) ? :private : :public
-    original = owner.instance_method(name)
-    @watched << [owner, name, original, visibility]
-    watcher = self
-    owner.alias_method(name, name)
-    owner.define_method(name) do |*arguments, **keywords, &block|
-      note.call(arguments)
-      answer = original.bind_call(self, *arguments, **keywords, &block)
-      told&.call(answer)
-      answer
-    rescue StandardError => e
-      watcher.hide(e)
-      raise
-    end
-    owner.__send__(visibility, name)
   end
 
   # The file that reads; nil when it is the front end's.

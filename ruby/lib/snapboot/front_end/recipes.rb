@@ -21,6 +21,9 @@ module Recipes
       false
     end
 
+    # +what+ is about to be read in the file +reader+, for +reads+ to note.
+    def reading(_what, _reader, _reads); end
+
     # Whether the image can do what these arguments of the script say; only an ordinary start can where not.
     def honours?(_arguments)
       true
@@ -32,6 +35,8 @@ module Recipes
   class << self
     # The name of the data file's recipe that the freeze follows, if there is one.
     attr_accessor :chosen
+    # :trial in a child of training, :loading when what it has tried is loaded for good, or nil.
+    attr_accessor :training
 
     # Adds a recipe.
     def register(recipe)
@@ -48,13 +53,19 @@ module Recipes
       applicable.any? { |recipe| recipe.renews?(what, reader) }
     end
 
+    # Whether one may say so when more of its library is loaded.
+    def may_renew?(what, reader)
+      @all.any? { |recipe| recipe.renews?(what, reader) }
+    end
+
+    # Tells them that +what+ is about to be read in the file +reader+.
+    def reading(what, reader, reads)
+      @all.each { |recipe| recipe.reading(what, reader, reads) }
+    end
+
     # The recipes for what is loaded now.
     def applicable
       @all.select(&:applies?)
     end
   end
-end
-
-Dir.glob("#{File.dirname(__dir__)}/recipes/*.rb").each do |recipe|
-  module_eval(File.read(recipe, encoding: Encoding::UTF_8), recipe)
 end

@@ -37,6 +37,8 @@ class Trial
     @left = learnt.left_out.dup
     # What has happened that must not, in the order of its happening.
     @events = []
+    # Reads of which a recipe may say that it makes up for them: what was being loaded then, what was read, where, in words.
+    @pending = []
     @loading = []
     @done = $LOADED_FEATURES.to_h { |path| [path, true] }
   end
@@ -45,7 +47,9 @@ class Trial
   def run(paths)
     @gem_lists.forget
     watch
+    Recipes.training = :trial
     paths.each { |path| try(path) unless @done.key?(path) || @left.key?(path) }
+    settle
     find_what_is_kept(paths) if @left.size == @learnt.left_out.size
     @deeds.clean_up
     entries = @left.except(*@learnt.left_out.keys).map { |path, why| "path=#{path}\0why=#{why}\0".b }
@@ -182,22 +186,44 @@ class Trial
     [STDOUT, STDERR].each { |stream| stream.flush unless stream.closed? }
     note("prints") if @output.size != @printed
     @printed = @output.size
-    @reads.since(@mark, @learnt).each { |event| note(event) }
-    @mark = @reads.mark
-    noted_by_freezer.each { |event| note(event) }
+    noted_by_freezer(find_reads).each { |event| note(event) }
     @state.changes(always?).each { |what| note("changes #{what}") }
     gems = @state.new_gems
     note_change("activates the gem #{gems.first}") unless gems.empty?
   end
 
-  # What native libraries ask the C library, the freezer notes in a file; what Ruby has asked for the program, too.
-  def noted_by_freezer
+  # Returns which of them a recipe may make up for. Only it can know, and only when its library is loaded.
+  def find_reads
+    pending, events = @reads.since(@mark, @learnt).partition { |what, reader, _| Recipes.may_renew?(what, reader) }
+    events.each { |_, _, event| note(event) }
+    @reads.chosen_since(@mark).each { |place| note_change("chooses what a library chooses by its terminal (#{place})") }
+    @mark = @reads.mark
+    pending.each { |read| @pending << [@loading.dup, *read] } unless @loading.empty?
+    pending.map(&:first)
+  end
+
+  # What native libraries ask the C library, the freezer notes in a file; what Ruby has asked for the program, too, which
+  # counts there unless it is +pending+.
+  def noted_by_freezer(pending)
     size = File.size?(@notes).to_i
     return [] if size == @noted
 
     entries = File.binread(@notes, size - @noted, @noted).to_s.split("\0")
-    @noted = size
-    entries.filter_map { |entry| NOTES[entry] }
+    # It notes the same but once, and the next may be another's.
+    Reads.phase("rehearsal") unless pending.empty?
+    @noted = File.size(@notes)
+    entries.filter_map { |entry| NOTES[entry] unless pending.include?(entry.split("=", 2).last) }
+  end
+
+  # Leaves out what has read anything that no recipe makes up for, and what has required that.
+  def settle
+    @pending.each do |loading, what, reader, event|
+      next if Recipes.renews?(what, reader)
+
+      *around, path = loading
+      @left[path] ||= event
+      around.each { |outer| @left[outer] ||= "requires #{root(path)}" }
+    end
   end
 
   # Features that keep the time when they were loaded, or the number of the process.
