@@ -8,6 +8,7 @@ import pytest
 from common import support
 from common.terminal import shown_on
 
+from .test_session_ruby import RELINE, RELINE_FACE, RELINE_IO
 from .test_training_ruby import Program
 
 PROGRAM = r"""$LOAD_PATH.unshift("#{__dir__}/lib")
@@ -214,6 +215,23 @@ def test_a_choice_that_is_not_known_is_left_to_the_start(rainbow):
     assert f"{path} reads" in rainbow.freeze("rainbow").out
     assert "rainbow" not in rainbow.learnt()
     assert len(starts_alike(rainbow, "rainbow")) == 2
+
+
+def test_what_any_recipe_renews_is_learnt(program):
+    """Only when all of the library is loaded, its recipe knows."""
+    (program.folder / "lib/reline").mkdir()
+    sources = {"reline": RELINE, "reline/io": RELINE_IO, "reline/face": RELINE_FACE}
+    for name, source in sources.items():
+        program.feature(name, source)
+    program.feature("mine", "require 'reline'\nmodule Mine\n  def self.shown = [Reline::IOGate.class, Reline::Face.shown]\nend\n")
+    program.freeze("mine")
+    assert program.learnt() == ["mine", "reline", "reline/io", "reline/face"]
+    assert starts_alike(program, "mine") == {f"[Reline::{gate}, false]\n" for gate in ("ANSI", "Dumb")}
+    # Another library of this name.
+    path = program.feature("reline", "module Mine\n  TERM = ENV['TERM']\n  def self.shown = TERM\nend\n")
+    said = program.freeze("mine reline")
+    assert f"{path} reads the variable TERM" in said.out
+    assert program.learnt() == []
 
 
 def test_others_reads_of_the_same_count(rainbow):
