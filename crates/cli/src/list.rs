@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use failure::Result;
 use image_file::starts::Starts;
+use image_file::this_process::ThisProcess;
 use image_file::{differences, ImageFile};
 use serde::Serialize;
 use store::attempt::{Attempt, Outcome};
@@ -117,8 +118,12 @@ fn rows(folder: &Folder) -> Vec<Row> {
         .map(|image| {
             let opened = ImageFile::open(image);
             let starts = opened.as_ref().ok().and_then(Starts::of);
-            let why =
-                opened.and_then(|image| differences::stale(&image)).unwrap_or_else(|failure| vec![failure.message]);
+            // There may be another one for this terminal.
+            let boot = store::fit::terminal(image).map_or([None; 3], |terminal| terminal.windows());
+            let of_start = ThisProcess { boot: Some(boot) };
+            let why = opened
+                .and_then(|image| differences::stale_for(&image, &of_start))
+                .unwrap_or_else(|failure| vec![failure.message]);
             let (state, why) = match why.is_empty() {
                 true => (State::Fresh, hidden.clone()),
                 false => unusable(folder, &attempt, State::Stale, [&hidden[..], &why].concat()),

@@ -20,6 +20,7 @@ use image_file::this_process::ThisProcess;
 use image_writer::TablesWriter;
 use inputs::facts::{Kernel, Value};
 use recorder::Identity;
+use runtime::terminal::Terminal;
 use runtime::Language;
 use rustix::fs::{fadvise, Advice};
 
@@ -144,9 +145,9 @@ impl<'a> Assembly<'a> {
         drop(file);
         Point::BeforeRehearsal.reached();
         let mappings: Vec<Mapping> = dumped.rows(Section::Mappings)?.collect();
-        let rehearsal = rehearse(&path, &mappings, parts.environment);
+        let rehearsal = rehearse(&path, &mappings, parts.environment, parts.trainer.terminal);
         if !kernel_files.drop_measured().is_empty() {
-            facts(parts.reads, &kernel_files, &mut tables)?;
+            facts(parts.reads, &kernel_files, parts.trainer.terminal, &mut tables)?;
         }
         let runs = if parts.profile.has_runs() {
             self.make_usable(&path, head, &tables, &answers, parts)?;
@@ -240,7 +241,8 @@ impl<'a> Assembly<'a> {
         (1..self.stacks.len()).any(|index| self.stacks[..index].contains(&self.stacks[index]))
     }
 
-    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command` and `store_words`: see [`Added`].
+    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command` and `store_words`: see [`Added`]; `terminal`:
+    /// the one that its starts have.
     ///
     /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the image does not thaw.
     pub fn finish(
@@ -248,6 +250,7 @@ impl<'a> Assembly<'a> {
         output: &Path,
         command: &[OsString],
         store_words: &[OsString],
+        terminal: Option<&Terminal>,
         max_thaws: Option<u64>,
         interrupt: &Interrupt,
     ) -> outcome::Result<Assembled> {
@@ -263,7 +266,7 @@ impl<'a> Assembly<'a> {
         for inputs in &self.inputs {
             inputs.still_unchanged()?;
         }
-        let thaws_in = first_start(finished, &self.dir.file("said"))?;
+        let thaws_in = first_start(finished, &self.dir.file("said"), terminal)?;
         if max_thaws.is_some() {
             rotation::write_counter(&counter, self.heads[0].image_id())
                 .map_err(|error| Failure::io("write", &counter, &error))?;
@@ -348,7 +351,7 @@ fn complete(
     tables.push(Section::Settings, &settings(parts));
     let Added { environment, reads, language, .. } = *parts;
     EnvironmentInputs { environment, reads }.write(language, &mut tables);
-    facts(parts.reads, kernel_files, &mut tables)?;
+    facts(parts.reads, kernel_files, parts.trainer.terminal, &mut tables)?;
     for guard in parts.guards {
         let text = tables.text(guard.as_bytes());
         tables.push(Section::Guards, &Item { text });
@@ -370,10 +373,11 @@ fn settings(parts: &Added<'_>) -> Settings {
 }
 
 /// What the boot read about machine, user and process, with the answers.
-fn facts(reads: &Reads, files: &KernelFiles, tables: &mut TablesWriter) -> Result<()> {
+fn facts(reads: &Reads, files: &KernelFiles, terminal: Option<&Terminal>, tables: &mut TablesWriter) -> Result<()> {
+    let kernel = ThisProcess { boot: Some(terminal.map_or([None; 3], Terminal::windows)) };
     let mut rows = Vec::new();
     for &(kind, of) in reads.facts.iter().chain(files.facts.iter().filter(|fact| !reads.facts.contains(fact))) {
-        let Some(value) = Value::ask(&ThisProcess { is_for_boot: true }, kind, of) else {
+        let Some(value) = Value::ask(&kernel, kind, of) else {
             return Err(Failure::failed(format!(
                 "the boot has read this, but it cannot be recorded: {}. Most likely it is too long, or this kernel does not tell it; \
                  read it after the freeze point (see snapboot.defer).",
@@ -445,7 +449,7 @@ fn write_heads(
 
 /// Executable for whoever the umask lets, writable for the owner only: a launcher does not trust anything else.
 fn mode() -> u32 {
-    (0o755 & !ThisProcess { is_for_boot: true }.umask()) | 0o500
+    (0o755 & !ThisProcess::FOR_BOOT.umask()) | 0o500
 }
 
 fn read_at(file: &File, offset: u64, size: u64) -> io::Result<Vec<u8>> {

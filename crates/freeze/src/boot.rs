@@ -114,7 +114,11 @@ impl Boot<'_> {
             command.current_dir(folder);
             start = Some(folder.clone());
         }
-        let child = command.stdout(stdout).stderr(stderr).spawn();
+        command.stdout(stdout).stderr(stderr);
+        if let Some(terminal) = self.store.and_then(|store| store.terminal) {
+            terminal.attach_unread(&mut command).map_err(|error| self.not_started(&error))?;
+        }
+        let child = command.spawn();
         // The command holds the writing end of the program's output, and the other end of the socket.
         drop(command);
         let mut child = child.map_err(|error| self.not_started(&error))?;
@@ -171,6 +175,10 @@ impl Boot<'_> {
         if let Some(store) = self.store {
             request.push("profile", &store.profile);
             store.on_news.iter().for_each(|word| request.push("on_news", word));
+            request.push("binds_terminal", "1");
+            let streams = store.terminal.map_or([false; 3], |terminal| terminal.streams);
+            let at_terminal = ["0", "1", "2"].into_iter().zip(streams).filter(|(_, is_terminal)| *is_terminal);
+            at_terminal.for_each(|(number, _)| request.push("terminal", number));
         }
         request
     }

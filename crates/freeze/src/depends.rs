@@ -39,7 +39,7 @@ fn facts(report: &Report) -> Vec<String> {
         if !PER_START.contains(&kind) {
             continue;
         }
-        let value = Value::ask(&ThisProcess { is_for_boot: true }, kind, of);
+        let value = Value::ask(&ThisProcess::FOR_BOOT, kind, of);
         let value = value.as_ref().map_or(&b"?"[..], Value::bytes);
         let who = reads.places.get(&(kind, of)).map(|place| shown(place));
         let value = String::from_utf8_lossy(value);

@@ -9,20 +9,21 @@ use std::time::Duration;
 
 use failure::{Failure, Result};
 use image_file::{differences, on_noexec_mount, ImageFile};
+use runtime::terminal::Terminal;
 
 use super::rehearse::ways;
 
 /// How long the first start may take: it may have to compare the contents of all inputs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Starts the image, and returns how long that took. `said` is a file for what the start says.
+/// Starts the image, at the terminal that it is for, and returns how long that took. `said` is a file for what the start says.
 ///
 /// Fails with all reasons why it did not thaw.
-pub fn first_start(image: &Path, said: &Path) -> Result<Duration> {
+pub fn first_start(image: &Path, said: &Path, terminal: Option<&Terminal>) -> Result<Duration> {
     let cannot = |error| Failure::io("write", said, &error);
     for mut way in ways(image) {
         way.command.env("SNAPBOOT_REHEARSE", "1").stderr(File::create(said).map_err(cannot)?);
-        if let Some(((), took)) = way.run(LIMIT, |_| ()) {
+        if let Some(((), took)) = way.run(LIMIT, terminal, |_| ()) {
             return Ok(took);
         }
     }

@@ -193,8 +193,7 @@ pub fn content(path: &Path) -> Option<Vec<u8>> {
     if treatment(path) != Treatment::Content {
         return None;
     }
-    Value::of_kernel_file(&ThisProcess { is_for_boot: true }, path.as_os_str().as_bytes())
-        .map(|value| value.bytes().to_vec())
+    Value::of_kernel_file(&ThisProcess::FOR_BOOT, path.as_os_str().as_bytes()).map(|value| value.bytes().to_vec())
 }
 
 fn treatment(path: &Path) -> Treatment {

@@ -78,7 +78,7 @@ mod tests {
         });
         let mut command = Command::new("/bin/bash");
         command.arg("-c").arg(format!("kill -STOP $$; {script}"));
-        let ended = run_watched(&mut command, limit, None::<&UnixStream>, Some(&mut look)).unwrap();
+        let ended = run_watched(&mut command, limit, None::<&UnixStream>, Some(&mut look), None).unwrap();
         drop(look);
         (seen, ended.map(|output| output.status.code().unwrap_or(-1)))
     }

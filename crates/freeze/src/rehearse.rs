@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use image::{mapping_kind, Mapping, PAGE};
 use runtime::deadline::kill_group;
+use runtime::terminal::Terminal;
 use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
 
 use super::confined;
@@ -40,13 +41,18 @@ pub struct UsedPages {
     pub touched: Vec<u64>,
 }
 
-/// Runs `image` with the environment of the boot; the result is empty when nothing could be learnt.
-pub fn rehearse(image: &Path, mappings: &[Mapping], environment: &Environment) -> UsedPages {
+/// Runs `image` with the environment and the terminal of the boot; the result is empty when nothing could be learnt.
+pub fn rehearse(
+    image: &Path,
+    mappings: &[Mapping],
+    environment: &Environment,
+    terminal: Option<&Terminal>,
+) -> UsedPages {
     let mut rehearsals = ways(image).filter_map(|mut way| {
         let value = if way.is_confined { "confined" } else { "1" };
         way.command.env_clear().envs(environment.shown().cloned()).env("SNAPBOOT_REHEARSE", value);
         way.command.stderr(Stdio::null());
-        way.run(LIMIT, |child| UsedPages::of(child, mappings).ok())?.0
+        way.run(LIMIT, terminal, |child| UsedPages::of(child, mappings).ok())?.0
     });
     rehearsals.next().unwrap_or_default()
 }
@@ -67,8 +73,16 @@ pub fn ways(image: &Path) -> impl Iterator<Item = Way> {
 impl Way {
     /// Runs the image until it stops, and has a `look` at it; returns how long it took, too. None when it ends instead, or takes
     /// longer than `limit`.
-    pub fn run<T>(mut self, limit: Duration, look: impl FnOnce(&Child) -> T) -> Option<(T, Duration)> {
+    pub fn run<T>(
+        mut self,
+        limit: Duration,
+        terminal: Option<&Terminal>,
+        look: impl FnOnce(&Child) -> T,
+    ) -> Option<(T, Duration)> {
         self.command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        if let Some(terminal) = terminal {
+            terminal.attach_unread(&mut self.command).ok()?;
+        }
         let mut begun = Instant::now();
         let mut child = self.command.spawn().ok()?;
         let pid = Pid::from_child(&child);

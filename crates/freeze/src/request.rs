@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use image_file::info::Origin;
 use installation::Installation;
+use runtime::terminal::Terminal;
 
 /// What is to be frozen, and how.
 pub struct FreezeRequest {
@@ -54,6 +55,8 @@ pub struct InStore {
     pub profile: PathBuf,
     /// What a start executes when it has told something new.
     pub on_news: Vec<OsString>,
+    /// The terminal of the starts that it is for; None: of those that have none.
+    pub terminal: Option<Terminal>,
 }
 
 /// From which runs of the program a freeze learns what it loads.

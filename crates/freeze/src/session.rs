@@ -167,6 +167,7 @@ impl Session<'_> {
             dir: dir.path(),
             interrupt: self.interrupt,
             progress: self.progress,
+            terminal: self.request.store.as_ref().and_then(|store| store.terminal.as_ref()),
         };
         let environment = &self.environment.clone().with_more_for_boot(&self.recipe.environment);
         let environment = &early_reads(&self.request.installation, self.runtime, self.main, environment, &dir)?;
@@ -310,8 +311,14 @@ impl Session<'_> {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
         self.check_directory()?;
-        let assembled =
-            assembly.finish(output, &command, self.store_words(), self.request.max_thaws, self.interrupt)?;
+        let assembled = assembly.finish(
+            output,
+            &command,
+            self.store_words(),
+            trainer.terminal,
+            self.request.max_thaws,
+            self.interrupt,
+        )?;
         starts::begin(assembled.image_id, replaced.map(|(sum, _)| *sum));
         let report = first.unwrap_or_default();
         let Assembled { size, thaws_in, .. } = assembled;

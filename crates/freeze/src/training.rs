@@ -15,6 +15,7 @@ use failure::{Failure, Result};
 use image::Mapping;
 use installation::Installation;
 use runtime::deadline::{self, ProcessOutput};
+use runtime::terminal::Terminal;
 use runtime::{search_path, Language, Main, Runtime};
 
 use crate::entries::Entries;
@@ -87,6 +88,8 @@ pub struct Trainer<'a> {
     pub dir: &'a Path,
     pub interrupt: &'a Interrupt,
     pub progress: &'a dyn Progress,
+    /// At which the runs are made.
+    pub terminal: Option<&'a Terminal>,
 }
 
 impl Trainer<'_> {
@@ -141,7 +144,7 @@ impl Trainer<'_> {
             .map_err(|error| Failure::io("write", &file, &error))?;
         let mut command = self.command(&main)?;
         command.env("SNAPBOOT_FREEZE_DIR", &folder);
-        deadline::run_until(&mut command, limit, Some(self.interrupt.wake()))
+        deadline::run_watched(&mut command, limit, Some(self.interrupt.wake()), None, self.terminal)
             .map_err(|error| Failure::io("start", &self.runtime.program, &error))
     }
 
@@ -302,7 +305,7 @@ impl Run {
             used = UsedPages::of(child, mappings).ok().filter(|_| is_thawed);
         });
         let wake = Some(trainer.interrupt.wake());
-        let thawed = deadline::run_watched(&mut command, LONG_LIMIT, wake, Some(&mut look));
+        let thawed = deadline::run_watched(&mut command, LONG_LIMIT, wake, Some(&mut look), trainer.terminal);
         drop(look);
         (thawed.ok().flatten(), used)
     }

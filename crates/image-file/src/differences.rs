@@ -24,12 +24,17 @@ use crate::{content_digest, ImageFile, Variant};
 
 /// Every difference between what the variants of an image recorded and what is there, a line each.
 pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
+    stale_for(image, &ThisProcess::ITSELF)
+}
+
+/// The same for a start of another process, as far as `process` tells of it.
+pub fn stale_for(image: &ImageFile, process: &ThisProcess) -> Result<Vec<String>> {
     let environment = environment().map_err(|error| Failure::io("read", Path::new("/proc/self/environ"), &error))?;
     let mut differences = Vec::new();
     let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
     for (tables, variant) in tables.iter().zip(&image.variants) {
         // What differs for one variant mostly differs for all.
-        let mut more = self::differences(tables, &environment)?;
+        let mut more = self::differences(tables, &environment, process)?;
         more.extend(directories(image, variant)?);
         differences.extend(more.into_iter().filter(|line| !differences.contains(line)).collect::<Vec<_>>());
     }
@@ -37,14 +42,14 @@ pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
 }
 
 /// Every difference between what an image recorded and what is there, a line each. `environment`: entries with NUL between.
-fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8]) -> Result<Vec<String>> {
+fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8], process: &ThisProcess) -> Result<Vec<String>> {
     let mut found = machine(tables)?;
     let entries = environment.split(|&byte| byte == 0);
     for difference in inputs::environment::differences(tables, entries)? {
         found.push(variable(difference?));
     }
     for fact in tables.rows::<image::HostFact>(Section::Facts)? {
-        found.extend(self::fact(tables, &fact)?);
+        found.extend(self::fact(tables, &fact, process)?);
     }
     let policy = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default().policy;
     for (number, row) in tables.rows::<Input>(Section::Inputs)?.enumerate().filter(|_| policy != policy::TRUST) {
@@ -132,9 +137,9 @@ fn cpu_lines(difference: &cpu::Difference) -> Vec<String> {
 }
 
 /// What differs in a fact: `hostname: a -> b`.
-fn fact(tables: &Tables<'_>, fact: &image::HostFact) -> Result<Option<String>> {
+fn fact(tables: &Tables<'_>, fact: &image::HostFact, process: &ThisProcess) -> Result<Option<String>> {
     let recorded = tables.text(fact.value)?;
-    let now = Value::now(&ThisProcess { is_for_boot: false }, fact, recorded);
+    let now = Value::now(process, fact, recorded);
     if now.as_ref().is_some_and(|now| now.bytes() == recorded) {
         return Ok(None);
     }
@@ -228,7 +233,8 @@ mod tests {
         change(&mut writer);
         let bytes = writer.finish();
         let entries: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        differences(&Tables::parse_unchecked_sum(&bytes).unwrap(), entries.join("\0").as_bytes()).unwrap()
+        let tables = Tables::parse_unchecked_sum(&bytes).unwrap();
+        differences(&tables, entries.join("\0").as_bytes(), &ThisProcess::ITSELF).unwrap()
     }
 
     #[test]

@@ -19,8 +19,15 @@ const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// This process.
 pub struct ThisProcess {
-    /// Whether it is asked on behalf of a boot, whose standard streams are never a terminal.
-    pub is_for_boot: bool,
+    /// Where it is asked on behalf of a boot: columns and rows of the terminals that its standard streams are.
+    pub boot: Option<[Option<(u16, u16)>; 3]>,
+}
+
+impl ThisProcess {
+    /// For itself.
+    pub const ITSELF: ThisProcess = ThisProcess { boot: None };
+    /// For a boot without a terminal.
+    pub const FOR_BOOT: ThisProcess = ThisProcess { boot: Some([None; 3]) };
 }
 
 /// Limits, by RLIMIT_ number.
@@ -104,9 +111,11 @@ impl Kernel for ThisProcess {
     }
 
     fn window(&self, descriptor: u32) -> Option<(u16, u16)> {
+        if let Some(terminals) = self.boot {
+            return *terminals.get(descriptor as usize)?;
+        }
         let streams = (std::io::stdin(), std::io::stdout(), std::io::stderr());
         let stream: BorrowedFd<'_> = match descriptor {
-            _ if self.is_for_boot => return None,
             0 => std::os::fd::AsFd::as_fd(&streams.0),
             1 => std::os::fd::AsFd::as_fd(&streams.1),
             _ => std::os::fd::AsFd::as_fd(&streams.2),

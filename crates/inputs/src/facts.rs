@@ -16,7 +16,7 @@ use image::{fact_kind, Error, HostFact, Section, Tables};
 use crate::place;
 
 /// What is said of a stream that is no terminal.
-const NO_TERMINAL: &[u8] = b"no terminal";
+pub const NO_TERMINAL: &[u8] = b"no terminal";
 
 /// In the path of a file of a session's control group.
 const SCOPE: &[u8] = b".scope/";

@@ -7,10 +7,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
+
+use crate::terminal::Terminal;
 
 /// How much of each kind of output is kept: as much as a pipe holds.
 const MAX_OUTPUT: usize = 65536;
+/// How long what was written to a terminal may take.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// How often a process is looked at that is traced.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -34,21 +39,27 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<Option<ProcessO
 
 /// The same, and it is killed as well when `wake` becomes readable.
 pub fn run_until(command: &mut Command, limit: Duration, wake: Option<impl AsFd>) -> io::Result<Option<ProcessOutput>> {
-    run_watched(command, limit, wake, None)
+    run_watched(command, limit, wake, None, None)
 }
 
-/// The same for a process that is traced: `watch` is called again and again until it has ended, and lets it go on where it has stopped.
+/// The same for a process that is traced, or at a terminal. `watch` is called again and again until it has ended, and lets it go on where
+/// it has stopped. What it writes to the terminal stands behind its standard output.
 pub fn run_watched(
     command: &mut Command,
     limit: Duration,
     wake: Option<impl AsFd>,
     mut watch: Option<&mut dyn FnMut(&Child)>,
+    terminal: Option<&Terminal>,
 ) -> io::Result<Option<ProcessOutput>> {
     use std::os::unix::process::CommandExt;
-    let mut child =
-        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let other_end = terminal.map(|terminal| terminal.attach(command)).transpose()?;
+    let mut child = command.spawn()?;
+    // The command holds the terminal, and nobody would see its end.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut stdout = Collected::new(child.stdout.take())?;
     let mut stderr = Collected::new(child.stderr.take())?;
+    let mut shown = Collected::new(other_end)?;
     let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
     let deadline = Instant::now() + limit;
     loop {
@@ -63,6 +74,7 @@ pub fn run_watched(
         waited.extend(wake.iter().map(|wake| PollFd::new(wake, PollFlags::IN)));
         waited.extend(stdout.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         waited.extend(stderr.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        waited.extend(shown.pipe.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         let has_ended = match poll(&mut waited, Some(&timespec(nap))) {
             Ok(0) if left.is_zero() => return kill(child, &ended, watch).map(|()| None),
             Ok(_) if wake.is_some() && !waited[1].revents().is_empty() => {
@@ -75,7 +87,10 @@ pub fn run_watched(
         // After the end once more: what was written last is in the pipes by then.
         stdout.collect()?;
         stderr.collect()?;
+        shown.collect()?;
         if has_ended {
+            shown.collect_rest()?;
+            stdout.bytes.append(&mut shown.bytes);
             return Ok(Some(ProcessOutput { status: child.wait()?, stdout: stdout.bytes, stderr: stderr.bytes }));
         }
     }
@@ -115,8 +130,24 @@ impl<P: Read + AsFd> Collected<P> {
         match pipe.read(&mut buffer) {
             Ok(0) => self.pipe = None,
             Ok(count) => self.bytes.extend(&buffer[..count.min(MAX_OUTPUT - self.bytes.len())]),
+            // So a terminal tells that nobody has it any more.
+            Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => self.pipe = None,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+impl<P: Read + AsFd> Collected<P> {
+    /// Takes what comes until all writers are gone. The kernel passes on what was written to a terminal when it finds the time; whoever
+    /// was left behind there is not waited for.
+    fn collect_rest(&mut self) -> io::Result<()> {
+        while let Some(pipe) = &self.pipe {
+            if poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&timespec(LAST_WORDS)))? == 0 {
+                break;
+            }
+            self.collect()?;
         }
         Ok(())
     }

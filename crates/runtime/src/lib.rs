@@ -12,6 +12,7 @@ mod resolve;
 mod ruby;
 mod shebang;
 mod shell;
+pub mod terminal;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

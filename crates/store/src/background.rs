@@ -1,11 +1,12 @@
 //! Has an image made while nobody waits for it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{stderr, stdin, stdout, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use inputs::environment::is_volatile;
+use runtime::terminal::Terminal;
 
 use crate::attempt::Attempt;
 use crate::sys;
@@ -32,7 +33,7 @@ pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) 
     if has_images {
         attempt.keep(folder);
     }
-    start(folder, Asked::New { seen }, limit);
+    start(folder, Asked::New { seen }, Terminal::of_this_process(), limit);
     None
 }
 
@@ -46,7 +47,7 @@ pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
         attempt.learnt = 0;
         attempt.keep(folder);
     }
-    start(folder, Asked::Again(image), limit);
+    start(folder, Asked::Again(image), Terminal::of_this_process(), limit);
     None
 }
 
@@ -61,8 +62,8 @@ pub enum Asked<'a> {
     Again(&'a Path),
 }
 
-/// Starts a builder.
-pub fn start(folder: &Folder, asked: Asked<'_>, limit: u64) {
+/// Starts a builder. `terminal`: of the starts that the image is for.
+pub fn start(folder: &Folder, asked: Asked<'_>, terminal: Option<Terminal>, limit: u64) {
     let Ok(program) = std::env::current_exe() else { return };
     let (seen, image) = match asked {
         Asked::New { seen } => (seen, None),
@@ -70,10 +71,22 @@ pub fn start(folder: &Folder, asked: Asked<'_>, limit: u64) {
     };
     let numbers = [u64::from(std::process::id()), limit, seen as u64].map(|number| number.to_string());
     let [pid, limit, seen] = numbers.each_ref().map(AsRef::as_ref);
-    let words = [program.as_os_str(), SUBCOMMAND.as_ref(), pid, limit, seen, folder.path().as_os_str()];
+    let terminal = terminal_word(terminal);
+    let words =
+        [program.as_os_str(), SUBCOMMAND.as_ref(), pid, limit, seen, terminal.as_ref(), folder.path().as_os_str()];
     let mut argv: Vec<OsString> = words.iter().map(|word| word.to_os_string()).collect();
     argv.extend(image.map(|image| image.as_os_str().to_owned()));
     sys::leave_behind(&program, &argv);
+}
+
+/// A terminal as one word of a command line.
+pub fn terminal_word(terminal: Option<Terminal>) -> String {
+    terminal.map_or_else(|| "none".to_owned(), |terminal| terminal.to_string())
+}
+
+/// Reads such a word.
+pub fn parse_terminal(word: &OsStr) -> Option<Terminal> {
+    word.to_str().and_then(Terminal::parse)
 }
 
 /// A number for all in the environment that an image could depend on: the variables but for those of a session, the working directory,

@@ -13,6 +13,7 @@ use image_file::starts::Starts;
 use image_file::ImageFile;
 use installation::Installation;
 use runtime::deadline::timespec;
+use runtime::terminal::Terminal;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::fs::FlockOperation;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
@@ -20,7 +21,7 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use crate::attempt::{unix_now, Attempt, FileState, Outcome};
 use crate::background::Asked;
 use crate::folder::lock;
-use crate::{limits, machine, sys, Command, Folder, StartTimes, Store};
+use crate::{background, limits, machine, sys, Command, Folder, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
@@ -33,15 +34,16 @@ const MAX_FILES: usize = 20_000;
 
 /// Makes an image in the background. `words`: those behind the subcommand, as [`crate::background`] puts them there.
 pub fn in_background(words: &[OsString]) {
-    let [pid, limit, seen, folder, image @ ..] = words else { return };
+    let [pid, limit, seen, terminal, folder, image @ ..] = words else { return };
     let number = |word: &OsString| word.to_str().and_then(|text| text.parse().ok());
     let (Some(pid), Some(limit), Some(seen)) = (number(pid), number(limit), number(seen)) else { return };
     let asked = image.first().map_or(Asked::New { seen: seen as usize }, |image| Asked::Again(Path::new(image)));
-    make(pid as i32, limit, &Folder::new(folder.into()), &asked);
+    let terminal = background::parse_terminal(terminal);
+    make(pid as i32, limit, &Folder::new(folder.into()), &asked, terminal);
 }
 
-/// `pid`: of the program that has asked for it; `limit`: of the store (bytes).
-fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>) {
+/// `pid`: of the program that has asked for it; `limit`: of the store (bytes); `terminal`: of the starts that it is for.
+fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, terminal: Option<Terminal>) {
     let begun = SystemTime::now();
     sys::step_back();
     wait_for(pid);
@@ -64,17 +66,22 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>) {
         Asked::New { .. } => folder.next_image(),
     };
     sys::alarm(LIMIT);
-    build(folder, &output, &Silent);
+    build(folder, &output, terminal, &Silent);
     limits::prune(&store, limit);
 }
 
-/// Makes an image of the folder's command, and writes down what came of it.
-pub fn build(folder: &Folder, output: &Path, progress: &dyn Progress) -> Option<FreezeOutcome> {
+/// Makes an image of the folder's command for starts at such a `terminal`, or without one, and writes down what came of it.
+pub fn build(
+    folder: &Folder,
+    output: &Path,
+    terminal: Option<Terminal>,
+    progress: &dyn Progress,
+) -> Option<FreezeOutcome> {
     let command = folder.command()?;
     let mut attempt = Attempt::of(folder);
     let progress = Recording { progress, files: RefCell::default() };
     let unused = ImageFile::open(output).ok().and_then(|image| Starts::of(&image)).is_some_and(|it| it.thaws == 0);
-    let outcome = match request(folder, &command, output) {
+    let outcome = match request(folder, &command, output, terminal) {
         Ok(request) => freeze::freeze(&request, &progress),
         Err(failure) => FreezeOutcome::Failed(failure),
     };
@@ -85,8 +92,12 @@ pub fn build(folder: &Folder, output: &Path, progress: &dyn Progress) -> Option<
     attempt.outcome = match &outcome {
         FreezeOutcome::Written(written) => {
             attempt.in_vain = if unused { attempt.in_vain + 1 } else { 0 };
-            let times =
-                written.tells_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten();
+            let times = match (&attempt.outcome, terminal) {
+                // It cannot be measured without one.
+                (Outcome::Made { times, .. }, Some(_)) => *times,
+                (_, Some(_)) => None,
+                _ => written.tells_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten(),
+            };
             Outcome::Made { took: written.took.as_secs_f64(), times }
         }
         FreezeOutcome::Refused(findings) => {
@@ -111,7 +122,7 @@ pub fn build(folder: &Folder, output: &Path, progress: &dyn Progress) -> Option<
     Some(outcome)
 }
 
-fn request(folder: &Folder, command: &Command, output: &Path) -> Result<FreezeRequest> {
+fn request(folder: &Folder, command: &Command, output: &Path, terminal: Option<Terminal>) -> Result<FreezeRequest> {
     let program =
         std::env::current_exe().map_err(|error| failure::Failure::io("find", Path::new("snapboot"), &error))?;
     Ok(FreezeRequest {
@@ -133,7 +144,13 @@ fn request(folder: &Folder, command: &Command, output: &Path) -> Result<FreezeRe
         store: Some(InStore {
             on_fallback: vec![program.clone().into(), crate::fallback::SUBCOMMAND.into(), output.into()],
             profile: folder.profile(),
-            on_news: vec![program.into(), crate::learn::SUBCOMMAND.into(), output.into()],
+            on_news: vec![
+                program.into(),
+                crate::learn::SUBCOMMAND.into(),
+                output.into(),
+                background::terminal_word(terminal).into(),
+            ],
+            terminal,
         }),
         installation: Installation::find()?,
     })

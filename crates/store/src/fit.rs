@@ -5,9 +5,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use image::Command;
+use image::{fact_kind, Command, HostFact, Section};
 use image_file::this_process::ThisProcess;
 use image_file::FirstHead;
+use runtime::terminal::Terminal;
 
 /// Whether variables and host facts (the current directory, the terminal, the user ...) are what they were for this image.
 pub fn fits(image: &Path) -> bool {
@@ -16,8 +17,27 @@ pub fn fits(image: &Path) -> bool {
         let Ok(environment) = std::fs::read("/proc/self/environ") else { return false };
         let entries = environment.strip_suffix(b"\0").unwrap_or(&environment).split(|&byte| byte == 0);
         let same = inputs::environment::compare(&tables, entries).is_ok_and(|difference| difference.is_none());
-        same && inputs::facts::compare(&tables, &ThisProcess { is_for_boot: false }).is_ok_and(|fact| fact.is_none())
+        same && inputs::facts::compare(&tables, &ThisProcess::ITSELF).is_ok_and(|fact| fact.is_none())
     })
+}
+
+/// The terminal that an image is for, as far as its boot has looked; None where none is known of.
+pub fn terminal(image: &Path) -> Option<Terminal> {
+    let bytes = tables(image).ok()?;
+    let tables = image::Tables::parse_unchecked_sum(&bytes).ok()?;
+    let mut terminal = Terminal { streams: [false; 3], columns: 80, rows: 24 };
+    for fact in tables.rows::<HostFact>(Section::Facts).ok()? {
+        let is_about_terminals = [fact_kind::TERMINAL, fact_kind::WINDOW].contains(&fact.kind);
+        let value =
+            tables.text(fact.value).ok().filter(|value| is_about_terminals && *value != inputs::facts::NO_TERMINAL);
+        let (Some(value), Some(stream)) = (value, terminal.streams.get_mut(fact.of as usize)) else { continue };
+        *stream = true;
+        let size = std::str::from_utf8(value).ok().and_then(|value| value.split_once('x'));
+        if let Some((Ok(columns), Ok(rows))) = size.map(|(columns, rows)| (columns.parse(), rows.parse())) {
+            (terminal.columns, terminal.rows) = (columns, rows);
+        }
+    }
+    terminal.streams.contains(&true).then_some(terminal)
 }
 
 /// How many words of its argv an image has from its command; None where it cannot be read.

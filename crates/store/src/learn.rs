@@ -15,11 +15,12 @@ const FREE: u32 = 2;
 const WAIT: u64 = 60;
 const LONGEST_WAIT: u64 = 24 * 3600;
 
-/// Has an image made again when something was told since it was made. `words`: those behind the subcommand, the image.
+/// Has an image made again when something was told since it was made. `words`: those behind the subcommand, the image and the terminal
+/// that it is for.
 pub fn from(words: &[OsString]) {
     // The start that executes this may have left anything open.
     sys::close_all();
-    let [image] = words else { return };
+    let [image, terminal] = words else { return };
     let image = Path::new(image);
     let Some(folder) = Folder::of(image).filter(Folder::is_own) else { return };
     let mut attempt = Attempt::of(&folder);
@@ -28,7 +29,7 @@ pub fn from(words: &[OsString]) {
     }
     attempt.learnt += 1;
     attempt.keep(&folder);
-    background::start(&folder, Asked::Again(image), limits::of_environment());
+    background::start(&folder, Asked::Again(image), background::parse_terminal(terminal), limits::of_environment());
 }
 
 fn has_news(folder: &Folder, image: &Path) -> bool {

@@ -43,6 +43,7 @@ class Freeze:
         self.running = False
         self.early = None
         self.reads = Reads(self.folder, self.context.environment.show, self.request.elsewhere)
+        self.reads.terminal = self.request.terminal
         self.reading = True
         if self.request.profile is not None:
             from .telling import Telling  # here, since what is loaded without need is a part of each thaw

@@ -11,7 +11,7 @@ import sys
 
 from . import process_state, times
 from .making import Making
-from .rehearsal import hear_output, in_child
+from .rehearsal import Output, in_child
 from .report import to_bytes, write_file
 from .request import decode, read_file
 
@@ -96,7 +96,7 @@ class Trial:
         self.folder = folder
         self.found = {}  # why a module must be left out, by its name
         self.events = []  # what has happened that must not, in the order of its happening
-        self._output = hear_output(folder)
+        self._output = Output(folder, reads.terminal)
         self._printed = 0
         self._mark = reads.mark()
         self._state = process_state.State(reads.count_written)
@@ -161,7 +161,7 @@ class Trial:
                     stream.flush()
                 except Exception:
                     pass
-        printed = posix.fstat(self._output).st_size
+        printed = self._output.size()
         if printed != self._printed:
             self._printed = printed
             self.events.append("prints")

@@ -145,12 +145,12 @@ def _rehearse(imports, package, folder, importers, reads):
 
 def _rehearse_in_child(imports, package, folder, tell, reads):
     from .making import TEMPORARY, Making
-    from .rehearsal import hear_output
+    from .rehearsal import Output
 
     early = reads.count_early()
     made = []
     making = Making(made)
-    heard = hear_output(folder)
+    output = Output(folder, reads.terminal)
     for one in imports:
         mark = GOOD
         try:
@@ -163,7 +163,7 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
             if stream is not None:
                 stream.flush()
         making.clean_up()
-        if posix.fstat(heard).st_size or reads.count_early() > early or TEMPORARY in made:
+        if output.size() or reads.count_early() > early or TEMPORARY in made:
             return
         posix.write(tell, mark)
 

@@ -28,6 +28,7 @@ class Reads:
         self._facts = {}  # (fact, number that it is of, reader): place
         self._early = {}  # (what, reader): place
         self.folder = Folder(is_elsewhere)
+        self.terminal = None  # as in the request
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
         self._kept = []
@@ -196,7 +197,11 @@ class Reads:
 
     def count_early(self):
         """How much was read that the next start may answer otherwise, and that is best read there."""
-        return len(self._early) + sum(fact in ("terminal", "window") for fact, _, _ in self._facts)
+        return len(self._early) + sum(fact in ("terminal", "window") and not self._is_bound(fact) for fact, _, _ in self._facts)
+
+    def _is_bound(self, fact):
+        """Whether the image is for starts where the answer is the same. A size changes, where there is one."""
+        return self.terminal is not None and (fact == "terminal" or fact == "window" and not self.terminal)
 
 
     def mark(self):
@@ -217,11 +222,12 @@ class Reads:
         found += ["reads the whole environment (%s)" % place for _, place in _after(self._wholes, wholes)]
         renewed = [getattr(sys.modules.get(name), "__file__", None) for name in KEPT]
         for (fact, _, reader), place in _after(self._facts, facts):
-            if fact != "cwd" or reader not in renewed:
+            if (fact != "cwd" or reader not in renewed) and not self._is_bound(fact):
                 found.append("reads %s (%s)" % (FACTS.get(fact, fact), place))
         for (name, _), place in _after(self._names, names):
             # Who sets it itself, or after one that has, sees what it would see in any order.
-            if name in learnt.changed and name not in self._written or name in OF_TERMINALS:
+            is_of_terminal = self.terminal is None and name in OF_TERMINALS
+            if name in learnt.changed and name not in self._written or is_of_terminal:
                 found.append("reads the variable %s (%s)" % (name.decode(errors="replace"), place))
         return found
 

@@ -26,6 +26,33 @@ def in_child(work, folder, importers, reads):
     reads.tell_phase(b"program")
 
 
+class Output:
+    """All that the child writes from now on; it gets nothing to read.
+
+    folder: the control directory (bytes). terminal: numbers of the standard streams that are to be a terminal; the others are a file.
+    """
+
+    def __init__(self, folder, terminal):
+        self._file = hear_output(folder)
+        self._shown = 0
+        self._other_end = None
+        if terminal:
+            self._other_end, own_end = posix.openpty()
+            posix.set_blocking(self._other_end, False)
+            for stream in terminal:
+                posix.dup2(own_end, stream)
+            posix.close(own_end)
+
+    def size(self):
+        """How much that is until now (bytes)."""
+        try:
+            while self._other_end is not None:
+                self._shown += len(posix.read(self._other_end, 65536))
+        except BlockingIOError:
+            pass
+        return self._shown + posix.fstat(self._file).st_size
+
+
 def hear_output(folder):
     """Gives the child nothing to read, and a file for all that it writes. Returns the file's descriptor."""
     heard = posix.open(folder + b"/rehearsal", posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)

@@ -110,6 +110,7 @@ class FreezeRun
     gem_lists.watch
     folder = Folder.new(@request.directory, elsewhere?)
     @report.reads = @reads = Reads.new(@directory, @environment, folder)
+    @reads.terminal = @request.list("terminal").map(&:to_i) unless @request.list("binds_terminal").empty?
     @reads.watch(@request.main == :script ? nil : $0)
     origins = Origins.new(@directory, @request.list("origins_in")) if @request.value("origins") == "1"
     origins&.watch

@@ -57,6 +57,10 @@ class Reads
   # The Folder that knows whether answers are kept; nil when they are not only that.
   attr_reader :folder
 
+  # Numbers of the standard streams that are a terminal in the starts that the image is for; nil where it is for starts with
+  # and without.
+  attr_accessor :terminal
+
   # Starts noting. +stand_in+: see Early.
   def watch(stand_in = nil)
     ENV.singleton_methods(false).each { |name| watch_variables(name) }
@@ -113,9 +117,9 @@ class Reads
     end
     found = early.map { |(what, reader), place| [what, reader, "reads #{what} (#{place})"] }
     found += @wholes.drop(wholes).map { |reader, place| ["*", reader, "reads the whole environment (#{place})"] }
-    facts = @facts.drop(facts).select { |(fact, *), _| OF_A_START.key?(fact) }
+    facts = @facts.drop(facts).select { |(fact, *), _| OF_A_START.key?(fact) && !(@terminal && fact == "terminal") }
     found += facts.map { |(fact, _, reader), place| [fact, reader, "reads #{OF_A_START[fact]} (#{place})"] }
-    names = learnt.changed + OF_TERMINALS
+    names = @terminal ? learnt.changed : learnt.changed + OF_TERMINALS
     variables = @variables.drop(variables).select { |(name, _), _| names.include?(name) }
     found + variables.map { |(name, reader), place| [name, reader, "reads the variable #{name} (#{place})"] }
   end

@@ -94,7 +94,8 @@ class Trial
     STDOUT.reopen(output, "w")
     STDERR.reopen(output, "a")
     @output = File.open(output)
-    @printed = 0
+    @printed = @shown = 0
+    show_terminal
     @ruby = Object.const_defined?(:RbConfig) ? RbConfig::CONFIG.values_at("rubylibdir", "rubyarchdir") : []
     @mark = @reads.mark
     @notes = "#{@directory}/noted"
@@ -103,6 +104,28 @@ class Trial
     @deeds.watch
     watch_requires
     @state = ProcessState.new
+  end
+
+  # Has some of the streams be a terminal, as in the starts that the image is for.
+  def show_terminal
+    return if @reads.terminal.to_a.empty?
+
+    require "pty"
+    @other_end, terminal = PTY.open
+    @reads.terminal.each { |number| [STDIN, STDOUT, STDERR][number].reopen(terminal) }
+    terminal.close
+  end
+
+  # How much was printed until now (bytes).
+  def printed
+    [STDOUT, STDERR].each { |stream| stream.flush unless stream.closed? }
+    while @other_end
+      text = @other_end.read_nonblock(65_536, exception: false)
+      break unless text.is_a?(String)
+
+      @shown += text.bytesize
+    end
+    @output.size + @shown
   end
 
   def try(path)
@@ -183,9 +206,9 @@ class Trial
 
   # Notes what has happened since the last look.
   def look
-    [STDOUT, STDERR].each { |stream| stream.flush unless stream.closed? }
-    note("prints") if @output.size != @printed
-    @printed = @output.size
+    printed = self.printed
+    note("prints") if printed != @printed
+    @printed = printed
     noted_by_freezer(find_reads).each { |event| note(event) }
     @state.changes(always?).each { |what| note("changes #{what}") }
     gems = @state.new_gems
@@ -212,7 +235,12 @@ class Trial
     # It notes the same but once, and the next may be another's.
     Reads.phase("rehearsal") unless pending.empty?
     @noted = File.size(@notes)
-    entries.filter_map { |entry| NOTES[entry] unless pending.include?(entry.split("=", 2).last) }
+    entries.filter_map { |entry| NOTES[entry] unless bound?(entry) || pending.include?(entry.split("=", 2).last) }
+  end
+
+  # Whether the image is for starts where the answer is the same. A size changes, where there is one.
+  def bound?(entry)
+    @reads.terminal && (entry != "fact=window" || @reads.terminal.empty?)
   end
 
   # Leaves out what has read anything that no recipe makes up for, and what has required that.
