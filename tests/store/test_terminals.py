@@ -47,15 +47,12 @@ class Terminal:
         process = subprocess.Popen(
             words, stdin=given[0], stdout=given[1], stderr=given[2], env={**self.store.env, **env}, cwd=self.store.folder
         )
+        assert process.wait() == 0
+        # Before the terminal is closed, at which the kernel may drop what was written last.
+        os.set_blocking(other_end, False)
+        shown = os.read(other_end, 4096)
         os.close(terminal)
-        shown = b""
-        try:
-            while part := os.read(other_end, 4096):
-                shown += part
-        except OSError:
-            pass
         os.close(other_end)
-        assert process.wait() == 0, shown
         return shown.decode()
 
     def thaws(self):

@@ -7,15 +7,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
 use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 
 use crate::terminal::Terminal;
 
 /// How much of each kind of output is kept: as much as a pipe holds.
 const MAX_OUTPUT: usize = 65536;
-/// How long what was written to a terminal may take.
-const LAST_WORDS: Duration = Duration::from_millis(200);
 /// How often a process is looked at that is traced.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -54,9 +51,8 @@ pub fn run_watched(
     use std::os::unix::process::CommandExt;
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let other_end = terminal.map(|terminal| terminal.attach(command)).transpose()?;
+    // The command holds the terminal for as long as we read: the kernel may drop what was written right before its last close.
     let mut child = command.spawn()?;
-    // The command holds the terminal, and nobody would see its end.
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut stdout = Collected::new(child.stdout.take())?;
     let mut stderr = Collected::new(child.stderr.take())?;
     let mut shown = Collected::new(other_end)?;
@@ -130,8 +126,6 @@ impl<P: Read + AsFd> Collected<P> {
         match pipe.read(&mut buffer) {
             Ok(0) => self.pipe = None,
             Ok(count) => self.bytes.extend(&buffer[..count.min(MAX_OUTPUT - self.bytes.len())]),
-            // So a terminal tells that nobody has it any more.
-            Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => self.pipe = None,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }
@@ -140,14 +134,13 @@ impl<P: Read + AsFd> Collected<P> {
 }
 
 impl<P: Read + AsFd> Collected<P> {
-    /// Takes what comes until all writers are gone. The kernel passes on what was written to a terminal when it finds the time; whoever
-    /// was left behind there is not waited for.
+    /// Takes all that there is. Of a terminal a read brings a part, but waits for what is on its way.
     fn collect_rest(&mut self) -> io::Result<()> {
-        while let Some(pipe) = &self.pipe {
-            if poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&timespec(LAST_WORDS)))? == 0 {
+        while let before @ ..MAX_OUTPUT = self.bytes.len() {
+            self.collect()?;
+            if self.bytes.len() == before {
                 break;
             }
-            self.collect()?;
         }
         Ok(())
     }
@@ -189,6 +182,18 @@ mod tests {
         let answer = run(&mut shell("sleep 300 & echo $!; echo last >&2"), LIMIT).unwrap().expect("it ends");
         let _ = Command::new("kill").arg(String::from_utf8_lossy(&answer.stdout).trim()).status();
         assert_eq!(answer.stderr, b"last\n");
+    }
+
+    #[test]
+    fn what_is_written_to_a_terminal_is_all_there() {
+        let terminal = Terminal { streams: [true; 3], columns: 80, rows: 24 };
+        for _ in 0..100 {
+            let mut command = shell("head -c 9000 /dev/zero | tr '\\0' 'x'; echo; test -t 0 && echo last >&2");
+            let answer =
+                run_watched(&mut command, LIMIT, None::<&UnixStream>, None, Some(&terminal)).unwrap().expect("it ends");
+            let expected = "x".repeat(9000) + "\r\nlast\r\n";
+            assert!(answer.stdout == expected.as_bytes(), "{}", String::from_utf8_lossy(&answer.stdout));
+        }
     }
 
     #[test]
