@@ -116,7 +116,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// Completes the dump in the control directory, rehearses it, makes the training runs from it, and makes it the next variant. Returns
-    /// the arguments of a training run that came out differently; it is no variant then.
+    /// what a training run from it did that came out differently; it is no variant then.
     ///
     /// Fails when the disk is full, an input changed meanwhile, or the dump is not whole.
     pub fn add(&mut self, parts: &Added<'_>) -> Result<Option<String>> {

@@ -150,7 +150,7 @@ struct Session<'a> {
 enum Made {
     /// It has its name.
     Image(Box<Written>),
-    /// It does not do what a training run with these arguments has done, and was not kept.
+    /// It does not do what a training run has done, and was not kept. What it does, in words.
     Disproved(String),
 }
 
@@ -186,9 +186,7 @@ impl Session<'_> {
                     written.warnings.splice(0..0, taken_out.into_iter().map(|(_, warning)| warning));
                     return Ok(*written);
                 }
-                Ok(Made::Disproved(arguments)) => {
-                    format!("started from the image, {arguments:?} printed something else or ended in another way")
-                }
+                Ok(Made::Disproved(how)) => how,
                 Err(Stop::Refused(findings)) if !profile.is_empty() => {
                     format!("with it the program cannot be frozen: {}", findings[0])
                 }
@@ -297,8 +295,8 @@ impl Session<'_> {
                 info: &self.info(environment, &report, &notes),
             })?;
             self.interrupt.check()?;
-            if let Some(arguments) = disproved {
-                return Ok(Made::Disproved(arguments));
+            if let Some(how) = disproved {
+                return Ok(Made::Disproved(how));
             }
             report.warnings.extend(plugins::warning(&report.loaded));
             warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());

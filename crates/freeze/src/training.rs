@@ -32,6 +32,8 @@ use crate::trained_pages::RunPages;
 
 /// How long a run may take that nobody has asked for, and one that somebody has.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How much of a line is shown (characters).
+const MAX_SHOWN: usize = 100;
 const LONG_LIMIT: Duration = Duration::from_secs(3600);
 
 /// What the training runs of a program have shown.
@@ -168,6 +170,20 @@ fn failed(arguments: &[OsString], ended: Option<ProcessOutput>) -> String {
     format!("nothing was learnt from the training run {:?}: {how}", shown(arguments))
 }
 
+/// The last line with anything in it.
+fn last_line(output: &[u8]) -> Option<String> {
+    String::from_utf8_lossy(output).lines().rfind(|line| !line.trim().is_empty()).map(cut)
+}
+
+/// At most so much of a line as fits into a message.
+fn cut(line: &str) -> String {
+    line.trim().chars().take(MAX_SHOWN).collect()
+}
+
+fn line(text: Option<String>) -> String {
+    text.map_or_else(|| "nothing".to_owned(), |text| format!("{text:?}"))
+}
+
 /// Arguments as one text.
 fn shown(arguments: &[OsString]) -> String {
     arguments.join(OsStr::new(" ")).to_string_lossy().into_owned()
@@ -262,7 +278,7 @@ impl Profile {
     /// Makes the runs again from the image, and returns which pages each has used; `mappings` are those of the image. Compares what they
     /// print and how they end, where anything was loaded early because of them.
     ///
-    /// Fails with the arguments of the first that is another one, though it is the same each time that it is made the ordinary way.
+    /// Fails with what the first one did that is another one, though it is the same each time that it is made the ordinary way.
     pub fn run_from(
         &self,
         image: &Path,
@@ -274,7 +290,7 @@ impl Profile {
             trainer.progress.step(&Step::Compare);
             let (thawed, used) = run.thaw(image, mappings, trainer);
             if !self.is_empty() && run.differs(thawed.as_ref(), trainer) {
-                return Err(shown(&run.arguments));
+                return Err(run.difference(thawed.as_ref()));
             }
             let argument = run.arguments.first().cloned().unwrap_or_default();
             all.extend(used.map(|used| RunPages { argument, written: used.written }));
@@ -317,6 +333,25 @@ impl Run {
         }
         // Not the same twice: that says nothing.
         matches!(trainer.run(&self.arguments, LONG_LIMIT), Ok(Some(again)) if self.is_same(&again))
+    }
+
+    /// What the run from the image did instead.
+    fn difference(&self, thawed: Option<&ProcessOutput>) -> String {
+        let what = match thawed {
+            None => "did not end".to_owned(),
+            Some(thawed) if thawed.status != self.output.status => {
+                let last = last_line(&thawed.stderr).or_else(|| last_line(&thawed.stdout));
+                let said = last.map_or(String::new(), |line| format!(", saying {line:?}"));
+                format!("ended with {} in the place of {}{said}", thawed.status, self.output.status)
+            }
+            Some(thawed) => {
+                let [own, its] = [&self.output.stdout, &thawed.stdout].map(|text| String::from_utf8_lossy(text));
+                let number = own.lines().zip(its.lines()).take_while(|(own, its)| own == its).count();
+                let [own, its] = [own, its].map(|text| text.lines().nth(number).map(cut));
+                format!("printed {} where an ordinary start prints {}", line(its), line(own))
+            }
+        };
+        format!("started from the image, {:?} {what}", shown(&self.arguments))
     }
 
     fn is_same(&self, other: &ProcessOutput) -> bool {
