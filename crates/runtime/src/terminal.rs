@@ -46,6 +46,11 @@ impl Terminal {
         Some(Terminal { streams, columns: columns.parse().ok()?, rows: rows.parse().ok()? })
     }
 
+    /// Whether such a one can be had here: some containers have none.
+    pub fn is_available(&self) -> bool {
+        self.open().is_ok()
+    }
+
     /// Columns and rows of the terminal that each standard stream is.
     pub fn windows(&self) -> [Option<(u16, u16)>; 3] {
         self.streams.map(|is_terminal| is_terminal.then_some((self.columns, self.rows)))

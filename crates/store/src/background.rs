@@ -84,9 +84,9 @@ pub fn terminal_word(terminal: Option<Terminal>) -> String {
     terminal.map_or_else(|| "none".to_owned(), |terminal| terminal.to_string())
 }
 
-/// Reads such a word.
+/// Reads such a word. None also where no terminal can be had.
 pub fn parse_terminal(word: &OsStr) -> Option<Terminal> {
-    word.to_str().and_then(Terminal::parse)
+    word.to_str().and_then(Terminal::parse).filter(Terminal::is_available)
 }
 
 /// A number for all in the environment that an image could depend on: the variables but for those of a session, the working directory,
