@@ -318,6 +318,14 @@ def test_a_gem_in_which_something_has_the_name_of_another_feature_is_left_to_eac
     assert program.starts_alike("later", **gems.variables) == '1\n"1.0"\n1\n'
 
 
+def test_the_gem_bundler_is_left_to_each_start(tmp_path):
+    """Of several versions RubyGems takes the one that ARGV or the lock file of the current directory names."""
+    program = Program(tmp_path, "if ARGV[0] == 'later'\n  gem 'bundler'\n  require 'bundler'\n  p Bundler::VERSION\nend\n")
+    program.freeze("later")
+    assert program.starts_alike("later") != ""
+    assert program.starts_alike() == ""
+
+
 def test_a_feature_that_is_searched_where_a_run_says_is_left_to_each_start(tmp_path):
     program = Program(tmp_path, "$LOAD_PATH.unshift(\"#{__dir__}/#{ARGV[0]}\")\nrequire 'late'\nputs LATE\n")
     for folder in ("one", "two"):

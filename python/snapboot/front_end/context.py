@@ -14,7 +14,7 @@ from .main_part import Fallback, Prepared, new_main_module, script_name
 from .randomness import Randomness
 from .request import decode, encode
 from .search_path import IS_SAFE, first_entry, importer_of
-from .stdio import Streams
+from .stdio import Streams, is_open
 
 
 class Context:
@@ -92,11 +92,8 @@ class Context:
 
     def warm_up(self):
         """See freeze_run.Freeze. Does to this process what `renew` does that leaves it as it is."""
-        try:
-            for descriptor in range(3):
-                posix.fstat(descriptor)
-        except OSError:
-            return  # the program has closed it: a standard stream would get lost
+        if not all(map(is_open, range(3))):
+            return  # the program has closed it
         process.started_with()
         parse(["-c", "pass"])
         self.environment.renew([name + b"=" + value for name, value in posix.environ.items()])
@@ -129,6 +126,8 @@ class Context:
             self.streams.renew()
         except IsADirectoryError:
             raise Fallback("a standard stream is a directory") from None
+        except OSError:
+            raise Fallback("a standard stream is closed") from None
         if self.consoles is not None:
             try:
                 self.consoles.renew()

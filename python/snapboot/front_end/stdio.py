@@ -26,11 +26,13 @@ class Stream:
         self.buffered = not isinstance(self.buffer, _io.FileIO)
         self.line_buffering = text.line_buffering
         self.views = []
+        self.closed_by_program = False
 
     def settle(self):
         """Notes how the program has set the stream up. To be called right before the freeze."""
         if self.text is None:
             return
+        self.closed_by_program = not is_open(self.descriptor)
         for text in (self.text, sys.__dict__.get(self.name)):
             if type(text) is not _io.TextIOWrapper or any(text is view[0] for view in self.views):
                 continue
@@ -43,17 +45,9 @@ class Stream:
             self.views.append((text, text.encoding, text.errors, kept, text.write_through))
 
     def renew(self):
-        """Makes the stream right for its descriptor as that is now.
-
-        Returns False when it is closed. Raises IsADirectoryError, as an ordinary start would end with.
-        """
+        """Makes the stream right for its descriptor as that is now. Raises OSError when that is closed, or a directory."""
         descriptor = self.descriptor
-        try:
-            raw = _io.FileIO(descriptor, "wb" if descriptor else "rb", False)
-        except IsADirectoryError:
-            raise
-        except OSError:
-            return False
+        raw = _io.FileIO(descriptor, "wb" if descriptor else "rb", False)
         raw.name = "<" + self.name + ">"
         interactive = raw.isatty()
         if self.buffered:
@@ -67,7 +61,6 @@ class Stream:
         by_line = self.by_line_allowed and (interactive or (descriptor == 2 and STDERR_BY_LINE))
         for text, encoding, errors, kept, write_through in self.views:
             text.__init__(buffer, encoding, errors, "\n", by_line if kept is None else kept, write_through)
-        return True
 
 
 class Streams:
@@ -86,22 +79,18 @@ class Streams:
             stream.settle()
 
     def renew(self):
-        """Makes all three anew. Raises IsADirectoryError (see Stream.renew)."""
+        """Makes all three anew. Raises OSError (see Stream.renew): an ordinary start has None in the place of a stream that is
+        closed, and what was loaded may have asked, or may have kept the stream.
+        """
         for stream in self.all:
             if stream.text is None:
                 self._create(stream)
-            elif not stream.renew():
-                names = sys.__dict__
-                dunder = "__" + stream.name + "__"
-                if names[stream.name] is names[dunder]:
-                    names[stream.name] = None
-                names[dunder] = None
+            elif not stream.closed_by_program:
+                stream.renew()
 
     def _create(self, stream):
         """Makes a stream that was closed while freezing, and is not now."""
-        try:
-            posix.fstat(stream.descriptor)
-        except OSError:
+        if not is_open(stream.descriptor):
             return
         model = next((view for other in self.all for view in getattr(other, "views", ())), None)
         encoding = model[1] if model else sys.getfilesystemencoding()
@@ -115,6 +104,15 @@ class Streams:
         names["__" + stream.name + "__"] = text
         if names[stream.name] is None:
             names[stream.name] = text
+
+
+def is_open(descriptor):
+    """Whether the process has it."""
+    try:
+        posix.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 # CPython 3.9 made stderr line-buffered for all kinds of files.

@@ -16,14 +16,17 @@ class Learnt
   # RubyGems' scripts run another version of their gem with _1.2.3_.
   OTHER_VERSION = "_*"
 
+  # RubyGems chooses its version in each start, by the arguments and by the lock file of the current directory.
+  PER_START_GEM = "bundler"
+
   # +request+: names the features, in the order in which their loading began.
   def initialize(request)
     @directory = request.directory
     @script = request.value("script")
     # By path: the feature whose loading loaded it.
     @from = request.list("learnt").zip(request.list("learnt_from")).to_h
-    @gems = request.list("gem").zip(request.list("gem_version"))
-    @activated = request.list("activated").map(&:split)
+    @gems = request.list("gem").zip(request.list("gem_version")).reject { |name, _| name == PER_START_GEM }
+    @activated = request.list("activated").map(&:split).reject { |name, _| name == PER_START_GEM }
     @always = request.list("always").to_h { |path| [path, true] }
     @changed = request.list("changed")
     @harmless = request.list("harmless_reader").zip(request.list("harmless"))
