@@ -59,6 +59,30 @@ def test_a_project_starts_at_a_terminal_as_in_a_pipe(django):
     assert b"\x1b[" in terminal.shown_on([str(image), "check", "--deploy"], env, cwd=folder)[0]
 
 
+def test_a_command_that_is_added_is_found(django, tmp_path):
+    """The list of all commands is in the image."""
+    _, words = django
+    folder = tmp_path / "project"
+    shutil.copytree(django[0], folder, ignore=shutil.ignore_patterns("*.img", "*.thaws", "__pycache__"))
+    with open(folder / "skel/settings.py", "a") as settings:
+        settings.write("INSTALLED_APPS += ['shop', 'bare']\n")
+    for package in ("shop", "bare", "shop/management", "shop/management/commands"):
+        (folder / package).mkdir()
+        (folder / package / "__init__.py").write_text("")
+    command = "from django.core.management.base import BaseCommand\n\nclass Command(BaseCommand):\n"
+    command += "    def handle(self, **_):\n        print('does it')\n"
+    (folder / "shop/management/commands/one.py").write_text(command)
+    image, _ = frozen(folder, words)
+    thawed = support.run([image, "one"], cwd=folder)
+    assert not thawed.fell_back and thawed.out == "does it\n", thawed
+    (folder / "bare/management/commands").mkdir(parents=True)
+    for place in ("shop", "bare"):
+        (folder / place / "management/commands" / f"{place}_two.py").write_text(command)
+        started = support.run([image, f"{place}_two"], cwd=folder)
+        assert (started.status, started.out) == (0, "does it\n"), started
+        image, _ = frozen(folder, words)
+
+
 def test_other_settings_are_an_ordinary_start(django):
     folder, words = django
     image, _ = frozen(folder, words)

@@ -43,6 +43,8 @@ pub struct Written {
     pub language: Language,
     /// How many modules or features are in it because training runs have shown them.
     pub learnt: usize,
+    /// How many compiled regular expressions are in it for that reason.
+    pub patterns: usize,
     /// Whether it is an installed tool, which was run with `--version`.
     pub tells_version: bool,
     /// What else they have shown and must be left to each start: each name, and why.

@@ -33,6 +33,8 @@ pub struct Report {
     pub preloaded: Vec<String>,
     /// What was loaded because training runs have shown it.
     pub learnt: Vec<String>,
+    /// How many regular expressions were compiled because training runs have compiled them.
+    pub patterns: usize,
     /// What they have shown and was not loaded: each name, and why.
     pub left_out: Vec<(String, String)>,
     /// What it read of its environment, and of machine, user and process.
@@ -90,6 +92,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             compared: report.texts("compared").collect(),
             preloaded: report.texts("preloaded").collect(),
             learnt: report.texts("learnt").collect(),
+            patterns: report.texts("patterns").next().and_then(|count| count.parse().ok()).unwrap_or_default(),
             left_out: report.texts("left_out").zip(report.texts("because")).collect(),
             warnings: report.texts("warning").chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             left: report.texts("left").next(),

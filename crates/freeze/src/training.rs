@@ -52,6 +52,8 @@ pub struct Profile {
     pub paths: Vec<OsString>,
     /// Folders that runs or starts of a Ruby program have added to the load path at any time.
     searched: BTreeSet<OsString>,
+    /// Regular expressions that runs of a Python program have compiled, as `patterns.py` writes and reads them.
+    patterns: Vec<OsString>,
     /// Names of variables that the program sets in its own environment.
     pub changed: BTreeSet<OsString>,
     /// Whether it is an installed tool that was run with `--version`.
@@ -192,7 +194,7 @@ fn shown(arguments: &[OsString]) -> String {
 impl Profile {
     /// Whether there is nothing to load.
     pub fn is_empty(&self) -> bool {
-        self.loaded.is_empty()
+        self.loaded.is_empty() && self.patterns.is_empty()
     }
 
     /// Adds what a run has told.
@@ -214,6 +216,7 @@ impl Profile {
             self.gems.truncate(self.gems.iter().zip(&gems).take_while(|(known, gem)| known == gem).count());
             self.paths.retain(|path| paths.contains(path));
         }
+        self.patterns.extend(learnt.all("pattern").map(OsStr::to_owned));
         self.changed.extend(learnt.all("changed").map(OsStr::to_owned));
         self.searched.extend(learnt.all("searched").map(OsStr::to_owned));
         self.activated.extend(learnt.all("activated").map(OsStr::to_owned));
@@ -236,7 +239,10 @@ impl Profile {
     /// Takes a part out with which no image could be made: what was told or, where there is nothing of that, all. Returns which.
     pub fn take_out(&mut self) -> Part {
         let (part, from) = match self.told_count {
-            0 => (Part::Trained, 0),
+            0 => {
+                self.patterns.clear();
+                (Part::Trained, 0)
+            }
             count => (Part::Told, self.loaded.len() - count),
         };
         self.told_count = 0;
@@ -272,6 +278,7 @@ impl Profile {
         self.activated.iter().for_each(|gem| request.push("activated", gem));
         self.paths.iter().for_each(|path| request.push("load_path", path));
         self.searched.iter().for_each(|path| request.push("searched", path));
+        self.patterns.iter().for_each(|pattern| request.push("pattern", pattern));
         self.changed.iter().for_each(|name| request.push("changed", name));
     }
 

@@ -25,6 +25,8 @@ pub struct Info {
     pub loaded: usize,
     /// What was loaded because training runs have shown it.
     pub learnt: Vec<String>,
+    /// How many regular expressions were compiled because training runs have compiled them.
+    pub patterns: usize,
     /// What they have shown and was not loaded: each name, and why.
     pub left_out: Vec<(String, String)>,
     /// On which CPUs it thaws: `native` or `baseline`.

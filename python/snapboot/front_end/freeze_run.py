@@ -90,13 +90,17 @@ class Freeze:
         return not left
 
     def _load_learnt(self):
-        """Imports what training runs have shown to be needed."""
+        """Imports what training runs have shown to be needed, and compiles what they have compiled."""
         if self.request.learnt:
             from .learnt import Learnt  # see above
 
             learnt = Learnt(self.request)
             learnt.load(self.folder, self.importers, self.reads)
             learnt.tell(self.report)
+        if self.request.patterns:
+            from . import patterns  # see above
+
+            self.report.add("patterns", str(patterns.load(self.request.patterns)))
 
     def _source_of(self, main):
         """The source of the main part and the package that it is in, as far as they are known before the thaw."""

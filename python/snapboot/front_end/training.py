@@ -1,14 +1,14 @@
 """A training run: the program runs as in an ordinary start, and tells at its end which modules it has loaded.
 
-What it tells is DIR/profile, entries as in the request: `module` and `file` of each module, in the order of their imports, and `changed`
-for each variable of the environment that is not as it was at the start. Which of them may be loaded early, learnt.py finds out. A run
-that ends without exit handlers tells nothing.
+What it tells is DIR/profile, entries as in the request: `module` and `file` of each module, in the order of their imports, `changed`
+for each variable of the environment that is not as it was at the start, and `pattern` for each regular expression that it has compiled.
+Which of the modules may be loaded early, learnt.py finds out. A run that ends without exit handlers tells nothing.
 """
 
 import posix
 import sys
 
-from . import main_part, modules
+from . import main_part, modules, patterns
 from .context import Context
 from .environment import changed
 from .report import to_bytes, write_file
@@ -50,4 +50,4 @@ def _tell(folder, process, variables, order):
     if posix.getpid() != process:
         return  # a child that it has left to itself
     entries = modules.loaded_from_files(sorted(sys.modules.items(), key=lambda item: order.get(item[0], -1)))
-    write_file(folder + b"/profile", to_bytes(entries + changed(variables)))
+    write_file(folder + b"/profile", to_bytes(entries + changed(variables) + patterns.entries(variables)))

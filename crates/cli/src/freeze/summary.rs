@@ -45,9 +45,16 @@ fn learnt(written: &Written) -> Vec<String> {
         Language::Python => ("module", "imports "),
         Language::Ruby => ("feature", "requires "),
     };
-    let (added, left) = (human::count(written.learnt, word), &written.left_out);
+    let left = &written.left_out;
+    let patterns = human::count(written.patterns, "regular expression");
+    let added = match (written.learnt, written.patterns) {
+        (0, 0) if left.is_empty() => return Vec::new(),
+        (modules, 0) => human::count(modules, word),
+        (0, _) => patterns,
+        (modules, _) => format!("{} and {patterns}", human::count(modules, word)),
+    };
     if left.is_empty() {
-        return if written.learnt == 0 { Vec::new() } else { vec![format!("learnt {added} from training runs")] };
+        return vec![format!("learnt {added} from training runs")];
     }
     let roots: Vec<_> = left.iter().filter(|(_, why)| !why.starts_with(needs)).collect();
     let mut lines = vec![format!("learnt {added} from training runs; {} more must be left to each start:", left.len())];
@@ -114,6 +121,7 @@ mod tests {
             language: Language::Ruby,
             tells_version: false,
             learnt: 0,
+            patterns: 0,
             left_out: Vec::new(),
             depends: Vec::new(),
             warnings: Vec::new(),

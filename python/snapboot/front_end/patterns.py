@@ -1,0 +1,69 @@
+"""Regular expressions that training runs have compiled, compiled before the freeze: `re` keeps what it has compiled, and each start
+that compiles one again gets that. Django's `check` spends half of its time on a hundred of them.
+"""
+
+import _codecs
+import sys
+
+from .request import decode
+
+
+def entries(variables):
+    """An entry `pattern` of each that `re` keeps. To be called at the end of a training run.
+
+    One with the value of a variable in it may be a secret, and is of no use to others. variables: those of the run's start (bytes).
+    """
+    found = []
+    kept = getattr(sys.modules.get("re"), "_cache", None)
+    values = [decode(value) for value in variables.values() if len(value) >= MIN_SIZE]
+    if type(kept) is dict:
+        escape = sys.modules["re"].escape
+        values += map(escape, values[:])
+        for kind, pattern, flags in list(kept):
+            if type(pattern) is kind in KINDS and type(flags) is int:
+                text = pattern if kind is str else pattern.decode("latin-1")
+                if not any(value in text for value in values):
+                    found.append(("pattern", "%s %d %s" % (KINDS[kind], flags, _codecs.unicode_escape_encode(text)[0].decode())))
+    return found
+
+
+def load(texts):
+    """Compiles them. texts: values of such entries. One that warns or fails is left to each start, which does the same.
+
+    Returns how many there are now that were not there before.
+    """
+    re, warnings = sys.modules.get("re"), sys.modules.get("warnings")
+    kept = getattr(re, "_cache", None)
+    if type(kept) is not dict or warnings is None:
+        return 0
+    warned = []
+    loaded = 0
+    warn, warnings.warn = warnings.warn, lambda *_, **__: warned.append(True)
+    try:
+        for kind, pattern, flags in map(_parse, texts):
+            if (kind, pattern, flags) in kept:
+                continue
+            warned.clear()
+            try:
+                re._compile(pattern, flags)
+            except Exception:
+                continue
+            if warned:
+                for cache in (kept, getattr(re, "_cache2", {})):
+                    cache.pop((kind, pattern, flags), None)
+            else:
+                loaded += 1
+    finally:
+        warnings.warn = warn
+    return loaded
+
+
+def _parse(text):
+    name, flags, escaped = text.split(" ", 2)
+    pattern = _codecs.unicode_escape_decode(escaped)[0]
+    return (str, pattern, int(flags)) if name == KINDS[str] else (bytes, pattern.encode("latin-1"), int(flags))
+
+
+KINDS = {str: "str", bytes: "bytes"}
+# Shorter values, such as 1, are in many patterns by chance.
+MIN_SIZE = 6
