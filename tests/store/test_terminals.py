@@ -41,9 +41,15 @@ class Terminal:
 
     def at(self, *arguments, streams=(0, 1, 2), **env):
         """What it shows at one; `streams` says which of the standard streams that is."""
+        return self._shown([support.SNAPBOOT, "run", "--", *self.command, *arguments], streams, env)
+
+    def image_at(self, image, *arguments):
+        """What an image shows at one."""
+        return self._shown([image, *arguments], (0, 1, 2), {})
+
+    def _shown(self, words, streams, env):
         other_end, terminal = pty.openpty()
         given = {stream: terminal if stream in streams else subprocess.DEVNULL for stream in range(3)}
-        words = [support.SNAPBOOT, "run", "--", *self.command, *arguments]
         process = subprocess.Popen(
             words, stdin=given[0], stdout=given[1], stderr=given[2], env={**self.store.env, **env}, cwd=self.store.folder
         )
@@ -77,7 +83,12 @@ def test_each_kind_of_start_has_its_image(tmp_path, language):
     assert len(before) == 2
     assert program.at("b") == "True vt100 b\r\n" and program.without("b") == ("False vt100 b\n", True)
     assert [after - thaws for after, thaws in zip(program.thaws(), before, strict=True)] == [1, 1]
-    for image in (row["path"] for row in program.store.list()):
+    rows = program.store.list()
+    assert program.image_at(rows[0]["path"], "c") == "True vt100 c\r\n"
+    handed_over = program.store.list()
+    assert [row["fallen_back"] for row in handed_over] == [row["fallen_back"] for row in rows], "the other image took it"
+    assert sum(row["thawed"] for row in handed_over) == sum(row["thawed"] for row in rows) + 1
+    for image in (row["path"] for row in rows):
         facts = json.loads(program.store.snapboot("inspect", "--json", image, log=False).out)["facts"]
         assert any("terminal" in str(fact) for fact in facts), "it looks when it is loaded, which the image saves"
 

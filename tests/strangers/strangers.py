@@ -179,6 +179,7 @@ class Stranger:
     def start(self, argv, start, **env):
         """One start in a folder of always the same path, with the same HOME: what the freeze has left there, such as a cache. Returns
         what was seen, and how long it took (seconds)."""
+        self.wait()  # or a builder could write there
         shutil.rmtree(self.started)
         shutil.copytree(self.home, self.started / "home", symlinks=True)
         self.fill(self.started / "place")

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -68,6 +68,24 @@ impl Starts {
 pub fn last(image: &Path) -> Option<SystemTime> {
     let FirstHead { head, .. } = FirstHead::read(image).ok()?;
     self::file(&folder()?, head.image_id()).metadata().ok()?.modified().ok()
+}
+
+/// Takes back that a start of this image has fallen back, since another image takes it.
+pub fn handed_over(image: &Path) {
+    let Ok(FirstHead { head, .. }) = FirstHead::read(image) else { return };
+    let Some(path) = folder().map(|folder| file(&folder, head.image_id())) else { return };
+    let Ok(file) = fs::OpenOptions::new().read(true).write(true).open(path) else { return };
+    let mut bytes = [0; StartsHead::SIZE];
+    if file.read_exact_at(&mut bytes, 0).is_err() {
+        return;
+    }
+    let mut counted = StartsHead::decode(&bytes);
+    if counted.magic == StartsHead::MAGIC && counted.image == head.image_id() {
+        counted.fallbacks = counted.fallbacks.saturating_sub(1);
+        counted.since = counted.since.saturating_sub(1);
+        counted.encode(&mut bytes);
+        let _ = file.write_all_at(&bytes, 0);
+    }
 }
 
 /// The folder of these files: `STATE/starts`. None where nothing is to be counted.

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use image_file::starts;
+
 use crate::fit::{fits, own_words};
 use crate::{background, Folder};
 
@@ -56,6 +58,7 @@ impl Start {
         // Without its arguments it is not the same start.
         let other = images.iter().find(|image| **image != self.image && fits(image));
         if let Some(other) = other.filter(|_| self.arguments().is_some()) {
+            starts::handed_over(&self.image);
             return Next::Other(other.clone());
         }
         let Some(command) = folder.command() else {
