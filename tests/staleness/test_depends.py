@@ -3,7 +3,7 @@
 import json
 
 from common import support, terminal
-from common.languages import PYTHON, both
+from common.languages import PYTHON, RUBY, both
 
 
 def inspected(image):
@@ -65,3 +65,17 @@ def test_what_an_import_reads_that_is_left_to_each_start_is_no_input(tmp_path):
     assert support.thawed([tmp_path / "x.img"], env=env, cwd=tmp_path).out == "loaded\nFalse\n"
     shown, _ = terminal.shown_on([tmp_path / "x.img"], env, cwd=tmp_path)
     assert shown.split() == [b"loaded", b"True"], shown
+
+
+@both
+def test_names_that_change_all_the_time_are_named(language, tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    lists = {PYTHON: "import os\nNAMES = os.listdir(os.environ['TMPDIR'])\n", RUBY: "NAMES = Dir.children(ENV['TMPDIR'])\n"}
+    env, _ = language.write(tmp_path, lists[language])
+    env["TMPDIR"] = str(shared)
+    made = support.freeze(tmp_path / "x.img", [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
+    assert made.status == 0, made
+    assert f"depends on which names are in {shared}" in made.err, made
+    plain = support.freeze(tmp_path / "x.img", [language.program], "--preload", "json", env=env)
+    assert "which names are in" not in plain.err, plain

@@ -76,9 +76,12 @@ impl Temporary {
 
     /// Whether the place is meant for one start.
     pub fn holds(&self, left: &Left) -> bool {
-        left.path.parent().is_some_and(|folder| {
-            self.0.iter().any(|it| it == folder) || folder.parent() == Some(Path::new("/run/user"))
-        })
+        left.path.parent().is_some_and(|folder| self.has(folder))
+    }
+
+    /// Whether that is one of these directories.
+    pub fn has(&self, folder: &Path) -> bool {
+        self.0.iter().any(|it| it == folder) || folder.parent() == Some(Path::new("/run/user"))
     }
 }
 

@@ -16,7 +16,7 @@ use runtime::{probe, resolve, search_path, Main, Runtime, Shim};
 
 use crate::assemble::{Added, Assembled, Assembly};
 use crate::boot::{early_reads, fallback_command, Boot, Ended, Watch};
-use crate::boot_inputs::{Booted, Ignored};
+use crate::boot_inputs::{self, Booted, Ignored};
 use crate::control_dir::ControlDir;
 use crate::cpu;
 use crate::depends;
@@ -267,6 +267,7 @@ impl Session<'_> {
                 report.reads.facts.push((fact_kind::CWD, 0));
                 report.reads.places.entry((fact_kind::CWD, 0)).or_insert_with(|| file.display().to_string());
             }
+            report.warnings.extend(boot_inputs::warning(&notes, &report.importers, &Temporary::new(environment)));
             let booted = Booted {
                 notes: &notes,
                 loaded: &report.loaded,

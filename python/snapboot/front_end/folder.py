@@ -105,7 +105,8 @@ class Search:
         return sorted(self.kept), self.places, self.modules
 
     def look_at_all(self):
-        for holder in gc.get_objects():
+        # A container belongs to the module or the class that holds it, so these come first.
+        for holder in sorted(gc.get_objects(), key=lambda it: not issubclass(type(it), (ModuleType, type))):
             self.look(holder)
             if self.is_fixed:
                 break
@@ -152,16 +153,19 @@ class Search:
         if id(holder) in self.seen:
             return
         self.seen.add(id(holder))
-        if kind is dict:
-            if any(map(self.is_held, holder)):
-                self.is_fixed = True
-            self.look_into_names(holder, None, lambda name: putter_into_names(holder, name))
-        elif kind is list:
-            self.look_into_names(dict(enumerate(holder)), None, lambda index: putter_into_names(holder, index))
+        if kind in (dict, list):
+            self.look_into_container(holder, None)
         elif kind is tuple or kind is FRAME:
             return  # whoever holds a tuple gets another one
         else:
             self.look_into_other(holder, kind)
+
+    def look_into_container(self, holder, module):
+        """A dictionary or a list. module: the name of the one that it belongs to, or None where nobody knows that."""
+        if type(holder) is dict and any(map(self.is_held, holder)):
+            self.is_fixed = True
+        names = holder if type(holder) is dict else dict(enumerate(holder))
+        self.look_into_names(names, module, lambda name: putter_into_names(holder, name))
 
     def look_into_names(self, names, module, putter):
         for name, value in list(names.items()):
@@ -174,6 +178,9 @@ class Search:
                     self.modules.add(module)
             elif self.is_part(value):
                 self.is_fixed = True
+            elif module is not None and type(value) in (dict, list) and id(value) not in self.seen:
+                self.seen.add(id(value))
+                self.look_into_container(value, module)
             elif not gc.is_tracked(value):
                 self.look_deeper(value)
 

@@ -71,6 +71,11 @@ pub struct Dependencies {
     behind: HashMap<PathBuf, bool>,
 }
 
+/// Whether somebody else than an importer has listed a directory.
+pub fn is_listed_whole(note: &PathAccess, importer: Option<&Importer>) -> bool {
+    note.listed.is_some() && note.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len())
+}
+
 impl Dependencies {
     /// Collapses all notes but those that are to be ignored, and adds what the importers looked up. `mapped` files are compared by
     /// another table; of these only the links count by which they were found.
@@ -135,7 +140,7 @@ impl Dependencies {
     /// A list counts when somebody else than an importer read it: these look for names in it, which count by themselves.
     fn add_list(&mut self, path: &Path, note: &PathAccess, importer: Option<&Importer>) {
         let Some(names) = &note.listed else { return };
-        if note.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len()) {
+        if is_listed_whole(note, importer) {
             self.lists.push(List::whole(path, names));
         }
         for (kind, selection) in importer.iter().flat_map(|importer| importer.selections()) {

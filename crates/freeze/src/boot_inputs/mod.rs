@@ -11,7 +11,7 @@ mod relative;
 mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,9 @@ use image::{answer_kind, directory_flag, Directory, FileLookup, Input, MappedFil
 use image_file::content_digest;
 use image_file::directory_answers::{self, is_of_some, listing, DirectoryAnswer, DirectoryAnswers};
 use image_writer::{AnswersWriter, TablesWriter};
-use recorder::{Accesses, Identity, State};
+use recorder::{Accesses, Identity, PathAccess, State};
+
+use crate::leftovers::Temporary;
 
 use dependencies::{Dependencies, List};
 use relative::Relative;
@@ -99,7 +101,7 @@ impl Inputs {
             let path = &list.directory;
             let now = directory_answers::names(path, list.kind).map_err(|_| changed(path))?;
             if let Some(name) = list.changed(&now, booted.ignored, booted.notes) {
-                return Err(changed(&path.join(name)));
+                return Err(listed_otherwise(path, name));
             }
             let digest = listing(path, list.kind, &list.selection, image).map_err(|_| changed(path))?;
             Ok(DirectoryAnswer::Listing(list.kind, digest))
@@ -253,6 +255,29 @@ fn existing(path: &Path) -> Option<&Path> {
         return None;
     }
     path.ancestors().find(|above| above.is_file()).or(Some(path))
+}
+
+/// A warning where the boot has listed a directory for temporary things: no start finds the same names in it.
+pub fn warning(notes: &Accesses, importers: &[Importer], temporary: &Temporary) -> Option<String> {
+    let importer = |path: &Path| importers.iter().find(|importer| importer.directory == path);
+    let is_listed = |(path, note): &(&PathBuf, &PathAccess)| {
+        temporary.has(path) && dependencies::is_listed_whole(note, importer(path))
+    };
+    let (path, _) = notes.places.iter().find(is_listed)?;
+    Some(format!(
+        "depends on which names are in {}, which the program has listed while it booted. Other programs change them all the time, so \
+         the image will hardly ever be used. Do not load early what lists that directory: leave it to the main part",
+        path.display()
+    ))
+}
+
+fn listed_otherwise(directory: &Path, name: &OsStr) -> Failure {
+    Failure::failed(format!(
+        "the program has listed {} while it booted, and {} came or went meanwhile, so the image would be void and was not written. \
+         Freeze again when nothing is made or removed there; where that never is, leave what lists it to the main part: do not preload it.",
+        directory.display(),
+        Path::new(name).display()
+    ))
 }
 
 fn changed(path: &Path) -> Failure {
