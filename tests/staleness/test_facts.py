@@ -198,6 +198,19 @@ def test_multiprocessing_is_told_where_the_thawed_process_started(tmp_path):
     assert support.thawed([*another_directory(), *ask], env=env, cwd=tmp_path).out == "/\n"
 
 
+def test_celery_is_told_where_the_thawed_process_started(tmp_path):
+    library, here = tmp_path / "library", tmp_path / "here"
+    for folder in (library / "billiard", here):
+        folder.mkdir(parents=True)
+    # An ordinary module could not have it renewed, since it decides by the answer, too.
+    source = "import os\nORIGINAL_DIR = os.path.abspath(os.getcwd())\nSIZE = len(ORIGINAL_DIR)\n"
+    (library / "billiard/process.py").write_text(source)
+    env = support.environment(PYTHONPATH=str(library))
+    image = support.frozen(tmp_path / "app.img", [PYTHON.program], "--preload", "billiard.process", env=env, cwd=here)
+    ask = [image, "-c", "import billiard.process as p; print(p.ORIGINAL_DIR)"]
+    assert support.thawed([*another_directory(), *ask], env=env, cwd=here).out == "/\n"
+
+
 @support.needs_root
 @both
 def test_an_image_of_root_runs_for_others(language, tmp_path):

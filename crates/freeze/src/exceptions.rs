@@ -116,6 +116,8 @@ pub const FACTS: &[FactRead] = &[
         kind: fact_kind::CWD,
         unless_unset: None,
     },
+    // The same in Celery.
+    FactRead { language: Language::Python, reader: "/billiard/process.py", kind: fact_kind::CWD, unless_unset: None },
     // Keeps it to find sources; the front end renews it after a thaw.
     FactRead { language: Language::Python, reader: "/rich/__init__.py", kind: fact_kind::CWD, unless_unset: None },
     // Chooses colours: for a command that is being made, and for the log of the development server, which sets logging up anew.

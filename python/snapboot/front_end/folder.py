@@ -296,8 +296,8 @@ def putter_into_names(names, name):
 # By number: a class may define what it is equal to.
 CONTAINERS = frozenset(map(id, (dict, list, tuple, set)))
 # By module: the name under which it keeps the folder, and what it keeps of one that is gone. These are renewed by name.
-# multiprocessing tells those that it spawns, rich looks for sources.
-KEPT = {"multiprocessing.process": ("ORIGINAL_DIR", None), "rich": ("_IMPORT_CWD", "")}
+# multiprocessing and Celery's form of it tell those that they spawn, rich looks for sources.
+KEPT = {"multiprocessing.process": ("ORIGINAL_DIR", None), "billiard.process": ("ORIGINAL_DIR", None), "rich": ("_IMPORT_CWD", "")}
 FRAME = type(sys._getframe())
 FUNCTION = type(running)
 # Through these everybody reads it.

@@ -1,7 +1,7 @@
 //! From the notes of a boot to what an image keeps: files, and answers of the directories that still exist.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -38,19 +38,14 @@ impl List {
         List { directory: directory.to_owned(), before: before.clone(), kind, selection }
     }
 
-    /// What came to it or went since, but for what the boot itself put there.
-    pub fn changed<'a>(
-        &'a self,
-        now: &'a BTreeSet<OsString>,
-        ignored: &Ignored,
-        notes: &Accesses,
-    ) -> Option<&'a OsStr> {
+    /// Whether anything came to it or went since, but for what the boot itself put there.
+    pub fn changed(&self, now: &BTreeSet<OsString>, ignored: &Ignored, notes: &Accesses) -> bool {
         let counts = |name: &&OsString| {
             let is_own = notes.places.get(&self.directory.join(name)).is_some_and(|note| note.made);
             let (bytes, image) = (name.as_bytes(), ignored.image_name().as_bytes());
             !is_own && is_selected(self.kind, self.selection.as_bytes(), bytes) && !image::is_unlisted(bytes, image)
         };
-        self.before.symmetric_difference(now).find(counts).map(OsString::as_os_str)
+        self.before.symmetric_difference(now).any(|name| counts(&name))
     }
 }
 

@@ -11,7 +11,7 @@ mod relative;
 mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -100,8 +100,8 @@ impl Inputs {
         let fact = |list: &List| {
             let path = &list.directory;
             let now = directory_answers::names(path, list.kind).map_err(|_| changed(path))?;
-            if let Some(name) = list.changed(&now, booted.ignored, booted.notes) {
-                return Err(listed_otherwise(path, name));
+            if list.changed(&now, booted.ignored, booted.notes) {
+                return Err(listed_otherwise(path));
             }
             let digest = listing(path, list.kind, &list.selection, image).map_err(|_| changed(path))?;
             Ok(DirectoryAnswer::Listing(list.kind, digest))
@@ -139,7 +139,7 @@ impl Inputs {
         for (directory, answers) in all.filter(|(directory, _)| !is_old(directory)) {
             if let Some((name, fact)) = answers.iter().find(|(name, fact)| !fact.holds(&directory, name, &self.image)) {
                 let is_list = matches!(fact, DirectoryAnswer::Listing(..));
-                return Err(if is_list { changed(&directory) } else { changed(&directory.join(name)) });
+                return Err(if is_list { listed_otherwise(&directory) } else { changed(&directory.join(name)) });
             }
         }
         Ok(())
@@ -271,12 +271,12 @@ pub fn warning(notes: &Accesses, importers: &[Importer], temporary: &Temporary) 
     ))
 }
 
-fn listed_otherwise(directory: &Path, name: &OsStr) -> Failure {
+fn listed_otherwise(directory: &Path) -> Failure {
     Failure::failed(format!(
-        "the program has listed {} while it booted, and {} came or went meanwhile, so the image would be void and was not written. \
-         Freeze again when nothing is made or removed there; where that never is, leave what lists it to the main part: do not preload it.",
-        directory.display(),
-        Path::new(name).display()
+        "the program has listed {} while it booted, and names came or went there meanwhile, so the image would be void and was not \
+         written. Freeze again when nothing is made or removed there; where that never is, leave what lists it to the main part: do \
+         not preload it.",
+        directory.display()
     ))
 }
 
