@@ -59,16 +59,55 @@ def test_a_project_starts_at_a_terminal_as_in_a_pipe(django):
     assert b"\x1b[" in terminal.shown_on([str(image), "check", "--deploy"], env, cwd=folder)[0]
 
 
-def test_a_command_that_is_added_is_found(django, tmp_path):
-    """The list of all commands is in the image."""
-    _, words = django
-    folder = tmp_path / "project"
+def project_with(django, folder, *packages):
+    """A copy of the project, with applications of its own: packages that it names without a slash."""
     shutil.copytree(django[0], folder, ignore=shutil.ignore_patterns("*.img", "*.thaws", "__pycache__"))
     with open(folder / "skel/settings.py", "a") as settings:
-        settings.write("INSTALLED_APPS += ['shop', 'bare']\n")
-    for package in ("shop", "bare", "shop/management", "shop/management/commands"):
+        settings.write(f"INSTALLED_APPS += {[package for package in packages if '/' not in package]}\n")
+    for package in packages:
         (folder / package).mkdir()
         (folder / package / "__init__.py").write_text("")
+
+
+# Says how much of what checks do is done.
+DONE = """from django.urls.resolvers import _get_cached_resolver
+from shop.models import Shop
+print(_get_cached_resolver.cache_info().currsize, Shop.calls)"""
+SHOP = """from django.core.checks import register
+from django.db import models
+
+class Shop(models.Model):
+    calls = []
+    id = models.AutoField(primary_key=True)
+
+@register()
+def own(**_):
+    Shop.calls.append("own")
+    return []
+"""
+
+
+@pytest.mark.parametrize(("more", "done"), [("", "1 []"), ("    @classmethod\n    def check(cls, **_): print('a'); return []\n", "0 []")])
+def test_what_checks_of_django_itself_do_once_is_done(django, tmp_path, more, done):
+    folder, (_, words) = tmp_path / "project", django
+    project_with(django, folder, "shop")
+    (folder / "shop/models.py").write_text(SHOP.replace("\n@register", f"{more}\n@register"))
+    image, said = frozen(folder, words)
+    assert ("django.core.checks prints" in said) == bool(more), said
+    for arguments in (["check"], ["check"], ["shell", "--no-imports", "-c", DONE]):
+        ordinary = support.run([*words, *arguments], cwd=folder)
+        thawed = support.run([image, *arguments], cwd=folder)
+        assert not thawed.fell_back, thawed
+        if "shell" in arguments:
+            assert (ordinary.out, thawed.out) == ("0 []\n", done + "\n")
+        else:
+            assert (thawed.status, thawed.out, thawed.err) == (ordinary.status, ordinary.out, ordinary.err), thawed
+
+
+def test_a_command_that_is_added_is_found(django, tmp_path):
+    """The list of all commands is in the image."""
+    folder, (_, words) = tmp_path / "project", django
+    project_with(django, folder, "shop", "bare", "shop/management", "shop/management/commands")
     command = "from django.core.management.base import BaseCommand\n\nclass Command(BaseCommand):\n"
     command += "    def handle(self, **_):\n        print('does it')\n"
     (folder / "shop/management/commands/one.py").write_text(command)

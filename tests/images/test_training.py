@@ -77,6 +77,7 @@ LEFT = {
     "import logging\nlogging.basicConfig()": "changes the root logger",
     "import socket\nsocket.create_connection = len": "changes socket.create_connection",
     "import tempfile\nVALUE = len(tempfile.mkdtemp()) > 0": "makes a temporary file or folder",
+    "import os\nVALUE = len(os.listdir('/tmp')) > 0": "lists /tmp",
     "open('made', 'w').close()": "opens made for writing",
     "import os\nVALUE = len(os.popen('pwd').read())": "starts another process",
     "import subprocess\nVALUE = subprocess.run(['true']).returncode": "starts another process",
@@ -292,7 +293,8 @@ PATTERNS = """import os
 import re
 import sys
 
-PATTERNS = {"str": "a\\\\\\\\\\n\\xe9\\ud800+", "bytes": b"\\0\\xff+", "flags": "(?x) b", "warns": "[[c]", "secret": "d-" + re.escape(os.environ["KEY"])}
+PATTERNS = {"str": "a\\\\\\\\\\n\\xe9\\ud800+", "bytes": b"\\0\\xff+", "flags": "(?x) b", "warns": "[[c]"}
+PATTERNS["secret"] = "d-" + re.escape(os.environ["KEY"])
 
 def main():
     for name, pattern in PATTERNS.items():

@@ -228,7 +228,10 @@ impl Contents {
             ("command", command),
             ("preloads", list(&info.preloads)),
             ("learnt", list(&info.learnt)),
-            ("patterns", format!("{} that training runs have compiled", human::count(info.patterns, "regular expression"))),
+            (
+                "patterns",
+                format!("{} that training runs have compiled", human::count(info.patterns, "regular expression")),
+            ),
             ("left out", list(&info.left_out.iter().map(|(name, why)| format!("{name} {why}")).collect::<Vec<_>>())),
             ("CPU", info.cpu.clone()),
             ("inputs", self.inputs_line()),

@@ -40,6 +40,9 @@ struct Recipe {
     /// Training runs that are made where nobody names any: arguments of each, with which the program changes nothing.
     #[serde(default)]
     train: Vec<String>,
+    /// What these runs do once, and find done when they do it again: names of `warm_ups.py` in Python's front end.
+    #[serde(default)]
+    warm_up: Vec<String>,
     /// Variables that are set while the program boots, where they are not set.
     #[serde(default)]
     environment: BTreeMap<String, String>,
@@ -76,6 +79,7 @@ pub struct Applied {
     /// See [`Recipe`].
     pub preloads: Vec<String>,
     pub training: Vec<Vec<OsString>>,
+    pub warm_up: Vec<String>,
     pub environment: Vec<(OsString, OsString)>,
     pub guards: Vec<OsString>,
     /// The file of the current directory that it is about: in another directory there may be another one.
@@ -125,6 +129,7 @@ impl Recipe {
             name: self.name.clone(),
             preloads,
             training: self.train.iter().map(|run| run.split(' ').map(OsString::from).collect()).collect(),
+            warm_up: self.warm_up.clone(),
             environment: (self.environment.iter())
                 .map(|(name, value)| Some((name.into(), filled(value)?.into())))
                 .collect::<Option<_>>()?,

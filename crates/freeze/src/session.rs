@@ -173,7 +173,7 @@ impl Session<'_> {
         let environment = &early_reads(&self.request.installation, self.runtime, self.main, environment, &dir)?;
         let mut profile = trainer.train(
             &self.request.training,
-            &self.recipe.training,
+            &self.recipe,
             self.request.store.as_ref().map(|store| store.profile.as_path()),
         )?;
         let mut taken_out = Vec::new();

@@ -25,6 +25,7 @@ use crate::interrupt::Interrupt;
 use crate::last_look;
 use crate::outcome;
 use crate::progress::{Progress, Step};
+use crate::recipes::Applied;
 use crate::rehearse::UsedPages;
 use crate::request::Training;
 use crate::told::Told;
@@ -54,6 +55,8 @@ pub struct Profile {
     searched: BTreeSet<OsString>,
     /// Regular expressions that runs of a Python program have compiled, as `patterns.py` writes and reads them.
     patterns: Vec<OsString>,
+    /// What the runs of a recipe do once, to be done before the freeze.
+    warm_up: Vec<String>,
     /// Names of variables that the program sets in its own environment.
     pub changed: BTreeSet<OsString>,
     /// Whether it is an installed tool that was run with `--version`.
@@ -98,29 +101,25 @@ pub struct Trainer<'a> {
 
 impl Trainer<'_> {
     /// Makes all runs, one after the other. A run from which nothing could be learnt is told to the user if it was asked for.
-    /// `of_recipe`: the runs of a framework's recipe. `told`: the file in which thawed starts have told what else they load.
-    pub fn train(
-        &self,
-        training: &Training,
-        of_recipe: &[Vec<OsString>],
-        told: Option<&Path>,
-    ) -> outcome::Result<Profile> {
-        let mut profile = self.run_all(training, of_recipe)?;
+    /// `recipe`: of a framework, with its runs. `told`: the file in which thawed starts have told what else they load.
+    pub fn train(&self, training: &Training, recipe: &Applied, told: Option<&Path>) -> outcome::Result<Profile> {
+        let mut profile = self.run_all(training, recipe)?;
         if let Some(told) = told {
             profile.add_told(Told::read(told));
         }
         Ok(profile)
     }
 
-    fn run_all(&self, training: &Training, of_recipe: &[Vec<OsString>]) -> outcome::Result<Profile> {
+    fn run_all(&self, training: &Training, recipe: &Applied) -> outcome::Result<Profile> {
         let is_tool = matches!(training, Training::Default) && is_installed(self.main);
         let (runs, limit) = match training {
             Training::None => return Ok(Profile::default()),
             Training::Runs(runs) => (runs.clone(), LONG_LIMIT),
             Training::Default if is_tool => (["--version", "--help"].map(|option| vec![option.into()]).to_vec(), LIMIT),
-            Training::Default => (of_recipe.to_vec(), LIMIT),
+            Training::Default => (recipe.training.clone(), LIMIT),
         };
-        let mut profile = Profile { tells_version: is_tool, ..Profile::default() };
+        let warm_up = if runs == recipe.training { recipe.warm_up.clone() } else { Vec::new() };
+        let mut profile = Profile { tells_version: is_tool, warm_up, ..Profile::default() };
         for (number, arguments) in runs.iter().enumerate() {
             self.progress.step(&Step::Train { number: number as u32 + 1, count: runs.len() as u32 });
             let ended = self.run(arguments, limit)?;
@@ -194,7 +193,7 @@ fn shown(arguments: &[OsString]) -> String {
 impl Profile {
     /// Whether there is nothing to load.
     pub fn is_empty(&self) -> bool {
-        self.loaded.is_empty() && self.patterns.is_empty()
+        self.loaded.is_empty() && self.patterns.is_empty() && self.warm_up.is_empty()
     }
 
     /// Adds what a run has told.
@@ -241,6 +240,7 @@ impl Profile {
         let (part, from) = match self.told_count {
             0 => {
                 self.patterns.clear();
+                self.warm_up.clear();
                 (Part::Trained, 0)
             }
             count => (Part::Told, self.loaded.len() - count),
@@ -279,6 +279,7 @@ impl Profile {
         self.paths.iter().for_each(|path| request.push("load_path", path));
         self.searched.iter().for_each(|path| request.push("searched", path));
         self.patterns.iter().for_each(|pattern| request.push("pattern", pattern));
+        self.warm_up.iter().for_each(|function| request.push("warm_up", function));
         self.changed.iter().for_each(|name| request.push("changed", name));
     }
 

@@ -90,8 +90,8 @@ class Freeze:
         return not left
 
     def _load_learnt(self):
-        """Imports what training runs have shown to be needed, and compiles what they have compiled."""
-        if self.request.learnt:
+        """Imports what training runs have imported, compiles what they have compiled, and does what a recipe says that they do once."""
+        if self.request.learnt or self.request.warm_up:
             from .learnt import Learnt  # see above
 
             learnt = Learnt(self.request)

@@ -14,6 +14,7 @@ from .making import Making
 from .rehearsal import Output, in_child
 from .report import to_bytes, write_file
 from .request import decode, read_file
+from .warm_ups import WARM_UPS
 
 
 def as_importlib(method):
@@ -38,19 +39,24 @@ class Learnt:
         self.always = request.always
         self.changed = frozenset(request.changed)
         self.harmless = request.harmless
+        self.warm_up = request.warm_up
         self.left_out = {}  # why, by name
         self.loaded = []
 
     def load(self, folder, importers, reads):
-        """Imports them. folder: the control directory (bytes). importers and reads: the Importers and the Reads that watch."""
+        """Imports them, and does what is to be done once. folder: the control directory (bytes). importers and reads: the Importers and
+        the Reads that watch."""
         for _ in range(MAX_PASSES):
             names = [name for name in self.files if name not in sys.modules and name not in self.left_out]
-            if not names:
+            work = [name for name in self.warm_up if name not in self.left_out]
+            if not names and not work:
                 return
-            found = self._rehearse(names, folder, importers, reads)
+            found = self._rehearse(names, work, folder, importers, reads)
             if not found:
                 for name in names:
                     __import__(name)
+                for name in work:
+                    WARM_UPS[name]()
                 self.loaded = names
                 return
             self.left_out.update(found)
@@ -64,31 +70,31 @@ class Learnt:
             report.add("left_out", name)
             report.add("because", why)
 
-    def _rehearse(self, names, folder, importers, reads):
-        """Has a child import them. Returns which of them must be left out, and why."""
+    def _rehearse(self, names, work, folder, importers, reads):
+        """Has a child import and do them. Returns which of them must be left out, and why."""
         result = folder + b"/rehearsed"
 
-        def work():
+        def run():
             trial = Trial(self, reads, folder)
             try:
-                trial.run(names)
+                trial.run(names, work)
             finally:
                 trial.making.clean_up()
                 entries = [entry for name, why in trial.found.items() for entry in (("name", name), ("why", why))]
                 write_file(result, to_bytes([("ended", "1"), *entries]))
 
-        in_child(work, folder, importers, reads)
+        in_child(run, folder, importers, reads)
         try:
             entries = [entry.partition(b"=")[2] for entry in read_file(result).split(b"\0")[1:-1]]
             posix.unlink(result)
         except FileNotFoundError:
             last = decode(read_file(folder + b"/trying"))
-            return {last: "its import ends the process"}
+            return {last: "ends the process" if last in self.warm_up else "its import ends the process"}
         return {decode(name): decode(why) for name, why in zip(entries[::2], entries[1::2])}
 
 
 class Trial:
-    """What a child does: imports, and finds out what each import did. For good, in this process."""
+    """What a child does: imports and works, and finds out what each did. For good, in this process."""
 
     def __init__(self, learnt, reads, folder):
         self.learnt = learnt
@@ -106,8 +112,8 @@ class Trial:
         self._find_and_load = self._importlib._find_and_load
         self._importlib._find_and_load = self._watched
 
-    def run(self, names):
-        """Imports all of them, and fills `found`."""
+    def run(self, names, work):
+        """Imports all of them, does that work, and fills `found`."""
         for name in names:
             if name in sys.modules or name in self.found:
                 continue
@@ -116,8 +122,22 @@ class Trial:
                 __import__(name)
             except BaseException:
                 self.found.setdefault(name, "cannot be imported by itself")
+        for name in work if not self.found else ():
+            self._try(name)
         if not self.found:
             self._find_what_is_kept(names)
+
+    def _try(self, name):
+        write_file(self.folder + b"/trying", name.encode())
+        self._look()
+        begun = len(self.events)
+        try:
+            WARM_UPS[name]()
+        except BaseException as error:
+            self.events.append("fails (%s)" % type(error).__name__)
+        self._look()
+        if len(self.events) > begun:
+            self.found[name] = self.events[begun]
 
     @as_importlib
     def _watched(self, name, import_):

@@ -1,4 +1,5 @@
-"""What an import makes outside of the process: in a child that only tries imports, and ends for good."""
+"""What an import makes outside of the process, and what it looks for that others make there: in a child that only tries imports, and
+ends for good."""
 
 import posix
 import sys
@@ -29,6 +30,8 @@ class Making:
             self.events.append(TEMPORARY)
         elif event == "os.mkdir":
             self._add("makes the folder %s", arguments[0])
+        elif event in LISTS and _is_shared(arguments[0]) and not _finds_modules(sys._getframe(1)):
+            self.events.append("lists %s" % arguments[0])
         elif event in STARTERS:
             if _caller(sys._getframe(1)) not in ASK_THE_MACHINE:
                 self.events.append("starts another process")
@@ -41,6 +44,19 @@ class Making:
         # The importer's own files come and go, and nobody but it looks at them.
         if "__pycache__" not in path and not path.startswith("/dev/"):
             self.events.append(phrase % path)
+
+
+def _is_shared(path):
+    """Whether that is a directory such as /tmp, where anybody makes files at any time."""
+    try:
+        return posix.stat("." if path is None else path).st_mode & SHARED == SHARED
+    except (OSError, TypeError, ValueError):
+        return False
+
+
+def _finds_modules(frame):
+    """Whether an importer lists a directory of the search path."""
+    return frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _tries_folders(frame):
@@ -63,6 +79,9 @@ def _caller(frame):
 STARTERS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
 # These ask where a library is and what the machine is: the files that such a process has read are inputs.
 ASK_THE_MACHINE = {"ctypes.util", "platform"}
+LISTS = {"os.listdir", "os.scandir"}
+# S_ISVTX and S_IWOTH of stat.h.
+SHARED = 0o1002
 TEMPORARY = "makes a temporary file or folder"
 REMOVERS = {"tempfile.mkdtemp": posix.rmdir, "tempfile.mkstemp": posix.unlink}
 WRITING = posix.O_CREAT | posix.O_WRONLY | posix.O_RDWR

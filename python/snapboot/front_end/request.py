@@ -11,7 +11,8 @@ class Request:
     it. main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of
     modules. boot_only: names of variables that are set for the boot alone. origins: whether to record where descriptors are
     opened. learnt: where each module is that training runs have loaded, by its name, in that order. always: those that all of
-    these runs have loaded. patterns: regular expressions that they have compiled, see patterns.py. changed: names of variables (bytes) that the program set in these runs. profile: the file in which
+    these runs have loaded. warm_up: what they do once, see warm_ups.py. patterns: regular expressions that they have compiled, see
+    patterns.py. changed: names of variables (bytes) that the program set in these runs. profile: the file in which
     thawed processes tell what else they load, or None; on_news: what they start then; known: names of modules that are not
     told. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where it is for
     starts with and without. elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
@@ -31,6 +32,7 @@ class Request:
         self.boot_only = fields.get("boot_only", [])
         self.learnt = dict(zip(fields.get("learnt", []), fields.get("learnt_from", [])))
         self.always = set(fields.get("always", []))
+        self.warm_up = fields.get("warm_up", [])
         self.patterns = fields.get("pattern", [])
         self.changed = [encode(name) for name in fields.get("changed", [])]
         self.harmless = list(zip(fields.get("harmless_reader", []), fields.get("harmless", [])))
