@@ -178,7 +178,9 @@ def below(top: str) -> list[str]:
 def pytest(suite: Suite, arguments: list[str]) -> tuple[Count, int]:
     report = WORK / f"{suite.name}.xml"
     report.unlink(missing_ok=True)
-    options = ["-q", "-o", f"cache_dir={WORK / 'pytest-cache'}", f"--junitxml={report}"]
+    # The folders of tests hold images, 20 GB in all: they are removed as the tests pass.
+    settings = {"cache_dir": WORK / "pytest-cache", "tmp_path_retention_policy": "failed"}
+    options = ["-q", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}")), f"--junitxml={report}"]
     interpreter = workloads.prepare("tools")["python"]
     _, status = suite.command([interpreter, "-m", "pytest", *options, *(suite.arguments or arguments)])
     if not report.exists():
