@@ -32,13 +32,16 @@ def load(texts):
 
     Returns how many there are now that were not there before.
     """
-    re, warnings = sys.modules.get("re"), sys.modules.get("warnings")
+    re = sys.modules.get("re")
     kept = getattr(re, "_cache", None)
-    if type(kept) is not dict or warnings is None:
+    if type(kept) is not dict:
         return 0
     warned = []
     loaded = 0
-    warn, warnings.warn = warnings.warn, lambda *_, **__: warned.append(True)
+    # What warns imports this first.
+    warnings = sys.modules.get("warnings")
+    sys.modules["warnings"] = stand_in = type(sys)("warnings")
+    stand_in.warn = lambda *_, **__: warned.append(True)
     try:
         for kind, pattern, flags in map(_parse, texts):
             if (kind, pattern, flags) in kept:
@@ -54,7 +57,10 @@ def load(texts):
             else:
                 loaded += 1
     finally:
-        warnings.warn = warn
+        if warnings is None:
+            del sys.modules["warnings"]
+        else:
+            sys.modules["warnings"] = warnings
     return loaded
 
 
