@@ -114,6 +114,12 @@ def test_where_a_library_is_may_be_known_early(program):
     assert program.starts_alike("late") == "late libc.so.6\n"
 
 
+def test_a_read_of_which_a_library_keeps_nothing_is_no_reason_to_leave_who_calls_it(program):
+    program.module("late", "import sysconfig\nVALUE = sysconfig.get_platform()\n")
+    assert "learnt 2 modules" in program.freeze("late").out  # sysconfig asks for the name of the host, among others
+    assert program.starts_alike("late").startswith("late linux")
+
+
 def test_a_guarded_import_of_what_is_left_is_no_other_program(program):
     program.module("left", "print('loaded')\nVALUE = 1\n")
     program.module("guarded", "try:\n    from left import VALUE\nexcept ImportError:\n    VALUE = 0\n")

@@ -198,16 +198,20 @@ def test_multiprocessing_is_told_where_the_thawed_process_started(tmp_path):
     assert support.thawed([*another_directory(), *ask], env=env, cwd=tmp_path).out == "/\n"
 
 
-def test_celery_is_told_where_the_thawed_process_started(tmp_path):
+@pytest.mark.parametrize(
+    ("module", "file", "name"),
+    [("billiard.process", "billiard/process.py", "ORIGINAL_DIR"), ("any._vendor.rich", "any/_vendor/rich/__init__.py", "_IMPORT_CWD")],
+)
+def test_what_a_library_keeps_of_where_it_started_is_renewed(module, file, name, tmp_path):
+    """Celery's form of multiprocessing, and rich where another package carries it along."""
     library, here = tmp_path / "library", tmp_path / "here"
-    for folder in (library / "billiard", here):
+    for folder in ((library / file).parent, here):
         folder.mkdir(parents=True)
     # An ordinary module could not have it renewed, since it decides by the answer, too.
-    source = "import os\nORIGINAL_DIR = os.path.abspath(os.getcwd())\nSIZE = len(ORIGINAL_DIR)\n"
-    (library / "billiard/process.py").write_text(source)
+    (library / file).write_text(f"import os\n{name} = os.path.abspath(os.getcwd())\nSIZE = len({name})\n")
     env = support.environment(PYTHONPATH=str(library))
-    image = support.frozen(tmp_path / "app.img", [PYTHON.program], "--preload", "billiard.process", env=env, cwd=here)
-    ask = [image, "-c", "import billiard.process as p; print(p.ORIGINAL_DIR)"]
+    image = support.frozen(tmp_path / "app.img", [PYTHON.program], "--preload", module, env=env, cwd=here)
+    ask = [image, "-c", f"import {module} as p; print(p.{name})"]
     assert support.thawed([*another_directory(), *ask], env=env, cwd=here).out == "/\n"
 
 

@@ -8,7 +8,7 @@ from . import process
 from .command_line import parse
 from .early import umask
 from .environment import IGNORED, Environment
-from .folder import KEPT
+from .folder import kept_by_name
 from .importers import folder_of, shadows
 from .main_part import Fallback, Prepared, new_main_module, script_name
 from .randomness import Randomness
@@ -75,11 +75,8 @@ class Context:
         self.randomness = Randomness(seeding)
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
-        self.kept_folders = [
-            (sys.modules[module], name, gone)
-            for module, (name, gone) in KEPT.items()
-            if hasattr(sys.modules.get(module), name)
-        ]
+        kept = [(module, kept_by_name(name)) for name, module in sys.modules.items()]
+        self.kept_folders = [(module, *names) for module, names in kept if names is not None and hasattr(module, names[0])]
 
     def learn(self, early):
         """Notes what the program knows of this start. early: the Early that has seen it boot."""
@@ -224,7 +221,7 @@ class Context:
             raise Fallback("stale: %s in the folder of the program would be found first" % found)
 
     def _renew_kept_folders(self):
-        """Gives the current directory to the modules that keep it under a name of theirs: see KEPT in folder.py."""
+        """Gives the current directory to the modules that keep it under a name of theirs."""
         try:
             folder = posix.getcwd()
         except OSError:

@@ -69,6 +69,15 @@ def running(frame):
     return {name for name in names if isinstance(name, str) and name.partition(".")[0] != "snapboot"} - LIBRARY
 
 
+def kept_by_name(module):
+    """What the module of that name keeps under a name of its own: that name, and what it keeps of a folder that is gone; or None."""
+    if type(module) is str:
+        for name, kept in KEPT.items():
+            if module == name or module.endswith("." + name):
+                return kept
+    return None
+
+
 def packages_of(modules):
     return {name.partition(".")[0] for name in modules}
 
@@ -295,8 +304,8 @@ def putter_into_names(names, name):
 
 # By number: a class may define what it is equal to.
 CONTAINERS = frozenset(map(id, (dict, list, tuple, set)))
-# By module: the name under which it keeps the folder, and what it keeps of one that is gone. These are renewed by name.
-# multiprocessing and Celery's form of it tell those that they spawn, rich looks for sources.
+# By module: the name under which it keeps the folder, and what it keeps of one that is gone. These are renewed by name, also where
+# another package carries them along. multiprocessing and Celery's form of it tell those that they spawn, rich looks for sources.
 KEPT = {"multiprocessing.process": ("ORIGINAL_DIR", None), "billiard.process": ("ORIGINAL_DIR", None), "rich": ("_IMPORT_CWD", "")}
 FRAME = type(sys._getframe())
 FUNCTION = type(running)

@@ -9,7 +9,7 @@ import posix
 import sys
 
 from . import modules, passing
-from .folder import KEPT, Folder, holds_temporary_files
+from .folder import Folder, holds_temporary_files, kept_by_name
 from .request import encode, read_file
 
 
@@ -163,7 +163,7 @@ class Reads:
             return  # as the last of its candidates: see holds_temporary_files
         if _reader_from(frame) not in (None, MODULE_FINDER):
             # What these keep is renewed by name, and does not count for itself.
-            if frame.f_globals.get("__name__") not in KEPT:
+            if kept_by_name(frame.f_globals.get("__name__")) is None:
                 self.folder.read(frame)
             self.fact("cwd", frame)
 
@@ -214,15 +214,14 @@ class Reads:
         learnt: says which reads are harmless, and which variables the program itself sets at some time.
         """
         early, wholes, facts, names = mark
-        found = [
-            "reads %s (%s)" % (what, place)
-            for (what, reader), place in _after(self._early, early)
-            if not any(harmless == what and reader.endswith(ending) for ending, harmless in learnt.harmless)
-        ]
+
+        def is_harmless(what, reader):
+            return any(harmless == what and reader.endswith(ending) for ending, harmless in learnt.harmless)
+
+        found = ["reads %s (%s)" % (what, place) for (what, reader), place in _after(self._early, early) if not is_harmless(what, reader)]
         found += ["reads the whole environment (%s)" % place for _, place in _after(self._wholes, wholes)]
-        renewed = [getattr(sys.modules.get(name), "__file__", None) for name in KEPT]
         for (fact, _, reader), place in _after(self._facts, facts):
-            if (fact != "cwd" or reader not in renewed) and not self._is_bound(fact):
+            if not is_harmless(fact, reader) and not self._is_bound(fact):
                 found.append("reads %s (%s)" % (FACTS.get(fact, fact), place))
         for (name, _), place in _after(self._names, names):
             # Who sets it itself, or after one that has, sees what it would see in any order.

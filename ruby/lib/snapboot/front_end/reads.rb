@@ -112,12 +112,13 @@ class Reads
   # reader, and both in words. +learnt+ says which reads are harmless, and which variables the program sets at some time.
   def since(mark, learnt)
     early, wholes, facts, variables = mark
-    early = @early.drop(early).reject do |(what, reader), _|
-      learnt.harmless.any? { |ending, harmless| harmless == what && reader.end_with?(ending) }
-    end
+    harmless = ->(what, reader) { learnt.harmless.any? { |ending, it| it == what && reader.end_with?(ending) } }
+    early = @early.drop(early).reject { |(what, reader), _| harmless.call(what, reader) }
     found = early.map { |(what, reader), place| [what, reader, "reads #{what} (#{place})"] }
     found += @wholes.drop(wholes).map { |reader, place| ["*", reader, "reads the whole environment (#{place})"] }
-    facts = @facts.drop(facts).select { |(fact, *), _| OF_A_START.key?(fact) && !(@terminal && fact == "terminal") }
+    facts = @facts.drop(facts).select do |(fact, _, reader), _|
+      OF_A_START.key?(fact) && !(@terminal && fact == "terminal") && !harmless.call(fact, reader.to_s)
+    end
     found += facts.map { |(fact, _, reader), place| [fact, reader, "reads #{OF_A_START[fact]} (#{place})"] }
     names = @terminal ? learnt.changed : learnt.changed + OF_TERMINALS
     variables = @variables.drop(variables).select { |(name, _), _| names.include?(name) }
