@@ -120,6 +120,15 @@ def test_a_read_of_which_a_library_keeps_nothing_is_no_reason_to_leave_who_calls
     assert program.starts_alike("late").startswith("late linux")
 
 
+def test_a_reader_of_the_environment_of_which_is_known_what_it_wants_is_loaded_early(program):
+    program.module("tqdm.utils", "import os\nVALUE = [name for name, _ in os.environ.items() if name.startswith('TQDM_')]\n")
+    program.module("late", "import tqdm.utils\nVALUE = tqdm.utils.VALUE\n")
+    assert "learnt 2 modules from" in program.freeze("late").out
+    assert program.starts_alike("late") == program.starts_alike("late", OTHER="1") == "late []\n"
+    other = support.run([program.image, "late"], env=support.environment(TQDM_ASCII="1"), cwd=program.folder)
+    assert (other.fell_back, other.out) == (True, "late ['TQDM_ASCII']\n")
+
+
 def test_a_guarded_import_of_what_is_left_is_no_other_program(program):
     program.module("left", "print('loaded')\nVALUE = 1\n")
     program.module("guarded", "try:\n    from left import VALUE\nexcept ImportError:\n    VALUE = 0\n")

@@ -175,13 +175,14 @@ pub const PER_START_READS: &[EarlyRead] = &[
     EarlyRead { language: Language::Ruby, reader: "/sinatra/base.rb", what: "who calls it (caller)", guards: &[] },
 ];
 
-/// The rows of [`PER_START_READS`], and those of [`FACTS`] that training leaves modules out for: each reader, and what it may read in the front
-/// ends' words.
+/// What is no reason to leave a module out of training: the rows of [`PER_START_READS`], of [`ENVIRONMENT_READERS`], which read `*`, and those of
+/// [`FACTS`] about a start. Each reader, and what it may read in the front ends' words.
 pub fn harmless() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let wholes = ENVIRONMENT_READERS.iter().map(|row| (row.reader, "*"));
     let early = PER_START_READS.iter().map(|row| (row.reader, row.what));
     let of_kind = |word: &&str| inputs::facts::kind(word.as_bytes());
     let facts = FACTS.iter().filter(|row| !row.reader.is_empty() && row.unless_unset.is_none());
-    early.chain(facts.filter_map(move |row| {
+    early.chain(wholes).chain(facts.filter_map(move |row| {
         let word = FACTS_OF_A_START.iter().find(|word| of_kind(word) == Some(row.kind))?;
         Some((row.reader, *word))
     }))

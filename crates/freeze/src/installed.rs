@@ -21,8 +21,13 @@ const GENERATED: [&[&str]; 5] = [
 /// Whether the command is a script alone, without arguments, that a package manager has written or put where it is.
 pub fn is_installed(main: &Main) -> bool {
     let Some(script) = main.script.as_deref().filter(|_| main.kind == MainKind::Script) else { return false };
-    main.rest().len() == 1
-        && (is_generated(script) || is_of_distribution(script) || is_of_debian(script, Path::new(DEBIAN)))
+    main.rest().len() == 1 && (is_generated(script) || is_of_package(script, Path::new(DEBIAN)))
+}
+
+/// Whether a package has it, or what it leads to: links are made by update-alternatives, and by hand. `lists`: where Debian's lists are.
+fn is_of_package(script: &Path, lists: &Path) -> bool {
+    let is_of = |script: &Path| is_of_distribution(script) || is_of_debian(script, lists);
+    is_of(script) || script.canonicalize().is_ok_and(|behind| behind != script && is_of(&behind))
 }
 
 fn is_generated(script: &Path) -> bool {
@@ -65,6 +70,18 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_to_a_script_of_a_package_is_one() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = top.path().canonicalize().unwrap();
+        let [script, link, own] = ["tool", "link", "own"].map(|name| folder.join(name));
+        fs::write(&script, "").unwrap();
+        fs::write(&own, "").unwrap();
+        std::os::unix::fs::symlink("tool", &link).unwrap();
+        fs::write(folder.join("package.list"), format!("/.\n{}\n", script.display())).unwrap();
+        assert_eq!([&script, &link, &own].map(|it| is_of_package(it, &folder)), [true, true, false]);
+    }
 
     #[test]
     fn a_distribution_lists_its_scripts() {

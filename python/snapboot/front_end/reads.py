@@ -219,7 +219,8 @@ class Reads:
             return any(harmless == what and reader.endswith(ending) for ending, harmless in learnt.harmless)
 
         found = ["reads %s (%s)" % (what, place) for (what, reader), place in _after(self._early, early) if not is_harmless(what, reader)]
-        found += ["reads the whole environment (%s)" % place for _, place in _after(self._wholes, wholes)]
+        wholes = [place for reader, place in _after(self._wholes, wholes) if not is_harmless("*", reader)]
+        found += ["reads the whole environment (%s)" % place for place in wholes]
         for (fact, _, reader), place in _after(self._facts, facts):
             if not is_harmless(fact, reader) and not self._is_bound(fact):
                 found.append("reads %s (%s)" % (FACTS.get(fact, fact), place))

@@ -115,7 +115,8 @@ class Reads
     harmless = ->(what, reader) { learnt.harmless.any? { |ending, it| it == what && reader.end_with?(ending) } }
     early = @early.drop(early).reject { |(what, reader), _| harmless.call(what, reader) }
     found = early.map { |(what, reader), place| [what, reader, "reads #{what} (#{place})"] }
-    found += @wholes.drop(wholes).map { |reader, place| ["*", reader, "reads the whole environment (#{place})"] }
+    wholes = @wholes.drop(wholes).reject { |reader, _| harmless.call("*", reader.to_s) }
+    found += wholes.map { |reader, place| ["*", reader, "reads the whole environment (#{place})"] }
     facts = @facts.drop(facts).select do |(fact, _, reader), _|
       OF_A_START.key?(fact) && !(@terminal && fact == "terminal") && !harmless.call(fact, reader.to_s)
     end
