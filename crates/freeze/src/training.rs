@@ -54,7 +54,7 @@ pub struct Profile {
     /// Folders that runs or starts of a Ruby program have added to the load path at any time.
     searched: BTreeSet<OsString>,
     /// Regular expressions that runs of a Python program have compiled, as `patterns.py` writes and reads them.
-    patterns: Vec<OsString>,
+    patterns: BTreeSet<OsString>,
     /// What the runs of a recipe do once, to be done before the freeze.
     warm_up: Vec<String>,
     /// Names of variables that the program sets in its own environment.
@@ -279,7 +279,7 @@ impl Profile {
         self.paths.iter().for_each(|path| request.push("load_path", path));
         self.searched.iter().for_each(|path| request.push("searched", path));
         self.patterns.iter().for_each(|pattern| request.push("pattern", pattern));
-        self.warm_up.iter().for_each(|function| request.push("warm_up", function));
+        self.warm_up.iter().for_each(|name| request.push("warm_up", name));
         self.changed.iter().for_each(|name| request.push("changed", name));
     }
 

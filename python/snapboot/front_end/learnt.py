@@ -60,7 +60,7 @@ class Learnt:
                 self.loaded = names
                 return
             self.left_out.update(found)
-        self.left_out.update((name, "what it imports could not be told apart from what must be left out") for name in names)
+        self.left_out.update((name, "what it imports could not be told apart from what must be left out") for name in names + work)
 
     def tell(self, report):
         """Adds to the report what was loaded, and what was not and why."""

@@ -1,6 +1,5 @@
 """Regular expressions that training runs have compiled, compiled before the freeze: `re` keeps what it has compiled, and each start
-that compiles one again gets that. Django's `check` spends half of its time on a hundred of them.
-"""
+that compiles one again gets that."""
 
 import _codecs
 import sys
@@ -14,16 +13,17 @@ def entries(variables):
     One with the value of a variable in it may be a secret, and is of no use to others. variables: those of the run's start (bytes).
     """
     found = []
-    kept = getattr(sys.modules.get("re"), "_cache", None)
-    values = [decode(value) for value in variables.values() if len(value) >= MIN_SIZE]
+    re = sys.modules.get("re")
+    kept = getattr(re, "_cache", None)
     if type(kept) is dict:
-        escape = sys.modules["re"].escape
-        values += map(escape, values[:])
+        values = {bytes: [value for value in variables.values() if len(value) >= MIN_SIZE]}
+        values[str] = list(map(decode, values[bytes]))
+        for some in values.values():
+            some += map(re.escape, some[:])
         for kind, pattern, flags in list(kept):
-            if type(pattern) is kind in KINDS and type(flags) is int:
+            if type(pattern) is kind in KINDS and type(flags) is int and not any(value in pattern for value in values[kind]):
                 text = pattern if kind is str else pattern.decode("latin-1")
-                if not any(value in text for value in values):
-                    found.append(("pattern", "%s %d %s" % (KINDS[kind], flags, _codecs.unicode_escape_encode(text)[0].decode())))
+                found.append(("pattern", "%s %d %s" % (KINDS[kind], flags, _codecs.unicode_escape_encode(text)[0].decode())))
     return found
 
 
