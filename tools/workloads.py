@@ -385,6 +385,7 @@ WORKLOADS = {
     "strangers": Workload("the sample of tests/strangers", debian=("rake", "kramdown", "coderay")),
     "strace": Workload("strace", debian=("strace",)),
     "tests": Workload("what tests use besides", debian=TEST_PACKAGES),
+    "sessions": Workload("shells and consoles that tests talk to", debian=("fish", "zsh", "pry")),
     "cpython-tests": Workload("the tests of Debian's own CPython", debian=(DEBIAN_PYTHON, f"lib{DEBIAN_PYTHON}-testsuite")),
     "heap": Workload("heaps of 30 MB, 100 MB and 1 GB", python=(), build=build_heaps, sources="bench/programs/heap"),
     "perl": Workload("perl", debian=("perl",)),

@@ -20,8 +20,10 @@ TELL = """
 import re, warnings
 warnings.simplefilter("ignore")
 SECRETS = {"TOKEN": "the-secret", b"TOKEN": b"the-secret", b"OTHER": b"the.secret", b"BYTES": b"caf\\xc3\\xa9-secret", b"SHORT": b"a"}
-for pattern, flags in (("a\\\\b \\\\d=\\0\\u2028\\n", 0), (b"\\xff\\0", re.S), ("[[warns]", re.I), *((it, 0) for it in list(SECRETS.values())[:4])):
+for pattern, flags in (("a\\\\b \\\\d=\\0\\u2028\\n", 0), (b"\\xff\\0", re.S), ("[[warns]", re.I)):
     re.compile(pattern, flags)
+for secret in list(SECRETS.values())[:4]:
+    re.compile(secret)
 for name, value in patterns.entries({name: value for name, value in SECRETS.items() if type(name) is bytes}):
     print(ascii(value))
 """

@@ -24,6 +24,8 @@ PROGRAMS = {
     },
 }
 
+END = b"\0end"
+
 
 class Terminal:
     """Starts a program of a store at a terminal or without one."""
@@ -54,12 +56,14 @@ class Terminal:
             words, stdin=given[0], stdout=given[1], stderr=given[2], env={**self.store.env, **env}, cwd=self.store.folder
         )
         assert process.wait() == 0
-        # Before the terminal is closed, at which the kernel may drop what was written last.
-        os.set_blocking(other_end, False)
-        shown = os.read(other_end, 4096)
+        # What was written arrives piece by piece, and the kernel may drop it when the terminal is closed: the end comes last.
+        os.write(terminal, END)
+        shown = b""
+        while not shown.endswith(END):
+            shown += os.read(other_end, 4096)
         os.close(terminal)
         os.close(other_end)
-        return shown.decode()
+        return shown.removesuffix(END).decode()
 
     def thaws(self):
         """How many starts were from images, for each image; that which a terminal has no part in counts as fresh."""
