@@ -14,7 +14,7 @@ from .main_part import Fallback, Prepared, new_main_module, script_name
 from .randomness import Randomness
 from .request import decode, encode
 from .search_path import IS_SAFE, first_entry, importer_of
-from .stdio import Streams, is_open
+from .stdio import Streams
 
 
 class Context:
@@ -89,8 +89,6 @@ class Context:
 
     def warm_up(self):
         """See freeze_run.Freeze. Does to this process what `renew` does that leaves it as it is."""
-        if not all(map(is_open, range(3))):
-            return  # the program has closed it
         process.started_with()
         parse(["-c", "pass"])
         self.environment.renew([name + b"=" + value for name, value in posix.environ.items()])
