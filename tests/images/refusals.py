@@ -51,6 +51,18 @@ PROGRAMS = {
         """,
         ["a connected UDP socket (127.0.0.1:9)", "before_freeze"],
     ),
+    "standard input that was closed": (
+        "os.close(0)",
+        ["descriptor 0 (standard input) was closed by the program while it loaded", "main part"],
+    ),
+    "nothing in the place of standard input": (
+        "nothing = os.open(os.devnull, os.O_RDONLY); os.dup2(nothing, 0); os.close(nothing)",
+        ["descriptor 0 (standard input) was made /dev/null by the program", "main part"],
+    ),
+    "a file in the place of standard output": (
+        "sys.stdout.flush(); log = os.open(FOLDER + '/log', os.O_WRONLY | os.O_CREAT); os.dup2(log, 1); os.close(log)",
+        ["descriptor 1 (standard output) was made ", "/log by the program", "main part"],
+    ),
     "a pair of unix sockets": (
         "pair = socket.socketpair()",
         ["a connected unix socket", "before_freeze"],
@@ -306,6 +318,14 @@ RUBY_PROGRAMS = {
     "a file lock": (
         "FILE = File.open(File.join(__dir__, 'lock'), 'w'); FILE.flock(File::LOCK_EX)",
         ["file lock", "/lock", "before_freeze"],
+    ),
+    "nothing in the place of standard input": (
+        "$stdin.reopen(File::NULL)",
+        ["descriptor 0 (standard input) was made /dev/null by the program", "main part"],
+    ),
+    "a file in the place of standard output": (
+        "$stdout.reopen(File.join(__dir__, 'log'), 'w')",
+        ["descriptor 1 (standard output) was made ", "/log by the program", "main part"],
     ),
     "a child": ("CHILD = spawn('sleep 600')", ["a child process", "before_freeze"]),
     "a deleted file": (

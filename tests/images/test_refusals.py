@@ -232,6 +232,13 @@ def test_refused_by_name_in_ruby(name, existing, tmp_path):
     assert [line for line in findings(result) if all(word in line for word in words)], result
 
 
+@support.needs_ruby
+def test_ruby_starts_no_script_when_its_input_is_closed(existing, tmp_path):
+    (tmp_path / "culprit.rb").write_text("$stdin.close\n")
+    result = refused(existing, [support.RUBY], "--preload", "./culprit", cwd=tmp_path)
+    assert "the program has closed STDIN while it booted" in result.err and "Close it in the main part." in result.err
+
+
 def test_this_is_x86_64():
     """The system call numbers above are those of x86-64."""
     assert platform.machine() == "x86_64"

@@ -76,6 +76,8 @@ LEFT = {
     "import warnings\nwarnings.simplefilter('ignore')": "changes the filters of warnings",
     "import logging\nlogging.basicConfig()": "changes the root logger",
     "import socket\nsocket.create_connection = len": "changes socket.create_connection",
+    "import os\nos.close(0)": "changes a standard stream",
+    "import sys\nsys.stdin.close()": "changes a standard stream",
     "import tempfile\nVALUE = len(tempfile.mkdtemp()) > 0": "makes a temporary file or folder",
     "import os\nVALUE = len(os.listdir('/tmp')) > 0": "lists /tmp",
     "open('made', 'w').close()": "opens made for writing",

@@ -121,6 +121,8 @@ LEFT = {
     "puts 'loaded'": "prints",
     "warn 'soon gone'": "prints",
     "$stdout = $stderr": "changes a standard stream",
+    "$stdin.reopen(__FILE__)": "changes a standard stream",
+    "$stdin.close": "changes a standard stream",
     "Thread.new { sleep }": "changes the running threads",
     "OPEN = File.open(__FILE__)": "changes the open files",
     "File.write('made', 'x')": "writes made",

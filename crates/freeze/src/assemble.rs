@@ -50,7 +50,7 @@ pub struct Added<'a> {
     pub command: &'a [OsString],
     /// See [`image::Command::store_words`].
     pub store_words: &'a [OsString],
-    /// The name that the kernel gives the process in an ordinary start (comm): the last part of what is executed.
+    /// The name that the kernel gives the process in an ordinary start (comm).
     pub name: &'a OsStr,
     /// What the boot depended on.
     pub booted: &'a Booted<'a>,

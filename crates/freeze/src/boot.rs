@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
@@ -224,7 +224,13 @@ impl Boot<'_> {
             }
         }
         let mut command = Start { program: self.runtime.program.clone(), argv, environment }.command(dir)?;
-        command.stdin(Stdio::null()).process_group(0);
+        // The flag, which does nothing here, tells it from a /dev/null that the program puts in its place (crates/freezer standard_streams.rs).
+        let nothing = File::options()
+            .read(true)
+            .custom_flags(libc::O_DSYNC)
+            .open("/dev/null")
+            .map_err(|error| self.not_started(&error))?;
+        command.stdin(nothing).process_group(0);
         fill_descriptors(&mut command, socket.into()).map_err(|error| self.not_started(&error))?;
         Ok(command)
     }

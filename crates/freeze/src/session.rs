@@ -55,6 +55,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     if runtime.program != resolved.program {
         let shim = Shim { script: resolved.program.clone(), program: runtime.program.clone() };
         resolved.argv[0] = shim.program.clone().into_os_string();
+        resolved.executed.clone_from(&shim.program);
         resolved.shim = Some(shim);
     }
     let environment = match request.cpu {
@@ -71,7 +72,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         rotation::check_counter(&output)?;
     }
     // Once is enough: who freezes the same again has read it.
-    let notes: Vec<String> = resolved.shim.iter().map(shim_note).collect();
+    let notes: Vec<String> = resolved.shim.iter().map(Shim::note).collect();
     let replaced = ImageFile::open(&output).ok();
     let known = replaced.as_ref().map(|old| Info::of(&old.tables()).notes).unwrap_or_default();
     notes.iter().filter(|note| !known.contains(note)).for_each(|note| progress.note(note));
@@ -88,6 +89,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         notes,
         runtime: &runtime,
         main: &main,
+        executed: &resolved.executed,
         progress,
         interrupt: &interrupt,
     };
@@ -113,14 +115,6 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     made
 }
 
-fn shim_note(shim: &Shim) -> String {
-    format!(
-        "{} is a shim; the image keeps to what that leads to now, {}",
-        shim.script.display(),
-        shim.program.display()
-    )
-}
-
 /// Variants that are none.
 const SHARED_LAYOUT: &str =
     "the variants have the same memory layout, since the kernel gives every process the same one: address \
@@ -142,6 +136,8 @@ struct Session<'a> {
     notes: Vec<String>,
     runtime: &'a Runtime,
     main: &'a Main,
+    /// What the kernel executes last for the command.
+    executed: &'a Path,
     progress: &'a dyn Progress,
     interrupt: &'a Interrupt,
 }
@@ -280,7 +276,7 @@ impl Session<'_> {
             let disproved = assembly.add(&Added {
                 command: &command,
                 store_words: self.store_words(),
-                name: Path::new(&self.request.command[0]).file_name().unwrap_or_default(),
+                name: self.executed.file_name().unwrap_or_default(),
                 booted: &booted,
                 language: self.runtime.language,
                 profile,

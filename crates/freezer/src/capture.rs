@@ -12,7 +12,7 @@ use crate::findings::{decimal, Findings, Kind};
 use crate::memory_layout::MemoryLayout;
 use crate::pages::{PageMap, PageWriter};
 use crate::sys::{self, File};
-use crate::{descriptors, kernel, maps, ARM};
+use crate::{descriptors, kernel, maps, standard_streams, ARM};
 
 /// Exit statuses of the child, as `snapboot freeze` expects them.
 const WRITTEN: i32 = 0;
@@ -57,6 +57,7 @@ fn fault_point(directory: &[u8], name: &[u8]) {
 fn write(directory: &[u8], registers: &Registers, findings: &mut Findings) -> Result<(), Failure> {
     let failed = |what: &'static [u8]| move |errno: i32| (what, errno);
     let mut tables = TablesWriter::new();
+    standard_streams::inspect(findings);
     descriptors::add(&mut tables, findings);
 
     let image =

@@ -22,8 +22,8 @@ mod libc;
 mod maps;
 mod memory_layout;
 mod pages;
-
 mod prepare;
+mod standard_streams;
 mod sys;
 
 use image::Handover;

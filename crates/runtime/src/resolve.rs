@@ -21,6 +21,9 @@ pub struct Resolved {
     pub argv: Vec<OsString>,
     /// The file that the command named first; the default image name comes from it.
     pub named: PathBuf,
+    /// The file that the kernel executes last, which gives the process its name (comm): a script whose first line names the interpreter
+    /// itself, or the interpreter, where `env`, a shell or a shim start it.
+    pub executed: PathBuf,
     /// Files that were followed on the way, the command itself first.
     pub followed: Vec<PathBuf>,
     /// The shim that was followed, if any.
@@ -34,6 +37,17 @@ pub struct Shim {
     pub script: PathBuf,
     /// What it leads to now.
     pub program: PathBuf,
+}
+
+impl Shim {
+    /// What the user of an image should know of it.
+    pub fn note(&self) -> String {
+        format!(
+            "{} is a shim; the image keeps to what that leads to now, {}",
+            self.script.display(),
+            self.program.display()
+        )
+    }
 }
 
 /// The kernel follows five scripts; `env` and shims add steps of their own.
@@ -55,6 +69,7 @@ pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownS
         program: PathBuf::new(),
         argv: Vec::new(),
         named: program.clone(),
+        executed: program.clone(),
         followed: Vec::new(),
         shim: None,
     };
@@ -85,6 +100,7 @@ pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownS
         } else if program.file_name() == Some(OsStr::new("env")) {
             argv = env_command(&argv[1..]).map_err(|argument| env_refusal(&argument))?;
             program = locate(&argv[0], search_path)?;
+            resolved.executed.clone_from(&program);
         } else if program.file_name().is_some_and(shell::is_shell) {
             if argv.iter().skip(1).map_while(|argument| argument.to_str()?.strip_prefix('-')).any(runs_text) {
                 return Err(shell_refusal(&program));
@@ -98,6 +114,7 @@ pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownS
             }
             argv = followed.argv.into_iter().chain(argv.drain(script + 1..).collect::<Vec<_>>()).collect();
             program = locate(&argv[0], search_path)?;
+            resolved.executed.clone_from(&program);
         } else {
             if Kind::is_image(&program) {
                 return Err(image_refusal(&program));

@@ -165,8 +165,10 @@ class Freeze:
             for origin in self.origins.made():
                 self.report.add("made_origin", origin)
         for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-            if stream is not None:
+            try:
                 stream.flush()
+            except Exception:  # closed, detached, None, or no file at all: the program's own affair
+                pass
         gc.collect()
         self.exit.settle()
         self._warm_up()

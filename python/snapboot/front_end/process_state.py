@@ -4,6 +4,8 @@ import _signal
 import posix
 import sys
 
+from .stdio import is_closed
+
 
 class State:
     """As it was at the last look."""
@@ -59,7 +61,7 @@ def _state():
         ("sys.meta_path", id(sys.meta_path[0]) if sys.meta_path else None),
         ("sys.excepthook", id(sys.excepthook)),
         ("sys.displayhook", id(sys.displayhook)),
-        ("a standard stream", (id(sys.stdin), id(sys.stdout), id(sys.stderr))),
+        ("a standard stream", [_stream(number) for number in range(3)]),
         ("the recursion limit", sys.getrecursionlimit()),
         ("the filters of warnings", _broad_filters()),
         ("a signal handler", [_handler(number) for number in SIGNALS]),
@@ -69,6 +71,16 @@ def _state():
         ("the root logger", (len(root.handlers), root.level) if root is not None else None),
         ("the garbage collector", (collector.get_threshold(), collector.isenabled()) if collector is not None else None),
     )
+
+
+def _stream(number):
+    text = sys.__dict__[STREAMS[number]]
+    try:
+        status = posix.fstat(number)
+    except OSError:
+        return id(text), None
+    own = sys.__dict__["__" + STREAMS[number] + "__"]
+    return id(text), own is not None and is_closed(own), status.st_dev, status.st_ino
 
 
 def _handler(number):
@@ -96,6 +108,7 @@ def _locale():
     return module.setlocale(module.LC_ALL, None) if module is not None else None
 
 
+STREAMS = ("stdin", "stdout", "stderr")
 # What every start has another of.
 OF_A_START = ("a standard stream", "the current directory")
 SIGNALS = [number for number in range(1, _signal.NSIG) if number not in (9, 19, 32, 33)]

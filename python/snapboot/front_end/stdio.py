@@ -29,10 +29,13 @@ class Stream:
         self.closed_by_program = False
 
     def settle(self):
-        """Notes how the program has set the stream up. To be called right before the freeze."""
+        """Notes how the program has set the stream up. To be called right before the freeze. A stream that it has closed stays so; of
+        a closed descriptor the freezer says that it cannot be frozen (crates/freezer standard_streams.rs)."""
         if self.text is None:
             return
-        self.closed_by_program = not is_open(self.descriptor)
+        self.closed_by_program = is_closed(self.buffer) or not is_open(self.descriptor)
+        if self.closed_by_program:
+            return
         for text in (self.text, sys.__dict__.get(self.name)):
             if type(text) is not _io.TextIOWrapper or any(text is view[0] for view in self.views):
                 continue
@@ -104,6 +107,14 @@ class Streams:
         names["__" + stream.name + "__"] = text
         if names[stream.name] is None:
             names[stream.name] = text
+
+
+def is_closed(stream):
+    """Whether the program has closed this stream of Python's; not so when it has only taken away what is below."""
+    try:
+        return stream.closed
+    except ValueError:  # detached
+        return False
 
 
 def is_open(descriptor):

@@ -17,6 +17,7 @@ extern "C" fn constructor() {
     account_hooks::bind();
     locale_hooks::bind();
     noted::start();
+    crate::standard_streams::remember();
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }

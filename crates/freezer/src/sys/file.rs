@@ -111,13 +111,15 @@ impl File {
     }
 }
 
-/// Kind, size and times of a file.
+/// Identity, kind, size and times of a file.
 #[derive(Clone, Copy)]
 pub struct Status {
     /// st_mode.
     pub mode: u32,
     /// st_nlink.
     pub links: u64,
+    /// st_dev.
+    pub device: u64,
     /// st_ino.
     pub inode: u64,
     /// Bytes.
@@ -133,6 +135,7 @@ impl Status {
         Status {
             mode: stat.st_mode,
             links: stat.st_nlink as _,
+            device: stat.st_dev,
             inode: stat.st_ino,
             size: stat.st_size as u64,
             mtime: stat.st_mtime * 1_000_000_000 + stat.st_mtime_nsec,

@@ -94,6 +94,7 @@ class FreezeRun
     boot
     return if @waiting
 
+    check_input
     @script&.open_name
     freeze
     run_main
@@ -202,6 +203,14 @@ class FreezeRun
     @report.user_mistake("the program has turned YJIT on while it booted, and compiled code cannot be frozen yet. Turn it " \
                          "on after the thaw: `Snapboot.after_thaw { RubyVM::YJIT.enable }`, in Rails together with " \
                          "`config.yjit = false`.")
+  end
+
+  # Ruby itself (as of -r) starts no script then.
+  def check_input
+    return unless STDIN.closed?
+
+    @report.user_mistake("the program has closed STDIN while it booted, and Ruby starts no script without it. Close it in " \
+                         "the main part.")
   end
 
   def prepare_program

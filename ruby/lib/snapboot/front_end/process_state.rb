@@ -4,6 +4,7 @@
 # program loads it.
 class ProcessState
   DESCRIPTORS = "/proc/self/fd"
+  STREAMS = [STDIN, STDOUT, STDERR].freeze
   OF_A_START = ["a standard stream", "$0", "the umask", "the current directory", "the running threads",
                 "the open files"].freeze
 
@@ -32,7 +33,7 @@ class ProcessState
   def now
     {
       "$LOAD_PATH" => $LOAD_PATH.dup,
-      "a standard stream" => [$stdin, $stdout, $stderr].map(&:__id__),
+      "a standard stream" => [$stdin, $stdout, $stderr].map(&:__id__) + STREAMS.map { |stream| identity(stream) },
       "$0" => $0.dup,
       "$VERBOSE or $DEBUG" => [$VERBOSE, $DEBUG],
       "which warnings are shown" => %i[deprecated experimental].map { |category| Warning[category] },
@@ -51,6 +52,13 @@ class ProcessState
 
     GC.start
     @open = [@open, Dir.children(DESCRIPTORS).size].max
+  end
+
+  def identity(stream)
+    status = stream.stat
+    [status.dev, status.ino]
+  rescue IOError, SystemCallError
+    nil # closed
   end
 
   def folder
