@@ -51,12 +51,13 @@ class Telling:
         # A child that the program has left to itself tells nothing, nor does a process that nobody may know of.
         if not new or posix.getpid() != self._process or posix.getuid() != posix.geteuid() or self._folder is None:
             return ()
-        # Modules that are loaded after the program has put its own functions into others may have got hold of those.
-        if any(not name.endswith(HARMLESS) for name in self._patches.found()):
-            return ()
         new.reverse()
         entries = modules.loaded_from_files([(name, sys.modules[name]) for name in new])
-        return entries and entries + changed(self._variables)
+        # Modules that are loaded after the program has put its own functions into others may have got hold of those. Looked at only where
+        # there is something to tell, since it takes a millisecond: each function lies on a page of its own.
+        if not entries or any(not name.endswith(HARMLESS) for name in self._patches.found()):
+            return ()
+        return entries + changed(self._variables)
 
     def tell(self, entries):
         """Tells it. To be called last of all: the process is of no use to the program any more."""
