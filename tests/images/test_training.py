@@ -76,6 +76,7 @@ LEFT = {
     "import warnings\nwarnings.simplefilter('ignore')": "changes the filters of warnings",
     "import logging\nlogging.basicConfig()": "changes the root logger",
     "import socket\nsocket.create_connection = len": "changes socket.create_connection",
+    "import os\nVALUE = os.fstat(0).st_size < 0": "reads what standard input is",
     "import os\nos.close(0)": "changes a standard stream",
     "import sys\nsys.stdin.close()": "changes a standard stream",
     "import tempfile\nVALUE = len(tempfile.mkdtemp()) > 0": "makes a temporary file or folder",

@@ -121,6 +121,7 @@ LEFT = {
     "puts 'loaded'": "prints",
     "warn 'soon gone'": "prints",
     "$stdout = $stderr": "changes a standard stream",
+    "VALUE = $stdin.stat.size.negative?": "reads what standard input is",
     "$stdin.reopen(__FILE__)": "changes a standard stream",
     "$stdin.close": "changes a standard stream",
     "Thread.new { sleep }": "changes the running threads",

@@ -1,4 +1,4 @@
-"""Per-start facts that the program reads while it boots: arguments, the main module, terminals, the umask, the parent.
+"""Per-start facts that the program reads while it boots: arguments, the main module, terminals, standard streams, the umask, the parent.
 
 Each stays what it was for whoever only keeps it, or a part of it (`ARGV = sys.argv`, `def main(args=sys.argv[1:])`: a thaw changes the
 lists in place), and notes when its content is read. All of this is undone before the freeze.
@@ -39,6 +39,7 @@ class Early:
             ("get_terminal_size", self._reads_size),
             ("umask", self._reads_umask),
             ("getppid", self._reads_parent),
+            ("fstat", self._reads_status),
         ):
             if name in names:
                 reads.watch(names, name, note)
@@ -102,6 +103,10 @@ class Early:
     def _reads_terminal(self, frame, arguments):
         if arguments and arguments[0] in (0, 1, 2):
             self.reads.fact("terminal", frame, arguments[0])
+
+    def _reads_status(self, frame, arguments):
+        if arguments and type(arguments[0]) is int and arguments[0] in (0, 1, 2):
+            self.read("what %s is" % STREAMS[arguments[0]], frame)
 
     def _reads_size(self, frame, arguments):
         of = arguments[0] if arguments else 1
@@ -217,6 +222,7 @@ def umask():
     return mask
 
 
+STREAMS = ("standard input", "standard output", "standard error")
 METHODS = "iter len contains reversed eq ne lt le gt ge add mul rmul iadd imul repr setitem delitem".split()
 for method in ["__%s__" % name for name in METHODS] + [name for name in dir(list) if name[0] != "_" and name != "copy"]:
     setattr(Arguments, method, _noting(method))

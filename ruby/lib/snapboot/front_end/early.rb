@@ -1,14 +1,15 @@
 # frozen_string_literal: true
 
-# Per-start facts that the program reads while it boots: ARGV, $0, who called it, terminals, the umask, the parent. ARGV
-# itself may be kept: a thaw changes it in place; what is noted is who reads its content. All of this is undone before the
-# freeze.
+# Per-start facts that the program reads while it boots: ARGV, $0, who called it, terminals, standard streams, the umask, the
+# parent. ARGV itself may be kept: a thaw changes it in place; what is noted is who reads its content. All of this is undone
+# before the freeze.
 class Early
   # Methods of an array that tell nothing of its content.
   SILENT = %i[freeze frozen? hash].freeze
   # Those that tell of the nearest frames, as far as the caller wants them.
   NEAREST = %i[[] at first shift size length empty?].freeze
   STREAMS = [STDIN, STDOUT, STDERR].freeze
+  NAMES = ["standard input", "standard output", "standard error"].freeze
   # The part of a path that the files of one library share.
   LIBRARY = %r{\A.*/lib/}
 
@@ -62,6 +63,10 @@ class Early
         reads.read_fact("terminal", of)
         super()
       end
+    end
+    add_method(stream.singleton_class, :stat) do
+      reads.early("what #{NAMES[of]} is")
+      super()
     end
   end
 

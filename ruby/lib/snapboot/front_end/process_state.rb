@@ -5,6 +5,8 @@
 class ProcessState
   DESCRIPTORS = "/proc/self/fd"
   STREAMS = [STDIN, STDOUT, STDERR].freeze
+  # Where the program's own calls are noticed (early.rb), this is none of them.
+  STAT = IO.instance_method(:stat)
   OF_A_START = ["a standard stream", "$0", "the umask", "the current directory", "the running threads",
                 "the open files"].freeze
 
@@ -55,7 +57,7 @@ class ProcessState
   end
 
   def identity(stream)
-    status = stream.stat
+    status = STAT.bind_call(stream)
     [status.dev, status.ino]
   rescue IOError, SystemCallError
     nil # closed
