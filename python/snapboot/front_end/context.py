@@ -75,6 +75,8 @@ class Context:
         self.randomness = Randomness(seeding)
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
+        # None where nothing has loaded it.
+        self.main_thread = getattr(sys.modules.get("threading"), "_main_thread", None)
         kept = [(module, kept_by_name(name)) for name, module in sys.modules.items()]
         self.kept_folders = [(module, *names) for module, names in kept if names is not None and hasattr(module, names[0])]
 
@@ -94,6 +96,7 @@ class Context:
         self.environment.renew([name + b"=" + value for name, value in posix.environ.items()])
         self.streams.renew()
         self.randomness.renew()
+        self._renew_main_thread()
 
     def renew(self, arguments, environment):
         """Adapts everything to the new process, given its arguments and environment as lists of bytes.
@@ -129,6 +132,7 @@ class Context:
             except Exception as error:
                 raise Fallback("a console of rich cannot find out what its terminal is: %r" % error) from None
         self.randomness.renew()
+        self._renew_main_thread()
         try:
             self.folder.renew()
         except OSError:
@@ -172,6 +176,11 @@ class Context:
         except OSError as error:
             posix.write(2, b"snapboot: cannot run %s: %s\n" % (encode(self.executable), str(error).encode()))
         posix._exit(127)
+
+    def _renew_main_thread(self):
+        # After a fork threading leaves the kernel's number of the thread as it was.
+        if hasattr(self.main_thread, "_set_native_id"):
+            self.main_thread._set_native_id()
 
     def _set_arguments(self, main, arguments):
         # In place, since modules may have taken hold of the lists.

@@ -74,7 +74,7 @@ def _state():
 
 
 def _stream(number):
-    text = sys.__dict__[STREAMS[number]]
+    text = sys.__dict__.get(STREAMS[number])
     try:
         status = posix.fstat(number)
     except OSError:
