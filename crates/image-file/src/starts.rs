@@ -52,16 +52,19 @@ impl Starts {
 
     fn parse(bytes: &[u8], image_id: u64) -> Option<Self> {
         let (head, text) = bytes.split_at_checked(StartsHead::SIZE)?;
-        let head = StartsHead::decode(head);
-        if head.magic != StartsHead::MAGIC || head.image != image_id {
-            return None;
-        }
+        let head = head_for(head, image_id)?;
         let text = text.get(..usize::try_from(head.reason).ok()?)?;
         let last = (head.last != 0)
             .then(|| Fallback { time: rotation::time(head.last), reason: String::from_utf8_lossy(text).into_owned() });
         let StartsHead { thaws, fallbacks, since, .. } = head;
         Some(Starts { thaws, fallbacks, since_thaw: since, last_fallback: last })
     }
+}
+
+/// The head of a file, if it is such a one and for this image.
+fn head_for(bytes: &[u8], image_id: u64) -> Option<StartsHead> {
+    let head = StartsHead::decode(bytes);
+    (head.magic == StartsHead::MAGIC && head.image == image_id).then_some(head)
 }
 
 /// When an image was started last; None when that was not counted.
@@ -79,8 +82,7 @@ pub fn handed_over(image: &Path) {
     if file.read_exact_at(&mut bytes, 0).is_err() {
         return;
     }
-    let mut counted = StartsHead::decode(&bytes);
-    if counted.magic == StartsHead::MAGIC && counted.image == head.image_id() {
+    if let Some(mut counted) = head_for(&bytes, head.image_id()) {
         counted.fallbacks = counted.fallbacks.saturating_sub(1);
         counted.since = counted.since.saturating_sub(1);
         counted.encode(&mut bytes);
