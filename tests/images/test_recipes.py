@@ -148,6 +148,8 @@ def test_a_recipe_that_fails_is_left(django):
         image, said = frozen(folder, words, name="left.img")
         assert "the application is not in the image, as the recipe for Django has it, because" in said, said
         assert "preloaded" not in said, said
+        shown = json.loads(support.run([support.SNAPBOOT, "inspect", "--json", image]).out)
+        assert any("the application is not in the image" in warning for warning in shown["warnings"]), shown["warnings"]
         assert "no arguments" in support.run([image], cwd=folder).err
     finally:
         settings.write_text(text)

@@ -48,6 +48,15 @@ def test_a_command_thaws_from_its_second_start_on(store, language):
 
 
 @both
+def test_what_the_freeze_in_the_background_warned_of_is_listed(store, language):
+    words = [language.program, "warns" + language.ending]
+    (store.folder / words[1]).write_text("print(1)  # before_freeze without a freeze point\n")
+    store.run(*words)
+    row, = store.wait()
+    assert row["state"] == "fresh" and ["before_freeze" in why for why in row["why"]] == [True], row
+
+
+@both
 def test_an_edit_shows_at_once_and_thaws_again(store, language):
     words = write(store, language)
     store.run(*words)

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use failure::Result;
+use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::this_process::ThisProcess;
 use image_file::{differences, ImageFile};
@@ -29,7 +30,7 @@ struct Row {
     /// The link of an installed command.
     installed: Option<PathBuf>,
     state: State,
-    /// Why it is in that state.
+    /// Why it is in that state; of a fresh image, what its freeze warned of.
     why: Vec<String>,
     /// What it takes on disk (bytes).
     size: u64,
@@ -121,11 +122,13 @@ fn rows(folder: &Folder) -> Vec<Row> {
             // There may be another one for this terminal.
             let boot = store::fit::terminal(image).map_or([None; 3], |terminal| terminal.windows());
             let of_start = ThisProcess { boot: Some(boot) };
+            let warnings = opened.as_ref().map(|image| Info::of(&image.tables()).warnings).unwrap_or_default();
             let why = opened
                 .and_then(|image| differences::stale_for(&image, &of_start))
                 .unwrap_or_else(|failure| vec![failure.message]);
             let (state, why) = match why.is_empty() {
-                true => (State::Fresh, hidden.clone()),
+                // Nobody has seen them, where it was made in the background.
+                true => (State::Fresh, [&hidden[..], &warnings].concat()),
                 false => unusable(folder, &attempt, State::Stale, [&hidden[..], &why].concat()),
             };
             let thawed = starts.as_ref().map_or(0, |starts| starts.thaws);

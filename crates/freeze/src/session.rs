@@ -85,6 +85,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         request,
         begun,
         recipe: recipe.unwrap_or_default(),
+        without_recipe: None,
         environment: &environment,
         notes,
         runtime: &runtime,
@@ -102,11 +103,10 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
             Err(Stop::Failed(failure)) => failure.message,
             _ => String::new(),
         };
+        let warning = format!("the application is not in the image, as the recipe for {name} has it, because {why}");
+        session.without_recipe = Some(warning.clone());
         made = session.make(&output, replaced).map(|mut written| {
-            written.warnings.insert(
-                0,
-                format!("the application is not in the image, as the recipe for {name} has it, because {why}"),
-            );
+            written.warnings.insert(0, warning);
             written
         });
     }
@@ -131,6 +131,8 @@ struct Session<'a> {
     begun: Instant,
     /// What a framework's recipe adds.
     recipe: Applied,
+    /// Why it adds nothing, where it could not.
+    without_recipe: Option<String>,
     environment: &'a Environment,
     /// What the user should know about what is frozen.
     notes: Vec<String>,
@@ -488,7 +490,7 @@ impl Session<'_> {
                 .collect(),
             notes: self.notes.clone(),
             system: notes.system.keys().map(|path| text(path.as_os_str())).collect(),
-            warnings: report.warnings.clone(),
+            warnings: self.without_recipe.iter().chain(&report.warnings).cloned().collect(),
             depends: depends::all(environment, report),
         }
     }

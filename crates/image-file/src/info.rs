@@ -39,7 +39,7 @@ pub struct Info {
     pub notes: Vec<String>,
     /// Files of the kernel that the boot read (/proc, /sys, /dev); what of it is an input is among the facts.
     pub system: Vec<String>,
-    /// What the front end wanted the user to know.
+    /// What its freeze warned of.
     pub warnings: Vec<String>,
     /// What it depends on that the user may not expect.
     pub depends: Vec<String>,
