@@ -56,6 +56,19 @@ def test_what_the_freeze_in_the_background_warned_of_is_listed(store, language):
     assert row["state"] == "fresh" and ["before_freeze" in why for why in row["why"]] == [True], row
 
 
+@support.needs_ruby
+def test_a_rails_application_that_cannot_be_frozen_has_no_image_without_it(store):
+    """It would start later than with the boot archive."""
+    (store.folder / "bin").mkdir()
+    (store.folder / "config").mkdir()
+    (store.folder / "bin/rails").write_text('puts 1\nexit\nrequire "rails/commands"\n')
+    (store.folder / "config/environment.rb").write_text("raise 'not while it is frozen'\n")
+    assert store.run(support.RUBY, "bin/rails").out == "1\n"
+    row, = store.wait()
+    assert row["state"] == "failed" and not row["size"] and "failed while it booted" in row["why"][0], row
+    assert store.run(support.RUBY, "bin/rails").out == "1\n"
+
+
 @both
 def test_an_edit_shows_at_once_and_thaws_again(store, language):
     words = write(store, language)

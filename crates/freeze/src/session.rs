@@ -12,7 +12,7 @@ use image_file::info::Info;
 use image_file::starts::{self, Starts};
 use image_file::{rotation, ImageFile};
 use recorder::{Accesses, State};
-use runtime::{probe, resolve, search_path, Main, Runtime, Shim};
+use runtime::{probe, resolve, search_path, Language, Main, Runtime, Shim};
 
 use crate::assemble::{Added, Assembled, Assembly};
 use crate::boot::{early_reads, fallback_command, Boot, Ended, Watch};
@@ -96,7 +96,10 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     };
     let replaced = replaced.as_ref().map(|old| (old.head().image_id(), Starts::of(old)));
     let mut made = session.make(&output, replaced.clone());
-    if let (Err(Stop::Refused(_) | Stop::Failed(_)), Some(name)) = (&made, session.leave_recipe()) {
+    // A Ruby without its application starts sooner the ordinary way, with its boot archive.
+    let may_leave = request.store.is_none() || runtime.language == Language::Python;
+    let left = if may_leave && made.is_err() { session.leave_recipe() } else { None };
+    if let (Err(Stop::Refused(_) | Stop::Failed(_)), Some(name)) = (&made, left) {
         interrupt.check()?;
         let why = match made {
             Err(Stop::Refused(findings)) => findings.first().map(|finding| finding.to_string()).unwrap_or_default(),
