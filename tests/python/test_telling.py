@@ -4,35 +4,25 @@ import importlib.machinery
 import sys
 import types
 
-import harness
 
-
-def load(name):
-    """A module of the front end, as its own scripts load it."""
-    names = {"__name__": "snapboot.front_end.loader"}
-    with open(harness.FRONT_END + "/loader.py", encoding="utf-8") as file:
-        exec(file.read(), names)
-    return names["loader"](harness.FRONT_END)(name)
-
-
-def begun():
+def begun(module):
     request = types.SimpleNamespace(profile="profile", on_news=["true"], learnt=[], known=[])
-    started = load("telling").Telling(request)
+    started = module("telling").Telling(request)
     started.settle()
     started.begin({})
     return started
 
 
-def test_the_functions_of_all_modules_are_looked_at_only_where_there_is_something_to_tell(monkeypatch):
+def test_the_functions_of_all_modules_are_looked_at_only_where_there_is_something_to_tell(module, monkeypatch):
     """That writes to a page for each of them, a millisecond, and most starts have nothing to tell but a built-in module."""
-    started = begun()
+    started = begun(module)
     looks = []
     started._patches = types.SimpleNamespace(found=lambda: looks.append(1) or [])
     monkeypatch.setitem(sys.modules, "built_in", types.ModuleType("built_in"))
     assert not started.news() and not looks
     spec = importlib.machinery.ModuleSpec("from_file", None, origin=__file__)
     spec.has_location = True
-    module = types.ModuleType("from_file")
-    module.__spec__ = spec
-    monkeypatch.setitem(sys.modules, "from_file", module)
+    from_file = types.ModuleType("from_file")
+    from_file.__spec__ = spec
+    monkeypatch.setitem(sys.modules, "from_file", from_file)
     assert ("module", "from_file") in started.news() and looks

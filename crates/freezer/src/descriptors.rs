@@ -32,7 +32,7 @@ pub fn add(tables: &mut TablesWriter, findings: &mut Findings) {
     let mut pipes: Vec<PipeEnd> = Vec::new();
     let mut watched: Vec<(u32, Watched)> = Vec::new();
     for number in numbers {
-        let name = sys::read_link(&sys::c_path(&[b"/proc/self/fd/", &decimal(number.into())]));
+        let name = file_of(number);
         let info = Info::read(number);
         let Ok(status) = sys::descriptor_status(number) else { continue };
         if FILLERS.contains(&number) && name == b"/dev/null" && info.flags & libc::O_CLOEXEC as u32 == 0 {
@@ -72,6 +72,11 @@ pub fn add(tables: &mut TablesWriter, findings: &mut Findings) {
         let kind = descriptor_kind::WATCH;
         tables.push(Section::Descriptors, &Descriptor { number, kind, flags: events, peer, value: data, path });
     }
+}
+
+/// What a descriptor of the process is for: a path, or the kernel's word for what has none.
+pub fn file_of(number: u32) -> Vec<u8> {
+    sys::read_link(&sys::c_path(&[b"/proc/self/fd/", &decimal(number.into())]))
 }
 
 /// What an epoll instance watches, by the number that it had when it was registered.

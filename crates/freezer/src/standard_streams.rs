@@ -2,7 +2,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::findings::{decimal, Findings};
+use crate::descriptors::file_of;
+use crate::findings::Findings;
 use crate::sys;
 
 const NAMES: [&[u8]; 3] = [b"standard input", b"standard output", b"standard error"];
@@ -39,7 +40,7 @@ pub fn inspect(findings: &mut Findings) {
         if now == [0; 3] {
             findings.add_descriptor(number, &[b"(", name, b") was closed by the program while it loaded", remedy]);
         } else {
-            let file = sys::read_link(&sys::c_path(&[b"/proc/self/fd/", &decimal(number.into())]));
+            let file = file_of(number);
             findings.add_descriptor(
                 number,
                 &[b"(", name, b") was made ", &file, b" by the program while it loaded", remedy],

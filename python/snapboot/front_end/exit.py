@@ -9,7 +9,8 @@ import posix
 import sys
 
 from . import trampoline
-from .release import Release, is_closed
+from .release import Release
+from .stdio import is_closed
 
 FLUSH_FAILED = 120
 

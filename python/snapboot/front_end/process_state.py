@@ -4,7 +4,7 @@ import _signal
 import posix
 import sys
 
-from .stdio import is_closed
+from .stdio import STREAMS, is_closed
 
 
 class State:
@@ -61,7 +61,7 @@ def _state():
         ("sys.meta_path", id(sys.meta_path[0]) if sys.meta_path else None),
         ("sys.excepthook", id(sys.excepthook)),
         ("sys.displayhook", id(sys.displayhook)),
-        ("a standard stream", [_stream(number) for number in range(3)]),
+        ("a standard stream", [_stream(number, *names) for number, names in enumerate(STREAMS)]),
         ("the recursion limit", sys.getrecursionlimit()),
         ("the filters of warnings", _broad_filters()),
         ("a signal handler", [_handler(number) for number in SIGNALS]),
@@ -73,13 +73,13 @@ def _state():
     )
 
 
-def _stream(number):
-    text = sys.__dict__.get(STREAMS[number])
+def _stream(number, name, original):
+    text = sys.__dict__.get(name)
     try:
         status = posix.fstat(number)
     except OSError:
         return id(text), None
-    own = sys.__dict__["__" + STREAMS[number] + "__"]
+    own = sys.__dict__[original]
     return id(text), own is not None and is_closed(own), status.st_dev, status.st_ino
 
 
@@ -108,7 +108,6 @@ def _locale():
     return module.setlocale(module.LC_ALL, None) if module is not None else None
 
 
-STREAMS = ("stdin", "stdout", "stderr")
 # What every start has another of.
 OF_A_START = ("a standard stream", "the current directory")
 SIGNALS = [number for number in range(1, _signal.NSIG) if number not in (9, 19, 32, 33)]

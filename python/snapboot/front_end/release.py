@@ -10,6 +10,7 @@ import gc
 import sys
 
 from .modules import NAMES, is_module
+from .stdio import STREAMS, is_closed
 
 # What sys forgets first when the interpreter ends, so that nothing of the program hangs on to it.
 # Split, so that the names are strings of their own that lie side by side, and not on as many pages as there are names.
@@ -17,7 +18,6 @@ SYS_ATTRIBUTES = (
     "path argv ps1 ps2 last_exc last_type last_value last_traceback path_hooks path_importer_cache meta_path __interactivehook__"
 ).split()
 ADDED_BUILTINS = "open exit quit copyright credits license help _".split()
-STREAMS = [("stdin", "__stdin__"), ("stdout", "__stdout__"), ("stderr", "__stderr__")]
 
 
 class Release:
@@ -216,13 +216,6 @@ def _finalizer(kind):
         return GENERATOR if kind is GENERATOR else type.__getattribute__(kind, "__del__")
     except AttributeError:
         return None
-
-
-def is_closed(stream):
-    try:
-        return bool(stream.closed)
-    except BaseException:
-        return False
 
 
 GENERATOR = type(0 for _ in ())

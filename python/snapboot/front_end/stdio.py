@@ -9,6 +9,8 @@ import _io
 import posix
 import sys
 
+# By their numbers: the name in sys, and that of what Python has made there.
+STREAMS = [("stdin", "__stdin__"), ("stdout", "__stdout__"), ("stderr", "__stderr__")]
 DEFAULT_BUFFER_SIZE = _io.DEFAULT_BUFFER_SIZE
 
 
@@ -110,10 +112,10 @@ class Streams:
 
 
 def is_closed(stream):
-    """Whether the program has closed this stream of Python's; not so when it has only taken away what is below."""
+    """Whether this is closed, whatever it is; not so when a stream has only lost what is below it."""
     try:
-        return stream.closed
-    except ValueError:  # detached
+        return bool(stream.closed)
+    except BaseException:  # such as ValueError of a detached stream
         return False
 
 

@@ -4,7 +4,6 @@
 # program loads it.
 class ProcessState
   DESCRIPTORS = "/proc/self/fd"
-  STREAMS = [STDIN, STDOUT, STDERR].freeze
   # Where the program's own calls are noticed (early.rb), this is none of them.
   STAT = IO.instance_method(:stat)
   OF_A_START = ["a standard stream", "$0", "the umask", "the current directory", "the running threads",
@@ -35,7 +34,7 @@ class ProcessState
   def now
     {
       "$LOAD_PATH" => $LOAD_PATH.dup,
-      "a standard stream" => [$stdin, $stdout, $stderr].map(&:__id__) + STREAMS.map { |stream| identity(stream) },
+      "a standard stream" => [$stdin, $stdout, $stderr].map(&:__id__) + Early::STREAMS.map { |stream| identity(stream) },
       "$0" => $0.dup,
       "$VERBOSE or $DEBUG" => [$VERBOSE, $DEBUG],
       "which warnings are shown" => %i[deprecated experimental].map { |category| Warning[category] },
