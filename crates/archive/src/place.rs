@@ -93,6 +93,11 @@ impl Application {
         Application { root, anchor, has_gemfile: false }
     }
 
+    /// The program at that absolute path, whatever it is. Names in its archive are absolute: its files lie anywhere.
+    pub fn of_program(path: &Path) -> Self {
+        Application { root: PathBuf::from("/"), anchor: path.to_owned(), has_gemfile: false }
+    }
+
     /// The program whose files lie in that directory, as if there were a Gemfile in it.
     pub fn at(directory: &Path) -> Self {
         let root = expand(directory, Path::new("/"));

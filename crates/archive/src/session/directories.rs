@@ -152,6 +152,11 @@ impl Directories {
         &self.all[id.0 as usize].path
     }
 
+    /// Whether it is a directory, and can be listed.
+    pub fn is_listed(&mut self, id: DirectoryId, session: &mut Session) -> bool {
+        matches!(self.list(id, session), LookUp::Found(_))
+    }
+
     /// What is in a directory of that name, which is given in parts.
     pub fn find(&mut self, id: DirectoryId, name: &[&[u8]], session: &mut Session) -> LookUp<FileKind> {
         match self.list(id, session) {

@@ -22,7 +22,7 @@ use crate::place::Application;
 use crate::Archive;
 
 pub use directories::{real_path, Directories, DirectoryId, LookUp, NoRealPath};
-pub use queue::flush;
+pub use queue::{flush, flush_at_exit};
 use queue::{Queue, Target};
 
 /// What happened at look-ups, for SNAPBOOT_STATS.

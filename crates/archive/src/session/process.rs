@@ -13,6 +13,14 @@ pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "
     }
 }
 
+/// Has the C library call this function when the process ends by `exit`, behind everything that the runtime does at its end.
+pub fn at_exit(work: extern "C" fn()) {
+    // SAFETY: a function without arguments, in a library that is never unloaded.
+    unsafe {
+        libc::atexit(work);
+    }
+}
+
 /// Gives freed memory back to the kernel, which the C library would keep for later.
 pub fn give_memory_back() {
     // SAFETY: it may be called at any time; other threads that need memory wait meanwhile.

@@ -81,6 +81,14 @@ pub fn flush() -> Result<(), String> {
     queues.into_iter().map(|queue| queue.flush(queue.lock()).1).fold(Ok(()), Result::and)
 }
 
+/// Has that done when the process ends, for a runtime without handlers of its own that would be the last.
+pub fn flush_at_exit() {
+    extern "C" fn flush_last() {
+        let _ = flush();
+    }
+    process::at_exit(flush_last);
+}
+
 fn queues() -> MutexGuard<'static, Vec<&'static Queue>> {
     QUEUES.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,23 @@
+//! The native part of the Python package `snapboot`, for CPython 3.8 and later: the boot archive under `import`.
+//!
+//! One library serves every version: it uses the stable ABI, and [`marshal`], which every version exports. `snapboot/archive` of the Python
+//! package decides what is asked for, and gives what is found to the interpreter's own import system.
+#![deny(unsafe_code)]
+
+mod audit;
+mod boot;
+mod marshal;
+mod methods;
+mod objects;
+mod search;
+mod source;
+
+use pyo3::prelude::*;
+
+/// What `snapboot/archive/native.py` loads.
+#[pymodule]
+fn snapboot_python(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<source::Source>()?;
+    objects::add_to(module)?;
+    methods::add_to(module)
+}

@@ -1,0 +1,22 @@
+//! Objects from the bytes that `marshal.dumps` made of them, read where they lie.
+#![allow(unsafe_code)]
+
+use std::ffi::c_char;
+
+use pyo3::ffi::{PyObject, Py_ssize_t};
+use pyo3::prelude::*;
+
+extern "C" {
+    // Not part of the stable ABI, but exported, with this signature, by every version from 2.0 on.
+    fn PyMarshal_ReadObjectFromString(bytes: *const c_char, size: Py_ssize_t) -> *mut PyObject;
+}
+
+/// The object that those bytes stand for. Raises what `marshal.loads` raises. The bytes have to come from the same version of Python.
+pub fn load<'py>(python: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the bytes live until the call returns, which copies what it keeps of them. The token says that this thread may call
+    // Python. The result is a new reference, or null with an exception set.
+    unsafe {
+        let object = PyMarshal_ReadObjectFromString(bytes.as_ptr().cast(), bytes.len() as Py_ssize_t);
+        Bound::from_owned_ptr_or_err(python, object)
+    }
+}

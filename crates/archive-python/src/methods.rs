@@ -1,0 +1,186 @@
+//! The functions of the module `snapboot_python`, for `snapboot/archive` of the Python package.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use archive::session::{Directories, Parts, Session, Settings};
+use archive::{Application, Identity, Kind};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString};
+
+use crate::boot::{self, Boot};
+use crate::search::{search, Endings, Found, Outcome};
+use crate::source::Source;
+
+/// Adds them.
+pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(open, module)?)?;
+    module.add_function(wrap_pyfunction!(find, module)?)?;
+    module.add_function(wrap_pyfunction!(source_at, module)?)?;
+    module.add_function(wrap_pyfunction!(begin_round, module)?)?;
+    module.add_function(wrap_pyfunction!(counters, module)?)?;
+    module.add_function(wrap_pyfunction!(place, module)?)?;
+    module.add_function(wrap_pyfunction!(fetch, module)?)?;
+    module.add_function(wrap_pyfunction!(store, module)?)?;
+    module.add_function(wrap_pyfunction!(is_on, module)?)?;
+    module.add_function(wrap_pyfunction!(flush, module)?)
+}
+
+/// open(program, description, extensions, tag) -> None, or a str that says why there is no archive.
+///
+/// program: the path that tells this program from others. description: what code depends on besides its source. extensions: the
+/// endings of extension modules. tag: see `Endings`.
+#[pyfunction]
+fn open(program: &str, description: &str, extensions: Vec<String>, tag: Option<String>) -> Option<String> {
+    let opened = Settings::read().and_then(|settings| {
+        let cwd = std::env::current_dir().map_err(|error| format!("there is no working directory: {error}"))?;
+        Session::open(settings, Application::of_program(Path::new(program)), &cwd)
+    });
+    match opened {
+        Err(reason) => Some(reason),
+        Ok(mut session) => {
+            let code = session.scope(Kind::Code, description);
+            let directories = Directories::new(&mut session);
+            session.parts = Parts { code: is_on("code"), lookups: is_on("lookups") };
+            archive::session::flush_at_exit();
+            boot::set(Boot { session, directories, code, endings: Endings { extensions, tag } });
+            None
+        }
+    }
+}
+
+/// find(tail, entries, importers, finder, usual) -> Source, None where no entry has the module, or False where Python's own finders
+/// have to search.
+///
+/// tail: the last part of the module's name. entries: directories, a list of str. importers: sys.path_importer_cache. finder: the
+/// type of the finders of directories; any other importer of an entry is asked by Python. usual: whether a directory without an
+/// importer would get such a finder.
+#[pyfunction]
+fn find<'py>(
+    python: Python<'py>,
+    tail: &Bound<'_, PyAny>,
+    entries: &Bound<'_, PyList>,
+    importers: &Bound<'_, PyDict>,
+    finder: &Bound<'_, PyAny>,
+    usual: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    match look(tail, entries, importers, finder, usual).unwrap_or(Outcome::Unknown) {
+        Outcome::Found(found) => {
+            let cached = boot::hold().as_ref().and_then(|boot| found.cached(&boot.endings));
+            let Found { path, folder, is_extension, identity, .. } = found;
+            Ok(Bound::new(python, Source { path, folder, cached, is_extension, identity })?.into_any())
+        }
+        Outcome::NotHere => Ok(python.None().into_bound(python)),
+        Outcome::Unknown => Ok(PyBool::new(python, false).to_owned().into_any()),
+    }
+}
+
+/// `None`: Python has to search.
+fn look(
+    tail: &Bound<'_, PyAny>,
+    entries: &Bound<'_, PyList>,
+    importers: &Bound<'_, PyDict>,
+    finder: &Bound<'_, PyAny>,
+    usual: bool,
+) -> Option<Outcome> {
+    let tail = tail.extract::<PyBackedStr>().ok()?;
+    let mut held = boot::hold();
+    let Boot { session, directories, endings, .. } = held.as_mut()?;
+    if !session.parts.lookups {
+        return None;
+    }
+    directories.pass_time();
+    for entry in entries.iter() {
+        let entry = entry.cast::<PyString>().ok()?;
+        let importer = importers.get_item(entry).ok()?;
+        match &importer {
+            Some(importer) if importer.is_none() => continue,
+            Some(importer) if importer.get_type().is(finder) => {}
+            None if usual => {}
+            _ => return None,
+        }
+        let mut path: Cow<'_, str> = Cow::Owned(entry.extract().ok()?);
+        if path.is_empty() {
+            path = Cow::Owned(std::env::current_dir().ok()?.into_os_string().into_string().ok()?);
+        }
+        if !path.starts_with('/') || path.ends_with('/') {
+            return None;
+        }
+        // A zip file, or nothing, which Python remembers.
+        if importer.is_none() && !is_directory(&path, directories, session) {
+            return None;
+        }
+        match search(&path, &tail, endings, directories, session) {
+            Outcome::NotHere => {}
+            outcome => return Some(outcome),
+        }
+    }
+    Some(Outcome::NotHere)
+}
+
+fn is_directory(path: &str, directories: &mut Directories, session: &mut Session) -> bool {
+    let id = directories.id(path.as_bytes());
+    directories.is_listed(id, session)
+}
+
+/// source_at(path) -> Source, for a file that Python has found; None where it is gone.
+#[pyfunction]
+fn source_at(path: PyBackedStr) -> Option<Source> {
+    let identity = Identity::of(&*path).ok().filter(|identity| !identity.is_directory && path.starts_with('/'))?;
+    Some(Source { path: path.to_string(), folder: None, cached: None, is_extension: false, identity })
+}
+
+/// begin_round() -> None. Every listing of a directory is compared before its next use.
+#[pyfunction]
+fn begin_round() {
+    if let Some(boot) = boot::hold().as_mut() {
+        boot.directories.begin_round();
+    }
+}
+
+/// fetch(name, context) -> bytes that were stored under that name in that context, or None.
+#[pyfunction]
+fn fetch<'py>(python: Python<'py>, name: &[u8], context: &str) -> Option<Bound<'py, PyBytes>> {
+    let mut held = boot::hold();
+    let session = &mut held.as_mut()?.session;
+    let scope = session.scope(Kind::Memo, context);
+    let (_, entry) = session.find(scope, name, None);
+    Some(PyBytes::new(python, entry?.plain()?))
+}
+
+/// store(name, payload, context) -> None. Queues an entry that depends on nothing but its name and its context.
+#[pyfunction]
+fn store(name: &[u8], payload: Vec<u8>, context: &str) {
+    if let Some(boot) = boot::hold().as_mut() {
+        let scope = boot.session.scope(Kind::Memo, context);
+        boot.session.add(scope, name.to_vec(), Vec::new(), payload, false);
+    }
+}
+
+/// is_on(part) -> whether that part of the archive is not switched off, by SNAPBOOT_ARCHIVE_PART=off.
+#[pyfunction]
+fn is_on(part: &str) -> bool {
+    let value = std::env::var_os(format!("SNAPBOOT_ARCHIVE_{}", part.to_uppercase()));
+    value.is_none_or(|value| value != "off" && value != "0")
+}
+
+/// counters() -> (hits, misses, stale, revalidated)
+#[pyfunction]
+fn counters() -> (usize, usize, usize, usize) {
+    let counters = boot::hold().as_ref().map(|boot| boot.session.counters).unwrap_or_default();
+    (counters.hits, counters.misses, counters.stale, counters.revalidated)
+}
+
+/// place() -> the archive's path, or None where there is none.
+#[pyfunction]
+fn place() -> Option<std::ffi::OsString> {
+    boot::hold().as_ref().map(|boot| boot.session.path().as_os_str().to_owned())
+}
+
+/// flush() -> None, or a str that says why nothing was written.
+#[pyfunction]
+fn flush(python: Python<'_>) -> Option<String> {
+    // A writer may wait for another process.
+    python.detach(archive::session::flush).err()
+}

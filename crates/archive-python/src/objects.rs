@@ -1,0 +1,67 @@
+//! What the collector of `snapboot/archive/collector.py` asks of many objects at once.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyType};
+
+use crate::audit;
+
+/// Whether it is us who look at all objects.
+static IS_LOOKING: AtomicBool = AtomicBool::new(false);
+
+/// Adds the functions to the module.
+pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(all_objects, module)?)?;
+    module.add_function(wrap_pyfunction!(kinds_of, module)?)?;
+    module.add_function(wrap_pyfunction!(of_kinds, module)?)?;
+    module.add_function(wrap_pyfunction!(watch, module)?)
+}
+
+/// all_objects(get_objects) -> what gc.get_objects gives; `watch` does not count it.
+#[pyfunction]
+fn all_objects<'py>(get_objects: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    IS_LOOKING.store(true, Ordering::Relaxed);
+    let objects = get_objects.call0();
+    IS_LOOKING.store(false, Ordering::Relaxed);
+    objects
+}
+
+/// kinds_of(things) -> a list of the types of the objects in the list, each once.
+#[pyfunction]
+fn kinds_of<'py>(things: &Bound<'py, PyList>) -> Vec<Bound<'py, PyType>> {
+    let (mut seen, mut last) = (HashSet::new(), std::ptr::null_mut());
+    let mut kinds = Vec::new();
+    for thing in things.iter() {
+        let kind = thing.get_type_ptr();
+        // Neighbours are often of one kind.
+        if kind != last && seen.insert(kind) {
+            kinds.push(thing.get_type());
+        }
+        last = kind;
+    }
+    kinds
+}
+
+/// of_kinds(things, kinds) -> a list of those objects whose type is one of these.
+#[pyfunction]
+fn of_kinds<'py>(things: &Bound<'py, PyList>, kinds: Vec<Bound<'py, PyType>>) -> Vec<Bound<'py, PyAny>> {
+    let kinds: HashSet<_> = kinds.iter().map(|kind| kind.as_type_ptr()).collect();
+    things.iter().filter(|thing| kinds.contains(&thing.get_type_ptr())).collect()
+}
+
+/// watch(function) -> None. Has it called, without arguments, before anybody looks at all objects or at those that refer to one.
+#[pyfunction]
+fn watch(python: Python<'_>, function: Py<PyAny>) {
+    audit::listen(
+        python,
+        Box::new(move |event| {
+            if matches!(event, b"gc.get_objects" | b"gc.get_referrers") && !IS_LOOKING.load(Ordering::Relaxed) {
+                Python::attach(|python| function.call0(python).map(drop))
+            } else {
+                Ok(())
+            }
+        }),
+    );
+}

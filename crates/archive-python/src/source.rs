@@ -1,0 +1,54 @@
+//! A module's file that was found, and its code.
+
+use archive::session::Event;
+use archive::{Identity, NewInput};
+use pyo3::prelude::*;
+
+use crate::boot;
+use crate::marshal;
+
+/// A module's file, as the search has found it.
+#[pyclass(frozen, module = "snapboot.archive")]
+pub struct Source {
+    /// The path of the file.
+    #[pyo3(get)]
+    pub path: String,
+    /// Of a package its directory, else None.
+    #[pyo3(get)]
+    pub folder: Option<String>,
+    /// What the compiled file would be called; None where Python has to say it.
+    #[pyo3(get)]
+    pub cached: Option<String>,
+    /// Whether it is an extension module.
+    #[pyo3(get)]
+    pub is_extension: bool,
+    pub identity: Identity,
+}
+
+#[pymethods]
+impl Source {
+    /// The code that the archive has for the file as it was found, else None.
+    fn load<'py>(&self, python: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let payload: &'static [u8] = {
+            let mut held = boot::hold();
+            let boot = held.as_mut()?;
+            let (event, entry) = boot.session.find(boot.code, self.path.as_bytes(), Some(&self.identity));
+            if matches!(event, Event::Miss | Event::Stale) {
+                return None;
+            }
+            // Code is never packed: it is read where it lies.
+            entry?.plain()?
+        };
+        marshal::load(python, payload).ok()
+    }
+
+    /// Keeps `code`, the bytes that `marshal.dumps` made of it, for the file as it was found.
+    fn keep(&self, code: Vec<u8>) {
+        if let Some(boot) = boot::hold().as_mut() {
+            let path = self.path.clone().into_bytes();
+            if boot.session.wants(boot.code, &path, &self.identity) {
+                boot.session.add(boot.code, path.clone(), vec![NewInput::File(path, self.identity)], code, false);
+            }
+        }
+    }
+}

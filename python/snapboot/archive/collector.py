@@ -1,0 +1,139 @@
+"""Garbage collection is held back while modules are imported, and given back right after.
+
+What a module body makes is mostly there to stay: each collection meanwhile walks over all of it and frees next to nothing. The same
+holds when the process ends, where collections are what takes longest. So what imports have made is set aside (`gc.freeze`) until the
+first full collection, or until somebody looks at all objects; a process that ends before that ends without a walk over it. What has
+something to do at the end is noted when it is set aside, and nothing stays there that a finaliser waits for.
+"""
+
+import sys
+
+import _io
+import _weakref
+
+# So many containers more than were freed (gc.set_threshold): an import that makes garbage in earnest is collected all the same.
+HELD = 100_000
+# The generation of a full collection.
+FULL = 2
+WRITERS = (_io.BufferedWriter, _io.BufferedRandom, _io.TextIOWrapper)
+# Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IMMUTABLETYPE of object.h.
+MADE_AT_RUN_TIME = 1 << 9
+IMMUTABLE = 1 << 8
+# Whatever a metaclass answers.
+FLAGS = type.__dict__["__flags__"].__get__
+GENERATOR = type(_ for _ in ())
+
+
+def _is_suspended(generator):
+    """Whether a generator has been begun and not ended: what it waits in may have something to do at the end."""
+    try:
+        return generator.gi_suspended
+    except AttributeError:  # before Python 3.11
+        return generator.gi_frame is not None and generator.gi_frame.f_lasti >= 0
+
+
+class Collector:
+    """Holds garbage collection back from `hold` to `give_back`, and shortens the end of the process."""
+
+    def __init__(self, gc, native, sets_aside):
+        """gc, native: these modules. sets_aside: whether what imports make stays out of collections for a while."""
+        self._gc = gc
+        self._native = native
+        self._before = None
+        self._sets_aside = sets_aside
+        # How many objects were set aside.
+        self._aside = 0
+        # Kinds that never have anything to do at the end, by their ids: a metaclass may be in the way of comparing them.
+        self._plain = {}
+        self._finalisable = []
+        self._files = []
+        if sets_aside:
+            gc.callbacks.append(self._collecting)
+            native.watch(self.bring_back)
+
+    def hold(self):
+        """To be called before a module is imported that no other import is about."""
+        if self._gc.isenabled():
+            before = self._gc.get_threshold()
+            # A program that has chosen for itself knows why.
+            if 0 < before[0] < HELD:
+                self._before = before
+                self._gc.set_threshold(HELD, *before[1:])
+
+    def give_back(self):
+        """To be called after that import."""
+        before, self._before = self._before, None
+        if before is None:
+            return
+        gc = self._gc
+        if self._sets_aside:
+            self._set_aside()
+        # What has been made counts as old, as it would by now, or the next collection would begin at once, with all of it.
+        elif gc.get_freeze_count() == 0:
+            gc.freeze()
+            gc.unfreeze()
+        if gc.get_threshold() == (HELD, *before[1:]):
+            gc.set_threshold(*before)
+
+    def bring_back(self):
+        """Has collections see everything again."""
+        if self._sets_aside:
+            self._sets_aside = False
+            # More than that the program itself has frozen.
+            if self._gc.get_freeze_count() <= self._aside:
+                self._gc.unfreeze()
+
+    def end(self):
+        """To be called when the program's exit handlers have run. The interpreter goes on to end."""
+        if not self._sets_aside:
+            return
+        for reference in self._finalisable:
+            thing = reference()
+            if thing is not None and (type(thing) is not GENERATOR or _is_suspended(thing)):
+                del thing
+                self.bring_back()
+                return
+        self._sets_aside = False
+        standard = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
+        for reference in reversed(self._files):
+            file = reference()
+            try:
+                if file is not None and file not in standard:
+                    file.flush()
+            except Exception:
+                pass  # closed, or broken: nobody would hear of it
+
+    def _set_aside(self):
+        things = self._native.all_objects(self._gc.get_objects)
+        special = [kind for kind in self._native.kinds_of(things) if not self._is_plain(kind)]
+        for thing in self._native.of_kinds(things, special) if special else ():
+            if type(thing) is GENERATOR and not _is_suspended(thing):
+                continue
+            try:
+                (self._files if isinstance(thing, WRITERS) else self._finalisable).append(_weakref.ref(thing))
+            except TypeError:
+                pass
+        self._aside += len(things)
+        del things
+        self._gc.freeze()
+
+    def _is_plain(self, kind):
+        key = id(kind)
+        if key in self._plain:
+            return True
+        if issubclass(kind, _io._IOBase):
+            return not issubclass(kind, WRITERS)
+        try:
+            # As the interpreter looks: a metaclass is not consulted.
+            type.__getattribute__(kind, "__del__")
+            return False
+        except AttributeError:
+            pass
+        # A class can be given a finaliser later.
+        if FLAGS(kind) & (MADE_AT_RUN_TIME | IMMUTABLE) != MADE_AT_RUN_TIME:
+            self._plain[key] = kind
+        return True
+
+    def _collecting(self, phase, information):
+        if phase == "start" and information["generation"] == FULL:
+            self.bring_back()

@@ -1,0 +1,126 @@
+"""Regular expressions that are compiled while modules are imported: what the compiler of `re` made of them lies in the archive.
+
+What it passes to `_sre` depends on the pattern, its flags and the version of Python alone. To get hold of that, a pattern that the
+archive does not have is compiled a second time, by a private copy of the compiler. A pattern that is warned of is not kept: each
+start warns again.
+"""
+
+import sys
+
+import _frozen_importlib_external as external
+import marshal
+
+# The modules with the compiler, as of Python 3.11 and before.
+COMPILERS = ("re._compiler", "sre_compile")
+# The modules that a private copy of the compiler has copies of, too: they warn, or hand over.
+PRIVATE = ("re._parser", "sre_parse")
+# SRE_FLAG_LOCALE and SRE_FLAG_DEBUG of Python's own sre_constants.h: what is compiled for a locale, or printed.
+SKIPPED_FLAGS = 4 | 128
+# Longer patterns (characters) are made by programs, and seldom twice.
+LONGEST = 20_000
+
+
+class Patterns:
+    """The compiler of `re`, with the archive before it."""
+
+    def __init__(self, native, context, is_importing):
+        """is_importing: says whether a module is being imported. What a program compiles later it may compile only once."""
+        self._fetch = native.fetch
+        self._store = native.store
+        self._context = context
+        self._is_importing = is_importing
+        self._copy = None
+
+    def install(self, compiler):
+        """Has the functions of `re` use it. compiler: the module, just run."""
+        original = compiler.compile
+        make = compiler._sre.compile
+        is_importing = self._is_importing
+
+        def compile(p, flags=0):
+            kind = type(p)
+            if (kind is str or kind is bytes) and len(p) <= LONGEST and is_importing():
+                name = name_of(p, flags)
+                known = self._fetch(name, self._context)
+                if known is not None:
+                    return make(p, *marshal.loads(known))
+                pattern = original(p, flags)
+                self._keep(compiler, name, p, flags)
+                return pattern
+            return original(p, flags)
+
+        compile.__module__ = original.__module__
+        compile.__doc__ = original.__doc__
+        compiler.compile = compile
+
+    def _keep(self, compiler, name, pattern, flags):
+        try:
+            if self._copy is None:
+                self._copy = Copy(compiler)
+            arguments = self._copy.compile(pattern, flags)
+            if arguments is not None and not arguments[0] & SKIPPED_FLAGS:
+                self._store(name, marshal.dumps(arguments), self._context)
+        except Exception:
+            pass  # a compiler that is not as it was expected
+
+
+def name_of(pattern, flags):
+    """What a pattern is called in the archive."""
+    text = pattern if type(pattern) is str else pattern.decode("latin-1")
+    return ("%s %d %s" % (type(pattern).__name__, flags, text)).encode("utf-8", "surrogatepass")
+
+
+class Copy:
+    """A copy of the compiler that makes nothing and warns nobody."""
+
+    def __init__(self, compiler):
+        self._made = None
+        self._warned = False
+        self._modules = {}
+        self._names = self._run(compiler.__spec__.name)
+
+    def compile(self, pattern, flags):
+        """What the compiler passes to `_sre.compile` behind the pattern; None where it has warned."""
+        self._made, self._warned = None, False
+        self._names["compile"](pattern, flags)
+        return None if self._warned else self._made
+
+    def _run(self, name):
+        """Runs the module of that name once more. Returns its names."""
+        if name not in self._modules:
+            original = sys.modules[name].__spec__
+            builtins = dict(vars(sys.modules["builtins"]), __import__=self._import)
+            package = name.rpartition(".")[0]
+            names = {"__name__": name, "__package__": package, "__builtins__": builtins}
+            self._modules[name] = names
+            loader = external.SourceFileLoader(name, original.origin)
+            exec(loader.get_code(name), names)
+        return self._modules[name]
+
+    def _import(self, name, globals=None, locals=None, fromlist=(), level=0):
+        if name == "_sre" and level == 0:
+            return self._sre()
+        if name == "warnings" and level == 0:
+            return self._stand_in(warn=self._warn)
+        if name in PRIVATE:
+            return self._stand_in(**self._run(name))
+        if level == 1 and not name:
+            return self._stand_in(**{wanted: self._stand_in(**self._run("re." + wanted)) for wanted in fromlist})
+        return __import__(name, globals, locals, fromlist, level)
+
+    def _sre(self):
+        sre = __import__("_sre")
+        return self._stand_in(**dict(vars(sre), compile=self._make))
+
+    def _make(self, pattern, *arguments):
+        flags, code, *rest = arguments
+        # The names of constants are for people.
+        self._made = (int(flags), list(map(int, code)), *rest)
+
+    def _warn(self, *_, **__):
+        self._warned = True
+
+    def _stand_in(self, **names):
+        module = type(sys)(names.get("__name__", "stand_in"))
+        module.__dict__.update(names)
+        return module
