@@ -92,7 +92,7 @@ install: build install-built
 
 install-built:
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/snapboot
-	install -D -m 755 -t $(library) target/release/snapboot-launcher target/release/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so
+	install -D -m 755 -t $(library) target/release/snapboot-launcher target/release/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so $(LINKED)/libsnapboot_python.so
 	mkdir -p $(addprefix $(share)/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	target/release/snapboot manual $(share)/man/man1
 	target/release/snapboot completion bash > $(share)/bash-completion/completions/snapboot

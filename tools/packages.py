@@ -46,7 +46,7 @@ def link() -> None:
     tools = workloads.prepare("packages")["bin"]
     caches = {"CARGO_ZIGBUILD_CACHE_DIR": ROOT / "target/zig", "ZIG_GLOBAL_CACHE_DIR": ROOT / "target/zig"}
     run(
-        ["cargo", "zigbuild", "--release", "--target", f"{TARGET}.{GLIBC}", "-p", "snapboot-ruby"],
+        ["cargo", "zigbuild", "--release", "--target", f"{TARGET}.{GLIBC}", "-p", "snapboot-ruby", "-p", "snapboot-python"],
         PATH=f"{tools}:{os.environ['PATH']}",
         CARGO_PROFILE_RELEASE_STRIP="symbols",
         CARGO_TARGET_DIR=str(ROOT / "target"),

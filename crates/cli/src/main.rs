@@ -10,6 +10,7 @@ mod human;
 mod inspect;
 mod install;
 mod list;
+mod ordinary;
 mod progress;
 mod refreeze;
 mod render;
@@ -46,10 +47,10 @@ fn at_once(words: &[OsString]) -> Option<Result<u8>> {
     let (subcommand, rest) = words.get(1..)?.split_first()?;
     match (subcommand.to_str()?, rest) {
         ("run", [hyphens, command @ ..]) if hyphens == "--" && !command.is_empty() => {
-            Some(run::main(command, limits::of_environment()))
+            Some(run::main(command, limits::of_environment(), false))
         }
         ("run", [first, ..]) if !first.as_encoded_bytes().starts_with(b"-") => {
-            Some(run::main(rest, limits::of_environment()))
+            Some(run::main(rest, limits::of_environment(), false))
         }
         (fallback::SUBCOMMAND, words) => Some(run::fallback(words)),
         (learn::SUBCOMMAND, words) => {
@@ -68,9 +69,11 @@ fn subcommand() -> Result<u8> {
     match arguments::parse().subcommand {
         Subcommand::Freeze(arguments) => freeze::main(&arguments),
         Subcommand::Refreeze(arguments) => refreeze::main(&arguments),
-        Subcommand::Run(arguments) => {
-            run::main(&arguments.words, arguments.store_size.unwrap_or_else(limits::of_environment))
-        }
+        Subcommand::Run(arguments) => run::main(
+            &arguments.words,
+            arguments.store_size.unwrap_or_else(limits::of_environment),
+            arguments.no_freeze,
+        ),
         Subcommand::Install(arguments) => install::install(&arguments),
         Subcommand::Uninstall(arguments) => install::uninstall(&arguments),
         Subcommand::List(arguments) => list::main(&arguments),

@@ -9,20 +9,18 @@ use failure::{reason, Failure, Result};
 use image_file::kind::Kind;
 use image_file::on_noexec_mount;
 use installation::Installation;
-use runtime::{is_ruby, locate, search_path};
+use runtime::{locate, search_path};
 use rustix::fs::{access, Access};
+use store::command::BootArchive;
 use store::fallback::{Next, Start};
 use store::{background, fit, limits, tools, Command, Folder, Shims, Store};
 
-use crate::render;
-
-/// Exit statuses of a shell for a program that cannot be executed, and for one that is not there.
-const CANNOT_EXECUTE: u8 = 126;
-const NOT_THERE: u8 = 127;
+use crate::{ordinary, render};
 
 /// Becomes the program; returns only when that fails. `words`: the image or the command, and its arguments; at least one. `limit`: of the
 /// store (bytes).
-pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
+/// `no_freeze`: the store is left alone.
+pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
     let named = Path::new(&words[0]);
     match Kind::of(named) {
         Ok(Kind::Image) => return run_image(named, words),
@@ -38,11 +36,12 @@ pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
     }
     let Some((command, arguments)) = line.command else {
         return match line.is_interpreter {
-            true => ordinary(&line.program, words, line.is_ruby),
+            true => ordinary::start(&line.program, words, line.archive),
             false => Err(not_runnable(named)),
         };
     };
     match store {
+        _ if no_freeze => {}
         None => log("there is no store (SNAPBOOT_STORE, HOME); starting the ordinary way"),
         Some(store) => {
             let folder = store.folder(&command);
@@ -58,7 +57,7 @@ pub fn main(words: &[OsString], limit: u64) -> Result<u8> {
             }
         }
     }
-    ordinary(&line.program, words, line.is_ruby)
+    ordinary::start(&line.program, words, line.archive)
 }
 
 /// The image that a start uses. The only one need not fit: it hands over what it cannot do.
@@ -86,10 +85,10 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         let Some(other) = other else {
             // As a shell says it.
             render::tell(&format!("snapboot: {name}: command not found"));
-            return Ok(NOT_THERE);
+            return Ok(ordinary::NOT_THERE);
         };
         let words = [&[other.clone().into_os_string()], arguments].concat();
-        return ordinary(&other, &words, false);
+        return ordinary::start(&other, &words, BootArchive::None);
     }
     match start.next(limits::of_environment()) {
         Next::Other(image) => {
@@ -99,7 +98,8 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         Next::Asked => log("the image is being made again; starting the ordinary way"),
         Next::None(why) => log(&format!("no image is made: {why}; starting the ordinary way")),
     }
-    ordinary(&start.program, &start.argv, is_ruby(&start.program))
+    let archive = ordinary::archive_of(&start.program, &start.argv, Store::find().as_ref().map(Shims::of).as_ref());
+    ordinary::start(&start.program, &start.argv, archive)
 }
 
 /// Executes an image, also where the kernel would not: on a file system mounted noexec, or without mode x.
@@ -144,34 +144,6 @@ fn not_runnable(named: &Path) -> Failure {
         named.display(),
         image.display()
     ))
-}
-
-/// Starts a command as it would start by itself; a Ruby with its boot archive.
-fn ordinary(program: &Path, words: &[OsString], is_ruby: bool) -> Result<u8> {
-    let option = if is_ruby { ruby_option()? } else { None };
-    let changed = option.as_deref().map(|option| ("RUBYOPT", option));
-    let error = store::execute(program, words, changed);
-    render::tell(&format!("snapboot: cannot execute {}: {}", program.display(), reason(&error)));
-    Ok(if error.kind() == io::ErrorKind::NotFound { NOT_THERE } else { CANNOT_EXECUTE })
-}
-
-/// RUBYOPT with the archive's set-up, which takes itself out again, and leaves what there was before.
-fn ruby_option() -> Result<Option<OsString>> {
-    let set_up = Installation::find()?.ruby_run()?;
-    if set_up.as_os_str().as_bytes().iter().any(u8::is_ascii_whitespace) {
-        return Err(Failure::refusal(format!(
-            "RUBYOPT cannot name {}, because of the blank in it. Install Snapboot in a directory without blanks in its path, or \
-             put require \"snapboot/setup\" into the program.",
-            set_up.display()
-        )));
-    }
-    let mut option = OsString::from("-r");
-    option.push(&set_up);
-    if let Some(before) = std::env::var_os("RUBYOPT") {
-        option.push(" ");
-        option.push(before);
-    }
-    Ok(Some(option))
 }
 
 /// Tells what is done, and why, where SNAPBOOT_LOG asks for it.

@@ -77,6 +77,11 @@ impl Installation {
         part(self.front_ends.join("ruby/lib/snapboot/archive/run.rb"), "Ruby front end")
     }
 
+    /// What Python imports to have its boot archive switched on by `snapboot run`: `sitecustomize`, in a directory of its own.
+    pub fn python_run(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("python/snapboot/archive/run/sitecustomize.py"), "Python front end")
+    }
+
     /// What Ruby runs to build an archive.
     pub fn ruby_archive_builder(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/archive/build.rb"), "Ruby front end")

@@ -23,9 +23,19 @@ fn letter(letter: u8) -> Option<Letter> {
 
 /// Whether the interpreter's options ask for an interactive session (`-i`).
 pub fn is_interactive(options: &[OsString]) -> bool {
+    has_flag(options, b"i")
+}
+
+/// Whether an interpreter with these options runs what it finds in PYTHONPATH at its start: not with -I, -E and -S.
+pub fn runs_site(options: &[OsString]) -> bool {
+    !has_flag(options, b"IES")
+}
+
+/// Whether one of these flags is among the options.
+fn has_flag(options: &[OsString], wanted: &[u8]) -> bool {
     options.iter().filter_map(|option| option.as_bytes().strip_prefix(b"-")).any(|letters| {
         let mut flags = letters.iter().take_while(|letter| !b"-WX".contains(letter));
-        flags.any(|letter| *letter == b'i')
+        flags.any(|letter| wanted.contains(letter))
     })
 }
 

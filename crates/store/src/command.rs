@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use failure::Result;
-use runtime::{is_ruby, locate, looks_like_interpreter, resolve_knowing, Language, Main, MainKind};
+use runtime::{is_ruby, locate, looks_like_interpreter, python::runs_site, resolve_knowing, Language, Main, MainKind};
 use serde::{Deserialize, Serialize};
 
 use crate::shims::Shims;
@@ -23,6 +23,17 @@ pub struct Command {
     identity: String,
 }
 
+/// The boot archive that an ordinary start can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootArchive {
+    /// None: no runtime that has one, or it looks at nothing that could switch it on.
+    None,
+    /// That of CPython.
+    Python,
+    /// That of Ruby.
+    Ruby,
+}
+
 /// A command line, taken apart.
 #[derive(Debug)]
 pub struct Line {
@@ -30,8 +41,8 @@ pub struct Line {
     pub program: PathBuf,
     /// Whether a Python or a Ruby runs in the end.
     pub is_interpreter: bool,
-    /// Whether a Ruby does.
-    pub is_ruby: bool,
+    /// What an ordinary start can have.
+    pub archive: BootArchive,
     /// Whether a shim of a version manager was followed, which may lead elsewhere in the next start.
     pub is_shim: bool,
     /// The program that is frozen, and its arguments; None where there is nothing to keep an image of, such as an interpreter alone.
@@ -48,7 +59,8 @@ impl Command {
         let Ok(resolved) = resolve_knowing(words, search_path, &known) else {
             // A version manager's or JRuby's shell script is told by its name.
             let is_ruby = is_ruby(&program);
-            return Ok(Line { program, is_interpreter: is_ruby, is_ruby, is_shim: false, command: None });
+            let archive = if is_ruby { BootArchive::Ruby } else { BootArchive::None };
+            return Ok(Line { program, is_interpreter: is_ruby, archive, is_shim: false, command: None });
         };
         if let (Some(shims), Some(shim)) = (shims, &resolved.shim) {
             shims.remember(shim);
@@ -56,12 +68,16 @@ impl Command {
         let interpreter = resolved.program;
         let is_ruby = is_ruby(&interpreter) || is_ruby(&resolved.named);
         let is_interpreter = looks_like_interpreter(interpreter.file_name().unwrap_or_default());
-        let command = match is_interpreter {
-            true => split(words, &program, interpreter, resolved.argv, is_ruby, search_path),
-            false => None,
+        let language = if is_ruby { Language::Ruby } else { Language::Python };
+        let main = is_interpreter.then(|| Main::split(language, resolved.argv, search_path).ok()).flatten();
+        let archive = match &main {
+            _ if is_ruby => BootArchive::Ruby,
+            Some(main) if runs_site(main.options()) => BootArchive::Python,
+            _ => BootArchive::None,
         };
+        let command = main.and_then(|main| split(words, &program, interpreter, main));
         let is_shim = resolved.shim.is_some();
-        Ok(Line { program, is_interpreter: is_interpreter || is_ruby, is_ruby, is_shim, command })
+        Ok(Line { program, is_interpreter: is_interpreter || is_ruby, archive, is_shim, command })
     }
 
     /// The name of its folder in the store: what people call it, and what tells it from others.
@@ -73,17 +89,8 @@ impl Command {
     }
 }
 
-/// `words`: the command line; `program`: what its first word leads to; `argv`: what `interpreter` gets in the end.
-fn split(
-    words: &[OsString],
-    program: &Path,
-    interpreter: PathBuf,
-    argv: Vec<OsString>,
-    is_ruby: bool,
-    search_path: &OsStr,
-) -> Option<(Command, Vec<OsString>)> {
-    let language = if is_ruby { Language::Ruby } else { Language::Python };
-    let main = Main::split(language, argv, search_path).ok()?;
+/// `words`: the command line; `program`: what its first word leads to; `main`: what `interpreter` runs in the end.
+fn split(words: &[OsString], program: &Path, interpreter: PathBuf, main: Main) -> Option<(Command, Vec<OsString>)> {
     let own = match main.kind {
         MainKind::Script => 1,
         MainKind::Module if main.rest()[0].as_bytes() == b"-m" => 2,

@@ -9,7 +9,7 @@
 pub mod attempt;
 pub mod background;
 pub mod build;
-mod command;
+pub mod command;
 pub mod fallback;
 pub mod fit;
 mod folder;

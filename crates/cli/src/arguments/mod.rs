@@ -110,20 +110,28 @@ pub struct Refreeze {
 /// alone until a file that it reads has changed. `snapboot list` shows what there is, and why something is missing; SNAPBOOT_LOG=1 says what a start
 /// does, and why. The store is `snapboot/images` in XDG_CACHE_HOME (~/.cache); SNAPBOOT_STORE names another place, or is `off`.
 ///
-/// Ordinary starts of Ruby have their boot archive, with RUBYOPT naming its set-up, which takes itself out of the environment before
-/// anything else runs. SNAPBOOT_ARCHIVE=off does without, and
-/// SNAPBOOT_ARCHIVE_CODE=off, SNAPBOOT_ARCHIVE_LOOKUPS=off, SNAPBOOT_ARCHIVE_DATA=off and SNAPBOOT_ARCHIVE_GEMS=off each without
-/// a part of it: compiled code, what features' names lead to, parsed data files, what RubyGems and Bundler find out.
+/// Ordinary starts have their boot archive, with RUBYOPT or PYTHONPATH naming its set-up, which takes itself out of the environment before
+/// anything else runs. SNAPBOOT_ARCHIVE=off does without, and SNAPBOOT_ARCHIVE_CODE=off, SNAPBOOT_ARCHIVE_LOOKUPS=off and
+/// SNAPBOOT_ARCHIVE_DATA=off each without a part of it: compiled code, what the names of features and modules lead to, parsed data files. Of
+/// Ruby alone: SNAPBOOT_ARCHIVE_GEMS=off (what RubyGems and Bundler find out). Of Python alone: SNAPBOOT_ARCHIVE_PATTERNS=off (compiled
+/// regular expressions), SNAPBOOT_ARCHIVE_COLLECTOR=off (garbage collection held back while modules are imported), SNAPBOOT_ARCHIVE_EXIT=off
+/// (the shorter end of the process).
 ///
 /// IMAGE: the same as `IMAGE ARGS`, also where the kernel refuses to execute the image itself: on a file system mounted noexec, or
 /// when the file is not executable.
 #[derive(Debug, Args)]
-#[command(override_usage = "snapboot run [--store-size SIZE] -- COMMAND [ARG...]\n       snapboot run IMAGE [ARG...]")]
+#[command(
+    override_usage = "snapboot run [--no-freeze] [--store-size SIZE] -- COMMAND [ARG...]\n       snapboot run IMAGE [ARG...]"
+)]
 pub struct Run {
     /// How large the images of the store may be together, as in 500M or 2G, should one be made: those go first that were used longest ago.
     /// Default: SNAPBOOT_STORE_SIZE, or else 2G.
     #[arg(long, value_name = "SIZE", value_parser = store::limits::parse)]
     pub store_size: Option<u64>,
+
+    /// Start the ordinary way, with the boot archive alone: no image is used, and none is made.
+    #[arg(long)]
+    pub no_freeze: bool,
 
     /// The image or the command to run, and its arguments: all that follows the first word is the program's.
     #[arg(value_names = ["IMAGE|COMMAND", "ARG"], required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true,
