@@ -4,6 +4,7 @@
 //! package decides what is asked for, and gives what is found to the interpreter's own import system.
 #![deny(unsafe_code)]
 
+mod arenas;
 mod audit;
 mod boot;
 mod marshal;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString};
 
+use crate::arenas;
 use crate::boot::{self, Boot};
 use crate::search::{search, Endings, Found, Outcome};
 use crate::source::Source;
@@ -32,7 +33,13 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// program: the path that tells this program from others. description: what code depends on besides its source. extensions: the
 /// endings of extension modules. tag: see `Endings`.
 #[pyfunction]
-fn open(program: &str, description: &str, extensions: Vec<String>, tag: Option<String>) -> Option<String> {
+fn open(
+    python: Python<'_>,
+    program: &str,
+    description: &str,
+    extensions: Vec<String>,
+    tag: Option<String>,
+) -> Option<String> {
     let opened = Settings::read().and_then(|settings| {
         let cwd = std::env::current_dir().map_err(|error| format!("there is no working directory: {error}"))?;
         Session::open(settings, Application::of_program(Path::new(program)), &cwd)
@@ -44,6 +51,9 @@ fn open(program: &str, description: &str, extensions: Vec<String>, tag: Option<S
             let directories = Directories::new(&mut session);
             session.parts = Parts { code: is_on("code"), lookups: is_on("lookups") };
             archive::session::flush_at_exit();
+            if is_on("heap") {
+                arenas::use_huge_pages(python);
+            }
             boot::set(Boot { session, directories, code, endings: Endings { extensions, tag } });
             None
         }

@@ -15,6 +15,10 @@ SOURCE_LOADER = external.SourceFileLoader
 # Where the library may be, from this folder: where `make install` puts it, in the build of a source tree.
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
+# With the compiler of regular expressions, from Python 3.11 on and before.
+COMPILERS = ("re._compiler", "sre_compile")
+# Fewer modules are imported faster than what spares time with many.
+MANY = 4
 
 
 def built_in(name):
@@ -30,16 +34,42 @@ class Importing:
     """The imports that are taking place, one inside another."""
 
     def __init__(self):
+        self._gc = built_in("gc")
+        self.isenabled, self.enable, self.disable = self._gc.isenabled, self._gc.enable, self._gc.disable
         self.depth = 0
-        self.collector = None
-        self.patterns = None
+        # How many modules were imported until the collector was asked for. None: it is not to be.
+        self._modules = None
+        self._collector = None
+        # Modules with the compiler of regular expressions that are not imported yet, and what is to be done then.
         self.compilers = ()
-        gc = built_in("gc")
-        self.isenabled, self.enable, self.disable = gc.isenabled, gc.enable, gc.disable
+        self.install_patterns = None
 
     def is_going_on(self):
         """Whether a module is being imported."""
         return self.depth > 0
+
+    def collect_less(self, make_collector):
+        """Has collections held back where it is worth it. make_collector: makes the Collector, from the module `gc`."""
+        self._modules = 0
+        self._make_collector = make_collector
+
+    def begin(self):
+        """A module is about to be run."""
+        self.depth += 1
+        if self._modules is not None:
+            self._modules += 1
+            if self._modules == MANY:
+                self._modules = None
+                self._collector = self._make_collector(self._gc)
+                self._collector.hold()
+        elif self.depth == 1 and self._collector is not None:
+            self._collector.hold()
+
+    def end(self):
+        """It has been run."""
+        self.depth -= 1
+        if self.depth == 0 and self._collector is not None:
+            self._collector.give_back()
 
 
 importing = Importing()
@@ -70,18 +100,13 @@ class Loader(SOURCE_LOADER):
 
     def exec_module(self, module):
         """See importlib.abc.Loader."""
-        outermost = importing.depth == 0
-        if outermost and importing.collector is not None:
-            importing.collector.hold()
-        importing.depth += 1
+        importing.begin()
         try:
             _frozen_importlib._call_with_frames_removed(exec, self.get_code(module.__name__), module.__dict__)
             if self.name in importing.compilers:
-                importing.patterns.install(module)
+                importing.install_patterns(module)
         finally:
-            importing.depth -= 1
-            if outermost and importing.collector is not None:
-                importing.collector.give_back()
+            importing.end()
 
 
 # What tells the class from the one that it stands for can be seen by nobody but who asks `is`.
@@ -164,9 +189,9 @@ def program():
 
 def description():
     """What code depends on besides its source."""
-    code = compile("x", "", "eval")
     parts = [sys.version, sys.implementation.cache_tag or "", "optimize %d" % sys.flags.optimize]
-    if hasattr(code, "co_positions") and next(code.co_positions())[2] is None:
+    own = description.__code__
+    if hasattr(own, "co_positions") and all(position[2] is None for position in own.co_positions()):
         parts.append("no debug ranges")
     return " ".join(parts)
 
@@ -191,17 +216,24 @@ def finder(folder, run):
     if reason is not None:
         raise ImportError(reason)
     if native.is_on("patterns"):
-        names = run(folder, "patterns")
-        importing.patterns = names["Patterns"](native, context, importing.is_going_on)
-        importing.compilers = names["COMPILERS"]
-        for name in importing.compilers:
-            if name in sys.modules:
-                importing.patterns.install(sys.modules[name])
-    if native.is_on("collector"):
-        collector = run(folder, "collector")["Collector"](built_in("gc"), native, native.is_on("exit"))
-        importing.collector = collector
-        import atexit
 
-        # What is registered first is called last.
-        atexit.register(collector.end)
+        def install_patterns(module):
+            run(folder, "patterns")["Patterns"](native, context, importing.is_going_on).install(module)
+
+        importing.install_patterns = install_patterns
+        importing.compilers = COMPILERS
+        for name in COMPILERS:
+            if name in sys.modules:
+                install_patterns(sys.modules[name])
+    if native.is_on("collector"):
+
+        def make_collector(gc):
+            collector = run(folder, "collector")["Collector"](gc, native, native.is_on("exit"))
+            import atexit
+
+            # What is registered first is called last.
+            atexit.register(collector.end)
+            return collector
+
+        importing.collect_less(make_collector)
     return Search(native)

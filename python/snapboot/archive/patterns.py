@@ -10,8 +10,6 @@ import sys
 import _frozen_importlib_external as external
 import marshal
 
-# The modules with the compiler, as of Python 3.11 and before.
-COMPILERS = ("re._compiler", "sre_compile")
 # The modules that a private copy of the compiler has copies of, too: they warn, or hand over.
 PRIVATE = ("re._parser", "sre_parse")
 # SRE_FLAG_LOCALE and SRE_FLAG_DEBUG of Python's own sre_constants.h: what is compiled for a locale, or printed.

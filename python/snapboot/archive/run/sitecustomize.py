@@ -1,15 +1,83 @@
-"""What `snapboot run -- COMMAND` has PYTHONPATH name the folder of: takes itself out of PYTHONPATH, so that neither the program nor
-what it starts sees it, has the program's own `sitecustomize` run, and switches the boot archive on.
+"""Switches the boot archive on. It costs a program that imports nothing next to nothing: until the first import there is only a finder
+that knows where the rest lies.
 
-`site` imports it, in any version of Python 3, also in those that have no boot archive.
+`snapboot run -- COMMAND` has PYTHONPATH name the folder of this file, so `site` imports it. It takes itself out again, so that neither
+the program nor what it starts sees it, and has the program's own `sitecustomize` run. Where a whole environment was enabled, a file of
+that runs this one.
+
+The modules of the folder above are run without being registered in `sys.modules`, so that the program finds there only what it would
+find in an ordinary start. This file is read by every Python 3, also by those that have no boot archive.
 """
 
-import os
 import sys
 
+import _frozen_importlib_external as external
+import posix
 
-def _take_out(folder):
+# `site` looks for these two, mostly in vain, before the program begins.
+OWN = "sitecustomize"
+USER = "usercustomize"
+# So few modules are imported before the archive could be open.
+FEW = 3
+
+
+class Finder:
+    """Takes its place on `sys.meta_path` right before Python's own finder of files, and finds what that would find."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._ordinary = FEW
+
+    def find_spec(self, name, path=None, target=None):
+        """See importlib.abc.MetaPathFinder. Opens the archive when it is worth that."""
+        if name == OWN:
+            return None
+        if name == USER:
+            if may_exist(name, self):
+                return None
+            raise ModuleNotFoundError("No module named %r" % name, name=name)
+        if self._ordinary > 0:
+            self._ordinary -= 1
+            return None
+        # Whatever this imports itself is found by Python.
+        self.find_spec = find_nothing
+        try:
+            self.find_spec = run(self._folder, "imports")["finder"](self._folder, run)
+        except Exception as error:
+            if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
+                sys.stderr.write("snapboot: no archive: %s (%s)\n" % (error, type(error).__name__))
+        return self.find_spec(name, path, target)
+
+    def invalidate_caches(self):
+        """See importlib.invalidate_caches."""
+        begin_round = getattr(self.find_spec, "invalidate_caches", None)
+        if begin_round is not None:
+            begin_round()
+
+
+def find_nothing(name, path=None, target=None):
+    """What is found where there is no archive."""
+    return None
+
+
+def run(folder, name):
+    """Runs the module of that name in the folder. Returns its names."""
+    names = {"__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py"}
+    loader = external.SourceFileLoader(names["__name__"], names["__file__"])
+    exec(loader.get_code(loader.name), names)
+    return names
+
+
+def switch_on(folder):
+    """Has the imports of this process served by its archive. folder: the one above this file's."""
+    if sys.version_info >= (3, 8) and sys.implementation.name == "cpython" and external.PathFinder in sys.meta_path:
+        sys.meta_path.insert(sys.meta_path.index(external.PathFinder), Finder(folder))
+
+
+def take_out(folder):
     """Makes all as it would be without this file."""
+    import os
+
     _, _, before = os.environ["PYTHONPATH"].partition(os.pathsep)
     if before:
         os.environ["PYTHONPATH"] = before
@@ -17,21 +85,45 @@ def _take_out(folder):
         del os.environ["PYTHONPATH"]
     sys.path.remove(folder)
     sys.path_importer_cache.pop(folder, None)
-    del sys.modules["sitecustomize"]
+    del sys.modules[OWN]
 
 
-def _switch_on(folder):
-    if sys.version_info < (3, 8) or sys.implementation.name != "cpython":
-        return
-    names = {"__file__": folder + "/set_up.py"}
-    loader = type(__spec__.loader)("snapboot.archive.set_up", names["__file__"])
-    exec(loader.get_code(loader.name), names)
-    names["switch_on"](folder)
+def may_exist(name, own=None):
+    """Whether there may be a module of that name at the top. To find out, Python would list directories that it has not listed yet.
+
+    own: a finder on `sys.meta_path` that is not asked.
+    """
+    import _imp
+
+    if all(entry in sys.path_importer_cache for entry in sys.path):
+        return True
+    for finder in sys.meta_path:
+        if finder is not external.PathFinder and finder is not own and finder.find_spec(name, None) is not None:
+            return True
+    endings = ["", ".py", ".pyc"] + _imp.extension_suffixes()
+    for entry in sys.path:
+        if not posix.access(entry + "/.", posix.F_OK):
+            if posix.access(entry, posix.F_OK):
+                return True  # a zip file
+            continue
+        path = entry + "/" + name
+        for ending in endings:
+            if posix.access(path + ending, posix.F_OK):
+                return True
+    return False
 
 
-_take_out(__file__.rpartition("/")[0])
-try:
-    # The program's own. Where there is none, `site` learns that from the error.
-    import sitecustomize  # noqa: F401
-finally:
-    _switch_on(__file__.rpartition("/run/")[0])
+def start():
+    """What `site` imports this file for."""
+    folder = __file__.rpartition("/")[0]
+    take_out(folder)
+    try:
+        if not may_exist(OWN):
+            raise ModuleNotFoundError("No module named %r" % OWN, name=OWN)
+        import sitecustomize  # noqa: F401
+    finally:
+        switch_on(folder.rpartition("/")[0])
+
+
+if __name__ == OWN:
+    start()
