@@ -6,10 +6,9 @@ first full collection, or until somebody looks at all objects; a process that en
 something to do at the end is noted when it is set aside, and nothing stays there that a finaliser waits for.
 """
 
-import sys
-
 import _io
 import _weakref
+import sys
 
 # So many containers more than were freed (gc.set_threshold): an import that makes garbage in earnest is collected all the same.
 HELD = 100_000

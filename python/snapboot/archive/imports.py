@@ -3,13 +3,12 @@
 Python's own loaders get what is found, and do the rest: after its import a module is as it would be without the archive.
 """
 
-import sys
-
 import _frozen_importlib
 import _frozen_importlib_external as external
 import _imp
 import marshal
 import posix
+import sys
 
 SOURCE_LOADER = external.SourceFileLoader
 # Where the library may be, from this folder: where `make install` puts it, in the build of a source tree.

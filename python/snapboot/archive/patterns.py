@@ -5,10 +5,9 @@ archive does not have is compiled a second time, by a private copy of the compil
 start warns again.
 """
 
-import sys
-
 import _frozen_importlib_external as external
 import marshal
+import sys
 
 # The modules that a private copy of the compiler has copies of, too: they warn, or hand over.
 PRIVATE = ("re._parser", "sre_parse")

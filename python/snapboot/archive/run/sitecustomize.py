@@ -9,10 +9,9 @@ The modules of the folder above are run without being registered in `sys.modules
 find in an ordinary start. This file is read by every Python 3, also by those that have no boot archive.
 """
 
-import sys
-
 import _frozen_importlib_external as external
 import posix
+import sys
 
 # `site` looks for these two, mostly in vain, before the program begins.
 OWN = "sitecustomize"
