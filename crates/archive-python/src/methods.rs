@@ -19,6 +19,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(open, module)?)?;
     module.add_function(wrap_pyfunction!(find, module)?)?;
     module.add_function(wrap_pyfunction!(source_at, module)?)?;
+    module.add_function(wrap_pyfunction!(list_directory, module)?)?;
     module.add_function(wrap_pyfunction!(begin_round, module)?)?;
     module.add_function(wrap_pyfunction!(counters, module)?)?;
     module.add_function(wrap_pyfunction!(place, module)?)?;
@@ -139,6 +140,14 @@ fn is_directory(path: &str, directories: &mut Directories, session: &mut Session
 fn source_at(path: PyBackedStr) -> Option<Source> {
     let identity = Identity::of(&*path).ok().filter(|identity| !identity.is_directory && path.starts_with('/'))?;
     Some(Source { path: path.to_string(), folder: None, cached: None, is_extension: false, identity })
+}
+
+/// list_directory(path) -> None. Has the archive know what is in that directory, where it can be listed.
+#[pyfunction]
+fn list_directory(path: &str) {
+    if let Some(Boot { session, directories, .. }) = boot::hold().as_mut() {
+        is_directory(path, directories, session);
+    }
 }
 
 /// begin_round() -> None. Every listing of a directory is compared before its next use.
