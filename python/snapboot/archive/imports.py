@@ -16,6 +16,8 @@ PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
 # With the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
+# Of Python's own import: what asks for a module in order to run it, two calls above a finder.
+IMPORT = _frozen_importlib._find_and_load_unlocked.__code__
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
 
@@ -112,9 +114,15 @@ class Loader(SOURCE_LOADER):
 Loader.__name__ = Loader.__qualname__ = SOURCE_LOADER.__name__
 Loader.__module__ = SOURCE_LOADER.__module__
 # Tracebacks leave out the frames of Python's own import system, which they know by its files.
-Loader.exec_module.__code__ = Loader.exec_module.__code__.replace(
-    co_filename=SOURCE_LOADER.exec_module.__code__.co_filename, co_name="exec_module"
-)
+for function in (Loader.get_code, Loader.exec_module):
+    function.__code__ = function.__code__.replace(co_filename=SOURCE_LOADER.exec_module.__code__.co_filename)
+del function
+
+
+def is_import(frame):
+    """Whether the caller, in that frame, asks for Python's own import. Who only wants to know gets an ordinary loader."""
+    frame = frame.f_back
+    return frame is not None and frame.f_code is IMPORT
 
 
 class Search:
@@ -138,7 +146,7 @@ class Search:
             return None
         if found is False:
             spec = external.PathFinder.find_spec(name, path, target)
-            if spec is not None and type(spec.loader) is SOURCE_LOADER:
+            if spec is not None and type(spec.loader) is SOURCE_LOADER and is_import(sys._getframe(1)):
                 source = self._source_at(spec.loader.path)
                 if source is not None:
                     spec.loader.__class__ = Loader
@@ -146,6 +154,8 @@ class Search:
             return spec
         if found.is_extension:
             loader = external.ExtensionFileLoader(name, found.path)
+        elif not is_import(sys._getframe(1)):
+            loader = SOURCE_LOADER(name, found.path)
         else:
             loader = Loader(name, found.path)
             loader._source = found
