@@ -18,6 +18,7 @@ LIBRARY = "libsnapboot_python.so"
 COMPILERS = ("re._compiler", "sre_compile")
 # Of Python's own import: what asks for a module in order to run it, two calls above a finder.
 IMPORT = _frozen_importlib._find_and_load_unlocked.__code__
+OWN_FILE = external.cache_from_source.__code__.co_filename
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
 
@@ -115,7 +116,7 @@ Loader.__name__ = Loader.__qualname__ = SOURCE_LOADER.__name__
 Loader.__module__ = SOURCE_LOADER.__module__
 # Tracebacks leave out the frames of Python's own import system, which they know by its files.
 for function in (Loader.get_code, Loader.exec_module):
-    function.__code__ = function.__code__.replace(co_filename=SOURCE_LOADER.exec_module.__code__.co_filename)
+    function.__code__ = function.__code__.replace(co_filename=OWN_FILE)
 del function
 
 
@@ -123,6 +124,32 @@ def is_import(frame):
     """Whether the caller, in that frame, asks for Python's own import. Who only wants to know gets an ordinary loader."""
     frame = frame.f_back
     return frame is not None and frame.f_code is IMPORT
+
+
+# What the archive stands for, as it was when Python started: methods by their classes.
+METHODS = [
+    (SOURCE_LOADER, ("create_module", "exec_module", "get_code", "get_data", "get_filename", "path_stats", "source_to_code")),
+    (external.FileFinder, ("__init__", "_fill_cache", "_get_spec", "find_spec")),
+]
+USUAL = [getattr(kind, name) for kind, names in METHODS for name in names]
+PATH_FINDER = dict(vars(external.PathFinder))
+# What a finder of directories has where nobody has given it other endings or loaders.
+LOADERS = [(ending, loader) for loader, endings in external._get_supported_file_loaders() for ending in endings]
+
+
+def is_original():
+    """Whether they are Python's own."""
+    functions = USUAL + [getattr(value, "__func__", value) for value in PATH_FINDER.values() if isinstance(value, (classmethod, staticmethod))]
+    return all(getattr(getattr(it, "__code__", None), "co_filename", OWN_FILE) == OWN_FILE for it in functions)
+
+
+def is_usual():
+    """Whether nobody has replaced methods of Python's own finders and loaders."""
+    loader, finder = SOURCE_LOADER, external.FileFinder
+    return [
+        loader.create_module, loader.exec_module, loader.get_code, loader.get_data, loader.get_filename, loader.path_stats,
+        loader.source_to_code, finder.__init__, finder._fill_cache, finder._get_spec, finder.find_spec,
+    ] == USUAL and external.PathFinder.__dict__ == PATH_FINDER  # fmt: skip
 
 
 class Search:
@@ -136,11 +163,13 @@ class Search:
         self._hooks = list(sys.path_hooks)
 
     def __call__(self, name, path=None, target=None):
+        if not is_usual():
+            return None
         entries = sys.path if path is None else path
         if type(entries) is not list:
             entries = list(entries)
         found = self._find(
-            name.rpartition(".")[2], entries, sys.path_importer_cache, external.FileFinder, sys.path_hooks == self._hooks
+            name.rpartition(".")[2], entries, sys.path_importer_cache, external.FileFinder, LOADERS, sys.path_hooks == self._hooks
         )
         if found is None:
             return None
@@ -219,6 +248,8 @@ def finder(folder, run):
 
     run: runs another module of this folder, and returns its names.
     """
+    if not is_original():
+        raise ImportError("something has replaced what imports modules before the archive could be opened")
     native = load_library(folder)
     context = description()
     reason = native.open(program(), context, _imp.extension_suffixes(), tag())

@@ -27,8 +27,8 @@ print(loader.get_code("plain").co_filename, hash(loader) == hash(machinery.Sourc
 import copy
 found = importlib.util.find_spec("other").loader
 print(type(found) is machinery.SourceFileLoader, copy.copy(found).__dict__, pickle.loads(pickle.dumps(found)).path)
-finder = [finder for finder in sys.meta_path if not isinstance(finder, type)][-1:] or [machinery.PathFinder]
-print(vars(finder[0].find_spec("other").loader), vars(machinery.PathFinder.find_spec("other").loader))
+finder = next((finder for finder in sys.meta_path if type(finder).__name__ == "Finder"), machinery.PathFinder)
+print(vars(finder.find_spec("other").loader), vars(machinery.PathFinder.find_spec("other").loader))
 spec = importlib.util.find_spec("other")
 print(spec, spec.loader.get_code("other").co_consts, spec.loader.get_code("other"), "other" in sys.modules)
 print(vars(importlib.util.find_spec("other").loader), isinstance(spec.loader, machinery.SourceFileLoader), type(spec.loader).__mro__)
