@@ -6,6 +6,7 @@ Python's own loaders get what is found, and do the rest: after its import a modu
 import _frozen_importlib
 import _frozen_importlib_external as external
 import _imp
+import _warnings
 import marshal
 import posix
 import sys
@@ -77,6 +78,33 @@ class Importing:
 importing = Importing()
 
 
+class Compiling:
+    """The method `source_to_code` of a loader, which notes whether Python warns of the source. Code is kept only where it does not: where
+    it is compiled each time, each start warns."""
+
+    def __init__(self, loader):
+        self._loader = loader
+        self.has_compiled = self.has_warned = False
+
+    def __call__(self, data, path, **options):
+        self.has_compiled = True
+        filters = getattr(sys.modules.get("warnings", _warnings), "filters", None)
+        if type(filters) is list:
+            # As Python calls the module of such a warning: no other warning is of one that is called like a file.
+            name = path[:-3] if path.endswith(".py") else path
+            error = ("error", None, Warning, name, 0)
+            filters.insert(0, error)
+            try:
+                return SOURCE_LOADER.source_to_code(self._loader, data, path, **options)
+            except (SyntaxError, Warning):
+                pass
+            finally:
+                if error in filters:
+                    filters.remove(error)
+        self.has_warned = True
+        return SOURCE_LOADER.source_to_code(self._loader, data, path, **options)
+
+
 class Loader(SOURCE_LOADER):
     """The loader of a module whose code may be in the archive. It becomes an ordinary one once it has given the code."""
 
@@ -95,9 +123,13 @@ class Loader(SOURCE_LOADER):
                 if collects:
                     importing.enable()
         if code is None:
-            code = self.get_code(fullname)
-            if code is not None:
-                source.keep(marshal.dumps(code))
+            self.source_to_code = compiling = Compiling(self)
+            try:
+                code = self.get_code(fullname)
+            finally:
+                del self.source_to_code
+            if code is not None and not compiling.has_warned:
+                source.keep(marshal.dumps(code), None if compiling.has_compiled else external.cache_from_source(self.path))
         return code
 
     def exec_module(self, module):
@@ -115,7 +147,7 @@ class Loader(SOURCE_LOADER):
 Loader.__name__ = Loader.__qualname__ = SOURCE_LOADER.__name__
 Loader.__module__ = SOURCE_LOADER.__module__
 # Tracebacks leave out the frames of Python's own import system, which they know by its files.
-for function in (Loader.get_code, Loader.exec_module):
+for function in (Compiling.__call__, Loader.get_code, Loader.exec_module):
     function.__code__ = function.__code__.replace(co_filename=OWN_FILE)
 del function
 
@@ -228,6 +260,8 @@ def program():
 def description():
     """What code depends on besides its source."""
     parts = [sys.version, sys.implementation.cache_tag or "", "optimize %d" % sys.flags.optimize]
+    if _imp.check_hash_based_pycs != "default":
+        parts.append("check hashes " + _imp.check_hash_based_pycs)
     own = description.__code__
     if hasattr(own, "co_positions") and all(position[2] is None for position in own.co_positions()):
         parts.append("no debug ranges")
