@@ -110,7 +110,9 @@ impl Usual<'_, '_> {
         }
         for (one, other) in loaders.iter().zip(self.loaders.iter()) {
             let (one, other) = (one.cast::<PyTuple>().ok()?, other.cast::<PyTuple>().ok()?);
-            if !(one.get_item(0).ok()?.is(&other.get_item(0).ok()?) && one.get_item(1).ok()?.is(&other.get_item(1).ok()?)) {
+            if !(one.get_item(0).ok()?.is(&other.get_item(0).ok()?)
+                && one.get_item(1).ok()?.is(&other.get_item(1).ok()?))
+            {
                 return Some(false);
             }
         }
