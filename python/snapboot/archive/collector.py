@@ -65,8 +65,8 @@ class Collector:
         self._native = native
         self._before = None
         self._sets_aside = sets_aside
-        # How many objects were set aside.
-        self._aside = 0
+        # How many objects were set aside, with those that CPython 3.12 starts with.
+        self._aside = gc.get_freeze_count()
         # Kinds that never have anything to do at the end, by their ids: a metaclass may be in the way of comparing them.
         self._plain = {}
         self._finalisable = []

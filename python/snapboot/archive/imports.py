@@ -206,7 +206,10 @@ class Search:
         if found is None:
             return None
         if found is False:
-            spec = external.PathFinder.find_spec(name, path, target)
+            try:
+                spec = external.PathFinder.find_spec(name, path, target)
+            except Exception:
+                return None  # Python asks again, and says what is wrong
             if spec is not None and type(spec.loader) is SOURCE_LOADER and is_import(sys._getframe(1)):
                 source = self._source_at(spec.loader.path)
                 if source is not None:
