@@ -11,6 +11,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::arenas;
+use crate::audit;
 use crate::boot::{self, Boot};
 use crate::search::{search, Endings, Found, Outcome};
 use crate::source::Source;
@@ -52,6 +53,7 @@ fn open(
             let directories = Directories::new(&mut session);
             session.parts = Parts { code: is_on("code"), lookups: is_on("lookups") };
             archive::session::flush_at_exit();
+            audit::watch(python);
             if is_on("heap") {
                 arenas::use_huge_pages(python);
             }
@@ -137,6 +139,9 @@ fn look(
     let Boot { session, directories, endings, .. } = held.as_mut()?;
     if !session.parts.lookups {
         return None;
+    }
+    if audit::has_changed() {
+        directories.begin_round();
     }
     directories.pass_time();
     for entry in entries.iter() {

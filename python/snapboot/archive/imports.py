@@ -165,14 +165,26 @@ METHODS = [
 ]
 USUAL = [getattr(kind, name) for kind, names in METHODS for name in names]
 PATH_FINDER = dict(vars(external.PathFinder))
-# What a finder of directories has where nobody has given it other endings or loaders.
-LOADERS = [(ending, loader) for loader, endings in external._get_supported_file_loaders() for ending in endings]
 
 
 def is_original():
     """Whether they are Python's own."""
     functions = USUAL + [getattr(value, "__func__", value) for value in PATH_FINDER.values() if isinstance(value, (classmethod, staticmethod))]
     return all(getattr(getattr(it, "__code__", None), "co_filename", OWN_FILE) == OWN_FILE for it in functions)
+
+
+def usual_loaders():
+    """What a finder of directories has in `_loaders` where nobody has given it other endings or loaders. Raises ImportError."""
+    for hook in sys.path_hooks:
+        try:
+            finder = hook("/")
+        except ImportError:
+            continue
+        expected = [(ending, loader) for loader, endings in external._get_supported_file_loaders() for ending in endings]
+        if type(finder) is external.FileFinder and finder._loaders == expected:
+            return finder._loaders
+        break
+    raise ImportError("something else imports modules from directories")
 
 
 def is_usual():
@@ -191,6 +203,7 @@ class Search:
         self._find = native.find
         self._source_at = native.source_at
         self.invalidate_caches = native.begin_round
+        self._loaders = usual_loaders()
         # Whoever adds one may want to see each directory.
         self._hooks = list(sys.path_hooks)
 
@@ -201,7 +214,7 @@ class Search:
         if type(entries) is not list:
             entries = list(entries)
         found = self._find(
-            name.rpartition(".")[2], entries, sys.path_importer_cache, external.FileFinder, LOADERS, sys.path_hooks == self._hooks
+            name.rpartition(".")[2], entries, sys.path_importer_cache, external.FileFinder, self._loaders, sys.path_hooks == self._hooks
         )
         if found is None:
             return None
