@@ -1,10 +1,11 @@
-//! Events that CPython raises for auditing.
+//! Events that CPython raises for auditing: who looks at all objects, and what the program itself does to directories.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void, CStr};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::OnceLock;
 
-use pyo3::ffi::PyObject;
+use pyo3::ffi::{PyErr_Clear, PyErr_Occurred, PyLong_AsLong, PyObject, PyTuple_GetItem, PyTuple_Size};
 use pyo3::prelude::*;
 
 type Hook = extern "C" fn(*const c_char, *mut PyObject, *mut c_void) -> c_int;
@@ -18,24 +19,77 @@ extern "C" {
 type Listener = Box<dyn Fn(&[u8]) -> PyResult<()> + Send + Sync>;
 
 static LISTENER: OnceLock<Listener> = OnceLock::new();
+static IS_HOOKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether directories may have changed.
+static CHANGES: AtomicU8 = AtomicU8::new(NONE);
+const NONE: u8 = 0;
+const ONCE: u8 = 1;
+const ALWAYS: u8 = 2;
 
 /// Has `listener` called with the name of each event, from now to the end of the process. Only the first one counts.
-pub fn listen(_: Python<'_>, listener: Listener) {
-    if LISTENER.set(listener).is_ok() {
-        // SAFETY: the token says that this thread may call Python. The function lies in a library that is never unloaded, and takes no
-        // data.
-        unsafe {
-            PySys_AddAuditHook(hear, std::ptr::null_mut());
+pub fn listen(python: Python<'_>, listener: Listener) {
+    let _ = LISTENER.set(listener);
+    watch(python);
+}
+
+/// Whether the program may have changed directories since this was asked last. From the first call of [`watch`] on.
+pub fn has_changed() -> bool {
+    CHANGES.compare_exchange(ONCE, NONE, Ordering::Relaxed, Ordering::Relaxed) != Err(NONE)
+}
+
+/// Hears events from now on.
+pub fn watch(_: Python<'_>) {
+    if IS_HOOKED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: the token says that this thread may call Python. The function lies in a library that is never unloaded, and takes no data. An
+    // exception is one of another hook, which did not want this one.
+    unsafe {
+        if PySys_AddAuditHook(hear, std::ptr::null_mut()) != 0 {
+            PyErr_Clear();
+            CHANGES.store(ALWAYS, Ordering::Relaxed);
         }
     }
 }
 
-extern "C" fn hear(event: *const c_char, _: *mut PyObject, _: *mut c_void) -> c_int {
+extern "C" fn hear(event: *const c_char, arguments: *mut PyObject, _: *mut c_void) -> c_int {
     // SAFETY: CPython gives the name of the event, a string that lives until this returns.
-    let event = unsafe { CStr::from_ptr(event) };
+    let event = unsafe { CStr::from_ptr(event) }.to_bytes();
+    let changes = match event {
+        b"open" if is_for_writing(arguments) => ONCE,
+        b"os.mkdir" | b"os.rename" | b"os.remove" | b"os.rmdir" | b"os.link" | b"os.symlink" => ONCE,
+        // What another process does is not heard of.
+        b"subprocess.Popen" | b"os.system" | b"os.posix_spawn" | b"os.spawn" | b"os.fork" | b"os.forkpty" => ALWAYS,
+        b"os.startfile" | b"pty.spawn" => ALWAYS,
+        _ => NONE,
+    };
+    if changes != NONE {
+        CHANGES.fetch_max(changes, Ordering::Relaxed);
+    }
     // An error would keep the program from doing what it is about to do.
     if let Some(listener) = LISTENER.get() {
-        let _ = listener(event.to_bytes());
+        let _ = listener(event);
     }
     0
+}
+
+/// Whether the arguments of the event `open`, a path, a mode and flags, are those of a file that may be made.
+fn is_for_writing(arguments: *mut PyObject) -> bool {
+    // SAFETY: CPython gives a tuple, and holds the interpreter's lock. What is taken out of it is borrowed.
+    unsafe {
+        if arguments.is_null() || PyTuple_Size(arguments) != 3 {
+            if !PyErr_Occurred().is_null() {
+                PyErr_Clear();
+            }
+            return true;
+        }
+        let flags = PyLong_AsLong(PyTuple_GetItem(arguments, 2));
+        if flags == -1 && !PyErr_Occurred().is_null() {
+            PyErr_Clear();
+            return true;
+        }
+        // O_WRONLY, O_RDWR and O_CREAT of Linux.
+        flags & (1 | 2 | 0o100) != 0
+    }
 }

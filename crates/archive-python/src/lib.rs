@@ -10,6 +10,7 @@ mod boot;
 mod marshal;
 mod methods;
 mod objects;
+mod patterns;
 mod search;
 mod source;
 
@@ -19,6 +20,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn snapboot_python(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<source::Source>()?;
+    module.add_class::<patterns::Compile>()?;
     objects::add_to(module)?;
     methods::add_to(module)
 }

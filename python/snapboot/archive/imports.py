@@ -6,6 +6,7 @@ Python's own loaders get what is found, and do the rest: after its import a modu
 import _frozen_importlib
 import _frozen_importlib_external as external
 import _imp
+import _warnings
 import marshal
 import posix
 import sys
@@ -16,6 +17,9 @@ PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
 # With the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
+# Of Python's own import: what asks for a module in order to run it, two calls above a finder.
+IMPORT = _frozen_importlib._find_and_load_unlocked.__code__
+OWN_FILE = external.cache_from_source.__code__.co_filename
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
 
@@ -74,6 +78,33 @@ class Importing:
 importing = Importing()
 
 
+class Compiling:
+    """The method `source_to_code` of a loader, which notes whether Python warns of the source. Code is kept only where it does not: where
+    it is compiled each time, each start warns."""
+
+    def __init__(self, loader):
+        self._loader = loader
+        self.has_compiled = self.has_warned = False
+
+    def __call__(self, data, path, **options):
+        self.has_compiled = True
+        filters = getattr(sys.modules.get("warnings", _warnings), "filters", None)
+        if type(filters) is list:
+            # As Python calls the module of such a warning: no other warning is of one that is called like a file.
+            name = path[:-3] if path.endswith(".py") else path
+            error = ("error", None, Warning, name, 0)
+            filters.insert(0, error)
+            try:
+                return SOURCE_LOADER.source_to_code(self._loader, data, path, **options)
+            except (SyntaxError, Warning):
+                pass
+            finally:
+                if error in filters:
+                    filters.remove(error)
+        self.has_warned = True
+        return SOURCE_LOADER.source_to_code(self._loader, data, path, **options)
+
+
 class Loader(SOURCE_LOADER):
     """The loader of a module whose code may be in the archive. It becomes an ordinary one once it has given the code."""
 
@@ -92,9 +123,13 @@ class Loader(SOURCE_LOADER):
                 if collects:
                     importing.enable()
         if code is None:
-            code = self.get_code(fullname)
-            if code is not None:
-                source.keep(marshal.dumps(code))
+            self.source_to_code = compiling = Compiling(self)
+            try:
+                code = self.get_code(fullname)
+            finally:
+                del self.source_to_code
+            if code is not None and not compiling.has_warned:
+                source.keep(marshal.dumps(code), None if compiling.has_compiled else external.cache_from_source(self.path))
         return code
 
     def exec_module(self, module):
@@ -112,9 +147,53 @@ class Loader(SOURCE_LOADER):
 Loader.__name__ = Loader.__qualname__ = SOURCE_LOADER.__name__
 Loader.__module__ = SOURCE_LOADER.__module__
 # Tracebacks leave out the frames of Python's own import system, which they know by its files.
-Loader.exec_module.__code__ = Loader.exec_module.__code__.replace(
-    co_filename=SOURCE_LOADER.exec_module.__code__.co_filename, co_name="exec_module"
-)
+for function in (Compiling.__call__, Loader.get_code, Loader.exec_module):
+    function.__code__ = function.__code__.replace(co_filename=OWN_FILE)
+del function
+
+
+def is_import(frame):
+    """Whether the caller, in that frame, asks for Python's own import. Who only wants to know gets an ordinary loader."""
+    frame = frame.f_back
+    return frame is not None and frame.f_code is IMPORT
+
+
+# What the archive stands for, as it was when Python started: methods by their classes.
+METHODS = [
+    (SOURCE_LOADER, ("create_module", "exec_module", "get_code", "get_data", "get_filename", "path_stats", "source_to_code")),
+    (external.FileFinder, ("__init__", "_fill_cache", "_get_spec", "find_spec")),
+]
+USUAL = [getattr(kind, name) for kind, names in METHODS for name in names]
+PATH_FINDER = dict(vars(external.PathFinder))
+
+
+def is_original():
+    """Whether they are Python's own."""
+    functions = USUAL + [getattr(value, "__func__", value) for value in PATH_FINDER.values() if isinstance(value, (classmethod, staticmethod))]
+    return all(getattr(getattr(it, "__code__", None), "co_filename", OWN_FILE) == OWN_FILE for it in functions)
+
+
+def usual_loaders():
+    """What a finder of directories has in `_loaders` where nobody has given it other endings or loaders. Raises ImportError."""
+    for hook in sys.path_hooks:
+        try:
+            finder = hook("/")
+        except ImportError:
+            continue
+        expected = [(ending, loader) for loader, endings in external._get_supported_file_loaders() for ending in endings]
+        if type(finder) is external.FileFinder and finder._loaders == expected:
+            return finder._loaders
+        break
+    raise ImportError("something else imports modules from directories")
+
+
+def is_usual():
+    """Whether nobody has replaced methods of Python's own finders and loaders."""
+    loader, finder = SOURCE_LOADER, external.FileFinder
+    return [
+        loader.create_module, loader.exec_module, loader.get_code, loader.get_data, loader.get_filename, loader.path_stats,
+        loader.source_to_code, finder.__init__, finder._fill_cache, finder._get_spec, finder.find_spec,
+    ] == USUAL and external.PathFinder.__dict__ == PATH_FINDER  # fmt: skip
 
 
 class Search:
@@ -124,21 +203,27 @@ class Search:
         self._find = native.find
         self._source_at = native.source_at
         self.invalidate_caches = native.begin_round
+        self._loaders = usual_loaders()
         # Whoever adds one may want to see each directory.
         self._hooks = list(sys.path_hooks)
 
     def __call__(self, name, path=None, target=None):
+        if not is_usual():
+            return None
         entries = sys.path if path is None else path
         if type(entries) is not list:
             entries = list(entries)
         found = self._find(
-            name.rpartition(".")[2], entries, sys.path_importer_cache, external.FileFinder, sys.path_hooks == self._hooks
+            name.rpartition(".")[2], entries, sys.path_importer_cache, external.FileFinder, self._loaders, sys.path_hooks == self._hooks
         )
         if found is None:
             return None
         if found is False:
-            spec = external.PathFinder.find_spec(name, path, target)
-            if spec is not None and type(spec.loader) is SOURCE_LOADER:
+            try:
+                spec = external.PathFinder.find_spec(name, path, target)
+            except Exception:
+                return None  # Python asks again, and says what is wrong
+            if spec is not None and type(spec.loader) is SOURCE_LOADER and is_import(sys._getframe(1)):
                 source = self._source_at(spec.loader.path)
                 if source is not None:
                     spec.loader.__class__ = Loader
@@ -146,6 +231,8 @@ class Search:
             return spec
         if found.is_extension:
             loader = external.ExtensionFileLoader(name, found.path)
+        elif not is_import(sys._getframe(1)):
+            loader = SOURCE_LOADER(name, found.path)
         else:
             loader = Loader(name, found.path)
             loader._source = found
@@ -189,6 +276,8 @@ def program():
 def description():
     """What code depends on besides its source."""
     parts = [sys.version, sys.implementation.cache_tag or "", "optimize %d" % sys.flags.optimize]
+    if _imp.check_hash_based_pycs != "default":
+        parts.append("check hashes " + _imp.check_hash_based_pycs)
     own = description.__code__
     if hasattr(own, "co_positions") and all(position[2] is None for position in own.co_positions()):
         parts.append("no debug ranges")
@@ -209,6 +298,8 @@ def finder(folder, run):
 
     run: runs another module of this folder, and returns its names.
     """
+    if not is_original():
+        raise ImportError("something has replaced what imports modules before the archive could be opened")
     native = load_library(folder)
     context = description()
     reason = native.open(program(), context, _imp.extension_suffixes(), tag())

@@ -74,17 +74,20 @@ def switch_on(folder):
 
 
 def take_out(folder):
-    """Makes all as it would be without this file."""
+    """Makes all as it would be without this file. Returns whether this is the first interpreter of the process: others find the variable
+    as the program has it, and still search where it led when the process started."""
     import os
 
-    _, _, before = os.environ["PYTHONPATH"].partition(os.pathsep)
-    if before:
-        os.environ["PYTHONPATH"] = before
-    else:
-        del os.environ["PYTHONPATH"]
+    own, _, before = os.environ.get("PYTHONPATH", "").partition(os.pathsep)
+    if own == folder:
+        if before:
+            os.environ["PYTHONPATH"] = before
+        else:
+            del os.environ["PYTHONPATH"]
     sys.path.remove(folder)
     sys.path_importer_cache.pop(folder, None)
     del sys.modules[OWN]
+    return own == folder
 
 
 def may_exist(name, own=None):
@@ -115,13 +118,14 @@ def may_exist(name, own=None):
 def start():
     """What `site` imports this file for."""
     folder = __file__.rpartition("/")[0]
-    take_out(folder)
+    is_first = take_out(folder)
     try:
         if not may_exist(OWN):
             raise ModuleNotFoundError("No module named %r" % OWN, name=OWN)
         import sitecustomize  # noqa: F401
     finally:
-        switch_on(folder.rpartition("/")[0])
+        if is_first:
+            switch_on(folder.rpartition("/")[0])
 
 
 if __name__ == OWN:
