@@ -2,10 +2,14 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void, CStr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::document::utf8;
 
 type Hook = extern "C" fn(*const c_char, *mut PyObject, *mut c_void) -> c_int;
 
@@ -19,9 +23,24 @@ type Listener = Box<dyn Fn(&[u8]) -> PyResult<()> + Send + Sync>;
 
 static LISTENER: OnceLock<Listener> = OnceLock::new();
 
+/// What is called with the path of each file that is opened to be read.
+static READS: OnceLock<fn(&str)> = OnceLock::new();
+static IS_LISTENING: AtomicBool = AtomicBool::new(false);
+
 /// Has `listener` called with the name of each event, from now to the end of the process. Only the first one counts.
-pub fn listen(_: Python<'_>, listener: Listener) {
-    if LISTENER.set(listener).is_ok() {
+pub fn listen(python: Python<'_>, listener: Listener) {
+    let _ = LISTENER.set(listener);
+    begin(python);
+}
+
+/// Has `note` called with the path, a str, of each file that is opened to be read. Only the first one counts.
+pub fn listen_to_reads(python: Python<'_>, note: fn(&str)) {
+    let _ = READS.set(note);
+    begin(python);
+}
+
+fn begin(_: Python<'_>) {
+    if !IS_LISTENING.swap(true, Ordering::Relaxed) {
         // SAFETY: the token says that this thread may call Python. The function lies in a library that is never unloaded, and takes no
         // data.
         unsafe {
@@ -30,9 +49,29 @@ pub fn listen(_: Python<'_>, listener: Listener) {
     }
 }
 
-extern "C" fn hear(event: *const c_char, _: *mut PyObject, _: *mut c_void) -> c_int {
+/// The path in the arguments of the event `open`: it, the mode and the flags.
+fn note_read(note: fn(&str), arguments: *mut PyObject) {
+    Python::attach(|python| {
+        // SAFETY: CPython gives an object that lives until the event is over, and holds its lock.
+        let Some(arguments) = (unsafe { Bound::from_borrowed_ptr_or_opt(python, arguments) }) else { return };
+        let Ok(arguments) = arguments.cast_into::<PyTuple>() else { return };
+        let text = |index| arguments.get_item(index).ok()?.cast_into_exact::<PyString>().ok();
+        if let (Some(path), Some(mode)) = (text(0), text(1)) {
+            if let (Some(path), Some(b"r" | b"rb")) = (utf8(&path), utf8(&mode)) {
+                note(std::str::from_utf8(path).unwrap_or_default());
+            }
+        }
+    });
+}
+
+extern "C" fn hear(event: *const c_char, arguments: *mut PyObject, _: *mut c_void) -> c_int {
     // SAFETY: CPython gives the name of the event, a string that lives until this returns.
     let event = unsafe { CStr::from_ptr(event) };
+    if event == c"open" {
+        if let Some(note) = READS.get() {
+            note_read(*note, arguments);
+        }
+    }
     // An error would keep the program from doing what it is about to do.
     if let Some(listener) = LISTENER.get() {
         let _ = listener(event.to_bytes());

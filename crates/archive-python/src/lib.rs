@@ -7,8 +7,12 @@
 mod arenas;
 mod audit;
 mod boot;
+mod data;
+mod document;
+mod json;
 mod marshal;
 mod methods;
+mod notation;
 mod objects;
 mod search;
 mod source;

@@ -11,6 +11,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString};
 
 use crate::arenas;
 use crate::boot::{self, Boot};
+use crate::json::serve_json;
 use crate::search::{search, Endings, Found, Outcome};
 use crate::source::Source;
 
@@ -25,6 +26,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fetch, module)?)?;
     module.add_function(wrap_pyfunction!(store, module)?)?;
     module.add_function(wrap_pyfunction!(is_on, module)?)?;
+    module.add_function(wrap_pyfunction!(serve_json, module)?)?;
     module.add_function(wrap_pyfunction!(flush, module)?)
 }
 

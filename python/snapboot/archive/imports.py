@@ -16,6 +16,8 @@ PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
 # With the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
+# With the scanner of JSON.
+JSON = "json.scanner"
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
 
@@ -39,9 +41,8 @@ class Importing:
         # How many modules were imported until the collector was asked for. None: it is not to be.
         self._modules = None
         self._collector = None
-        # Modules with the compiler of regular expressions that are not imported yet, and what is to be done then.
-        self.compilers = ()
-        self.install_patterns = None
+        # What is done with a module right after it was run, by the module's name.
+        self.after = {}
 
     def is_going_on(self):
         """Whether a module is being imported."""
@@ -102,8 +103,8 @@ class Loader(SOURCE_LOADER):
         importing.begin()
         try:
             _frozen_importlib._call_with_frames_removed(exec, self.get_code(module.__name__), module.__dict__)
-            if self.name in importing.compilers:
-                importing.install_patterns(module)
+            if self.name in importing.after:
+                importing.after[self.name](module)
         finally:
             importing.end()
 
@@ -204,6 +205,14 @@ def tag():
     return ".%s.opt-%d." % (cache_tag, level) if level else ".%s." % cache_tag
 
 
+def after(names, function):
+    """Has a function called with each module of those names: now, or right after it is imported."""
+    for name in names:
+        importing.after[name] = function
+        if name in sys.modules:
+            function(sys.modules[name])
+
+
 def finder(folder, run):
     """Opens the archive, or gets ready to make it. Returns what finds modules. Raises ImportError where there is no archive.
 
@@ -219,11 +228,13 @@ def finder(folder, run):
         def install_patterns(module):
             run(folder, "patterns")["Patterns"](native, context, importing.is_going_on).install(module)
 
-        importing.install_patterns = install_patterns
-        importing.compilers = COMPILERS
-        for name in COMPILERS:
-            if name in sys.modules:
-                install_patterns(sys.modules[name])
+        after(COMPILERS, install_patterns)
+    if native.is_on("data"):
+
+        def serve_json(module):
+            native.serve_json(module, "json " + sys.version, (importing.isenabled, importing.disable, importing.enable))
+
+        after((JSON,), serve_json)
     if native.is_on("collector"):
 
         def make_collector(gc):
