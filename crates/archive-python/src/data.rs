@@ -11,10 +11,11 @@ use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use archive::{Identity, Kind, NewInput};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use sha2::{Digest, Sha256};
 
 use crate::audit;
@@ -43,6 +44,8 @@ struct State {
 
 static STATE: Mutex<State> = Mutex::new(State { opened: VecDeque::new(), left: VAIN });
 
+static PAUSE: OnceLock<Py<PyTuple>> = OnceLock::new();
+
 /// Held for moments, and never while Python code runs.
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -53,10 +56,24 @@ pub fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
-/// From now on they are.
-pub fn begin(python: Python<'_>) {
-    IS_ON.store(state().left > 0, Ordering::Relaxed);
-    audit::listen_to_reads(python, note_opened);
+/// From now on they are. pause: (isenabled, disable, enable) of the module `gc`.
+pub fn begin(pause: &Bound<'_, PyTuple>) {
+    if PAUSE.set(pause.clone().unbind()).is_ok() {
+        IS_ON.store(true, Ordering::Relaxed);
+        audit::listen_to_reads(pause.py(), note_opened);
+    }
+}
+
+/// Reads a document. None of what a collection would walk over meanwhile is garbage.
+fn read<'py>(python: Python<'py>, document: &[u8]) -> Option<Bound<'py, PyAny>> {
+    let [is_enabled, disable, enable] = PAUSE.get()?.bind(python).extract::<[Bound<'_, PyAny>; 3]>().ok()?;
+    let collects = is_enabled.call0().ok()?.is_truthy().ok()?;
+    disable.call0().ok()?;
+    let object = document::read(python, document);
+    if collects {
+        enable.call0().ok()?;
+    }
+    object
 }
 
 /// The program opens a file to read it.
@@ -107,8 +124,10 @@ pub fn look_up<'py>(python: Python<'py>, context: &str, text: &[u8]) -> Known<'p
             entry.and_then(|entry| entry.plain())
         };
         let Some((head, document)) = payload.and_then(|payload| payload.split_first_chunk::<HEAD>()) else { continue };
-        if number(&head[32..]) == text.len() as u64 && head[..32] == digest.get_or_insert_with(|| Sha256::digest(text))[..] {
-            if let Some(object) = document::read(python, document) {
+        if number(&head[32..]) == text.len() as u64
+            && head[..32] == digest.get_or_insert_with(|| Sha256::digest(text))[..]
+        {
+            if let Some(object) = read(python, document) {
                 return Known::Parsed(object, number(&head[40..]));
             }
         }
@@ -129,7 +148,8 @@ pub fn look_up<'py>(python: Python<'py>, context: &str, text: &[u8]) -> Known<'p
 /// Keeps what that text was parsed to, if a file holds it. end: where its document ends.
 pub fn keep(context: &str, text: &[u8], object: &Bound<'_, PyAny>, end: u64) {
     let opened = state().opened.clone();
-    let Some((path, identity)) = opened.into_iter().find_map(|path| holds(&path, text).map(|identity| (path, identity)))
+    let Some((path, identity)) =
+        opened.into_iter().find_map(|path| holds(&path, text).map(|identity| (path, identity)))
     else {
         return;
     };

@@ -74,21 +74,20 @@ impl<'a, 'py> Reader<'a, 'py> {
             b'<' => self.ordered(depth),
             b'[' => self.list(depth),
             b'(' => self.tuple(depth),
-            b'u' => self.set(depth),
             b'i' => {
                 let number = i64::from_le_bytes(self.number()?);
                 // SAFETY: makes a new object; null is looked at.
-                self.new(unsafe { ffi::PyLong_FromLongLong(number) })
+                self.made(unsafe { ffi::PyLong_FromLongLong(number) })
             }
             b'1' => {
                 let number = i64::from(self.byte()?);
                 // SAFETY: the same.
-                self.new(unsafe { ffi::PyLong_FromLongLong(number) })
+                self.made(unsafe { ffi::PyLong_FromLongLong(number) })
             }
             b'f' => {
                 let number = f64::from_le_bytes(self.number()?);
                 // SAFETY: the same.
-                self.new(unsafe { ffi::PyFloat_FromDouble(number) })
+                self.made(unsafe { ffi::PyFloat_FromDouble(number) })
             }
             b'n' => Some(self.python.None().into_bound(self.python)),
             b'y' => Some(pyo3::types::PyBool::new(self.python, true).to_owned().into_any()),
@@ -119,7 +118,7 @@ impl<'a, 'py> Reader<'a, 'py> {
 
     fn dict(&mut self, depth: usize) -> Option<Bound<'py, PyAny>> {
         // SAFETY: makes a new object; null is looked at.
-        let dict = self.new(unsafe { ffi::PyDict_New() })?;
+        let dict = self.made(unsafe { ffi::PyDict_New() })?;
         for _ in 0..self.size()? {
             let (key, value) = (self.object(depth + 1)?, self.object(depth + 1)?);
             // SAFETY: three objects that live, the first one a dict.
@@ -132,7 +131,7 @@ impl<'a, 'py> Reader<'a, 'py> {
 
     fn ordered(&mut self, depth: usize) -> Option<Bound<'py, PyAny>> {
         // SAFETY: makes a new object; null is looked at.
-        let dict = self.new(unsafe { PyODict_New() })?;
+        let dict = self.made(unsafe { PyODict_New() })?;
         for _ in 0..self.size()? {
             let (key, value) = (self.object(depth + 1)?, self.object(depth + 1)?);
             // SAFETY: three objects that live, the first one an OrderedDict.
@@ -146,7 +145,7 @@ impl<'a, 'py> Reader<'a, 'py> {
     fn list(&mut self, depth: usize) -> Option<Bound<'py, PyAny>> {
         let size = self.size_of_rest()?;
         // SAFETY: makes a new object; null is looked at. Until it is full, no Python code sees it.
-        let list = self.new(unsafe { ffi::PyList_New(size) })?;
+        let list = self.made(unsafe { ffi::PyList_New(size) })?;
         for index in 0..size {
             let element = self.object(depth + 1)?;
             // SAFETY: a list of more than `index` places, and an object that it takes over.
@@ -158,7 +157,7 @@ impl<'a, 'py> Reader<'a, 'py> {
     fn tuple(&mut self, depth: usize) -> Option<Bound<'py, PyAny>> {
         let size = self.size_of_rest()?;
         // SAFETY: makes a new object; null is looked at. Nobody else has it until it is full.
-        let tuple = self.new(unsafe { ffi::PyTuple_New(size) })?;
+        let tuple = self.made(unsafe { ffi::PyTuple_New(size) })?;
         for index in 0..size {
             let element = self.object(depth + 1)?;
             // SAFETY: a tuple of more than `index` places, and an object that it takes over.
@@ -167,21 +166,13 @@ impl<'a, 'py> Reader<'a, 'py> {
         Some(tuple)
     }
 
-    fn set(&mut self, depth: usize) -> Option<Bound<'py, PyAny>> {
-        let set = pyo3::types::PySet::empty(self.python).ok()?;
-        for _ in 0..self.size()? {
-            set.add(self.object(depth + 1)?).ok()?;
-        }
-        Some(set.into_any())
-    }
-
     fn text(&mut self) -> Option<Bound<'py, PyAny>> {
         let bytes = self.bytes()?;
         // SAFETY: makes a new object of bytes that live; null is looked at.
-        self.new(unsafe { ffi::PyUnicode_FromStringAndSize(bytes.as_ptr().cast(), bytes.len() as Py_ssize_t) })
+        self.made(unsafe { ffi::PyUnicode_FromStringAndSize(bytes.as_ptr().cast(), bytes.len() as Py_ssize_t) })
     }
 
-    fn new(&self, made: *mut PyObject) -> Option<Bound<'py, PyAny>> {
+    fn made(&self, made: *mut PyObject) -> Option<Bound<'py, PyAny>> {
         // SAFETY: a new reference, or null.
         unsafe { Bound::from_owned_ptr_or_opt(self.python, made) }
     }

@@ -33,8 +33,8 @@ pub fn serve_json(module: &Bound<'_, PyModule>, context: String, pause: Bound<'_
     if !make.is(&module.getattr("c_make_scanner")?) || make.is_none() {
         return Ok(());
     }
-    data::begin(python);
-    let maker = Maker { make: make.clone().unbind(), context, pause: pause.unbind() };
+    data::begin(&pause);
+    let maker = Maker { make: make.clone().unbind(), context };
     let ours = Bound::new(python, maker)?.into_any();
     module.setattr("make_scanner", &ours)?;
     let hook = Hook { module: module.clone().unbind(), make: make.unbind(), ours: ours.clone().unbind() };
@@ -73,7 +73,6 @@ fn default_decoder(python: Python<'_>) -> Option<Bound<'_, PyAny>> {
 struct Maker {
     make: Py<PyAny>,
     context: String,
-    pause: Py<PyTuple>,
 }
 
 #[pymethods]
@@ -89,7 +88,7 @@ impl Maker {
         match kind_of(&scan) {
             Some(kind) if data::is_on() => {
                 let context = format!("{} {kind}", self.context);
-                let scanner = Scanner { scan: scan.unbind(), context, pause: self.pause.clone_ref(python) };
+                let scanner = Scanner { scan: scan.unbind(), context };
                 Ok(Bound::new(python, scanner)?.into_any())
             }
             _ => Ok(scan),
@@ -123,7 +122,6 @@ fn kind_of(scan: &Bound<'_, PyAny>) -> Option<&'static str> {
 struct Scanner {
     scan: Py<PyAny>,
     context: String,
-    pause: Py<PyTuple>,
 }
 
 #[pymethods]
@@ -141,15 +139,8 @@ impl Scanner {
         }
         let Some((text, start)) = file_like(arguments) else { return scan.call(arguments, None) };
         let Some(bytes) = utf8(&text) else { return scan.call(arguments, None) };
-        // None of what a collection would walk over meanwhile is garbage.
-        let (_, disable, enable) = self.pause.bind(python).extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
-        let collects = self.pause.bind(python).get_item(0)?.call0()?.is_truthy()?;
-        disable.call0()?;
         let context = format!("{} at {start}", self.context);
         let known = data::look_up(python, &context, bytes);
-        if collects {
-            enable.call0()?;
-        }
         if !data::is_on() {
             take_out(python)?;
         }

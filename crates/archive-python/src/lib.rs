@@ -15,6 +15,7 @@ mod methods;
 mod notation;
 mod objects;
 mod search;
+mod served;
 mod source;
 
 use pyo3::prelude::*;

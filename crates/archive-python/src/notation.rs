@@ -9,18 +9,19 @@
 //! | `n`, `y`, `x` | None, True, False | |
 //! | `b` | bytes | bytes |
 //! | `{`, `<` | dict, OrderedDict | a size, keys and values in turn |
-//! | `[`, `(`, `u` | list, tuple, set | a size, objects |
+//! | `[`, `(` | list, tuple | a size, objects |
 //! | `=` | an object that occurs again: numbered when it is complete | the object |
 //! | `*` | that object | a size |
 //! | `d` | date, time, datetime, timedelta or timezone of `datetime` | the type's name in bytes, a tuple of arguments |
 //!
 //! Sizes are in groups of seven bits, the highest first; all but the last have the top bit. Text and bytes stand behind their size.
-//! What has no letter is not kept: a document with such an object is none, and so is one that contains itself.
+//! What has no letter is not kept: a document with such an object is none, and so is one that contains itself. The order of a set depends
+//! on how it was filled, so there is no letter for it.
 
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::document::{ordered_type, utf8};
 
@@ -65,10 +66,7 @@ impl Writer {
                 self.count(&key, depth + 1)?;
                 self.count(&value, depth + 1)?;
             }
-        } else if object.is_exact_instance_of::<PyList>()
-            || object.is_exact_instance_of::<PyTuple>()
-            || object.is_exact_instance_of::<PySet>()
-        {
+        } else if object.is_exact_instance_of::<PyList>() || object.is_exact_instance_of::<PyTuple>() {
             for element in object.try_iter().ok()? {
                 self.count(&element.ok()?, depth + 1)?;
             }
@@ -143,8 +141,6 @@ impl Writer {
             self.elements(b'[', object, depth)?;
         } else if object.is_exact_instance_of::<PyTuple>() {
             self.elements(b'(', object, depth)?;
-        } else if object.is_exact_instance_of::<PySet>() {
-            self.elements(b'u', object, depth)?;
         } else {
             let kind = object.get_type();
             let name = kind.name().ok()?.to_string();

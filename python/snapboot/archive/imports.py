@@ -18,6 +18,8 @@ LIBRARY = "libsnapboot_python.so"
 COMPILERS = ("re._compiler", "sre_compile")
 # With the scanner of JSON.
 JSON = "json.scanner"
+# With parsers of YAML and TOML.
+PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
 
@@ -230,11 +232,9 @@ def finder(folder, run):
 
         after(COMPILERS, install_patterns)
     if native.is_on("data"):
-
-        def serve_json(module):
-            native.serve_json(module, "json " + sys.version, (importing.isenabled, importing.disable, importing.enable))
-
-        after((JSON,), serve_json)
+        pause = (importing.isenabled, importing.disable, importing.enable)
+        after((JSON,), lambda module: native.serve_json(module, "json " + sys.version, pause))
+        after(PARSERS, lambda module: run(folder, "data")["serve"](native, module, pause))
     if native.is_on("collector"):
 
         def make_collector(gc):
