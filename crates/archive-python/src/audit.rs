@@ -7,6 +7,9 @@ use std::sync::OnceLock;
 
 use pyo3::ffi::{PyErr_Clear, PyErr_Occurred, PyLong_AsLong, PyObject, PyTuple_GetItem, PyTuple_Size};
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::document::utf8;
 
 type Hook = extern "C" fn(*const c_char, *mut PyObject, *mut c_void) -> c_int;
 
@@ -27,9 +30,18 @@ const NONE: u8 = 0;
 const ONCE: u8 = 1;
 const ALWAYS: u8 = 2;
 
+/// What is called with the path of each file that is opened to be read.
+static READS: OnceLock<fn(&str)> = OnceLock::new();
+
 /// Has `listener` called with the name of each event, from now to the end of the process. Only the first one counts.
 pub fn listen(python: Python<'_>, listener: Listener) {
     let _ = LISTENER.set(listener);
+    watch(python);
+}
+
+/// Has `note` called with the path, a str, of each file that is opened to be read. Only the first one counts.
+pub fn listen_to_reads(python: Python<'_>, note: fn(&str)) {
+    let _ = READS.set(note);
     watch(python);
 }
 
@@ -53,9 +65,29 @@ pub fn watch(_: Python<'_>) {
     }
 }
 
+/// The path in the arguments of the event `open`: it, the mode and the flags.
+fn note_read(note: fn(&str), arguments: *mut PyObject) {
+    Python::attach(|python| {
+        // SAFETY: CPython gives an object that lives until the event is over, and holds its lock.
+        let Some(arguments) = (unsafe { Bound::from_borrowed_ptr_or_opt(python, arguments) }) else { return };
+        let Ok(arguments) = arguments.cast_into::<PyTuple>() else { return };
+        let text = |index| arguments.get_item(index).ok()?.cast_into_exact::<PyString>().ok();
+        if let (Some(path), Some(mode)) = (text(0), text(1)) {
+            if let (Some(path), Some(b"r" | b"rb")) = (utf8(&path), utf8(&mode)) {
+                note(std::str::from_utf8(path).unwrap_or_default());
+            }
+        }
+    });
+}
+
 extern "C" fn hear(event: *const c_char, arguments: *mut PyObject, _: *mut c_void) -> c_int {
     // SAFETY: CPython gives the name of the event, a string that lives until this returns.
     let event = unsafe { CStr::from_ptr(event) }.to_bytes();
+    if event == b"open" {
+        if let Some(note) = READS.get() {
+            note_read(*note, arguments);
+        }
+    }
     let changes = match event {
         b"open" if is_for_writing(arguments) => ONCE,
         b"os.mkdir" | b"os.rename" | b"os.remove" | b"os.rmdir" | b"os.link" | b"os.symlink" => ONCE,

@@ -7,11 +7,16 @@
 mod arenas;
 mod audit;
 mod boot;
+mod data;
+mod document;
+mod json;
 mod marshal;
 mod methods;
+mod notation;
 mod objects;
 mod patterns;
 mod search;
+mod served;
 mod source;
 
 use pyo3::prelude::*;

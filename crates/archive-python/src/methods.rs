@@ -13,7 +13,9 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::arenas;
 use crate::audit;
 use crate::boot::{self, Boot};
+use crate::json::serve_json;
 use crate::search::{search, Endings, Found, Outcome};
+use crate::served::served;
 use crate::source::Source;
 
 /// Adds them.
@@ -28,6 +30,8 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fetch, module)?)?;
     module.add_function(wrap_pyfunction!(store, module)?)?;
     module.add_function(wrap_pyfunction!(is_on, module)?)?;
+    module.add_function(wrap_pyfunction!(serve_json, module)?)?;
+    module.add_function(wrap_pyfunction!(served, module)?)?;
     module.add_function(wrap_pyfunction!(flush, module)?)
 }
 

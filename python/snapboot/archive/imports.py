@@ -20,6 +20,10 @@ COMPILERS = ("re._compiler", "sre_compile")
 # Of Python's own import: what asks for a module in order to run it, two calls above a finder.
 IMPORT = _frozen_importlib._find_and_load_unlocked.__code__
 OWN_FILE = external.cache_from_source.__code__.co_filename
+# With the scanner of JSON.
+JSON = "json.scanner"
+# With parsers of YAML and TOML.
+PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
 
@@ -43,9 +47,8 @@ class Importing:
         # How many modules were imported until the collector was asked for. None: it is not to be.
         self._modules = None
         self._collector = None
-        # Modules with the compiler of regular expressions that are not imported yet, and what is to be done then.
-        self.compilers = ()
-        self.install_patterns = None
+        # What is done with a module right after it was run, by the module's name.
+        self.after = {}
 
     def is_going_on(self):
         """Whether a module is being imported."""
@@ -137,8 +140,8 @@ class Loader(SOURCE_LOADER):
         importing.begin()
         try:
             _frozen_importlib._call_with_frames_removed(exec, self.get_code(module.__name__), module.__dict__)
-            if self.name in importing.compilers:
-                importing.install_patterns(module)
+            if self.name in importing.after:
+                importing.after[self.name](module)
         finally:
             importing.end()
 
@@ -293,6 +296,14 @@ def tag():
     return ".%s.opt-%d." % (cache_tag, level) if level else ".%s." % cache_tag
 
 
+def after(names, function):
+    """Has a function called with each module of those names: now, or right after it is imported."""
+    for name in names:
+        importing.after[name] = function
+        if name in sys.modules:
+            function(sys.modules[name])
+
+
 def finder(folder, run):
     """Opens the archive, or gets ready to make it. Returns what finds modules. Raises ImportError where there is no archive.
 
@@ -310,11 +321,11 @@ def finder(folder, run):
         def install_patterns(module):
             run(folder, "patterns")["Patterns"](native, context, importing.is_going_on).install(module)
 
-        importing.install_patterns = install_patterns
-        importing.compilers = COMPILERS
-        for name in COMPILERS:
-            if name in sys.modules:
-                install_patterns(sys.modules[name])
+        after(COMPILERS, install_patterns)
+    if native.is_on("data"):
+        pause = (importing.isenabled, importing.disable, importing.enable)
+        after((JSON,), lambda module: native.serve_json(module, "json " + sys.version, pause))
+        after(PARSERS, lambda module: run(folder, "data")["serve"](native, module, pause))
     if native.is_on("collector"):
 
         def make_collector(gc):
