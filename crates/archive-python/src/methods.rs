@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use archive::session::{Directories, Parts, Session, Settings};
+use archive::session::{Directories, Parts, Session, Settings, Share};
 use archive::{Application, Identity, Kind};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -55,7 +55,7 @@ fn open(
         Err(reason) => Some(reason),
         Ok(mut session) => {
             let code = session.scope(Kind::Code, description);
-            let directories = Directories::new(&mut session);
+            let directories = Directories::new(&mut session, Share::Heard);
             session.parts = Parts { code: is_on("code"), lookups: is_on("lookups") };
             archive::session::flush_at_exit();
             audit::watch(python);

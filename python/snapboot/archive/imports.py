@@ -337,4 +337,8 @@ def finder(folder, run):
             return collector
 
         importing.collect_less(make_collector)
+    if posix.environ.get(b"SNAPBOOT_STATS") == b"1":
+        import atexit
+
+        atexit.register(run(folder, "stats")["show"], native)
     return Search(native)
