@@ -296,11 +296,24 @@ def test_toml_is_the_same(tmp_path):
     assert program.start() == (ordinary, ["from the archive"] * 2)
 
 
+def test_parser_that_is_imported_first(tmp_path):
+    """A program that imports nothing else before."""
+    pytest.importorskip("tomllib")
+    program = Program(tmp_path, "")
+    program.write(
+        "program.py",
+        "import tomllib\nvalue = tomllib.load(open('data.toml', 'rb'))\nprint(value['twin'] is value['Twin'])",
+    )
+    program.write("data.toml", TOML)
+    assert [program.start()[0] for _ in range(2)] == ["False\n", "True\n"]
+
+
 def test_toml_with_functions_of_the_program(tmp_path):
     """parse_float, and a module that was changed."""
     pytest.importorskip("tomllib")
     code = "import tomllib\nread = lambda **options: show(tomllib.load(open('data.toml', 'rb'), **options))\nread(parse_float=str)\n"
-    code += "tomllib._parser.parse_value = lambda *arguments: (arguments[1] + 3, 'own')\ntry:\n    read()\nexcept Exception as e:\n    print(e)"
+    code += "tomllib._parser.parse_value = lambda *arguments: (arguments[1] + 3, 'own')\n"
+    code += "try:\n    read()\nexcept Exception as error:\n    print(error)"
     program = Program(tmp_path, "import tomllib\ntomllib.load(open('data.toml', 'rb'))\n" + code)
     program.write("data.toml", TOML)
     for _ in range(3):
