@@ -29,7 +29,9 @@ def show(value):
     print("from the archive" if value["twin"] is value["Twin"] else "parsed", file=sys.stderr)
 """
 FILLER = {f"key {n}": [n, n * 1.5, None, True, {"text": f"text {n}"}] for n in range(200)}
-JSON = json.dumps({"twin": "the same", "Twin": "the same", "ä ☃ 𝄞": "𝄞 ü", "large": 2**62, "less": -5, "": {}, "empty": [], **FILLER})
+JSON = json.dumps(
+    {"twin": "the same", "Twin": "the same", "ä ☃ 𝄞": "𝄞 ü", "large": 2**62, "less": -5, "": {}, "empty": [], **FILLER}
+)
 YAML = """
 twin: the same
 Twin: the same
@@ -74,7 +76,9 @@ class Program:
 
     def start(self, **variables):
         """What a start with the archive prints, and for each document where it came from."""
-        return self._run({"PYTHONPATH": os.fspath(RUN), "SNAPBOOT_ARCHIVE": os.fspath(self.folder / "archive"), **variables})
+        return self._run(
+            {"PYTHONPATH": os.fspath(RUN), "SNAPBOOT_ARCHIVE": os.fspath(self.folder / "archive"), **variables}
+        )
 
     def _run(self, variables):
         env = support.environment(**variables)
@@ -114,7 +118,9 @@ def test_json_is_the_same(tmp_path, read):
 
 def test_objects_are_fresh(tmp_path):
     """Two calls give objects that have nothing in common."""
-    program = Program(tmp_path, "read = lambda: json.load(open('data.json'))\na, b = read(), read()\na['key 1'].append(0)\nshow(b)")
+    program = Program(
+        tmp_path, "read = lambda: json.load(open('data.json'))\na, b = read(), read()\na['key 1'].append(0)\nshow(b)"
+    )
     program.write("data.json", JSON)
     program.check()
 
@@ -132,7 +138,10 @@ def test_edited_file_is_parsed(tmp_path):
 
 def test_text_that_is_not_the_files(tmp_path):
     """What the program has made of a file's content is parsed, even where its size is the same."""
-    program = Program(tmp_path, "text = open('data.json').read()\nshow(json.loads(text.replace('text 1', 'TEXT 1')))\nshow(json.loads(text))")
+    program = Program(
+        tmp_path,
+        "text = open('data.json').read()\nshow(json.loads(text.replace('text 1', 'TEXT 1')))\nshow(json.loads(text))",
+    )
     program.write("data.json", JSON)
     ordinary = program.ordinary()
     assert program.start() == (ordinary, ["parsed", "parsed"])
@@ -177,7 +186,10 @@ print("left alone" if is_c and type(json._default_decoder.scan_once) is json.sca
 
 def test_errors_are_the_same(tmp_path):
     """Message, place and frames."""
-    program = Program(tmp_path, "import traceback\ntry:\n    json.load(open('data.json'))\nexcept ValueError:\n    print(traceback.format_exc())")
+    program = Program(
+        tmp_path,
+        "import traceback\ntry:\n    json.load(open('data.json'))\nexcept ValueError:\n    print(traceback.format_exc())",
+    )
     program.write("data.json", JSON[:-1])
     for _ in range(2):
         assert program.start() == (program.ordinary(), [])
@@ -198,6 +210,16 @@ def yaml_python():
         return workloads.prepare("pyyaml")["python"]
     except workloads.Unavailable as reason:
         pytest.skip(str(reason))
+
+
+def test_file_opened_while_the_interpreter_ends(tmp_path, yaml_python):
+    """A finaliser that reads a file, when Python does not count as initialised any more; from a virtual environment."""
+    code = "class X:\n    def __del__(self, open=open, write=sys.__stdout__.write, json=json):\n"
+    code += "        with open('data.json') as file:\n            write(str(len(json.load(file))))\nx = X()\nx.me = x"
+    program = Program(tmp_path, code, yaml_python)
+    program.write("data.json", JSON)
+    for _ in range(3):
+        assert program.start(SNAPBOOT_ARCHIVE_EXIT="off") == (program.ordinary(), [])
 
 
 YAMLS = {
@@ -232,7 +254,9 @@ TAUGHT = {
 @pytest.mark.parametrize("how", TAUGHT)
 def test_yaml_that_the_program_has_changed(tmp_path, yaml_python, how):
     """A parser that was taught more, or changed, parses itself."""
-    code = "import yaml\ndef read():\n    return yaml.load(open('data.yaml'), yaml.SafeLoader)\nread()\n%s\n" % TAUGHT[how]
+    code = (
+        "import yaml\ndef read():\n    return yaml.load(open('data.yaml'), yaml.SafeLoader)\nread()\n%s\n" % TAUGHT[how]
+    )
     code += "try:\n    show(read())\nexcept Exception as error:\n    print(type(error), error)\n    print('parsed', file=sys.stderr)"
     program = Program(tmp_path, code, yaml_python)
     program.write("data.yaml", YAML)
@@ -262,18 +286,34 @@ def test_function_is_described_as_before(tmp_path, yaml_python):
 def test_toml_is_the_same(tmp_path):
     """tomllib, from Python 3.11 on."""
     pytest.importorskip("tomllib")
-    program = Program(tmp_path, "import tomllib\nshow(tomllib.load(open('data.toml', 'rb')))\nshow(tomllib.loads(open('data.toml').read()))")
+    program = Program(
+        tmp_path,
+        "import tomllib\nshow(tomllib.load(open('data.toml', 'rb')))\nshow(tomllib.loads(open('data.toml').read()))",
+    )
     program.write("data.toml", TOML)
     ordinary = program.ordinary()
     assert program.start()[0] == ordinary
     assert program.start() == (ordinary, ["from the archive"] * 2)
 
 
+def test_parser_that_is_imported_first(tmp_path):
+    """A program that imports nothing else before."""
+    pytest.importorskip("tomllib")
+    program = Program(tmp_path, "")
+    program.write(
+        "program.py",
+        "import tomllib\nvalue = tomllib.load(open('data.toml', 'rb'))\nprint(value['twin'] is value['Twin'])",
+    )
+    program.write("data.toml", TOML)
+    assert [program.start()[0] for _ in range(2)] == ["False\n", "True\n"]
+
+
 def test_toml_with_functions_of_the_program(tmp_path):
     """parse_float, and a module that was changed."""
     pytest.importorskip("tomllib")
     code = "import tomllib\nread = lambda **options: show(tomllib.load(open('data.toml', 'rb'), **options))\nread(parse_float=str)\n"
-    code += "tomllib._parser.parse_value = lambda *arguments: (arguments[1] + 3, 'own')\ntry:\n    read()\nexcept Exception as e:\n    print(e)"
+    code += "tomllib._parser.parse_value = lambda *arguments: (arguments[1] + 3, 'own')\n"
+    code += "try:\n    read()\nexcept Exception as error:\n    print(error)"
     program = Program(tmp_path, "import tomllib\ntomllib.load(open('data.toml', 'rb'))\n" + code)
     program.write("data.toml", TOML)
     for _ in range(3):

@@ -18,8 +18,8 @@ extern "C" {
     fn PySys_AddAuditHook(hook: Hook, data: *mut c_void) -> c_int;
 }
 
-/// What is called with each event.
-type Listener = Box<dyn Fn(&[u8]) -> PyResult<()> + Send + Sync>;
+/// What is called before somebody looks at all objects.
+type Listener = Box<dyn Fn(Python<'_>) -> PyResult<()> + Send + Sync>;
 
 static LISTENER: OnceLock<Listener> = OnceLock::new();
 static IS_HOOKED: AtomicBool = AtomicBool::new(false);
@@ -33,7 +33,7 @@ const ALWAYS: u8 = 2;
 /// What is called with the path of each file that is opened to be read.
 static READS: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Has `listener` called with the name of each event, from now to the end of the process. Only the first one counts.
+/// Has `listener` called before anybody looks at all objects or at those that refer to one. Only the first one counts.
 pub fn listen(python: Python<'_>, listener: Listener) {
     let _ = LISTENER.set(listener);
     watch(python);
@@ -66,28 +66,18 @@ pub fn watch(_: Python<'_>) {
 }
 
 /// The path in the arguments of the event `open`: it, the mode and the flags.
-fn note_read(note: fn(&str), arguments: *mut PyObject) {
-    Python::attach(|python| {
-        // SAFETY: CPython gives an object that lives until the event is over, and holds its lock.
-        let Some(arguments) = (unsafe { Bound::from_borrowed_ptr_or_opt(python, arguments) }) else { return };
-        let Ok(arguments) = arguments.cast_into::<PyTuple>() else { return };
-        let text = |index| arguments.get_item(index).ok()?.cast_into_exact::<PyString>().ok();
-        if let (Some(path), Some(mode)) = (text(0), text(1)) {
-            if let (Some(path), Some(b"r" | b"rb")) = (utf8(&path), utf8(&mode)) {
-                note(std::str::from_utf8(path).unwrap_or_default());
-            }
+fn note_read(note: fn(&str), arguments: &Bound<'_, PyAny>) {
+    let text = |index| arguments.cast::<PyTuple>().ok()?.get_item(index).ok()?.cast_into_exact::<PyString>().ok();
+    if let (Some(path), Some(mode)) = (text(0), text(1)) {
+        if let (Some(path), Some(b"r" | b"rb")) = (utf8(&path), utf8(&mode)) {
+            note(std::str::from_utf8(path).unwrap_or_default());
         }
-    });
+    }
 }
 
 extern "C" fn hear(event: *const c_char, arguments: *mut PyObject, _: *mut c_void) -> c_int {
     // SAFETY: CPython gives the name of the event, a string that lives until this returns.
     let event = unsafe { CStr::from_ptr(event) }.to_bytes();
-    if event == b"open" {
-        if let Some(note) = READS.get() {
-            note_read(*note, arguments);
-        }
-    }
     let changes = match event {
         b"open" if is_for_writing(arguments) => ONCE,
         b"os.mkdir" | b"os.rename" | b"os.remove" | b"os.rmdir" | b"os.link" | b"os.symlink" => ONCE,
@@ -99,9 +89,21 @@ extern "C" fn hear(event: *const c_char, arguments: *mut PyObject, _: *mut c_voi
     if changes != NONE {
         CHANGES.fetch_max(changes, Ordering::Relaxed);
     }
-    // An error would keep the program from doing what it is about to do.
-    if let Some(listener) = LISTENER.get() {
-        let _ = listener(event);
+    if !matches!(event, b"open" | b"gc.get_objects" | b"gc.get_referrers") {
+        return 0;
+    }
+    // SAFETY: these events are raised by functions of Python, which hold the interpreter's lock, also while it ends: attaching once more
+    // would abort the process then.
+    let python = unsafe { Python::assume_attached() };
+    if event == b"open" {
+        // SAFETY: CPython gives an object that lives until the event is over.
+        let arguments = unsafe { Bound::from_borrowed_ptr_or_opt(python, arguments) };
+        if let (Some(note), Some(arguments)) = (READS.get(), arguments) {
+            note_read(*note, &arguments);
+        }
+    } else if let Some(listener) = LISTENER.get() {
+        // An error would keep the program from doing what it is about to do.
+        let _ = listener(python);
     }
     0
 }

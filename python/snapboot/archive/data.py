@@ -10,7 +10,16 @@ import sys
 # Shorter texts (characters) are parsed as fast as they are found.
 SHORTEST = 200
 # The modules of PyYAML that its safe loaders use.
-YAML_MODULES = ("yaml.reader", "yaml.scanner", "yaml.parser", "yaml.composer", "yaml.constructor", "yaml.resolver", "yaml.nodes", "yaml.events")
+YAML_MODULES = (
+    "yaml.reader",
+    "yaml.scanner",
+    "yaml.parser",
+    "yaml.composer",
+    "yaml.constructor",
+    "yaml.resolver",
+    "yaml.nodes",
+    "yaml.events",
+)
 FILES = (io.TextIOWrapper, io.BufferedReader)
 
 

@@ -18,6 +18,8 @@ OWN = "sitecustomize"
 USER = "usercustomize"
 # So few modules are imported before the archive could be open.
 FEW = 3
+# It is open before these: what they parse may be there. They import more than that themselves.
+PARSERS = ("json", "tomli", "tomllib", "yaml")
 
 
 class Finder:
@@ -35,7 +37,7 @@ class Finder:
             if may_exist(name, self):
                 return None
             raise ModuleNotFoundError("No module named %r" % name, name=name)
-        if self._ordinary > 0:
+        if self._ordinary > 0 and name not in PARSERS:
             self._ordinary -= 1
             return None
         # Whatever this imports itself is found by Python.
