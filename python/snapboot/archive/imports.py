@@ -37,6 +37,13 @@ def built_in(name):
     return module
 
 
+def at_exit(function, *arguments):
+    """Has it called when the program's exit handlers have run."""
+    # Before CPython 3.10 each import of a module that is not registered makes another list of handlers, which replaces this one.
+    atexit = built_in("atexit") if sys.version_info >= (3, 10) else __import__("atexit")
+    atexit.register(function, *arguments)
+
+
 class Importing:
     """The imports that are taking place, one inside another."""
 
@@ -345,9 +352,7 @@ def finder(folder, run):
         raise ImportError(reason)
     name_unknown_switches()
     if variable("SNAPBOOT_STATS") == "1":
-        import atexit
-
-        atexit.register(print_counts, native)
+        at_exit(print_counts, native)
     if native.is_on("patterns"):
 
         def install_patterns(module):
@@ -362,10 +367,8 @@ def finder(folder, run):
 
         def make_collector(gc):
             collector = run(folder, "collector")["Collector"](gc, native, native.is_on("exit"))
-            import atexit
-
             # What is registered first is called last.
-            atexit.register(collector.end)
+            at_exit(collector.end)
             return collector
 
         importing.collect_less(make_collector)
