@@ -12,7 +12,7 @@ class FreezeRun
   DEAD_HOOK = "the main part mentions before_freeze, but it runs after the freeze, and a hook that it registers is never " \
               "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
   # The files that load what training runs have shown.
-  LEARNING = %w[process_state deeds trial learnt].freeze
+  LEARNING = %w[process_state deeds globals trial learnt].freeze
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
 
@@ -134,7 +134,7 @@ class FreezeRun
 
     # See above.
     LEARNING.each(&@load_file)
-    learnt = Learnt.new(@request)
+    learnt = Learnt.new(@request, @request.main == :bare ? nil : main_source)
     learnt.load(@reads, @gem_lists)
     learnt.tell(@report)
     @learnt = learnt.any?
