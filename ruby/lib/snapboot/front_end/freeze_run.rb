@@ -77,7 +77,7 @@ class FreezeRun
     return at_exit { default_freeze_point } if @request.main == :script && File.zero?(@request.value("script"))
 
     @script = (PrismScript.parses? ? PrismScript : MainScript).new
-    @request.main == :script ? @script.prepare_renaming : @script.prepare_exchange
+    @request.main == :script ? @script.prepare_renaming(always: @telling) : @script.prepare_exchange
     @script.before_parse { default_freeze_point }
   rescue MainScript::NotFound => e
     @report.user_mistake("cannot take over the main script: #{e.message}. " \
@@ -292,11 +292,12 @@ class FreezeRun
     apply_options(command)
   end
 
-  # In another directory the launcher names the script by its absolute path.
+  # In another directory the launcher names the script by its absolute path, and by a link to it where one leads to the image.
   def name_script(name)
     return @script.keep_name if name == @request.list("argv")[@request.main_index]
+    return if @script.take_path(name)
 
-    @context.fall_back("the script cannot be given its absolute path") unless @script.take_path(name)
+    @context.fall_back("the script cannot be given another name")
   end
 
   def preloaded?

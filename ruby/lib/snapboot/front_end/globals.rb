@@ -2,8 +2,8 @@
 
 # Global variables that features set or read while they are loaded.
 #
-# Loaded early, such a one does not see what the program has set by then, and the program may set again what it sets. So it is
-# left to the program where anybody else names the variable: the main part, a file that it has run, or a feature that is not
+# Loaded early, such a one does not see what the program has set by then, and the program may set again what it sets. So it
+# is left to the program where anybody else names the variable: the main part, a file that it has run, or a feature that is not
 # loaded together with this one. What they name is taken from their whole text, since code may be in a string.
 class Globals
   NAME = /\$[a-zA-Z_\x80-\xff][\w\x80-\xff]*/n
@@ -16,7 +16,7 @@ class Globals
   ].freeze
   METHODS = %i[definemethod definesmethod].freeze
 
-  # +main+: the text of the main part, or nil where it may be any. +ran+: paths of what was run in training and is no feature.
+  # +main+: the text of the main part, or nil where it may be any. +ran+: paths of what training has run that is no feature.
   # +from+: by path, the feature whose loading loads that one, or "".
   def initialize(main, ran, from)
     @main = main && self.class.names(main)
@@ -28,8 +28,8 @@ class Globals
     @known = {}
   end
 
-  # Notes what is assigned from now on, and by whom. To be called in a child: this is never undone. +loading+: paths of what is
-  # being loaded at any time, the innermost last.
+  # Notes what is assigned from now on, and by whom. To be called in a child: this is never undone. +loading+: paths of what
+  # is being loaded at any time, the innermost last.
   def watch(loading)
     @loading = loading
     look
@@ -95,9 +95,12 @@ class Globals
 
   # The first of those that load one another up to this one.
   def outermost(path, left)
-    loader = path
-    path = loader while !(loader = @from[path].to_s).empty? && !left.key?(loader)
-    path
+    loop do
+      loader = @from[path].to_s
+      return path if loader.empty? || left.key?(loader)
+
+      path = loader
+    end
   end
 
   # Variables that it has set or read while it was loaded, as far as that can be seen.

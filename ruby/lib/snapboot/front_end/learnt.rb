@@ -19,8 +19,8 @@ class Learnt
   # RubyGems chooses its version in each start, by the arguments and by the lock file of the current directory.
   PER_START_GEM = "bundler"
 
-  # +request+: names the features, in the order in which their loading began. +main+: the text of the main part, or nil where it
-  # may be any.
+  # +request+: names the features, in the order in which their loading began. +main+: the text of the main part, or nil
+  # where it may be any.
   def initialize(request, main)
     @directory = request.directory
     @script = request.value("script")

@@ -9,7 +9,10 @@ class ProcessState
   OF_A_START = ["a standard stream", "$0", "the umask", "the current directory", "the running threads",
                 "the open files"].freeze
   # What the main part may set before it loads a feature that sets it, too: by how it would name that.
-  SET_BY_MAIN = { "$VERBOSE or $DEBUG" => /\$(VERBOSE|DEBUG|-[vwWd])\b/n, "a separator" => %r{\$(-[0F]|[,;/\\]|\w*SEPARATOR)}n }.freeze
+  SET_BY_MAIN = {
+    "$VERBOSE or $DEBUG" => /\$(VERBOSE|DEBUG|-[vwWd])\b/n,
+    "a separator" => %r{\$(-[0F]|[,;/\\]|\w*SEPARATOR)}n
+  }.freeze
 
   # +main+: the text of the main part, or nil where it may be any.
   def initialize(main)
