@@ -292,7 +292,7 @@ class FreezeRun
     apply_options(command)
   end
 
-  # In another directory the launcher names the script by its absolute path, and by a link to it where one leads to the image.
+  # In another directory the launcher names the script by its absolute path; or by a link, see crates/launcher link.rs.
   def name_script(name)
     return @script.keep_name if name == @request.list("argv")[@request.main_index]
     return if @script.take_path(name)

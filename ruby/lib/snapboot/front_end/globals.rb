@@ -3,8 +3,8 @@
 # Global variables that features set or read while they are loaded.
 #
 # Loaded early, such a one does not see what the program has set by then, and the program may set again what it sets. So it
-# is left to the program where anybody else names the variable: the main part, a file that it has run, or a feature that is not
-# loaded together with this one. What they name is taken from their whole text, since code may be in a string.
+# is left to the program where anybody else names the variable: the main part, a file that it has run, or a feature that is
+# not loaded together with this one. What they name is taken from their whole text, since code may be in a string.
 class Globals
   NAME = /\$[a-zA-Z_\x80-\xff][\w\x80-\xff]*/n
   # Of these ProcessState and Early know, or nobody can set them; and the names that Ruby's feature English has for others.
