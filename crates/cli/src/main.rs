@@ -5,6 +5,7 @@ mod archive;
 mod arguments;
 mod check;
 mod describe;
+mod enable;
 mod freeze;
 mod human;
 mod inspect;
@@ -78,6 +79,8 @@ fn subcommand() -> Result<u8> {
         Subcommand::Uninstall(arguments) => install::uninstall(&arguments),
         Subcommand::List(arguments) => list::main(&arguments),
         Subcommand::Shellenv(arguments) => install::shellenv(&arguments),
+        Subcommand::Enable(arguments) => enable::enable(&arguments),
+        Subcommand::Disable(arguments) => enable::disable(&arguments),
         Subcommand::Archive(arguments) => archive::main(&arguments.action),
         Subcommand::Inspect(arguments) => inspect::main(&arguments),
         Subcommand::Verify(arguments) => verify::main(&arguments),

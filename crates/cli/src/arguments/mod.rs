@@ -66,6 +66,8 @@ pub enum Subcommand {
     Uninstall(Uninstall),
     List(List),
     Shellenv(ShellEnv),
+    Enable(Enable),
+    Disable(Disable),
     Archive(Archive),
     Inspect(Inspect),
     Verify(Verify),
@@ -193,6 +195,31 @@ pub struct ShellEnv {
     /// The shell. Default: that of SHELL.
     #[arg(value_name = "SHELL", value_parser = ["bash", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh"])]
     pub shell: Option<String>,
+}
+
+/// Give every start of a Python environment its boot archive.
+///
+/// Puts a file snapboot-archive.pth into the environment's site-packages: whatever its Python starts, by whatever name, has a boot archive then, as with
+/// `snapboot run --no-freeze -- COMMAND`. `snapboot disable` takes it away. SNAPBOOT_ARCHIVE=off does without for one start.
+#[derive(Debug, Args)]
+pub struct Enable {
+    #[command(flatten)]
+    pub telling: Quiet,
+
+    /// The environment's directory. Default: the active one (VIRTUAL_ENV, CONDA_PREFIX).
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub environment: Option<PathBuf>,
+}
+
+/// Take back what `snapboot enable` has done.
+#[derive(Debug, Args)]
+pub struct Disable {
+    #[command(flatten)]
+    pub telling: Quiet,
+
+    /// The environment's directory. Default: the active one (VIRTUAL_ENV, CONDA_PREFIX).
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub environment: Option<PathBuf>,
 }
 
 /// Show what an image holds: the command, sizes by kind and by library, descriptors, inputs, the environment compared.

@@ -25,6 +25,9 @@ PARSERS = ("json", "tomli", "tomllib", "yaml")
 class Finder:
     """Takes its place on `sys.meta_path` right before Python's own finder of files, and finds what that would find."""
 
+    # What tells it from others: there is one, whoever has switched it on.
+    is_of_archive = True
+
     def __init__(self, folder):
         self._folder = folder
         self._ordinary = FEW
@@ -71,8 +74,16 @@ def run(folder, name):
 
 def switch_on(folder):
     """Has the imports of this process served by its archive. folder: the one above this file's."""
-    if sys.version_info >= (3, 8) and sys.implementation.name == "cpython" and external.PathFinder in sys.meta_path:
+    if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or external.PathFinder not in sys.meta_path:
+        return
+    if not any(hasattr(finder, "is_of_archive") for finder in sys.meta_path):
         sys.meta_path.insert(sys.meta_path.index(external.PathFinder), Finder(folder))
+
+
+def switch_on_here():
+    """What the file of `snapboot enable` calls. A boot that is being frozen does without."""
+    if b"SNAPBOOT_FREEZE_DIR" not in posix.environ:
+        switch_on(__file__.rpartition("/run/")[0])
 
 
 def take_out(folder):
