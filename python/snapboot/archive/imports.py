@@ -15,7 +15,7 @@ SOURCE_LOADER = external.SourceFileLoader
 # Where the library may be, from this folder: where `make install` puts it, in the build of a source tree.
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
-# What SNAPBOOT_ARCHIVE_PART switches off.
+# What can be switched off, each by a variable of its own.
 PARTS = ("code", "lookups", "patterns", "collector", "exit", "heap")
 SWITCH = ("", "0", "1", "off", "on")
 # With the compiler of regular expressions, from Python 3.11 on and before.
@@ -184,7 +184,8 @@ PATH_FINDER = dict(vars(external.PathFinder))
 
 def is_original():
     """Whether they are Python's own."""
-    functions = USUAL + [getattr(value, "__func__", value) for value in PATH_FINDER.values() if isinstance(value, (classmethod, staticmethod))]
+    functions = USUAL + [getattr(value, "__func__", value) for value in PATH_FINDER.values() if isinstance(value, (classmethod,
+        staticmethod))]
     return all(getattr(getattr(it, "__code__", None), "co_filename", OWN_FILE) == OWN_FILE for it in functions)
 
 
