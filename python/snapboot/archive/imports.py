@@ -220,6 +220,7 @@ class Search:
         self._source_at = native.source_at
         self.invalidate_caches = native.begin_round
         self._loaders = usual_loaders()
+        self._cache_tag = sys.implementation.cache_tag
         # Whoever adds one may want to see each directory.
         self._hooks = list(sys.path_hooks)
 
@@ -257,7 +258,8 @@ class Search:
         spec._set_fileattr = True
         if folder is not None:
             spec.submodule_search_locations.append(folder)
-        if sys.pycache_prefix is None:
+        # What a program may choose otherwise while it runs.
+        if sys.pycache_prefix is None and sys.implementation.cache_tag == self._cache_tag:
             spec._cached = found.cached
         return spec
 

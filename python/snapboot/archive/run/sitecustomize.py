@@ -18,6 +18,7 @@ OWN = "sitecustomize"
 USER = "usercustomize"
 # So few modules are imported before the archive could be open.
 FEW = 3
+IMPORT = __import__
 
 
 class Finder:
@@ -61,7 +62,9 @@ def find_nothing(name, path=None, target=None):
 
 def run(folder, name):
     """Runs the module of that name in the folder. Returns its names."""
-    names = {"__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py"}
+    # A program that replaces `__import__` does not see what these import.
+    builtins = dict(vars(sys.modules["builtins"]), __import__=IMPORT)
+    names = {"__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py", "__builtins__": builtins}
     loader = external.SourceFileLoader(names["__name__"], names["__file__"])
     exec(loader.get_code(loader.name), names)
     return names
