@@ -4,7 +4,7 @@ from . import case
 
 STATE = """
 import sys
-print([m for m in sorted(sys.modules) if m not in ("atexit", "encodings.ascii") or sys.version_info >= (3, 10)])
+print([m for m in sorted(sys.modules) if m != "encodings.ascii" and (m != "atexit" or sys.version_info >= (3, 10))])
 import os, gc, atexit, threading, warnings, signal
 print([f for f in sys.meta_path if type(f).__name__ != 'Finder'], sys.path_hooks, sys.path, sys.argv, sys.flags, sys.warnoptions,
     sys._xoptions)
@@ -62,7 +62,6 @@ raise SystemExit('said')"""], ["-i", "-c", "import filler0,filler1,filler2,fille
             "PYTHONWARNINGS": "default",
         },
     ),
-    "verbose": case("print('out')\n", words=[["-v", "-c", "pass"]], env={}, until=(3, 7)),
     "safe-path": case(
         """\
 import sys; print(sys.path)

@@ -54,12 +54,6 @@ import m; sys.monitoring.set_events(1, 0); print(seen)
         since=(3, 12),
         shows="('f', 2)",
     ),
-    "trace-module": case(
-        "print('x')\n",
-        M,
-        words=[["-m", "trace", "--listfuncs", "--ignore-dir=/root:/usr", "main.py"]],
-        until=(3, 7),
-    ),
     "pdb": case(
         """\
 import m
