@@ -1,6 +1,6 @@
 """Each kind of change of a Python program between two starts, one at a time; then many at random. Never anything that is no longer true.
 
-An ordinary start without compiled files shows what is true: with them Python itself takes a source of the same size and second for unchanged.
+An ordinary start without compiled files shows what is true: with them Python takes a source of the same size and second for unchanged.
 SNAPBOOT_STEPS says how long the walks are; the seed is printed, and SNAPBOOT_SEED repeats it.
 """
 
@@ -89,7 +89,8 @@ def shadow(app, state):
         if "/" in name:
             shutil.rmtree(path.parent)
     elif not (path.parent if "/" in name else path).exists():
-        starts.write(app, {f"early/{name}": "TEXT = 'shadow'\nTHIRD = JSONDecoder = 1\n"} if not name.startswith(("re", "json")) else {f"early/{name}": "raise ImportError('shadow')\n"})
+        starts.write(app, {f"early/{name}": "TEXT = 'shadow'\nTHIRD = JSONDecoder = 1\n"} if not name.startswith(("re",
+            "json")) else {f"early/{name}": "raise ImportError('shadow')\n"})
     return f"shadow {name}"
 
 
@@ -253,7 +254,8 @@ def test_compiled_files_change(tmp_path):
     program = programs.made(tmp_path).warm(["main.py"])
     cache = program.folder / "late/__pycache__"
     ordinary = program.ordinary(["main.py"])
-    for spoil in ("rm -rf {0}", "touch {0}/*", "mkdir {0}.kept; mv {0}/* {0}.kept", "for f in {0}/*; do echo > $f; done", "rm -rf {0}; echo > {0}"):
+    for spoil in ("rm -rf {0}", "touch {0}/*", "mkdir {0}.kept; mv {0}/* {0}.kept", "for f in {0}/*; do echo > $f; done",
+        "rm -rf {0}; echo > {0}"):
         subprocess.run(spoil.format(cache), shell=True)
         starts.same(ordinary, program.with_archive(["main.py"]), spoil)
         starts.same(ordinary, program.with_archive(["main.py"]), spoil)
@@ -271,7 +273,7 @@ def test_options_share_an_archive(tmp_path):
     """Starts with other options take nothing that another compiled."""
     program = programs.made(tmp_path)
     (program.folder / "main.py").write_text(programs.MAIN.replace("sys.exit(3)", "import odd; print(odd.f())"))
-    (program.folder / "late/odd.py").write_text("def f():\n    'doc'\n    return f.__doc__, __debug__, [c for c in f.__code__.co_lines()][-1:]\n")
+    (program.folder / "late/odd.py").write_text("def f():\n    'doc'\n    return f.__doc__, __debug__, list(f.__code__.co_lines())\n")
     starts.settle()
     for _ in range(2):
         for options in ([], ["-O"], ["-OO"], ["-X", "no_debug_ranges"], ["-X", "dev"], ["-X", "utf8"], ["-b"], ["-d"]):

@@ -1,4 +1,4 @@
-"""Starts whose archive of Python is damaged, taken away, forbidden, somebody else's or written by many at once, and writers that are killed.
+"""Starts whose archive of Python is damaged, taken away, forbidden, somebody else's or written by many at once; killed writers.
 
 SNAPBOOT_DAMAGES archives are damaged (`make damage` takes 10,000); the seed is printed, and SNAPBOOT_SEED repeats it.
 """
@@ -135,7 +135,8 @@ def test_an_archive_that_is_none(program, tmp_path, deed):
 WAITING = "import first, re, package.inner\nprint('ready', flush=True)\nimport sys; sys.stdin.readline()\n"
 
 
-@pytest.mark.parametrize("deed", ["rm {0}", "rm -r $(dirname {0})", "head -c 50000 /dev/urandom > {0}.x; mv {0}.x {0}", "rm {0}; mkdir {0}"])
+@pytest.mark.parametrize("deed", ["rm {0}", "rm -r $(dirname {0})", "head -c 50000 /dev/urandom > {0}.x; mv {0}.x {0}",
+    "rm {0}; mkdir {0}"])
 @pytest.mark.fault("the archive is removed or replaced while a program that uses it is running", "the program goes on as ever")
 def test_an_archive_taken_from_a_running_program(program, deed):
     (program.folder / "main.py").write_text(WAITING + programs.MAIN)

@@ -5,7 +5,8 @@ import shutil
 from . import starts
 
 MAIN = "import one, two, three, four, five\nprint(five.f.__code__.co_filename, five.__file__, five.f.__code__.co_consts)\nfive.f()\n"
-FILES = {"main.py": MAIN, **dict.fromkeys(["one.py", "two.py", "three.py", "four.py"], ""), "five.py": "def f():\n    return (lambda: 1 / 0)()\n"}
+FILES = {"main.py": MAIN, **dict.fromkeys(["one.py", "two.py", "three.py", "four.py"], ""),
+    "five.py": "def f():\n    return (lambda: 1 / 0)()\n"}
 
 
 def test_code_names_its_file(tmp_path):

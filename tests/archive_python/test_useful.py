@@ -16,7 +16,8 @@ def noted(name, *rest):
     return result
 search._find = noted
 opened = []
-sys.addaudithook(lambda event, arguments: opened.append(arguments[0]) if event == "open" and "snapboot/archive" not in str(arguments[0]) else None)
+sys.addaudithook(lambda event,
+    arguments: opened.append(arguments[0]) if event == "open" and "snapboot/archive" not in str(arguments[0]) else None)
 import five, package.inner, colorsys
 print(found, opened)
 """

@@ -44,9 +44,8 @@ impl Compile {
             return make.call1(PyTuple::new(python, all)?);
         }
         let pattern = call(original, p, flags)?;
-        let kept = self.keep.bind(python).call1((PyBytes::new(python, &name), p, flags));
-        // A compiler that is not as it was expected.
-        if let Err(error) = &kept { error.print(python); }
+        // An error: a compiler that is not as it was expected.
+        let _ = self.keep.bind(python).call1((PyBytes::new(python, &name), p, flags));
         Ok(pattern)
     }
 

@@ -15,7 +15,7 @@ SOURCE_LOADER = external.SourceFileLoader
 # Where the library may be, from this folder: where `make install` puts it, in the build of a source tree.
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
-# What SNAPBOOT_ARCHIVE_PART switches off.
+# What can be switched off, each by a variable of its own.
 PARTS = ("code", "lookups", "patterns", "data", "collector", "exit", "heap")
 SWITCH = ("", "0", "1", "off", "on")
 # With the compiler of regular expressions, from Python 3.11 on and before.
@@ -187,7 +187,8 @@ PATH_FINDER = dict(vars(external.PathFinder))
 
 def is_original():
     """Whether they are Python's own."""
-    functions = USUAL + [getattr(value, "__func__", value) for value in PATH_FINDER.values() if isinstance(value, (classmethod, staticmethod))]
+    functions = USUAL + [getattr(value, "__func__", value) for value in PATH_FINDER.values() if isinstance(value, (classmethod,
+        staticmethod))]
     return all(getattr(getattr(it, "__code__", None), "co_filename", OWN_FILE) == OWN_FILE for it in functions)
 
 
@@ -222,6 +223,7 @@ class Search:
         self._source_at = native.source_at
         self.invalidate_caches = native.begin_round
         self._loaders = usual_loaders()
+        self._cache_tag = sys.implementation.cache_tag
         # Whoever adds one may want to see each directory.
         self._hooks = list(sys.path_hooks)
 
@@ -259,7 +261,8 @@ class Search:
         spec._set_fileattr = True
         if folder is not None:
             spec.submodule_search_locations.append(folder)
-        if sys.pycache_prefix is None:
+        # What a program may choose otherwise while it runs.
+        if sys.pycache_prefix is None and sys.implementation.cache_tag == self._cache_tag:
             spec._cached = found.cached
         return spec
 

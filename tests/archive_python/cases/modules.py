@@ -8,12 +8,25 @@ def tell(m):
     print(m.__name__, m.__file__, getattr(m, "__cached__", None), m.__package__, type(m.__loader__), m.__loader__ is s.loader,
           m.__loader__.__dict__, getattr(m, "__path__", None), type(getattr(m, "__path__", None)), list(vars(m))[:9])
     print(s, s.cached, s.origin, s.parent, s.has_location, s.submodule_search_locations, s.__dict__.keys(), s.loader_state,
-          s._initializing, type(s), repr(m), type(m.__loader__).__qualname__, type(m.__loader__).__module__, s.loader.is_package(m.__name__))
+          s._initializing, type(s), repr(m), type(m.__loader__).__qualname__, type(m.__loader__).__module__,
+          s.loader.is_package(m.__name__))
 """
-PACKAGE = {"package/__init__.py": "from . import inner\nX = 1\n", "package/inner.py": '"""doc"""\nY = 2\n'}
+PACKAGE = {
+    "package/__init__.py": """\
+from . import inner
+X = 1
+""",
+    "package/inner.py": """\
+\"\"\"doc\"\"\"
+Y = 2
+""",
+}
 CASES = {
     "attributes": case(
-        TELL + "import package, package.inner, plain, json.decoder\nfor m in package, package.inner, plain, json, json.decoder: tell(m)\n",
+        TELL + """\
+import package, package.inner, plain, json.decoder
+for m in package, package.inner, plain, json, json.decoder: tell(m)
+""",
         {**PACKAGE, "plain.py": "def f(): pass\n"},
         shows="package.inner",
     ),
@@ -21,7 +34,8 @@ CASES = {
         """
 import importlib.machinery as machinery, importlib.abc, importlib.util, pickle, plain, sys
 loader = plain.__loader__
-print(type(loader) is machinery.SourceFileLoader, isinstance(loader, importlib.abc.SourceLoader), loader == machinery.SourceFileLoader("plain", plain.__file__))
+print(type(loader) is machinery.SourceFileLoader, isinstance(loader, importlib.abc.SourceLoader),
+    loader == machinery.SourceFileLoader("plain", plain.__file__))
 print(loader.get_source("plain"), loader.get_filename("plain"), loader.get_data(plain.__file__), loader.path_stats(plain.__file__).keys())
 print(loader.get_code("plain").co_filename, hash(loader) == hash(machinery.SourceFileLoader("plain", plain.__file__)))
 import copy
@@ -37,7 +51,9 @@ except ImportError as error: print(repr(error))
 fresh = importlib.util.find_spec("other")
 try: fresh.loader.get_code("wrong")
 except ImportError as error: print(repr(error))
-module = importlib.util.module_from_spec(fresh); fresh.loader.exec_module(module); print(module.Z, sorted(vars(fresh.loader)))
+module = importlib.util.module_from_spec(fresh)
+fresh.loader.exec_module(module)
+print(module.Z, sorted(vars(fresh.loader)))
 fresh.loader.exec_module(module); print(fresh.loader.load_module("other").Z)
 """,
         {"plain.py": "A = 1\n", "other.py": "Z = 3\n"},
@@ -115,43 +131,122 @@ entry = [e for e in metadata.distribution("thing").entry_points][0]
 print(entry.load()())
 """,
         {
-            "thing-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\nRequires-Dist: other\n",
-            "thing-1.0.dist-info/entry_points.txt": "[console_scripts]\nthing = thing:main\n",
+            "thing-1.0.dist-info/METADATA": """\
+Metadata-Version: 2.1
+Name: thing
+Version: 1.0
+Requires-Dist: other
+""",
+            "thing-1.0.dist-info/entry_points.txt": """\
+[console_scripts]
+thing = thing:main
+""",
             "thing-1.0.dist-info/RECORD": "thing.py,,\n",
             "thing.py": "def main(): return 'mained'\n",
         },
         shows="mained",
     ),
-    "run-module": case("", {**PACKAGE, "package/__main__.py": TELL.replace("\ndef", "def") + "import sys; print(sys.argv, __spec__, __file__, __package__, __name__, __loader__.__class__); tell(sys.modules['package'])"},
-                       words=["-m", "package", "a"], shows="__main__"),
-    "run-module-of-library": case("", words=[["-m", "json.tool"], ["-m", "timeit", "-n1", "-r1", "-h"], ["-m", "nothing"], ["-m", "package.nothing"]], files=PACKAGE, stdin="{}", shows="{}"),
+    "run-module": case(
+        "",
+        {
+            **PACKAGE,
+            "package/__main__.py": TELL
+            + """\
+import sys
+print(sys.argv, __spec__, __file__, __package__, __name__, __loader__.__class__)
+tell(sys.modules['package'])
+""",
+        },
+        words=["-m", "package", "a"],
+        shows="__main__",
+    ),
+    "run-module-of-library": case(
+        "",
+        words=[["-m", "json.tool"], ["-m", "timeit", "-n1", "-r1", "-h"], ["-m", "nothing"], ["-m", "package.nothing"]],
+        files=PACKAGE,
+        stdin="{}",
+        shows="{}",
+    ),
     "runpy": case(
-        "import runpy, sys\nprint(sorted(k for k in runpy.run_module('package.inner', run_name='x')))\nprint(runpy.run_path('package/inner.py')['__file__'])\nprint(runpy.run_path('package')['Q'], sys.argv, sys.modules.get('__main__').__file__)\n",
-        {**PACKAGE, "package/__main__.py": "Q = 5\n"}, shows="Y",
+        """\
+import runpy, sys
+print(sorted(k for k in runpy.run_module('package.inner', run_name='x')))
+print(runpy.run_path('package/inner.py')['__file__'])
+print(runpy.run_path('package')['Q'], sys.argv, sys.modules.get('__main__').__file__)
+""",
+        {**PACKAGE, "package/__main__.py": "Q = 5\n"},
+        shows="Y",
     ),
     "source": case(
         """
 import inspect, linecache, package.inner, plain, pkgutil
-print(inspect.getsource(plain), inspect.getsourcefile(plain.f), inspect.getfile(plain), inspect.getsource(plain.f), inspect.getmodule(plain.f), inspect.getdoc(package.inner))
+print(inspect.getsource(plain), inspect.getsourcefile(plain.f), inspect.getfile(plain), inspect.getsource(plain.f),
+    inspect.getmodule(plain.f), inspect.getdoc(package.inner))
 print(pkgutil.get_loader("plain") if hasattr(pkgutil, "get_loader") else None)
-""", {**PACKAGE, "plain.py": "# comment\n\ndef f(a, b=1):\n    'doc'\n    return a\n"}, shows="return a", env={"PYTHONWARNINGS": "ignore"}),
+""",
+        {
+            **PACKAGE,
+            "plain.py": """\
+# comment
+
+def f(a, b=1):
+    'doc'
+    return a
+""",
+        },
+        shows="return a",
+        env={"PYTHONWARNINGS": "ignore"},
+    ),
     "walk": case(
-        "import pkgutil, package\nprint(list(pkgutil.iter_modules(['.', 'package'])))\nprint([m.name for m in pkgutil.walk_packages(package.__path__, 'package.')])\nprint([type(i).__name__ for i in pkgutil.iter_importers() if type(i).__name__ != 'Finder'])\n",
-        PACKAGE, shows="inner"),
+        """\
+import pkgutil, package
+print(list(pkgutil.iter_modules(['.', 'package'])))
+print([m.name for m in pkgutil.walk_packages(package.__path__, 'package.')])
+print([type(i).__name__ for i in pkgutil.iter_importers() if type(i).__name__ != 'Finder'])
+""",
+        PACKAGE,
+        shows="inner",
+    ),
     "reload": case(
-        """
+        r"""
 import importlib, os, sys, plain, package, package.inner
 before = plain.__dict__
 print(importlib.reload(plain) is plain, plain.A)
-open("plain.py", "w").write("A = 22\\n")
+open("plain.py", "w").write("A = 22\n")
 importlib.reload(plain); print(plain.A, plain.__spec__, plain.__dict__ is before)
 importlib.reload(package); importlib.reload(package.inner); print(package.inner.Y)
 os.remove("plain.py")
 try: importlib.reload(plain)
 except ImportError as error: print(error)
-""", {**PACKAGE, "plain.py": "A = 1\n"}, between="echo 'A = 1' > plain.py", shows="22"),
-    "circular": case("import one\nprint(one.X, one.two.Y)\ntry: import three\nexcept ImportError as e: print(e)\n",
-        {"one.py": "import two\nX = two.Y\n", "two.py": "import one\nY = getattr(one, 'X', 'partial')\n", "three.py": "from four import A\n", "four.py": "from three import B\nA = 1\n"}, shows="partial"),
+""",
+        {**PACKAGE, "plain.py": "A = 1\n"},
+        between="echo 'A = 1' > plain.py",
+        shows="22",
+    ),
+    "circular": case(
+        """\
+import one
+print(one.X, one.two.Y)
+try: import three
+except ImportError as e: print(e)
+""",
+        {
+            "one.py": """\
+import two
+X = two.Y
+""",
+            "two.py": """\
+import one
+Y = getattr(one, 'X', 'partial')
+""",
+            "three.py": "from four import A\n",
+            "four.py": """\
+from three import B
+A = 1
+""",
+        },
+        shows="partial",
+    ),
     "threads": case(
         """
 import threading, importlib, sys
@@ -165,8 +260,11 @@ for t in threads: t.start()
 for t in threads: t.join()
 import gc
 print(errors, sorted(n for n in sys.modules if n.startswith("many")), gc.isenabled(), gc.get_threshold())
-""", {f"many{n}.py": f"import many{(n * 7 + 1) % 20} as other\nimport time; time.sleep(0.001)\nN = [{n}]\n" for n in range(20)}),
-    "lazy": case("""
+""",
+        {f"many{n}.py": f"import many{(n * 7 + 1) % 20} as other\nimport time; time.sleep(0.001)\nN = [{n}]\n" for n in range(20)},
+    ),
+    "lazy": case(
+        """
 import importlib.util, sys
 spec = importlib.util.find_spec("plain")
 loader = importlib.util.LazyLoader(spec.loader); spec.loader = loader
@@ -174,19 +272,87 @@ module = importlib.util.module_from_spec(spec); sys.modules["plain"] = module
 loader.exec_module(module)
 print(type(module)); print(module.A, type(module), module.__loader__)
 factory = importlib.util.LazyLoader.factory(importlib.machinery.SourceFileLoader)
-spec = importlib.util.spec_from_file_location("x", "plain.py", loader=factory("x", "plain.py")); m = importlib.util.module_from_spec(spec); spec.loader.exec_module(m); print(m.A)
-""", {"plain.py": "print('loaded')\nA = 1\n"}, shows="loaded"),
-    "failing": case("""
+spec = importlib.util.spec_from_file_location("x", "plain.py", loader=factory("x", "plain.py"))
+m = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(m)
+print(m.A)
+""",
+        {
+            "plain.py": """\
+print('loaded')
+A = 1
+""",
+        },
+        shows="loaded",
+    ),
+    "failing": case(
+        """
 import sys, traceback
 for name in "syntax", "raising", "nested", "nothing", "indent", "package.nothing", "plain.sub", "exits", "encoding", "null", "deleted":
     try: __import__(name)
     except BaseException: traceback.print_exc()
     print(name in sys.modules)
 import raising
-""", {"syntax.py": "def (\n", "raising.py": "def f():\n    1 / 0\nf()\n", "nested.py": "import raising\n", "indent.py": "if 1:\nx\n", "package/__init__.py": "", "plain.py": "",
-      "exits.py": "raise SystemExit(3)\n", "encoding.py": b"# coding: nowhere\n", "null.py": b"a = 1\0\n", "deleted.py": "import sys; del sys.modules[__name__]\n"}, shows="ZeroDivisionError"),
-    "replacing-itself": case("import odd\nprint(odd, odd.V)\nimport odd2; print(odd2)\n",
-        {"odd.py": "import sys\nclass M:\n    V = 1\n    def __repr__(self): return 'M'\nsys.modules[__name__] = M()\n", "odd2.py": "import sys\nsys.modules[__name__] = 5\n"}),
-    "dunder": case("import pep562\nprint(pep562.anything, dir(pep562))\nfrom pep562 import other; print(other)\nfrom star import *; print(sorted(k for k in dir() if k[0] in 'ab'))\n",
-        {"pep562.py": "def __getattr__(n):\n    if n.startswith('__'): raise AttributeError(n)\n    return n * 2\ndef __dir__(): return ['x']\n", "star.py": "__all__ = ['a']\na = b = 1\n"}),
+""",
+        {
+            "syntax.py": "def (\n",
+            "raising.py": """\
+def f():
+    1 / 0
+f()
+""",
+            "nested.py": "import raising\n",
+            "indent.py": """\
+if 1:
+x
+""",
+            "package/__init__.py": "",
+            "plain.py": "",
+            "exits.py": "raise SystemExit(3)\n",
+            "encoding.py": b"# coding: nowhere\n",
+            "null.py": b"a = 1\x00\n",
+            "deleted.py": "import sys; del sys.modules[__name__]\n",
+        },
+        shows="ZeroDivisionError",
+    ),
+    "replacing-itself": case(
+        """\
+import odd
+print(odd, odd.V)
+import odd2; print(odd2)
+""",
+        {
+            "odd.py": """\
+import sys
+class M:
+    V = 1
+    def __repr__(self): return 'M'
+sys.modules[__name__] = M()
+""",
+            "odd2.py": """\
+import sys
+sys.modules[__name__] = 5
+""",
+        },
+    ),
+    "dunder": case(
+        """\
+import pep562
+print(pep562.anything, dir(pep562))
+from pep562 import other; print(other)
+from star import *; print(sorted(k for k in dir() if k[0] in 'ab'))
+""",
+        {
+            "pep562.py": """\
+def __getattr__(n):
+    if n.startswith('__'): raise AttributeError(n)
+    return n * 2
+def __dir__(): return ['x']
+""",
+            "star.py": """\
+__all__ = ['a']
+a = b = 1
+""",
+        },
+    ),
 }

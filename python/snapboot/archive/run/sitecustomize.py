@@ -20,6 +20,7 @@ USER = "usercustomize"
 FEW = 3
 # It is open before these: what they parse may be there. They import more than that themselves.
 PARSERS = ("json", "tomli", "tomllib", "yaml")
+IMPORT = __import__
 
 
 class Finder:
@@ -66,7 +67,9 @@ def find_nothing(name, path=None, target=None):
 
 def run(folder, name):
     """Runs the module of that name in the folder. Returns its names."""
-    names = {"__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py"}
+    # A program that replaces `__import__` does not see what these import.
+    builtins = dict(vars(sys.modules["builtins"]), __import__=IMPORT)
+    names = {"__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py", "__builtins__": builtins}
     loader = external.SourceFileLoader(names["__name__"], names["__file__"])
     exec(loader.get_code(loader.name), names)
     return names
