@@ -74,7 +74,7 @@ def test_run_switches_the_archive_on_and_nothing_else(program):
 
 def test_run_says_what_cannot_be_run(program):
     done = snapboot("run", "--", "nothing-of-that-name", cwd=program)
-    assert done.returncode == 2
+    assert done.returncode == 127
     assert done.stderr.startswith("snapboot: cannot run nothing-of-that-name")
 
 

@@ -94,16 +94,19 @@ def test_an_image_or_a_shell_as_the_command(python_image):
         ("x.img", b"", "an empty file"),
         ("x.img", b"print(1)\n", "a file of another kind"),
         ("x.py", b"#!/usr/bin/env python3\nprint(1)\n", "a script"),
-        ("true", b"/bin/true", "a program that is no image"),
-        ("x.img", None, "no such file"),
-        ("sh", None, "the command /"),
+        ("a-program", b"/bin/true", "a program that is no image"),
+        ("x.img", None, "no such command"),
+        ("./x.img", None, "no such file"),
+        ("./.", None, "a directory"),
     ],
 )
 def test_what_is_run_is_no_image(name, content, found, tmp_path):
     if content is not None:
-        support.write(tmp_path / name, open(content, "rb").read() if name == "true" else content)
-    words = said("run", name, "-c", "exit", cwd=tmp_path)
-    assert f"cannot run {name}: expected an image that snapboot freeze wrote, or a Python or Ruby command, and found {found}" in words
+        support.write(tmp_path / name, open(content, "rb").read() if name == "a-program" else content)
+    result = support.run([support.SNAPBOOT, "run", name, "-c", "exit"], cwd=tmp_path)
+    words = result.err
+    assert result.status == (126 if "/" in name and found != "no such file" else 127)
+    assert f"cannot run {name}: expected a command or an image that snapboot freeze wrote, and found {found}" in words
     assert "freeze it first (snapboot freeze -o " in words and words.count("\n") == 1
 
 

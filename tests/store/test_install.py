@@ -185,6 +185,14 @@ def test_the_directory_must_be_on_path(tool):
     result = tool.store.snapboot("install", "tool")
     assert result.status == 0 and 'eval "$(snapboot shellenv)"' in result.err, result
     assert "shellenv" in "".join(tool.store.list()[0]["why"])
+    # Once for all, and not in the place of what is to be said of an image.
+    (tool.bin / "second").write_text(tool.path.read_text())
+    (tool.bin / "second").chmod(0o755)
+    tool.store.snapboot("install", "second")
+    tool.path.write_text(tool.path.read_text() + "\n")
+    shown = tool.store.snapboot("list", log=False).out
+    assert shown.count("shellenv") == 1 and f"by the name of second, tool: {tool.store.place}" in shown, shown
+    assert "stale" in shown and "bin/tool: " in shown, shown
     env = {**tool.store.env, "SNAPBOOT": str(support.SNAPBOOT)}
     shown = support.run(["sh", "-c", 'eval "$("$SNAPBOOT" shellenv sh)"; command -v tool; tool a'], env=env, cwd="/")
     assert shown.out.splitlines()[0] == f"{tool.store.place}/data/bin/tool" and "['a']" in shown.out.replace('"', "'"), shown

@@ -97,6 +97,7 @@ def test_each_environment_has_its_image(store, language):
     image = store.list()[0]["path"]
     other = support.run([image], env={**store.env, name: values[1]}, cwd=store.folder)
     assert other.out.startswith("one") and not other.fell_back and "another" in other.err, other
+    assert f"another image fits this start: {store.list()[1]['path']}" in other.err, other
 
 
 @both
@@ -125,10 +126,24 @@ def test_other_things_start_the_ordinary_way(store, language):
         result = store.run(*words, env={"SNAPBOOT_STORE": place})
         assert result.out.startswith("one") and "there is no store" in result.err, result
     assert not store.place.exists()
-    refused = store.run("ls", "/")
-    assert refused.status == 2 and "expected an image" in refused.err and refused.out == "", refused
-    missing = store.run("no-such-command")
-    assert missing.status == 2 and "no-such-command" in missing.err, missing
+
+
+def test_any_command_starts(store):
+    """Whatever a shell would start: a program that no image can be made of, a script without a first line, a name that a folder has, too."""
+    for name in ("a-folder", "echo"):
+        (store.folder / name).mkdir()
+    (store.folder / "plain").write_text('echo "$0" "$@"\nexit 3\n')
+    (store.folder / "plain").chmod(0o755)
+    (store.folder / "text").write_text("echo\n")
+    for words in (["echo", "a b"], ["./plain", "a b", ""], ["/bin/sh", "-c", "kill -9 $$"], ["sh", "-c", "exit 4"]):
+        ordinary = support.run(["/bin/sh", "-c", '"$@"; exit $?', "sh", *words], env=store.env, cwd=store.folder)
+        result = store.run(*words)
+        killed = {137: -9}.get(ordinary.status, ordinary.status)
+        assert (result.status, result.out) == (killed, ordinary.out) and "no Python or Ruby command" in result.err, result
+    for name, status in (("no-such-command", 127), ("./no-such-file", 127), ("a-folder", 127), ("./a-folder", 126), ("./text", 126)):
+        result = store.run(name)
+        assert result.status == status and f"cannot run {name}: " in result.err and result.out == "", result
+    assert not store.place.exists()
 
 
 def test_a_module_is_a_command(store):

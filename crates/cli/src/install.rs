@@ -60,7 +60,7 @@ pub fn again(folder: &Folder, image: &Path, telling: &Telling) -> Result<u8> {
         return Err(Failure::refusal(format!("{} is being made just now. Try again in a moment.", image.display())));
     };
     let progress = Progress::start(telling.is_quiet);
-    let outcome = build(folder, image, store::fit::terminal(image), &progress);
+    let outcome = build(folder, image, store::fit::terminal(image), true, &progress);
     drop(progress);
     match outcome {
         Some(outcome) => freezing::told(outcome, telling),

@@ -39,6 +39,9 @@ struct Row {
     fallen_back: u64,
     /// What the thawed ones have saved (seconds); None where that is not known.
     saved: Option<f64>,
+    /// Why a shell starts another program by its name. Mostly the same for all, and so told once below the table.
+    #[serde(skip)]
+    hidden: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -107,13 +110,15 @@ fn rows(folder: &Folder) -> Vec<Row> {
         thawed: 0,
         fallen_back: 0,
         saved: None,
+        hidden: None,
     };
     let images = folder.images();
     if images.is_empty() {
         let (state, why) = unusable(folder, &attempt, State::None, Vec::new());
         return vec![row(folder.path().to_owned(), state, why)];
     }
-    let hidden = hidden(folder, installed.as_ref());
+    let replaced = replaced(folder, installed.as_ref());
+    let hidden = installed.as_ref().and_then(hidden);
     images
         .iter()
         .map(|image| {
@@ -128,15 +133,17 @@ fn rows(folder: &Folder) -> Vec<Row> {
                 .unwrap_or_else(|failure| vec![failure.message]);
             let (state, why) = match why.is_empty() {
                 // Nobody has seen them, where it was made in the background.
-                true => (State::Fresh, [&hidden[..], &warnings].concat()),
-                false => unusable(folder, &attempt, State::Stale, [&hidden[..], &why].concat()),
+                true => (State::Fresh, [&replaced[..], &warnings].concat()),
+                false => unusable(folder, &attempt, State::Stale, [&replaced[..], &why, &warnings].concat()),
             };
+            let why = why.into_iter().chain(hidden.clone()).collect();
             let thawed = starts.as_ref().map_or(0, |starts| starts.thaws);
             Row {
                 size: limits::size(image),
                 thawed,
                 fallen_back: starts.as_ref().map_or(0, |starts| starts.fallbacks),
                 saved: times.as_ref().map(|times: &StartTimes| times.saved() * thawed as f64),
+                hidden: hidden.clone(),
                 ..row(image.clone(), state, why)
             }
         })
@@ -153,19 +160,20 @@ fn unusable(folder: &Folder, attempt: &Attempt, state: State, why: Vec<String>) 
     }
 }
 
-/// Why an installed image is not what its name leads to.
-fn hidden(folder: &Folder, installed: Option<&Installed>) -> Vec<String> {
-    let Some(installed) = installed else { return Vec::new() };
-    if installed.in_place {
-        return match installed.is_in_front(folder) {
-            true => Vec::new(),
-            false => vec![format!("{} was replaced, as by an upgrade: install it again", installed.link.display())],
-        };
-    }
+/// Why an image in place is not what its name leads to.
+fn replaced(folder: &Folder, installed: Option<&Installed>) -> Vec<String> {
+    let replaced = installed.filter(|installed| installed.in_place && !installed.is_in_front(folder));
+    let text = |it: &Installed| format!("{} was replaced, as by an upgrade: install it again", it.link.display());
+    replaced.map(text).into_iter().collect()
+}
+
+/// Why the name of an installed command leads to another program.
+fn hidden(installed: &Installed) -> Option<String> {
     match installed.on_path() {
-        OnPath::Image => Vec::new(),
-        OnPath::Other(Some(other)) => vec![format!("{} comes first on PATH: see snapboot shellenv", other.display())],
-        OnPath::Other(None) => vec!["its directory is not on PATH: see snapboot shellenv".to_owned()],
+        _ if installed.in_place => None,
+        OnPath::Image => None,
+        OnPath::Other(Some(other)) => Some(format!("{} comes first on PATH: see snapboot shellenv", other.display())),
+        OnPath::Other(None) => Some("its directory is not on PATH: see snapboot shellenv".to_owned()),
     }
 }
 
@@ -176,7 +184,8 @@ fn page(rows: &[Row]) -> String {
         seconds => format!("{seconds:.1} s"),
     };
     let cells = rows.iter().map(|row| {
-        let why: String = row.why.first().map(|why| human::harmless(why)).unwrap_or_default();
+        let own = row.why.first().filter(|why| Some(*why) != row.hidden.as_ref());
+        let why: String = own.map(|why| human::harmless(why)).unwrap_or_default();
         vec![
             row.name.clone(),
             human::size(row.size),
@@ -188,5 +197,19 @@ fn page(rows: &[Row]) -> String {
             human::shortened(&why, SHOWN),
         ]
     });
-    render::numbers(&["name", "size", "thawed", "fell back", "saved", "state", "command", "why"], 4, cells)
+    let table = render::numbers(&["name", "size", "thawed", "fell back", "saved", "state", "command", "why"], 4, cells);
+    table + &hidden_ones(rows)
+}
+
+/// What is to be said of installed commands whose images a shell does not start.
+fn hidden_ones(rows: &[Row]) -> String {
+    let mut names: Vec<&str> = rows.iter().filter(|row| row.hidden.is_some()).map(|row| row.name.as_str()).collect();
+    names.dedup();
+    let bin = rows.iter().filter(|row| row.hidden.is_some()).find_map(|row| row.installed.as_ref()?.parent());
+    let Some(bin) = bin else { return String::new() };
+    format!(
+        "\nA shell starts other programs by the name of {}: {} must come first on PATH. See snapboot shellenv.\n",
+        names.join(", "),
+        bin.display()
+    )
 }

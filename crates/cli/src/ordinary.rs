@@ -1,7 +1,8 @@
 //! An ordinary start of a command, with the boot archive of its runtime.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -14,8 +15,10 @@ use store::{Command, Shims};
 use crate::render;
 
 /// Exit statuses of a shell for a program that cannot be executed, and for one that is not there.
-const CANNOT_EXECUTE: u8 = 126;
+pub const CANNOT_EXECUTE: u8 = 126;
 pub const NOT_THERE: u8 = 127;
+/// ENOEXEC: neither a program nor a script with a shebang.
+const NO_FORMAT: i32 = 8;
 
 /// Becomes the program; returns only when that fails. `words`: the program's, its name first. `archive`: the one to switch on.
 pub fn start(program: &Path, words: &[OsString], archive: BootArchive) -> Result<u8> {
@@ -25,9 +28,22 @@ pub fn start(program: &Path, words: &[OsString], archive: BootArchive) -> Result
         BootArchive::None => None,
     };
     let changed = changed.as_ref().map(|(name, value)| (*name, value.as_os_str()));
-    let error = store::execute(program, words, changed);
+    let mut error = store::execute(program, words, changed);
+    if error.raw_os_error() == Some(NO_FORMAT) && is_text(program) {
+        // As execvp(3) and shells do.
+        let shell = [Path::new("/bin/sh").as_os_str().to_owned(), program.as_os_str().to_owned()];
+        let words = [&shell, words.get(1..).unwrap_or_default()].concat();
+        error = store::execute(Path::new("/bin/sh"), &words, changed);
+    }
     render::tell(&format!("snapboot: cannot execute {}: {}", program.display(), reason(&error)));
     Ok(if error.kind() == io::ErrorKind::NotFound { NOT_THERE } else { CANNOT_EXECUTE })
+}
+
+/// Whether a file may be a script without a first line that names its interpreter: nobody else's program has a NUL in its first lines.
+fn is_text(program: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(program).and_then(|file| file.take(128).read_to_end(&mut start));
+    read.is_ok() && !start.contains(&0)
 }
 
 /// The archive of a program with those arguments.

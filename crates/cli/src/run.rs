@@ -9,7 +9,7 @@ use failure::{reason, Failure, Result};
 use image_file::kind::Kind;
 use image_file::on_noexec_mount;
 use installation::Installation;
-use runtime::{locate, search_path};
+use runtime::search_path;
 use rustix::fs::{access, Access};
 use store::command::BootArchive;
 use store::fallback::{Next, Start};
@@ -22,23 +22,21 @@ use crate::{ordinary, render};
 /// `no_freeze`: the store is left alone.
 pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
     let named = Path::new(&words[0]);
-    match Kind::of(named) {
-        Ok(Kind::Image) => return run_image(named, words),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return run_image(named, words),
-        _ => {}
+    if Kind::is_image(named) {
+        return run_image(named, words);
     }
     let store = Store::find();
     let shims = store.as_ref().map(Shims::of);
-    let line = Command::split(words, &search_path(), shims.as_ref()).map_err(|_| not_runnable(named))?;
+    let Ok(line) = Command::split(words, &search_path(), shims.as_ref()) else { return Ok(not_runnable(named)) };
     // Installed, and so in front of PATH.
     if Kind::is_image(&line.program) {
         return run_image(&line.program, words);
     }
     let Some((command, arguments)) = line.command else {
-        return match line.is_interpreter {
-            true => ordinary::start(&line.program, words, line.archive),
-            false => Err(not_runnable(named)),
-        };
+        if !no_freeze && !line.is_interpreter {
+            log("this is no Python or Ruby command that could have an image; starting the ordinary way");
+        }
+        return ordinary::start(&line.program, words, line.archive);
     };
     match store {
         _ if no_freeze => {}
@@ -93,6 +91,7 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     match start.next(limits::of_environment()) {
         Next::Other(image) => {
             let words = [&[image.clone().into_os_string()], arguments].concat();
+            log(&format!("another image fits this start: {}", image.display()));
             log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
         }
         Next::Asked => log("the image is being made again; starting the ordinary way"),
@@ -127,23 +126,26 @@ fn run_image(named: &Path, words: &[OsString]) -> Result<u8> {
     )))
 }
 
-/// What to say of what is neither an image nor a command that could have one.
-fn not_runnable(named: &Path) -> Failure {
-    let bare = named.as_os_str();
-    let found = match Kind::of(named) {
-        Ok(kind) => kind.words().to_owned(),
-        Err(_) => match locate(bare, &search_path()) {
-            Ok(command) if !bare.as_bytes().contains(&b'/') => format!("the command {}", command.display()),
-            _ => "no such file".to_owned(),
-        },
+/// Says why there is nothing to start. Returns the exit status, which is that of a shell.
+fn not_runnable(named: &Path) -> u8 {
+    // Without a slash, it was looked for in PATH.
+    let is_path = named.as_os_str().as_bytes().contains(&b'/');
+    let (found, status) = match Kind::of(named) {
+        _ if named.is_dir() && is_path => ("a directory", ordinary::CANNOT_EXECUTE),
+        Ok(kind) if is_path => (kind.words(), ordinary::CANNOT_EXECUTE),
+        Ok(kind) => (kind.words(), ordinary::NOT_THERE),
+        Err(_) if !is_path => ("no such command", ordinary::NOT_THERE),
+        Err(_) if !named.exists() => ("no such file", ordinary::NOT_THERE),
+        Err(_) => ("a file that cannot be read", ordinary::CANNOT_EXECUTE),
     };
-    let image = Path::new(named.file_name().unwrap_or(bare)).with_extension("img");
-    Failure::refusal(format!(
-        "cannot run {}: expected an image that snapboot freeze wrote, or a Python or Ruby command, and found {found}. To start a program \
+    let image = Path::new(named.file_name().unwrap_or(named.as_os_str())).with_extension("img");
+    render::tell(&format!(
+        "snapboot: cannot run {}: expected a command or an image that snapboot freeze wrote, and found {found}. To start a program \
          from an image, freeze it first (snapboot freeze -o {1} -- COMMAND), then run that image (./{1}).",
         named.display(),
         image.display()
-    ))
+    ));
+    status
 }
 
 /// Tells what is done, and why, where SNAPBOOT_LOG asks for it.

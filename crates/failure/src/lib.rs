@@ -13,6 +13,8 @@ pub struct Failure {
     pub kind: Kind,
     /// What was expected, what was there, the likely cause and the remedy.
     pub message: String,
+    /// Whether it comes of a state that need not last, such as a full disk or a file that was being replaced: the next attempt may go well.
+    pub is_passing: bool,
 }
 
 /// Whose fault a failure is.
@@ -30,12 +32,17 @@ pub type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     /// A mistake of the user, or something that Snapboot does not do.
     pub fn refusal(message: impl Into<String>) -> Self {
-        Failure { kind: Kind::Refused, message: message.into() }
+        Failure { kind: Kind::Refused, message: message.into(), is_passing: false }
     }
 
     /// A failure of the program or of the machine.
     pub fn failed(message: impl Into<String>) -> Self {
-        Failure { kind: Kind::Failed, message: message.into() }
+        Failure { kind: Kind::Failed, message: message.into(), is_passing: false }
+    }
+
+    /// A failure of the machine in a state that need not last.
+    pub fn passing(message: impl Into<String>) -> Self {
+        Failure { is_passing: true, ..Failure::failed(message) }
     }
 
     /// A failed system call on a path. `doing` completes "cannot ..."; a full disk gets its own remedy.
@@ -49,7 +56,22 @@ impl Failure {
             io::ErrorKind::PermissionDenied => ". Check the permissions of the file and of the directories above it",
             _ => "",
         };
-        Failure::refusal(format!("cannot {doing} {}: {}{remedy}.", path.display(), reason(error)))
+        let message = format!("cannot {doing} {}: {}{remedy}.", path.display(), reason(error));
+        Failure { is_passing: is_passing(error), ..Failure::refusal(message) }
+    }
+}
+
+/// Whether an error comes of a lack of memory, of room on the disk, of descriptors or processes, or of what others do just now.
+pub fn is_passing(error: &io::Error) -> bool {
+    /// For these two the standard library has no name.
+    const TOO_MANY_OPEN_FILES: [i32; 2] = [23, 24];
+    use io::ErrorKind as Of;
+    match error.kind() {
+        Of::OutOfMemory | Of::StorageFull | Of::QuotaExceeded | Of::FileTooLarge => true,
+        Of::WouldBlock | Of::Interrupted | Of::ResourceBusy | Of::ExecutableFileBusy | Of::StaleNetworkFileHandle => {
+            true
+        }
+        _ => error.raw_os_error().is_some_and(|number| TOO_MANY_OPEN_FILES.contains(&number)),
     }
 }
 
@@ -71,5 +93,19 @@ impl fmt::Display for Failure {
 impl From<image::Error> for Failure {
     fn from(error: image::Error) -> Self {
         Failure::failed(format!("{error}."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_machine_lacks_need_not_last() {
+        let is = |number| Failure::io("write", Path::new("/x"), &io::Error::from_raw_os_error(number)).is_passing;
+        // ENOSPC, EFBIG, EMFILE, ENFILE, EAGAIN, ENOMEM, EDQUOT, ETXTBSY
+        assert!([28, 27, 24, 23, 11, 12, 122, 26].into_iter().all(is));
+        // ENOENT, EACCES, EROFS, ENOEXEC
+        assert!(![2, 13, 30, 8].into_iter().any(is));
     }
 }

@@ -31,6 +31,11 @@ impl Finding {
         Finding { kind: kind.to_owned(), descriptor: None, text, opened_by: None }
     }
 
+    /// Whether it is none of the program's doing, such as a full disk.
+    pub fn is_internal(&self) -> bool {
+        self.kind == "internal"
+    }
+
     /// Whether it only tells something, such as that other threads are dropped.
     pub(crate) fn is_note(&self) -> bool {
         self.kind == "note"

@@ -27,6 +27,7 @@ mod first_start;
 mod installed;
 mod interrupt;
 mod kernel_files;
+mod lacks;
 mod last_look;
 mod leftovers;
 mod library_remedies;

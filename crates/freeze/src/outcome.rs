@@ -51,6 +51,8 @@ pub struct Written {
     pub left_out: Vec<(String, String)>,
     /// What it depends on that its user may not expect: names of variables, and phrases.
     pub depends: Vec<String>,
+    /// Whether it has less than it should have, as warnings tell: another freeze may do better.
+    pub lacks: bool,
     /// What the user should know about it.
     pub warnings: Vec<String>,
     /// How the starts of the image that it has replaced have gone, as far as that is known.
@@ -66,6 +68,17 @@ pub(crate) enum Stop {
 
 /// What a step of a freeze returns.
 pub(crate) type Result<T> = std::result::Result<T, Stop>;
+
+impl Stop {
+    /// Whether it comes of a state that need not last.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Stop::Failed(failure) => failure.is_passing,
+            Stop::Refused(findings) => findings.iter().any(Finding::is_internal),
+            Stop::Interrupted(_) => false,
+        }
+    }
+}
 
 impl From<Failure> for Stop {
     fn from(failure: Failure) -> Self {

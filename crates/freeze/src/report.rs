@@ -21,6 +21,10 @@ use crate::findings::{self, Finding};
 const WRITTEN: i32 = 0;
 const USER_ERROR: i32 = 2;
 const REFUSED: i32 = 3;
+/// The freezer's own, where it cannot go on.
+const FREEZER_FAILED: i32 = 4;
+/// These come from the system and other people, not from the program.
+const FROM_OUTSIDE: [i32; 6] = [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGXCPU, libc::SIGXFSZ];
 
 /// What a front end reported of a boot that was written.
 #[derive(Debug, Default)]
@@ -108,7 +112,11 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
         Some(REFUSED) if errors.is_empty() => {
             Err(Failure::failed("the freezer refused, but gave no reason. This is an error in Snapboot: report it."))
         }
-        Some(REFUSED) => Err(Failure::failed(errors.join("\nsnapboot: "))),
+        // The freezer itself: for want of memory, or since somebody has killed it.
+        Some(REFUSED) => Err(Failure::passing(errors.join("\nsnapboot: "))),
+        Some(FREEZER_FAILED) if errors.is_empty() => Err(Failure::passing(
+            "the freezer ended with status 4 instead of writing the image, probably since it found no memory (ulimit -v, -d).",
+        )),
         code => Err(failed(code, status, &errors, &missed)),
     }
 }
@@ -134,7 +142,8 @@ fn failed(code: Option<i32>, status: ExitStatus, errors: &[String], missed: &[Fi
         message.push_str("\nsnapboot: cannot freeze: ");
         message.push_str(&finding.to_string());
     }
-    Failure::failed(message)
+    let is_passing = status.signal().is_some_and(|signal| FROM_OUTSIDE.contains(&signal));
+    Failure { is_passing, ..Failure::failed(message) }
 }
 
 fn signal_name(signal: i32) -> String {

@@ -57,6 +57,12 @@ pub struct InStore {
     pub on_news: Vec<OsString>,
     /// The terminal of the starts that it is for; None: of those that have none.
     pub terminal: Option<Terminal>,
+    /// How many modules or features were learnt for the last image that lacked nothing.
+    pub knows: usize,
+    /// Whether an image will do that lacks something for a reason that need not last.
+    pub makes_do: bool,
+    /// How long an image may be used that lacks something: then it is made again.
+    pub lesser_age: Duration,
 }
 
 /// From which runs of the program a freeze learns what it loads.

@@ -1,10 +1,10 @@
 //! One freeze from its request to its image: what is frozen, which boots that takes, and what they add up to.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use failure::Failure;
 use image::fact_kind;
@@ -22,10 +22,10 @@ use crate::cpu;
 use crate::depends;
 use crate::elsewhere::{self, Elsewhere};
 use crate::environment::Environment;
-use crate::environment_inputs::EnvironmentInputs;
 use crate::fault::Point;
 use crate::findings::add_origins;
 use crate::interrupt::Interrupt;
+use crate::lacks::Lacks;
 use crate::leftovers::{self, Temporary};
 use crate::outcome::{Result, Stop, Written};
 use crate::output;
@@ -34,8 +34,10 @@ use crate::progress::{Progress, Step};
 use crate::recipes::{self, Applied};
 use crate::report::{self, outcome, Outcome, Report};
 use crate::request::{Cpu, FreezeRequest};
-use crate::training::{Part, Profile, Trainer};
+use crate::training::{Profile, Trainer};
 use crate::variables;
+
+mod info;
 
 /// Finds out what is to be frozen, and freezes it.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
@@ -96,8 +98,9 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     };
     let replaced = replaced.as_ref().map(|old| (old.head().image_id(), Starts::of(old)));
     let mut made = session.make(&output, replaced.clone());
-    // A Ruby without its application starts sooner the ordinary way, with its boot archive.
-    let may_leave = request.store.is_none() || runtime.language == Language::Python;
+    // A Ruby without its application starts sooner the ordinary way, with its boot archive. What need not last, a later start tries again.
+    let waits = made.as_ref().is_err_and(Stop::is_passing) && !session.makes_do();
+    let may_leave = request.store.is_none() || (runtime.language == Language::Python && !waits);
     let left = if may_leave && made.is_err() { session.leave_recipe() } else { None };
     if let (Err(Stop::Refused(_) | Stop::Failed(_)), Some(name)) = (&made, left) {
         interrupt.check()?;
@@ -107,11 +110,8 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
             _ => String::new(),
         };
         let warning = format!("the application is not in the image, as the recipe for {name} has it, because {why}");
-        session.without_recipe = Some(warning.clone());
-        made = session.make(&output, replaced).map(|mut written| {
-            written.warnings.insert(0, warning);
-            written
-        });
+        session.without_recipe = Some(warning);
+        made = session.make(&output, replaced);
     }
     // Whatever came of it, the signal comes first: everything is cleaned up.
     interrupt.check()?;
@@ -156,8 +156,9 @@ enum Made {
 }
 
 impl Session<'_> {
-    /// Trains, boots and assembles; again without what was told and then without what was learnt, where that is in the way. `replaced`: by which files outside of it
-    /// the image that is replaced is known, and how its starts have gone.
+    /// Trains, boots and assembles; again without what was told and then without what was learnt, where that is in the way, and once more
+    /// where something else is that need not last. `replaced`: by which files outside of it the image that is replaced is known, and how its
+    /// starts have gone.
     fn make(&self, output: &Path, replaced: Option<(u64, Option<Starts>)>) -> Result<Written> {
         let dir = ControlDir::create(output)?;
         Point::AfterControlDir.reached();
@@ -177,17 +178,24 @@ impl Session<'_> {
             &self.recipe,
             self.request.store.as_ref().map(|store| store.profile.as_path()),
         )?;
-        let mut taken_out = Vec::new();
+        let mut lacks = Lacks::new(self.without_recipe.iter().chain(&profile.failed).cloned());
+        let mut has_failed = false;
         loop {
-            let why = match self.assemble(output, &dir, environment, &trainer, &profile, replaced.as_ref()) {
-                Ok(Made::Image(mut written)) => {
-                    if let [(Part::Told, _)] = taken_out.as_slice() {
+            let made = self.assemble(output, &dir, environment, &trainer, &profile, replaced.as_ref(), &lacks);
+            let is_passing = made.as_ref().is_err_and(Stop::is_passing);
+            if is_passing && !std::mem::replace(&mut has_failed, true) {
+                self.interrupt.check()?;
+                continue;
+            }
+            let why = match made {
+                Ok(Made::Image(written)) => {
+                    if lacks.only_told() {
                         profile.give_up_told();
                     }
-                    written.warnings.splice(0..0, taken_out.into_iter().map(|(_, warning)| warning));
                     return Ok(*written);
                 }
                 Ok(Made::Disproved(how)) => how,
+                Err(stop) if is_passing && !self.makes_do() => return Err(stop),
                 Err(Stop::Refused(findings)) if !profile.is_empty() => {
                     format!("with it the program cannot be frozen: {}", findings[0])
                 }
@@ -198,13 +206,17 @@ impl Session<'_> {
                 }
                 Err(stop) => return Err(stop),
             };
-            let part = profile.take_out();
-            let whose = if part == Part::Told { "starts from it have told" } else { "the training runs have shown" };
-            taken_out.push((part, format!("nothing that {whose} is in the image, because {why}")));
+            lacks.add(profile.take_out(), &why, is_passing);
         }
     }
 
-    /// Boots and assembles. `environment`: with what the runtime reads before the front end runs.
+    /// Whether an image will do that lacks something for a reason that need not last: a store may have none until a later start.
+    fn makes_do(&self) -> bool {
+        self.request.store.as_ref().is_none_or(|store| store.makes_do)
+    }
+
+    /// Boots and assembles. `environment`: with what the runtime reads before the front end runs; `lacks`: what the image cannot have.
+    #[allow(clippy::too_many_arguments)]
     fn assemble(
         &self,
         output: &Path,
@@ -213,12 +225,14 @@ impl Session<'_> {
         trainer: &Trainer<'_>,
         profile: &Profile,
         replaced: Option<&(u64, Option<Starts>)>,
+        lacks: &Lacks,
     ) -> Result<Made> {
         self.check_directory()?;
         let command = fallback_command(self.runtime, self.main);
         // Relative names that cannot be followed are followed from nowhere.
         let start = std::env::current_dir().unwrap_or_default();
         let mut assembly = Assembly::new(dir);
+        let mut lacks = lacks.clone();
         let mut warnings: Vec<String> = Vec::new();
         let mut first = None;
         let mut looked_up = None;
@@ -269,6 +283,10 @@ impl Session<'_> {
                 report.reads.places.entry((fact_kind::CWD, 0)).or_insert_with(|| file.display().to_string());
             }
             report.warnings.extend(boot_inputs::warning(&notes, &report.importers, &Temporary::new(environment)));
+            if number == 1 {
+                lacks.compare(report.learnt.len(), self.request.store.as_ref());
+            }
+            report.warnings.splice(0..0, lacks.all());
             let booted = Booted {
                 notes: &notes,
                 loaded: &report.loaded,
@@ -291,7 +309,7 @@ impl Session<'_> {
                 policy: self.request.policy,
                 check_pages: self.request.check_pages,
                 cpu: self.request.cpu,
-                max_age: self.request.max_age,
+                max_age: lacks.max_age(self.request),
                 max_thaws: self.request.max_thaws,
                 guards: &guards,
                 info: &self.info(environment, &report, &notes),
@@ -337,6 +355,7 @@ impl Session<'_> {
             learnt: report.learnt.len(),
             patterns: report.patterns,
             tells_version: profile.tells_version,
+            lacks: lacks.is_any(),
             left_out: report.left_out,
             replaced: replaced.and_then(|(_, starts)| starts.clone()),
         })))
@@ -346,7 +365,7 @@ impl Session<'_> {
     /// other, and no start would find the image useful.
     fn check_directory(&self) -> Result<()> {
         match std::env::current_dir() {
-            Err(error) if self.request.store.is_some() => Err(Stop::Failed(Failure::failed(format!(
+            Err(error) if self.request.store.is_some() => Err(Stop::Failed(Failure::passing(format!(
                 "the directory of the start that has asked for the image cannot be found any more: {error}."
             )))),
             _ => Ok(()),
@@ -467,34 +486,6 @@ impl Session<'_> {
                 dir.has_space()?;
                 Err(failure.into())
             }
-        }
-    }
-
-    fn info(&self, environment: &Environment, report: &Report, notes: &Accesses) -> Info {
-        let text = |string: &OsStr| string.to_string_lossy().into_owned();
-        let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Info {
-            snapboot: env!("CARGO_PKG_VERSION").to_owned(),
-            created: created.as_secs(),
-            runtime: report.runtime.clone().unwrap_or_else(|| self.runtime.label.clone()),
-            typed: self.request.command.iter().map(|word| text(word)).collect(),
-            origin: self.request.origin.clone(),
-            main: self.main.kind.word().to_owned(),
-            preloads: self.preloads().to_vec(),
-            loaded: report.loaded.len(),
-            learnt: report.learnt.clone(),
-            patterns: report.patterns,
-            left_out: report.left_out.clone(),
-            cpu: self.request.cpu.word().to_owned(),
-            seconds: self.begun.elapsed().as_secs_f64(),
-            variables: EnvironmentInputs { environment, reads: &report.reads }
-                .compared_names(self.runtime.language)
-                .map(text)
-                .collect(),
-            notes: self.notes.clone(),
-            system: notes.system.keys().map(|path| text(path.as_os_str())).collect(),
-            warnings: self.without_recipe.iter().chain(&report.warnings).cloned().collect(),
-            depends: depends::all(environment, report),
         }
     }
 }

@@ -65,6 +65,8 @@ pub struct Profile {
     pub tells_version: bool,
     /// The runs that told anything.
     runs: Vec<Run>,
+    /// What is to be said of runs that did not come to an end, though nobody has asked for them.
+    pub failed: Vec<String>,
     /// What thawed starts have told, and how many of `loaded` come from there: the last ones.
     told: Told,
     told_count: usize,
@@ -131,7 +133,13 @@ impl Trainer<'_> {
             let _ = fs::remove_file(&file);
             match (ended, learnt) {
                 (Some(output), Some(learnt)) => profile.add(arguments, output, &learnt),
-                (ended, _) if matches!(training, Training::Runs(_)) => self.progress.note(&failed(arguments, ended)),
+                (ended, _) if matches!(training, Training::Runs(_)) => {
+                    self.progress.note(&failed(arguments, ended, limit));
+                }
+                // Another time it may end.
+                (ended, _) if ended.as_ref().is_none_or(|output| output.status.code().is_none()) => {
+                    profile.failed.push(failed(arguments, ended, limit));
+                }
                 _ => {}
             }
         }
@@ -165,9 +173,9 @@ impl Trainer<'_> {
     }
 }
 
-fn failed(arguments: &[OsString], ended: Option<ProcessOutput>) -> String {
+fn failed(arguments: &[OsString], ended: Option<ProcessOutput>, limit: Duration) -> String {
     let how = match ended {
-        None => "it did not end in an hour".to_owned(),
+        None => format!("it did not end in {} minutes", limit.as_secs() / 60),
         Some(output) => format!("it ended without its exit handlers ({})", output.status),
     };
     format!("nothing was learnt from the training run {:?}: {how}", shown(arguments))

@@ -9,9 +9,19 @@ use crate::{Folder, StartTimes};
 
 /// Its file in the folder of the command.
 const FILE: &str = "attempt.json";
-/// How long a refusal counts at most, and how long another failure does, such as a full disk.
+/// How long a refusal counts at most.
 const REFUSED: Duration = Duration::from_secs(7 * 24 * 3600);
-const FAILED: Duration = Duration::from_secs(3600);
+/// How long a failure counts: of the program, or one that need not last, such as a full disk. Twice as long after each further one, up to the last.
+const FAILED: u64 = 60;
+const PASSING: u64 = 10;
+const LONGEST_FAILED: u64 = 3600;
+/// After so many failures in a row that need not have lasted, an image that lacks something is better than none.
+const PATIENT: u32 = 3;
+/// How long an image may be used that lacks something, at first and at most (seconds); twice as long after each further one.
+const LESSER: u64 = 60;
+const LONGEST_LESSER: u64 = 7 * 24 * 3600;
+/// After so many of them in a row, what they have is all that there is.
+const ACCEPTED: u32 = 8;
 /// So many images in a row may go unused before the next one has to wait, and for how long at most (seconds).
 const FREE: u32 = 3;
 const LONGEST_WAIT: u64 = 3600;
@@ -32,6 +42,12 @@ pub struct Attempt {
     pub in_vain: u32,
     /// How many images in a row have been made for what starts have told.
     pub learnt: u32,
+    /// How many attempts in a row have failed.
+    pub failed: u32,
+    /// How many images in a row lack something that they should have.
+    pub lesser: u32,
+    /// How much was learnt for the last one that lacks nothing: modules or features.
+    pub knows: usize,
     /// Environments for which an image was asked for since none fitted: a number for each (see [`crate::background::environment_number`]).
     pub tried: Vec<String>,
 }
@@ -63,6 +79,9 @@ pub enum Outcome {
         why: String,
         /// See above.
         files: Vec<FileState>,
+        /// Whether it comes of a state that need not last.
+        #[serde(default)]
+        passing: bool,
     },
 }
 
@@ -111,11 +130,14 @@ impl Attempt {
         let (files, limit) = match &self.outcome {
             Outcome::None => return true,
             Outcome::Made { .. } => return self.waits_for().is_none_or(|wait| self.age() >= wait),
-            Outcome::Refused { files, .. } => (files, REFUSED),
-            Outcome::Failed { files, .. } => (files, FAILED),
+            Outcome::Refused { files, .. } => (files, REFUSED.as_secs()),
+            Outcome::Failed { files, passing, .. } => {
+                let first = if *passing { PASSING } else { FAILED };
+                (files, doubled(first, self.failed.saturating_sub(1), LONGEST_FAILED))
+            }
         };
         self.snapboot != env!("CARGO_PKG_VERSION")
-            || self.age() >= limit.as_secs()
+            || self.age() >= limit
             || files.iter().any(|FileState(path, then)| now(path) != *then)
     }
 
@@ -125,9 +147,33 @@ impl Attempt {
         Some((10 << more.min(10)).min(LONGEST_WAIT))
     }
 
+    /// How long an image may be used that lacks something.
+    pub fn lesser_age(&self) -> Duration {
+        Duration::from_secs(doubled(LESSER, self.lesser, LONGEST_LESSER))
+    }
+
+    /// Whether such an image will do where a better one could not be made for a reason that need not last.
+    pub fn makes_do(&self) -> bool {
+        self.failed >= PATIENT
+    }
+
+    /// Notes that an image was made. `learnt`: how many modules or features for what is known of other runs; `lacks`: whether it should have more.
+    pub fn has_made(&mut self, learnt: usize, lacks: bool) {
+        self.failed = 0;
+        self.lesser = if lacks { self.lesser + 1 } else { 0 };
+        if !lacks || self.lesser >= ACCEPTED {
+            self.knows = learnt;
+        }
+    }
+
     fn age(&self) -> u64 {
         unix_now().saturating_sub(self.at)
     }
+}
+
+/// Twice the first for each one more, up to the longest (seconds).
+fn doubled(first: u64, more: u32, longest: u64) -> u64 {
+    (first << more.min(20)).min(longest)
 }
 
 /// Seconds since 1970.
@@ -156,6 +202,31 @@ mod tests {
         assert!(Attempt { snapboot: "0.0.1".into(), ..attempt.clone() }.may_follow(), "a newer version may do it");
         std::fs::write(&file, "other").unwrap();
         assert!(attempt.may_follow());
+    }
+
+    #[test]
+    fn a_failure_counts_the_longer_the_more_there_were() {
+        let failed = |passing, failed, age| {
+            let outcome = Outcome::Failed { why: String::new(), files: Vec::new(), passing };
+            let snapboot = env!("CARGO_PKG_VERSION").into();
+            Attempt { snapboot, at: unix_now() - age, outcome, failed, ..Attempt::default() }.may_follow()
+        };
+        assert!(!failed(true, 1, 5) && failed(true, 1, 10) && !failed(true, 2, 15) && failed(true, 2, 20));
+        assert!(!failed(false, 1, 50) && failed(false, 1, 60));
+        assert!(!failed(true, 60, 3500) && failed(true, 60, 3600));
+    }
+
+    #[test]
+    fn an_image_that_lacks_something_is_used_the_longer_the_more_there_were() {
+        let mut attempt = Attempt::default();
+        attempt.has_made(300, false);
+        assert_eq!((attempt.knows, attempt.lesser_age().as_secs()), (300, 60));
+        attempt.has_made(0, true);
+        assert_eq!((attempt.knows, attempt.lesser_age().as_secs()), (300, 120));
+        (0..30).for_each(|_| attempt.has_made(2, true));
+        assert_eq!((attempt.knows, attempt.lesser_age().as_secs()), (2, LONGEST_LESSER));
+        attempt.has_made(2, false);
+        assert_eq!(attempt.lesser_age().as_secs(), 60);
     }
 
     #[test]

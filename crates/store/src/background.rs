@@ -9,8 +9,7 @@ use inputs::environment::is_volatile;
 use runtime::terminal::Terminal;
 
 use crate::attempt::Attempt;
-use crate::sys;
-use crate::{Command, Folder};
+use crate::{room, sys, Command, Folder};
 
 /// The subcommand that makes an image.
 pub const SUBCOMMAND: &str = "build-image";
@@ -19,6 +18,9 @@ pub const SUBCOMMAND: &str = "build-image";
 ///
 /// `seen`: how many images there were; `limit`: of the store (bytes).
 pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) -> Option<String> {
+    if let Some(why) = room::lacks() {
+        return Some(why);
+    }
     let mut attempt = Attempt::of(folder);
     if !attempt.may_follow() {
         return Some("the last attempt has not led to one, and nothing that it read has changed".to_owned());
@@ -39,6 +41,9 @@ pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) 
 
 /// Asks for an image in the place of one that cannot be used any more. Returns why none will be made, if none will.
 pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
+    if let Some(why) = room::lacks() {
+        return Some(why);
+    }
     let mut attempt = Attempt::of(folder);
     if !attempt.may_follow() {
         return Some("the last attempts have not led to one that could be used".to_owned());

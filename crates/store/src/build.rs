@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use failure::Result;
-use freeze::{Cpu, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step, Training};
+use freeze::{Cpu, Finding, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step, Training};
 use image_file::starts::Starts;
 use image_file::ImageFile;
 use installation::Installation;
@@ -21,14 +21,12 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use crate::attempt::{unix_now, Attempt, FileState, Outcome};
 use crate::background::Asked;
 use crate::folder::lock;
-use crate::{background, limits, machine, sys, Command, Folder, StartTimes, Store};
+use crate::{background, limits, machine, room, sys, Command, Folder, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
 /// How long a builder may take (seconds): the next one waits for it.
 const LIMIT: u32 = 15 * 60;
-/// Findings that are none of the program's doing, such as a full disk.
-const NOT_OF_THE_PROGRAM: &str = "internal";
 /// So many files of a boot are remembered.
 const MAX_FILES: usize = 20_000;
 
@@ -66,23 +64,29 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, terminal: Opti
         Asked::New { .. } => folder.next_image(),
     };
     sys::alarm(LIMIT);
-    build(folder, &output, terminal, &Silent);
+    build(folder, &output, terminal, false, &Silent);
     limits::prune(&store, limit);
 }
 
-/// Makes an image of the folder's command for starts at such a `terminal`, or without one, and writes down what came of it.
+/// Makes an image of the folder's command for starts at such a `terminal`, or without one, and writes down what came of it. `makes_do`: whether
+/// somebody waits for it, to whom one that lacks something is better than none.
 pub fn build(
     folder: &Folder,
     output: &Path,
     terminal: Option<Terminal>,
+    makes_do: bool,
     progress: &dyn Progress,
 ) -> Option<FreezeOutcome> {
     let command = folder.command()?;
+    room::make();
     let mut attempt = Attempt::of(folder);
     let progress = Recording { progress, files: RefCell::default() };
     let unused = ImageFile::open(output).ok().and_then(|image| Starts::of(&image)).is_some_and(|it| it.thaws == 0);
-    let outcome = match request(folder, &command, output, terminal) {
-        Ok(request) => freeze::freeze(&request, &progress),
+    let outcome = match request(folder, &command, &attempt, output, terminal) {
+        Ok(mut request) => {
+            request.store.iter_mut().for_each(|store| store.makes_do |= makes_do);
+            freeze::freeze(&request, &progress)
+        }
         Err(failure) => FreezeOutcome::Failed(failure),
     };
     let files = || {
@@ -92,6 +96,7 @@ pub fn build(
     attempt.outcome = match &outcome {
         FreezeOutcome::Written(written) => {
             attempt.in_vain = if unused { attempt.in_vain + 1 } else { 0 };
+            attempt.has_made(written.learnt, written.lacks);
             let times = match (&attempt.outcome, terminal) {
                 // It cannot be measured without one.
                 (Outcome::Made { times, .. }, Some(_)) => *times,
@@ -102,27 +107,41 @@ pub fn build(
         }
         FreezeOutcome::Refused(findings) => {
             let why: Vec<String> = findings.iter().map(|finding| finding.to_string()).collect();
-            match findings.iter().any(|finding| finding.kind == NOT_OF_THE_PROGRAM) {
-                true => Outcome::Failed { why: why.join(" "), files: files() },
+            match findings.iter().any(Finding::is_internal) {
+                true => Outcome::Failed { why: why.join(" "), files: files(), passing: true },
                 false => Outcome::Refused { why, files: files() },
             }
         }
         // That says nothing about another directory.
         FreezeOutcome::Failed(_) if std::env::current_dir().is_err() => return Some(outcome),
-        FreezeOutcome::Failed(failure) => Outcome::Failed { why: failure.message.clone(), files: files() },
+        FreezeOutcome::Failed(failure) => {
+            // What a program says that finds no memory is its own affair.
+            let passing = failure.is_passing || machine::is_busy().is_some();
+            Outcome::Failed { why: failure.message.clone(), files: files(), passing }
+        }
         FreezeOutcome::Interrupted(libc::SIGALRM) => Outcome::Failed {
             why: format!("it was ended by SIGALRM, which comes after {} minutes in the background", LIMIT / 60),
             files: files(),
+            passing: false,
         },
         FreezeOutcome::Interrupted(_) => return Some(outcome),
     };
+    if let Outcome::Failed { .. } = attempt.outcome {
+        attempt.failed += 1;
+    }
     attempt.snapboot = env!("CARGO_PKG_VERSION").to_owned();
     attempt.at = unix_now();
     attempt.keep(folder);
     Some(outcome)
 }
 
-fn request(folder: &Folder, command: &Command, output: &Path, terminal: Option<Terminal>) -> Result<FreezeRequest> {
+fn request(
+    folder: &Folder,
+    command: &Command,
+    attempt: &Attempt,
+    output: &Path,
+    terminal: Option<Terminal>,
+) -> Result<FreezeRequest> {
     let program =
         std::env::current_exe().map_err(|error| failure::Failure::io("find", Path::new("snapboot"), &error))?;
     Ok(FreezeRequest {
@@ -151,6 +170,9 @@ fn request(folder: &Folder, command: &Command, output: &Path, terminal: Option<T
                 background::terminal_word(terminal).into(),
             ],
             terminal,
+            knows: attempt.knows,
+            makes_do: attempt.makes_do(),
+            lesser_age: attempt.lesser_age(),
         }),
         installation: Installation::find()?,
     })

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::attempt::{unix_now, Attempt};
 use crate::background::Asked;
-use crate::{background, limits, sys, Folder};
+use crate::{background, limits, room, sys, Folder};
 
 /// The subcommand that a start executes when it has told something new.
 pub const SUBCOMMAND: &str = "learn";
@@ -24,7 +24,11 @@ pub fn from(words: &[OsString]) {
     let image = Path::new(image);
     let Some(folder) = Folder::of(image).filter(Folder::is_own) else { return };
     let mut attempt = Attempt::of(&folder);
-    if !has_news(&folder, image) || !attempt.may_follow() || unix_now() < attempt.at + wait(attempt.learnt) {
+    if room::lacks().is_some()
+        || !has_news(&folder, image)
+        || !attempt.may_follow()
+        || unix_now() < attempt.at + wait(attempt.learnt)
+    {
         return;
     }
     attempt.learnt += 1;

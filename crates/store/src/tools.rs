@@ -190,7 +190,7 @@ fn put_in_front(
         return Err(Failure::refusal(format!("an image of {name} is being made just now. Try again in a moment.")));
     };
     let image = folder.first_image();
-    let outcome = build::build(&folder, &image, None, progress);
+    let outcome = build::build(&folder, &image, None, true, progress);
     let Some(freeze::FreezeOutcome::Written(written)) = outcome else {
         if is_new {
             let _ = fs::remove_dir_all(folder.path());

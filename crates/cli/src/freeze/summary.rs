@@ -124,6 +124,7 @@ mod tests {
             patterns: 0,
             left_out: Vec::new(),
             depends: Vec::new(),
+            lacks: false,
             warnings: Vec::new(),
             replaced: None,
         }

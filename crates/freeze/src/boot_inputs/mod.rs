@@ -272,7 +272,7 @@ pub fn warning(notes: &Accesses, importers: &[Importer], temporary: &Temporary) 
 }
 
 fn listed_otherwise(directory: &Path) -> Failure {
-    Failure::failed(format!(
+    Failure::passing(format!(
         "the program has listed {} while it booted, and names came or went there meanwhile, so the image would be void and was not \
          written. Freeze again when nothing is made or removed there; where that never is, leave what lists it to the main part: do \
          not preload it.",
@@ -281,7 +281,7 @@ fn listed_otherwise(directory: &Path) -> Failure {
 }
 
 fn changed(path: &Path) -> Failure {
-    Failure::failed(format!(
+    Failure::passing(format!(
         "{} changed (or went away) while the program booted, so the image would be void and was not written. Freeze again when \
          nothing edits or generates that file.",
         path.display()

@@ -6,28 +6,26 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Address space for the arena (bytes); only what is touched takes memory.
+/// Address space for the arena (bytes); only what is touched takes memory. Where it is limited (`ulimit -v`), a part of what there is has to do, at
+/// least so much.
 const SIZE: usize = 64 << 30;
+const MIN_SIZE: usize = 16 << 20;
 
 struct Arena {
     next: AtomicUsize,
+    size: AtomicUsize,
 }
 
 #[global_allocator]
-static ARENA: Arena = Arena { next: AtomicUsize::new(0) };
+static ARENA: Arena = Arena { next: AtomicUsize::new(0), size: AtomicUsize::new(0) };
 
 // SAFETY: `alloc` hands out disjoint ranges of one mapping; handlers run in one thread, and the atomic keeps even others disjoint.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let base = image::reserved::ARENA as usize;
         if self.next.load(Relaxed) == 0 {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
-            // SAFETY: the range is reserved for this.
-            let got = unsafe { libc::mmap(base as *mut _, SIZE, protection, flags, -1, 0) };
-            if got as usize != base {
-                return ptr::null_mut();
-            }
+            let Some(size) = reserve(base) else { return ptr::null_mut() };
+            self.size.store(size, Relaxed);
             self.next.store(base, Relaxed);
         }
         let mut start = 0;
@@ -35,7 +33,7 @@ unsafe impl GlobalAlloc for Arena {
             start = next.next_multiple_of(layout.align());
             Some(start + layout.size())
         });
-        if start + layout.size() > base + SIZE {
+        if start + layout.size() > base + self.size.load(Relaxed) {
             return ptr::null_mut();
         }
         start as *mut u8
@@ -47,6 +45,7 @@ unsafe impl GlobalAlloc for Arena {
         // The last allocation grows in place: that is what a growing vector mostly is.
         let end = old as usize + layout.size();
         if new_size >= layout.size()
+            && old as usize + new_size <= image::reserved::ARENA as usize + self.size.load(Relaxed)
             && self.next.compare_exchange(end, old as usize + new_size, Relaxed, Relaxed).is_ok()
         {
             return old;
@@ -62,6 +61,26 @@ unsafe impl GlobalAlloc for Arena {
     }
 }
 
+/// Takes the address space; returns how much of it (bytes).
+fn reserve(base: usize) -> Option<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let mut sizes = core::iter::successors(Some(SIZE), |size| Some(size / 2)).take_while(|size| *size >= MIN_SIZE);
+    let size = sizes.find(|size| {
+        // SAFETY: the range is reserved for this.
+        let got = unsafe { libc::mmap(base as *mut _, *size, protection, flags, -1, 0) };
+        got as usize == base
+    })?;
+    if size == SIZE {
+        return Some(size);
+    }
+    // The program's own fork handlers run after this, and need memory, too.
+    let half = size / 2;
+    // SAFETY: nothing is in it yet.
+    unsafe { libc::munmap((base + half) as *mut _, half) };
+    Some(half)
+}
+
 /// Whether an address lies in the arena.
 pub fn contains(address: u64) -> bool {
     (image::reserved::ARENA..image::reserved::ARENA + SIZE as u64).contains(&address)
@@ -71,6 +90,6 @@ pub fn contains(address: u64) -> bool {
 pub fn release() {
     if ARENA.next.swap(0, Relaxed) != 0 {
         // SAFETY: the range is the arena's own.
-        unsafe { libc::munmap(image::reserved::ARENA as *mut _, SIZE) };
+        unsafe { libc::munmap(image::reserved::ARENA as *mut _, ARENA.size.load(Relaxed)) };
     }
 }

@@ -1,0 +1,43 @@
+//! What an image tells about itself, for people.
+
+use std::ffi::OsStr;
+use std::time::SystemTime;
+
+use image_file::info::Info;
+use recorder::Accesses;
+
+use super::Session;
+use crate::depends;
+use crate::environment::Environment;
+use crate::environment_inputs::EnvironmentInputs;
+use crate::report::Report;
+
+impl Session<'_> {
+    pub(super) fn info(&self, environment: &Environment, report: &Report, notes: &Accesses) -> Info {
+        let text = |string: &OsStr| string.to_string_lossy().into_owned();
+        let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Info {
+            snapboot: env!("CARGO_PKG_VERSION").to_owned(),
+            created: created.as_secs(),
+            runtime: report.runtime.clone().unwrap_or_else(|| self.runtime.label.clone()),
+            typed: self.request.command.iter().map(|word| text(word)).collect(),
+            origin: self.request.origin.clone(),
+            main: self.main.kind.word().to_owned(),
+            preloads: self.preloads().to_vec(),
+            loaded: report.loaded.len(),
+            learnt: report.learnt.clone(),
+            patterns: report.patterns,
+            left_out: report.left_out.clone(),
+            cpu: self.request.cpu.word().to_owned(),
+            seconds: self.begun.elapsed().as_secs_f64(),
+            variables: EnvironmentInputs { environment, reads: &report.reads }
+                .compared_names(self.runtime.language)
+                .map(text)
+                .collect(),
+            notes: self.notes.clone(),
+            system: notes.system.keys().map(|path| text(path.as_os_str())).collect(),
+            warnings: report.warnings.clone(),
+            depends: depends::all(environment, report),
+        }
+    }
+}
