@@ -193,8 +193,11 @@ class Lazy:
         known = self._known.get(full)
         if known is None:
             known = self._known[full] = self._may_be(full)
-        # What is imported from a package may be a module in it.
-        return known and (not member or self._has_no_effect("%s.%s" % (full, member)) is not False)
+        if not known or not member:
+            return known
+        # What is imported from a package may be a module in it, and is one if the package is there without it.
+        clean = self._has_no_effect("%s.%s" % (full, member))
+        return clean is not False and (clean or full not in sys.modules)
 
     def _may_be(self, full):
         if not self._filter.allows(full):

@@ -21,6 +21,8 @@ COMPREHENSIONS = (_ast.ListComp, _ast.SetComp, _ast.DictComp, _ast.GeneratorExp)
 # What patterns of a `match` bind, by a name that is not a Name.
 CAPTURES = tuple(getattr(_ast, name) for name in ("MatchAs", "MatchStar", "MatchMapping") if hasattr(_ast, name))
 MATCH_CASE = getattr(_ast, "match_case", ())
+# Calls that look at the names of a module.
+CALLS = (b"eval", b"exec", b"globals", b"locals", b"vars")
 # Methods of globals() that look at no value.
 NAMES_ONLY = ("update", "keys", "setdefault")
 
@@ -33,7 +35,7 @@ def compile_lazily(source, filename, flags=0):
     try:
         tree = compile(source, filename, "exec", PyCF_ONLY_AST | flags, True)
         change = Change(tree)
-        if not change.run():
+        if not change.run(source if type(source) is bytes else source.encode()):
             return None
         return compile(tree, filename, "exec", 0, True)
     finally:
@@ -54,21 +56,23 @@ def children(node):
 
 def below(node):
     """A node, and all nodes below it."""
-    yield node
-    for child in children(node):
-        yield from below(child)
+    waiting = [node]
+    for node in waiting:
+        yield node
+        if node._fields:
+            waiting.extend(children(node))
 
 
 def in_scope(node):
     """A node, and those below it that are of the same scope of names."""
-    yield node
-    kind = type(node)
-    if kind in FUNCTIONS or kind is _ast.ClassDef:
-        for outer in node.decorator_list:
-            yield from in_scope(outer)
-    elif kind is not _ast.Lambda and kind not in COMPREHENSIONS:
-        for child in children(node):
-            yield from in_scope(child)
+    waiting = [node]
+    for node in waiting:
+        yield node
+        kind = type(node)
+        if kind in FUNCTIONS or kind is _ast.ClassDef:
+            waiting.extend(node.decorator_list)
+        elif kind is not _ast.Lambda and kind not in COMPREHENSIONS and node._fields:
+            waiting.extend(children(node))
 
 
 def bound_by(alias):
@@ -86,8 +90,8 @@ class Change:
         self._strings = False  # whether annotations are kept as text
         self._changed = False
 
-    def run(self):
-        """Does it. Returns whether anything was changed."""
+    def run(self, source):
+        """Does it. source: the text (bytes). Returns whether anything was changed."""
         body = self._tree.body
         for node in body:
             if type(node) is _ast.ImportFrom and node.module == "__future__":
@@ -103,6 +107,8 @@ class Change:
         if candidates:
             own = {id(statements[at]) for statements, at in self._imports}
             self._names = frozenset(candidates - set(self._bound_otherwise(own)))
+        if not self._names and not any(call in source for call in CALLS):
+            return False
         self._expressions(self._tree, frozenset(), True)
         if self._names:
             for statements, at in reversed(self._imports):

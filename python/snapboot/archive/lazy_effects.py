@@ -12,6 +12,32 @@ module_type = type(sys)
 names_of = module_type.__dict__["__dict__"].__get__
 
 
+CONTAINERS = (dict, list, set)
+# What is registered there is seen otherwise, or of no effect.
+SPECIAL = ("sys", "builtins", "copyreg", "warnings")
+
+
+def length_of(container):
+    """The length of one, whatever a derived class does."""
+    kind = type(container)
+    if kind in CONTAINERS:
+        return len(container)
+    return next(base.__len__(container) for base in CONTAINERS if issubclass(kind, base))
+
+
+def holds(container, known, name):
+    """Whether there is something of the module of that name among what was added to a container."""
+    if isinstance(container, dict):
+        added = [one for item in list(dict.items(container))[known:] for one in item]
+    else:
+        added = list.__getitem__(container, slice(known, None)) if isinstance(container, list) else list(set.__iter__(container))
+    for one in added:
+        for inner in one if type(one) in (list, tuple, set) else (one,):
+            if name in (getattr(type(inner), "__module__", None), getattr(inner, "__module__", None) if callable(inner) else None):
+                return True
+    return False
+
+
 class Effects:
     """Watches modules being run. To be ended."""
 
@@ -21,6 +47,8 @@ class Effects:
         self._running = []  # names of modules, and what each has changed so far
         self._noted = []
         self._sizes = {}
+        self._containers = {}  # of modules, by their names
+        self._lengths = {}
         self._pickled = set(getattr(sys.modules.get("copyreg"), "dispatch_table", ()))
         self._modules = frozenset(sys.modules)
         self._look()
@@ -78,6 +106,17 @@ class Effects:
                 continue
             size, before = len(names), self._sizes.get(name)
             sizes[name] = size
+            if before is None or size != before:
+                self._containers[name] = [one for one in names.items() if issubclass(type(one[1]), CONTAINERS) and one[0][:2] != "__"]
+            if name not in running and name not in SPECIAL:
+                for key, container in self._containers[name]:
+                    length = length_of(container)
+                    known = self._lengths.get(id(container))
+                    if length == known:
+                        continue
+                    self._lengths[id(container)] = length
+                    if known is not None and known < length and innermost is not None and holds(container, known, innermost):
+                        found.append("is registered in %s.%s" % (name, key))
             if before is not None and size > before and name not in running:
                 for key in list(names)[before:]:
                     if type(key) is str and not key.startswith("__") and "%s.%s" % (name, key) not in sys.modules:

@@ -4,12 +4,15 @@ While a module has such names it is of a class of its own, so that others that r
 ordinary class again when the last one is loaded. The semantics are those of PEP 810, but for what docs/reference.md tells.
 """
 
+import _thread
 import sys
 
 module_type = type(sys)
 names_of = module_type.__dict__["__dict__"].__get__
 get_attribute = module_type.__getattribute__
+set_attribute = module_type.__setattr__
 getframe = sys._getframe
+thread = _thread.get_ident
 
 
 class Unloaded:
@@ -44,6 +47,12 @@ class Step:
         self.level = level
         self.full = full
         self.line = line
+
+    def bound(self):
+        """The full name of what it binds, should that be a module."""
+        if self.member is None:
+            return self.full.partition(".")[0]
+        return "%s.%s" % (self.full, self.member) if self.member else self.full
 
     def run(self, names):
         """Imports it, for the module with those names. Returns what the statement binds."""
@@ -95,6 +104,8 @@ class Names:
         self._waiting = {}  # by the ids of the names of modules, which are kept as long
         # Modules that were imported lazily, by the package that they are in: it has them once something uses them.
         self._submodules = {}
+        # Threads and the names that they load. To the import itself a name is not there yet.
+        self._loading = set()
         # How many names were loaded when they were used.
         self.loaded = 0
         self.unloaded = UNLOADED
@@ -164,12 +175,19 @@ class Names:
             if name in names and names[name] is not UNLOADED:
                 return names[name]
             raise NameError("name %r is not defined" % name)
-        for step in list(steps):
-            try:
-                value = step.run(names)
-            except Exception as error:
-                tell_place(error, step, names)
-                raise
+        loading = (thread(), id(names), name)
+        is_first = loading not in self._loading
+        self._loading.add(loading)
+        try:
+            for step in list(steps):
+                try:
+                    value = step.run(names)
+                except Exception as error:
+                    tell_place(error, step, names)
+                    raise
+        finally:
+            if is_first:
+                self._loading.discard(loading)
         self.loaded += 1
         if names.get(name) is UNLOADED:
             names[name] = value
@@ -249,6 +267,22 @@ class Names:
         self._settle(module)
         return sys.modules.get(full)
 
+    def _is_kept(self, module, name, value):
+        """Whether an attribute may be set. Python gives packages the modules that were imported from them: before the package's own
+        import statement, where that binds the same name to something else."""
+        names = names_of(module)
+        waiting = self._waiting.get(id(names))
+        steps = waiting.steps.get(name) if waiting is not None else None
+        if steps is None or names.get(name) is not UNLOADED:
+            return True
+        full = "%s.%s" % (names.get("__name__"), name)
+        if value is sys.modules.get(full) and steps[-1].bound() != full:
+            return False
+        del waiting.steps[name]
+        if not waiting.steps:
+            self._waiting.pop(id(names), None)
+        return True
+
     def _make_kind(self):
         own = self
 
@@ -259,14 +293,23 @@ class Names:
             def __getattribute__(self, name):
                 value = get_attribute(self, name)
                 if value is UNLOADED:
-                    return own.load_in(names_of(self), name)
+                    names = names_of(self)
+                    if (thread(), id(names), name) in own._loading:
+                        raise missing(names, name)
+                    return own.load_in(names, name)
                 if name == "__dict__":
                     own.reveal_module(self)
                 return value
 
             def __getattr__(self, name):
+                if names_of(self).get(name) is UNLOADED:
+                    raise missing(names_of(self), name)
                 found = own._submodule(self, name)
                 return get_attribute(self, name) if found is None else found
+
+            def __setattr__(self, name, value):
+                if own._is_kept(self, name, value):
+                    set_attribute(self, name, value)
 
             def __dir__(self):
                 names = names_of(self)
@@ -286,6 +329,11 @@ def full_name(name, names, level):
     if len(parts) < level:
         return None
     return "%s.%s" % (parts[0], name) if name else parts[0]
+
+
+def missing(names, name):
+    """The error for an attribute that a module does not have."""
+    return AttributeError("module %r has no attribute %r" % (names.get("__name__"), name))
 
 
 def mentions(source, name):
