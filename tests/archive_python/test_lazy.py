@@ -149,7 +149,7 @@ def test_what_is_not_used_is_not_run(python, tmp_path, name):
 
 FILTERS = {
     "*": ["tale", "tale.first"],
-    "lone": ["tale", "tale.first"],
+    "lone": ["tale", "tale.first", "tale.second"],
     "tale": ["lone", "tale", "tale.first"],
     "!lone": ["lone", "tale", "tale.first"],
     "!tale": ["tale", "tale.first", "tale.second"],
@@ -161,15 +161,16 @@ FILTERS = {
 
 @pytest.mark.parametrize("filter", FILTERS)
 def test_filter(tmp_path, filter):
-    source = "import lone\nimport tale.first\nimport tale.second\ntale.first.VALUE" + NOTED
+    source = "import lone\nimport tale.first\nimport tale.second as other\ntale.first.VALUE" + NOTED
     program = Program(support.PYTHON, tmp_path, {"main.py": source})
     assert sorted(program.noted(filter=f"{filter},quiet" if filter[0] != "!" else filter)) == sorted(FILTERS[filter])
 
 
 def test_ways_to_name_the_main_part(python, tmp_path):
     files = {"main.py": "import lone, sys" + NOTED + "print(sys.argv[1:])\n", "pack/__init__.py": "", "pack/__main__.py": "import lone" + NOTED}
+    files["folder/__main__.py"] = "import sys\nsys.path.insert(1, '.')\nimport lone" + NOTED
     program = Program(python, tmp_path, files)
-    for words in (["main.py", "a"], ["-c", files["main.py"], "a"], ["-m", "main", "a"], ["-m", "pack"], ["pack"]):
+    for words in (["main.py", "a"], ["-c", files["main.py"], "a"], ["-m", "main", "a"], ["-m", "pack"], ["folder"]):
         program.lazy(words)
         program.lazy(words)
         lines = program.lazy(words).out.splitlines()
@@ -212,7 +213,7 @@ def test_a_module_whose_import_has_effects_is_imported_where_it_stands(tmp_path,
     assert f"effect will be imported where it stands: it {EFFECTS[source]}" in first.err
     second = program.lazy(log=True)
     assert f"effect is imported where it stands: it {EFFECTS[source]}" in second.err
-    assert second.out.splitlines()[-1] == "True False"
+    assert "True False" in second.out
     assert "lone" not in second.err
 
 
@@ -252,7 +253,7 @@ def test_edited_modules(tmp_path):
     program.same()
     for number in itertools.count(2):
         starts.settle()
-        starts.write(program.folder, {"lone.py": f"import json, tale.first\nNAME = json.dumps({number}), tale.first.VALUE\n"})
+        starts.write(program.folder, {"lone.py": f"import json, tale.first\nNAME = json.dumps({10 ** number}), tale.first.VALUE\n"})
         starts.write(program.folder, {"main.py": f"import lone\nfrom tale.first import VALUE\nprint(lone.NAME, VALUE, {number})\n"})
         program.same()
         if number == 4:
@@ -280,7 +281,7 @@ def test_the_command(tmp_path):
     assert run("--lazy=!lone", *command).out == "lone\nNone\n"
     for other in (["/bin/true"], [program.python, "-S", "main.py"], [program.python, "-I", "main.py"]):
         refused = run("--lazy", "--", *other)
-        assert refused.status == 1 and f"and {other[0]} is none" in refused.err, refused
+        assert refused.status == 2 and f"and {other[0]} is none" in refused.err, refused
 
 
 def test_interrupted_as_ever(python, tmp_path):

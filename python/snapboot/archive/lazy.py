@@ -77,6 +77,10 @@ class Lazy:
         builtins["__snapboot_unloaded__"] = names.unloaded
         builtins["__snapboot_arguments__"] = names.arguments
         builtins["__snapboot_reveal__"] = names.reveal
+        typing = sys.modules.get("typing")
+        if typing is not None:
+            # A .pth file may have imported it before the archive was open: then its code is as it was.
+            typing.__dict__["eval"] = names.evaluate
         native.run_main(self.main)
         import atexit
 
@@ -124,7 +128,7 @@ class Lazy:
         if frame.f_code.co_name != "find_spec":
             return False
         frame = frame.f_back
-        while frame is not None and frame.f_code.co_name == "_get_module_details":
+        while frame is not None and frame.f_code.co_name in ("_get_module_details", "_get_main_module_details"):
             frame = frame.f_back
         return frame is not None and frame.f_code.co_name == "_run_module_as_main"
 

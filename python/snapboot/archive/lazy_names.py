@@ -158,6 +158,10 @@ class Names:
             return (source,)
         return (source, names, *others)
 
+    def evaluate(self, source, names, *others):
+        """`eval`, for code that does not call `arguments`."""
+        return eval(*self.arguments(source, names, *others))
+
     # Underneath.
 
     def load_in(self, names, name):
