@@ -16,8 +16,13 @@ STARTS = 3
 PACKAGE = {
     "tale/__init__.py": "import quiet\nquiet.note(__name__)\n",
     "tale/first.py": "import quiet\nquiet.note(__name__)\nVALUE = 1\ndef say(): return 'said'\nclass Kind: pass\n",
-    "tale/second.py": "import quiet\nfrom . import first\nfrom .first import VALUE as ONE, say\nquiet.note(__name__)\n"
-    "def both(): return ONE, say(), first.VALUE\n",
+    "tale/second.py": (
+        "import quiet\n"
+        "from . import first\n"
+        "from .first import VALUE as ONE, say\n"
+        "quiet.note(__name__)\n"
+        "def both(): return ONE, say(), first.VALUE\n"
+    ),
     "tale/same.py": "import quiet\nquiet.note(__name__)\ndef same(): return 'a function'\n",
     "lone.py": "import quiet\nquiet.note(__name__)\nNAME = 'lone'\nFALSE = 0\n",
     "quiet.py": "NOTED = []\ndef note(name):\n    NOTED.append(name)\n",
@@ -31,23 +36,69 @@ SAME = {
     "from": "from tale.first import VALUE, say as speak\nprint(VALUE, speak())",
     "a value that is false": "from lone import FALSE\nprint([FALSE for _ in range(2)], FALSE or 'none')",
     "a module of a package": "from tale import second\nprint(second.both())",
-    "used at once": "from tale.first import Kind\nclass Mine(Kind):\n    kind = Kind\ndef f(it=Kind): return it\nprint(Mine.__mro__, f(), Mine.kind)",
-    "annotations": "from tale.first import Kind\ndef f(it: Kind) -> 'Kind': return it\nimport typing\nprint(typing.get_type_hints(f))",
-    "annotations kept as text": "from __future__ import annotations\nfrom tale.first import Kind\ndef f(it: Kind): return it\n"
-    "import typing\nprint(f.__annotations__, typing.get_type_hints(f))",
-    "data classes": "from __future__ import annotations\nimport dataclasses, typing\nfrom tale.first import Kind\n"
-    "@dataclasses.dataclass\nclass D:\n    kind: typing.ClassVar[Kind] = 1\n    n: int = 2\nprint(D(), dataclasses.fields(D)[0].name)",
-    "functions": "import lone\ndef f():\n    def g(): return [lone.NAME for _ in '1']\n    return g\nprint(f()(), (lambda: lone.NAME)())",
-    "local names": "import lone\ndef f(lone): return lone\ndef g():\n    lone = 2\n    return lone\nprint(f(1), g(), [lone for lone in 'a'], lone.NAME)",
+    "used at once": (
+        "from tale.first import Kind\n"
+        "class Mine(Kind):\n"
+        "    kind = Kind\n"
+        "def f(it=Kind): return it\n"
+        "print(Mine.__mro__, f(), Mine.kind)"
+    ),
+    "annotations": (
+        "from tale.first import Kind\n"
+        "def f(it: Kind) -> 'Kind': return it\n"
+        "import typing\n"
+        "print(typing.get_type_hints(f))"
+    ),
+    "annotations kept as text": (
+        "from __future__ import annotations\n"
+        "from tale.first import Kind\n"
+        "def f(it: Kind): return it\n"
+        "import typing\n"
+        "print(f.__annotations__, typing.get_type_hints(f))"
+    ),
+    "data classes": (
+        "from __future__ import annotations\n"
+        "import dataclasses, typing\n"
+        "from tale.first import Kind\n"
+        "@dataclasses.dataclass\n"
+        "class D:\n"
+        "    kind: typing.ClassVar[Kind] = 1\n"
+        "    n: int = 2\n"
+        "print(D(), dataclasses.fields(D)[0].name)"
+    ),
+    "functions": (
+        "import lone\n"
+        "def f():\n"
+        "    def g(): return [lone.NAME for _ in '1']\n"
+        "    return g\n"
+        "print(f()(), (lambda: lone.NAME)())"
+    ),
+    "local names": (
+        "import lone\n"
+        "def f(lone): return lone\n"
+        "def g():\n"
+        "    lone = 2\n"
+        "    return lone\n"
+        "print(f(1), g(), [lone for lone in 'a'], lone.NAME)"
+    ),
     "bound again": "import lone\nlone = 3\nprint(lone)",
     "deleted": "import lone\ndel lone\ntry:\n    lone\nexcept NameError as error: print(error)",
     "global": "import lone\ndef f():\n    global lone\n    lone = 4\nf()\nprint(lone)",
     "globals()": "import lone\nprint(globals()['lone'].NAME, sorted(k for k in globals() if k[0] != '_'))",
     "vars()": "import lone\nprint(type(vars()['lone']), sorted(k for k, v in vars().items() if k[0] != '_'))",
-    "eval": "import lone\nprint(eval('lone.NAME'), eval('it.NAME', {'it': lone}))\nexec('print(lone.NAME)')\nprint(eval(compile('lone.NAME', '', 'eval')))",
+    "eval": (
+        "import lone\n"
+        "print(eval('lone.NAME'), eval('it.NAME', {'it': lone}))\n"
+        "exec('print(lone.NAME)')\n"
+        "print(eval(compile('lone.NAME', '', 'eval')))"
+    ),
     "strings": "import lone\nprint(f'{lone.NAME!r:>9}')",
     "a package's own name": "import shadow\nprint(shadow.same())",
-    "from another module": "import shadow\nfrom shadow import lone as one\nprint(one.NAME, shadow.first.VALUE, vars(shadow)['second'].both())",
+    "from another module": (
+        "import shadow\n"
+        "from shadow import lone as one\n"
+        "print(one.NAME, shadow.first.VALUE, vars(shadow)['second'].both())"
+    ),
     "import *": "from shadow import *\nprint(lone.NAME, first.VALUE, same())",
     "dir": "import shadow\nprint([name for name in dir(shadow) if name[0] != '_'], hasattr(shadow, 'nothing'), hasattr(shadow, 'lone'))",
     "setting": "import shadow\nshadow.lone = 5\nprint(shadow.lone, shadow.get())",
@@ -59,18 +110,36 @@ SAME = {
     "exit": "import sys, lone\nprint(lone.NAME)\nsys.exit(3)",
     "reload": "import importlib, lone\nprint(importlib.reload(lone).NAME, importlib.reload(importlib.import_module('shadow')).get().NAME)",
     "conditions": "import sys\nif sys:\n    import lone\nelse:\n    from tale import lone\nprint(lone.NAME)",
-    "in try": "try:\n    import lone\nexcept ImportError:\n    lone = None\nfinally:\n    import tale.first\nprint(lone.NAME)",
-    "__main__": "import lone\nimport __main__\nprint(__main__.lone.NAME, __name__, __file__[-7:], __spec__, __loader__.__class__)",
+    "in try": (
+        "try:\n    import lone\nexcept ImportError:\n    lone = None\nfinally:\n    import tale.first\nprint(lone.NAME)"
+    ),
+    "__main__": (
+        "import lone\n"
+        "import __main__\n"
+        "print(__main__.lone.NAME, __name__, __file__[-7:], __spec__, __loader__.__class__)"
+    ),
     "at exit": "import atexit, lone\natexit.register(lambda: print(lone.NAME, '__file__' in globals()))",
-    "threads": "import threading, lone, tale.second\nready = threading.Barrier(8)\nfound = []\ndef f():\n    ready.wait()\n"
-    "    found.append((lone.NAME, tale.second.both()))\nall = [threading.Thread(target=f) for _ in range(8)]\n"
-    "for t in all: t.start()\nfor t in all: t.join()\nimport quiet\nprint(set(found), len(found), sorted(quiet.NOTED))",
+    "threads": (
+        "import threading, lone, tale.second\n"
+        "ready = threading.Barrier(8)\n"
+        "found = []\n"
+        "def f():\n"
+        "    ready.wait()\n"
+        "    found.append((lone.NAME, tale.second.both()))\n"
+        "all = [threading.Thread(target=f) for _ in range(8)]\n"
+        "for t in all: t.start()\n"
+        "for t in all: t.join()\n"
+        "import quiet\n"
+        "print(set(found), len(found), sorted(quiet.NOTED))"
+    ),
     "pickle": "import pickle, tale.first\nprint(type(pickle.loads(pickle.dumps(tale.first.Kind()))))",
     "inspect": "import inspect, shadow\nprint(inspect.getsource(shadow.get), [n for n, v in inspect.getmembers(shadow) if n[0] != '_'])",
 }
 MODULES = {
     **PACKAGE,
-    "shadow/__init__.py": "import lone\nfrom tale import first, second\nfrom .same import same\ndef get(): return lone\n",
+    "shadow/__init__.py": (
+        "import lone\nfrom tale import first, second\nfrom .same import same\ndef get(): return lone\n"
+    ),
     "shadow/same.py": "def same(): return 'shadow'\n",
     "other.py": "import tale.first\ndef get(): return tale.first\n",
     "ring_a.py": "import ring_b\ndef a(): return ring_b.b()\n",
@@ -167,7 +236,11 @@ def test_filter(tmp_path, filter):
 
 
 def test_ways_to_name_the_main_part(python, tmp_path):
-    files = {"main.py": "import lone, sys" + NOTED + "print(sys.argv[1:])\n", "pack/__init__.py": "", "pack/__main__.py": "import lone" + NOTED}
+    files = {
+        "main.py": "import lone, sys" + NOTED + "print(sys.argv[1:])\n",
+        "pack/__init__.py": "",
+        "pack/__main__.py": "import lone" + NOTED,
+    }
     files["folder/__main__.py"] = "import sys\nsys.path.insert(1, '.')\nimport lone" + NOTED
     program = Program(python, tmp_path, files)
     for words in (["main.py", "a"], ["-c", files["main.py"], "a"], ["-m", "main", "a"], ["-m", "pack"], ["folder"]):
@@ -207,7 +280,16 @@ EFFECTS = {
 
 @pytest.mark.parametrize("source", EFFECTS)
 def test_a_module_whose_import_has_effects_is_imported_where_it_stands(tmp_path, source):
-    files = {"effect.py": source + "\n", "main.py": "import quiet\nimport effect\nimport lone\nimport sys\nprint('effect' in sys.modules, 'lone' in sys.modules)\n"}
+    files = {
+        "effect.py": source + "\n",
+        "main.py": (
+            "import quiet\n"
+            "import effect\n"
+            "import lone\n"
+            "import sys\n"
+            "print('effect' in sys.modules, 'lone' in sys.modules)\n"
+        ),
+    }
     program = Program(support.PYTHON, tmp_path, files)
     first = program.lazy(log=True)
     assert f"effect will be imported where it stands: it {EFFECTS[source]}" in first.err
@@ -218,21 +300,33 @@ def test_a_module_whose_import_has_effects_is_imported_where_it_stands(tmp_path,
 
 
 def test_an_error_names_the_place_of_the_import(python, tmp_path):
-    files = {"main.py": "import lone\nfrom tale.first import nothing\n\ndef f():\n    return nothing\n\nprint(1)\nf()\n"}
+    files = {
+        "main.py": ("import lone\nfrom tale.first import nothing\n\ndef f():\n    return nothing\n\nprint(1)\nf()\n")
+    }
     program = Program(python, tmp_path, {**files, "tale/first.py": PACKAGE["tale/first.py"] + "nothing = 1\n"})
     program.lazy()
     starts.settle()
     starts.write(program.folder, {"tale/first.py": PACKAGE["tale/first.py"]})
     result = program.lazy()
     assert result.out == "1\n" and result.status == 1
-    assert "main.py, line 2, imports tale.first.nothing lazily, which failed when it was used; --lazy='!tale.first'" in result.err
+    assert (
+        "main.py, line 2, imports tale.first.nothing lazily, which failed when it was used; --lazy='!tale.first'"
+        in result.err
+    )
     assert "ImportError: cannot import name 'nothing' from 'tale.first'" in result.err
     assert re.search(r'main.py", line 5, in f\n    return nothing', result.err)
     assert "snapboot: this start had lazy imports." not in result.err.split("Traceback")[0]
 
 
 def test_a_failed_import_is_tried_again(tmp_path):
-    source = "import late\nfor _ in range(2):\n    try:\n        print(late.VALUE)\n    except ZeroDivisionError:\n        print('failed')\n"
+    source = (
+        "import late\n"
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        print(late.VALUE)\n"
+        "    except ZeroDivisionError:\n"
+        "        print('failed')\n"
+    )
     late = "import quiet\nVALUE = 1\nif getattr(quiet, 'fail', FAIL): quiet.__dict__['fail'] = 0; 1 / 0\n"
     program = Program(support.PYTHON, tmp_path, {"main.py": source, "late.py": late.replace("FAIL", "0")})
     program.lazy()
@@ -249,12 +343,19 @@ def test_who_fails_learns_how_to_find_the_culprit(tmp_path):
 
 
 def test_edited_modules(tmp_path):
-    program = Program(support.PYTHON, tmp_path, {"main.py": "import lone\nfrom tale.second import both\nprint(lone.NAME, both())\n"})
+    program = Program(
+        support.PYTHON, tmp_path, {"main.py": ("import lone\nfrom tale.second import both\nprint(lone.NAME, both())\n")}
+    )
     program.same()
     for number in itertools.count(2):
         starts.settle()
-        starts.write(program.folder, {"lone.py": f"import json, tale.first\nNAME = json.dumps({10 ** number}), tale.first.VALUE\n"})
-        starts.write(program.folder, {"main.py": f"import lone\nfrom tale.first import VALUE\nprint(lone.NAME, VALUE, {number})\n"})
+        starts.write(
+            program.folder, {"lone.py": f"import json, tale.first\nNAME = json.dumps({10**number}), tale.first.VALUE\n"}
+        )
+        starts.write(
+            program.folder,
+            {"main.py": f"import lone\nfrom tale.first import VALUE\nprint(lone.NAME, VALUE, {number})\n"},
+        )
         program.same()
         if number == 4:
             break
@@ -269,7 +370,11 @@ def test_code_with_and_without_is_never_mixed_up(tmp_path):
 
 
 def test_the_command(tmp_path):
-    program = Program(support.PYTHON, tmp_path, {"main.py": "import os, lone, tale" + NOTED + "print(os.environ.get('SNAPBOOT_LAZY'))\n"})
+    program = Program(
+        support.PYTHON,
+        tmp_path,
+        {"main.py": "import os, lone, tale" + NOTED + "print(os.environ.get('SNAPBOOT_LAZY'))\n"},
+    )
     env = support.environment(SNAPBOOT_ARCHIVE=str(program.archive))
 
     def run(*words):
@@ -285,5 +390,7 @@ def test_the_command(tmp_path):
 
 
 def test_interrupted_as_ever(python, tmp_path):
-    source = "import os, signal, lone\nprint(lone.NAME, flush=True)\nos.kill(os.getpid(), signal.SIGINT)\nwhile True: pass\n"
+    source = (
+        "import os, signal, lone\nprint(lone.NAME, flush=True)\nos.kill(os.getpid(), signal.SIGINT)\nwhile True: pass\n"
+    )
     Program(python, tmp_path, {"main.py": source}).same()

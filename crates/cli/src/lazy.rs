@@ -16,7 +16,8 @@ const VARIABLE: &str = "SNAPBOOT_LAZY";
 pub fn main(words: &[OsString], filter: &str) -> Result<u8> {
     let store = Store::find();
     let shims = store.as_ref().map(Shims::of);
-    let line = Command::split(words, &search_path(), shims.as_ref()).ok().filter(|line| line.archive == BootArchive::Python);
+    let line =
+        Command::split(words, &search_path(), shims.as_ref()).ok().filter(|line| line.archive == BootArchive::Python);
     let Some(line) = line else {
         return Err(Failure::refusal(format!(
             "--lazy is for commands that CPython runs, with its module site and its environment, and {} is none. Leave out --lazy.",

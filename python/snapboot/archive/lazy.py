@@ -1,8 +1,8 @@
 """Lazy imports, for those who have asked for them: `snapboot run --lazy`.
 
 A module is imported lazily when it is known that its import changes nothing outside itself. So in the first start each import is done
-where it stands, and what is learnt of a module is kept in the archive; from the second start on imports are lazy. An import of a module that
-is not known, or whose import has effects, is done where it stands.
+where it stands, and what is learnt of a module is kept in the archive; from the second start on imports are lazy. An import of a module
+that is not known, or whose import has effects, is done where it stands.
 """
 
 import _frozen_importlib_external as external
@@ -244,7 +244,9 @@ class Lazy:
                 return stand_in
             return original(name, globals, locals, fromlist, level)
 
-        return self._run(folder, "process_state", __builtins__=dict(sys.modules["builtins"].__dict__, __import__=import_))
+        return self._run(
+            folder, "process_state", __builtins__=dict(sys.modules["builtins"].__dict__, __import__=import_)
+        )
 
 
 def key_of(name):

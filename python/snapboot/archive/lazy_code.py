@@ -207,7 +207,9 @@ class Change:
             if type(node.ctx) is not _ast.Load or node.id not in self._names or node.id in hidden:
                 return node
             is_there = self._at(
-                _ast.Compare(left=self._name(node.id, node), ops=[_ast.IsNot()], comparators=[self._name(UNLOADED, node)]),
+                _ast.Compare(
+                    left=self._name(node.id, node), ops=[_ast.IsNot()], comparators=[self._name(UNLOADED, node)]
+                ),
                 node,
             )
             load = self._call(LOAD, [self._constant(node.id, node)], node)

@@ -30,10 +30,17 @@ def holds(container, known, name):
     if isinstance(container, dict):
         added = [one for item in list(dict.items(container))[known:] for one in item]
     else:
-        added = list.__getitem__(container, slice(known, None)) if isinstance(container, list) else list(set.__iter__(container))
+        added = (
+            list.__getitem__(container, slice(known, None))
+            if isinstance(container, list)
+            else list(set.__iter__(container))
+        )
     for one in added:
         for inner in one if type(one) in (list, tuple, set) else (one,):
-            if name in (getattr(type(inner), "__module__", None), getattr(inner, "__module__", None) if callable(inner) else None):
+            if name in (
+                getattr(type(inner), "__module__", None),
+                getattr(inner, "__module__", None) if callable(inner) else None,
+            ):
                 return True
     return False
 
@@ -107,7 +114,9 @@ class Effects:
             size, before = len(names), self._sizes.get(name)
             sizes[name] = size
             if before is None or size != before:
-                self._containers[name] = [one for one in names.items() if issubclass(type(one[1]), CONTAINERS) and one[0][:2] != "__"]
+                self._containers[name] = [
+                    one for one in names.items() if issubclass(type(one[1]), CONTAINERS) and one[0][:2] != "__"
+                ]
             if name not in running and name not in SPECIAL:
                 for key, container in self._containers[name]:
                     length = length_of(container)
@@ -115,7 +124,12 @@ class Effects:
                     if length == known:
                         continue
                     self._lengths[id(container)] = length
-                    if known is not None and known < length and innermost is not None and holds(container, known, innermost):
+                    if (
+                        known is not None
+                        and known < length
+                        and innermost is not None
+                        and holds(container, known, innermost)
+                    ):
                         found.append("is registered in %s.%s" % (name, key))
             if before is not None and size > before and name not in running:
                 for key in list(names)[before:]:
