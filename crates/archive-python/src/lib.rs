@@ -10,6 +10,7 @@ mod boot;
 mod data;
 mod document;
 mod json;
+mod main_part;
 mod marshal;
 mod methods;
 mod notation;
@@ -26,6 +27,7 @@ use pyo3::prelude::*;
 fn snapboot_python(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<source::Source>()?;
     module.add_class::<patterns::Compile>()?;
+    main_part::add_to(module)?;
     objects::add_to(module)?;
     methods::add_to(module)
 }

@@ -61,6 +61,9 @@ class Importing:
         # What is done with a module right after it was run, by the module's name.
         self.after = {}
 
+        # Lazy imports, if they were asked for.
+        self.lazy = None
+
     def is_going_on(self):
         """Whether a module is being imported."""
         return self.depth > 0
@@ -146,17 +149,26 @@ class Loader(SOURCE_LOADER):
             finally:
                 del self.source_to_code
             if code is not None and not compiling.has_warned:
-                source.keep(marshal.dumps(code), None if compiling.has_compiled else external.cache_from_source(self.path))
+                made_from = None if compiling.has_compiled else external.cache_from_source(self.path)
+                if importing.lazy is not None:
+                    code, made_from = importing.lazy.changed(self, code, made_from)
+                source.keep(marshal.dumps(code), made_from)
         return code
 
     def exec_module(self, module):
         """See importlib.abc.Loader."""
         importing.begin()
+        lazy = importing.lazy
         try:
-            _frozen_importlib._call_with_frames_removed(exec, self.get_code(module.__name__), module.__dict__)
+            code = self.get_code(module.__name__)
+            if lazy is not None:
+                lazy.begin(self.name)
+            _frozen_importlib._call_with_frames_removed(exec, code, module.__dict__)
             if self.name in importing.after:
                 importing.after[self.name](module)
         finally:
+            if lazy is not None:
+                lazy.end(self.name)
             importing.end()
 
 
@@ -173,7 +185,10 @@ def is_import(frame):
     """Whether the caller, in that frame, asks for Python's own import. Who only wants to know gets an ordinary loader."""
     if frame.f_code is not FINDING:  # the call that has opened the archive
         frame = frame.f_back
-    return frame is not None and frame.f_code is FINDING and frame.f_back.f_code is IMPORT
+    if frame is None or frame.f_code is not FINDING:
+        return False
+    frame = frame.f_back
+    return frame.f_code is IMPORT or (importing.lazy is not None and importing.lazy.is_main(frame))
 
 
 # What the archive stands for, as it was when Python started: methods by their classes.
@@ -352,21 +367,24 @@ def print_counts(native):
         pass  # closed, or not there
 
 
-def finder(folder, run):
+def finder(folder, run, lazily):
     """Opens the archive, or gets ready to make it. Returns what finds modules. Raises ImportError where there is no archive.
 
-    run: runs another module of this folder, and returns its names.
+    run: runs another module of this folder, and returns its names. lazily: which modules may be imported lazily; None: none.
     """
     if not is_original():
         raise ImportError("something has replaced what imports modules before the archive could be opened")
     native = load_library(folder)
-    context = description()
+    # Code with lazy imports and code without are never mixed up.
+    context = description() if lazily is None else description() + " lazy 1"
     reason = native.open(program(), context, _imp.extension_suffixes(), tag())
     if reason is not None:
         raise ImportError(reason)
     name_unknown_switches()
     if variable("SNAPBOOT_STATS") == "1":
         at_exit(print_counts, native)
+    if lazily is not None:
+        importing.lazy = run(folder, "lazy")["Lazy"](lazily, folder, run, native, context)
     if native.is_on("patterns"):
 
         def install_patterns(module):
@@ -383,6 +401,8 @@ def finder(folder, run):
             collector = run(folder, "collector")["Collector"](gc, native, native.is_on("exit"))
             # What is registered first is called last.
             at_exit(collector.end)
+            if importing.lazy is not None:
+                importing.lazy.forget()
             return collector
 
         importing.collect_less(make_collector)

@@ -16,6 +16,8 @@ import sys
 # `site` looks for these two, mostly in vain, before the program begins.
 OWN = "sitecustomize"
 USER = "usercustomize"
+# The modules that may be imported lazily: patterns with commas between them.
+LAZILY = "SNAPBOOT_LAZY"
 # So few modules are imported before the archive could be open.
 FEW = 3
 # It is open before these: what they parse may be there. They import more than that themselves.
@@ -29,8 +31,10 @@ class Finder:
     # What tells it from others: there is one, whoever has switched it on.
     is_of_archive = True
 
-    def __init__(self, folder):
+    def __init__(self, folder, lazily):
+        """lazily: which modules may be imported lazily, as text; None: none."""
         self._folder = folder
+        self._lazily = lazily
         self._ordinary = FEW
 
     def find_spec(self, name, path=None, target=None):
@@ -44,14 +48,18 @@ class Finder:
         if self._ordinary > 0 and name not in PARSERS:
             self._ordinary -= 1
             return None
+        self.open()
+        return self.find_spec(name, path, target)
+
+    def open(self):
+        """Opens the archive."""
         # Whatever this imports itself is found by Python.
         self.find_spec = find_nothing
         try:
-            self.find_spec = run(self._folder, "imports")["finder"](self._folder, run)
+            self.find_spec = run(self._folder, "imports")["finder"](self._folder, run, self._lazily)
         except Exception as error:
             if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
                 sys.stderr.write("snapboot: no archive: %s (%s)\n" % (error, type(error).__name__))
-        return self.find_spec(name, path, target)
 
     def invalidate_caches(self):
         """See importlib.invalidate_caches."""
@@ -65,11 +73,11 @@ def find_nothing(name, path=None, target=None):
     return None
 
 
-def run(folder, name):
-    """Runs the module of that name in the folder. Returns its names."""
+def run(folder, name, **names):
+    """Runs the module of that name in the folder. Returns its names. names: those that it has before."""
     # A program that replaces `__import__` does not see what these import.
     builtins = dict(vars(sys.modules["builtins"]), __import__=IMPORT)
-    names = {"__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py", "__builtins__": builtins}
+    names.update(__name__="snapboot.archive." + name, __file__=folder + "/" + name + ".py", __builtins__=builtins)
     loader = external.SourceFileLoader(names["__name__"], names["__file__"])
     exec(loader.get_code(loader.name), names)
     return names
@@ -79,8 +87,14 @@ def switch_on(folder):
     """Has the imports of this process served by its archive. folder: the one above this file's."""
     if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or external.PathFinder not in sys.meta_path:
         return
-    if not any(hasattr(finder, "is_of_archive") for finder in sys.meta_path):
-        sys.meta_path.insert(sys.meta_path.index(external.PathFinder), Finder(folder))
+    if any(hasattr(finder, "is_of_archive") for finder in sys.meta_path):
+        return
+    lazily = sys.modules["os"].environ.pop(LAZILY, None)
+    finder = Finder(folder, lazily)
+    sys.meta_path.insert(sys.meta_path.index(external.PathFinder), finder)
+    if lazily is not None:
+        # Before the main part, whose imports are lazy, too.
+        finder.open()
 
 
 def switch_on_here():
