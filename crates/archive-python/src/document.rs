@@ -1,10 +1,11 @@
-//! Makes the objects of a parsed document from what [`crate::notation`] wrote of them; that file has the form.
+//! Makes the objects of a parsed document from what notation.rs wrote of them; that file has the form.
 #![allow(unsafe_code)]
 
 use pyo3::ffi::{self, PyObject, Py_ssize_t};
 use pyo3::prelude::*;
 
-use crate::notation::DEEPEST;
+/// Deeper than most documents, and far from the end of a stack.
+pub const DEEPEST: usize = 100;
 
 extern "C" {
     // Not part of the stable ABI, but exported, with these signatures, by every version from 3.5 on.

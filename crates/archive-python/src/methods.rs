@@ -224,7 +224,7 @@ fn store(name: &[u8], payload: Vec<u8>, context: &str) {
     }
 }
 
-/// is_on(part) -> whether that part of the archive is not switched off, by SNAPBOOT_ARCHIVE_PART=off.
+/// is_on(part) -> whether that part of the archive is not switched off, by a variable of its own: see PARTS in imports.py.
 #[pyfunction]
 fn is_on(part: &str) -> bool {
     let value = std::env::var_os(format!("SNAPBOOT_ARCHIVE_{}", part.to_uppercase()));

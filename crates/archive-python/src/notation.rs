@@ -23,10 +23,8 @@ use std::collections::HashMap;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use crate::document::{ordered_type, utf8};
+use crate::document::{ordered_type, utf8, DEEPEST};
 
-/// Deeper than most documents, and far from the end of a stack.
-pub const DEEPEST: usize = 100;
 /// Longer strings (bytes) seldom occur again.
 const OFTEN: usize = 64;
 

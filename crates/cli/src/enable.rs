@@ -69,7 +69,8 @@ fn line(set_up: &Path) -> Result<String> {
 /// The environment that was named, or is active.
 fn environment(named: Option<&Path>) -> Result<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let Some(directory) = named.map(Path::to_owned).or_else(|| variable("VIRTUAL_ENV")).or_else(|| variable("CONDA_PREFIX"))
+    let Some(directory) =
+        named.map(Path::to_owned).or_else(|| variable("VIRTUAL_ENV")).or_else(|| variable("CONDA_PREFIX"))
     else {
         return Err(Failure::refusal(
             "No virtual environment is active (neither VIRTUAL_ENV nor CONDA_PREFIX is set). Activate one, or name its directory: \

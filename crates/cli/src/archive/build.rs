@@ -189,12 +189,7 @@ impl Interpreter {
     }
 
     /// Runs the builder. Returns how it ended, and what it had to say.
-    fn run(
-        &self,
-        directories: &[PathBuf],
-        archive: &Path,
-        progress: &Progress,
-    ) -> Result<(ExitStatus, Vec<String>)> {
+    fn run(&self, directories: &[PathBuf], archive: &Path, progress: &Progress) -> Result<(ExitStatus, Vec<String>)> {
         let cannot = |error| Failure::io("run", &self.program, &error);
         let (_, stderr, output) = progress.output().map_err(cannot)?;
         let mut command = Command::new(&self.program);
