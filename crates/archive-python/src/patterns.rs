@@ -46,7 +46,7 @@ impl Compile {
         let pattern = call(original, p, flags)?;
         let kept = self.keep.bind(python).call1((PyBytes::new(python, &name), p, flags));
         // A compiler that is not as it was expected.
-        let _ = kept;
+        if let Err(error) = &kept { error.print(python); }
         Ok(pattern)
     }
 

@@ -111,6 +111,8 @@ class Collector:
         """To be called when the program's exit handlers have run. The interpreter goes on to end."""
         if not self._sets_aside:
             return
+        # What was made since then may hang on what was set aside, and never be collected.
+        self._note(self._native.all_objects(self._gc.get_objects))
         for reference in self._finalisable:
             thing = reference()
             if thing is not None and (type(thing) is not GENERATOR or _is_suspended(thing)):
@@ -128,6 +130,14 @@ class Collector:
 
     def _set_aside(self):
         things = self._native.all_objects(self._gc.get_objects)
+        self._note(things)
+        # What was made here since then is set aside, too: references, and lists of kinds and of objects.
+        self._aside += len(things) + 2 * (len(self._finalisable) + len(self._files)) + len(self._plain) + SOME
+        del things
+        self._gc.freeze()
+
+    def _note(self, things):
+        """Remembers those that may have something to do at the end."""
         special = [kind for kind in self._native.kinds_of(things) if not self._is_plain(kind)]
         for thing in self._native.of_kinds(things, special) if special else ():
             if type(thing) is GENERATOR and not _is_suspended(thing):
@@ -136,10 +146,6 @@ class Collector:
                 (self._files if type(thing) in FILES else self._finalisable).append(_weakref.ref(thing))
             except TypeError:
                 pass
-        # What was made here since then is set aside, too: references, and lists of kinds and of objects.
-        self._aside += len(things) + 2 * (len(self._finalisable) + len(self._files)) + len(self._plain) + SOME
-        del things
-        self._gc.freeze()
 
     def _is_plain(self, kind):
         key = id(kind)

@@ -15,10 +15,14 @@ SOURCE_LOADER = external.SourceFileLoader
 # Where the library may be, from this folder: where `make install` puts it, in the build of a source tree.
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
+# What SNAPBOOT_ARCHIVE_PART switches off.
+PARTS = ("code", "lookups", "patterns", "data", "collector", "exit", "heap")
+SWITCH = ("", "0", "1", "off", "on")
 # With the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
 # Of Python's own import: what asks for a module in order to run it, two calls above a finder.
 IMPORT = _frozen_importlib._find_and_load_unlocked.__code__
+FINDING = _frozen_importlib._find_spec.__code__
 OWN_FILE = external.cache_from_source.__code__.co_filename
 # With the scanner of JSON.
 JSON = "json.scanner"
@@ -35,6 +39,13 @@ def built_in(name):
     if not is_known:
         del sys.modules[name]
     return module
+
+
+def at_exit(function, *arguments):
+    """Has it called when the program's exit handlers have run."""
+    # Before CPython 3.10 each import of a module that is not registered makes another list of handlers, which replaces this one.
+    atexit = built_in("atexit") if sys.version_info >= (3, 10) else __import__("atexit")
+    atexit.register(function, *arguments)
 
 
 class Importing:
@@ -125,6 +136,9 @@ class Loader(SOURCE_LOADER):
             importing.disable()
             try:
                 code = source.load()
+                if code is not None:
+                    # As of compiled files: a folder may have been moved, with its archive.
+                    _imp._fix_co_filename(code, self.path)
             finally:
                 if collects:
                     importing.enable()
@@ -169,8 +183,14 @@ del function
 
 def is_import(frame):
     """Whether the caller, in that frame, asks for Python's own import. Who only wants to know gets an ordinary loader."""
-    frame = frame.f_back
-    return frame is not None and (frame.f_code is IMPORT or (importing.lazy is not None and importing.lazy.is_main(frame)))
+    if frame.f_code is not FINDING:  # the call that has opened the archive
+        frame = frame.f_back
+    return frame is not None and frame.f_code is FINDING and is_asked(frame.f_back)
+
+
+def is_asked(frame):
+    """Whether that frame asks for a module in order to run it."""
+    return frame.f_code is IMPORT or (importing.lazy is not None and importing.lazy.is_main(frame))
 
 
 # What the archive stands for, as it was when Python started: methods by their classes.
@@ -316,6 +336,36 @@ def after(names, function):
             function(sys.modules[name])
 
 
+def variable(name):
+    """Its value as the process got it; empty where it is not set."""
+    return posix.environ.get(name.encode(), b"").decode("utf-8", "backslashreplace")
+
+
+def name_unknown_switches():
+    """Says which of them are neither on nor off, where that is asked for."""
+    if variable("SNAPBOOT_LOG") in ("", "0"):
+        return
+    for name in ["SNAPBOOT_ARCHIVE_" + part.upper() for part in PARTS]:
+        if variable(name) not in SWITCH:
+            text = "snapboot: %s was expected to be on or off, not %s: it counts as not set\n"
+            sys.stderr.write(text % (name, variable(name)))
+
+
+def print_counts(native):
+    """The line that SNAPBOOT_STATS=1 asks for, when the process ends."""
+    native.flush()
+    place = native.place()
+    try:
+        size = "%d KB" % (posix.stat(place).st_size // 1024)
+    except OSError:
+        size = "not made"
+    text = "snapboot: %d hit, %d miss, %d stale, %d revalidated; %s %s\n" % (*native.counters(), place, size)
+    try:
+        sys.stderr.write(text)
+    except (AttributeError, OSError, ValueError):
+        pass  # closed, or not there
+
+
 def finder(folder, run, lazily):
     """Opens the archive, or gets ready to make it. Returns what finds modules. Raises ImportError where there is no archive.
 
@@ -329,8 +379,12 @@ def finder(folder, run, lazily):
     reason = native.open(program(), context, _imp.extension_suffixes(), tag())
     if reason is not None:
         raise ImportError(reason)
+    name_unknown_switches()
+    if variable("SNAPBOOT_STATS") == "1":
+        at_exit(print_counts, native)
     if lazily is not None:
         importing.lazy = run(folder, "lazy")["Lazy"](lazily, folder, run, native, context)
+        at_exit(importing.lazy.hint)
     if native.is_on("patterns"):
 
         def install_patterns(module):
@@ -345,17 +399,11 @@ def finder(folder, run, lazily):
 
         def make_collector(gc):
             collector = run(folder, "collector")["Collector"](gc, native, native.is_on("exit"))
-            import atexit
-
             # What is registered first is called last.
-            atexit.register(collector.end)
+            at_exit(collector.end)
             if importing.lazy is not None:
                 importing.lazy.forget()
             return collector
 
         importing.collect_less(make_collector)
-    if posix.environ.get(b"SNAPBOOT_STATS") == b"1":
-        import atexit
-
-        atexit.register(run(folder, "stats")["show"], native)
     return Search(native)

@@ -48,8 +48,8 @@ const LOOK: Duration = Duration::from_micros(2);
 pub enum Share {
     /// Nobody says when the program itself has changed a directory.
     Unheard = 200,
-    /// The runtime says that, so only changes by others are left.
-    Heard = 2000,
+    /// The runtime says that, and searches itself for what was not found: what is left is that others put a file before the one that was.
+    Heard = 20_000,
 }
 
 /// The number of missing directories that are checked at every look-up. They have no times that would show a change.
