@@ -7,7 +7,6 @@ TEXT` for what is being done, `note TEXT` for what the person should know.
 
 import _imp
 import os
-import runpy
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -84,7 +83,9 @@ def main():
     sys.path.remove(HERE)
     # What is compiled is not to be left beside its source.
     sys.dont_write_bytecode = True
-    names = runpy.run_path(HERE + "/imports.py")
+    names = {"__name__": "snapboot.archive.imports", "__file__": HERE + "/imports.py"}
+    with open(names["__file__"], encoding="utf-8") as file:
+        exec(compile(file.read(), names["__file__"], "exec"), names)
     native = names["load_library"](HERE)
     reason = native.open(script or sys.executable, names["description"](), _imp.extension_suffixes(), names["tag"]())
     if reason is not None:

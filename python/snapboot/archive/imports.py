@@ -185,9 +185,11 @@ def is_import(frame):
     """Whether the caller, in that frame, asks for Python's own import. Who only wants to know gets an ordinary loader."""
     if frame.f_code is not FINDING:  # the call that has opened the archive
         frame = frame.f_back
-    if frame is None or frame.f_code is not FINDING:
-        return False
-    frame = frame.f_back
+    return frame is not None and frame.f_code is FINDING and is_asked(frame.f_back)
+
+
+def is_asked(frame):
+    """Whether that frame asks for a module in order to run it."""
     return frame.f_code is IMPORT or (importing.lazy is not None and importing.lazy.is_main(frame))
 
 
@@ -385,6 +387,7 @@ def finder(folder, run, lazily):
         at_exit(print_counts, native)
     if lazily is not None:
         importing.lazy = run(folder, "lazy")["Lazy"](lazily, folder, run, native, context)
+        at_exit(importing.lazy.hint)
     if native.is_on("patterns"):
 
         def install_patterns(module):

@@ -82,9 +82,6 @@ class Lazy:
             # A .pth file may have imported it before the archive was open: then its code is as it was.
             typing.__dict__["eval"] = names.evaluate
         native.run_main(self.main)
-        import atexit
-
-        atexit.register(hint, names)
 
     # For the loader, whose frames these calls are to be known as: tracebacks leave them out.
 
@@ -122,6 +119,15 @@ class Lazy:
         """What has just been changed is no effect of a module."""
         if self._effects is not None:
             self._effects.forget()
+
+    def hint(self):
+        """To be called at exit. Says what may be wrong, if the program has failed and names were loaded late."""
+        has_failed = (getattr(sys, "last_exc", None) or getattr(sys, "last_type", None)) is not None
+        if self.names.loaded and has_failed and sys.stderr is not None:
+            sys.stderr.write(
+                "snapboot: this start had lazy imports. If the program does not fail without --lazy, SNAPBOOT_LOG=1 tells what is not"
+                " lazy; --lazy='!NAME' has the module NAME imported where it stands\n"
+            )
 
     def is_main(self, frame):
         """Whether the frame is that of a search for the main part of `python -m`."""
@@ -252,12 +258,3 @@ class Lazy:
 def key_of(name):
     """What is known of a module is in the archive under this name."""
     return b"module " + name.encode("utf-8", "surrogatepass")
-
-
-def hint(names):
-    """To be called at exit. Says what may be wrong, if the program has failed and names were loaded late."""
-    if names.loaded and (getattr(sys, "last_exc", None) or getattr(sys, "last_type", None)) is not None:
-        sys.stderr.write(
-            "snapboot: this start had lazy imports. If the program does not fail without --lazy, SNAPBOOT_LOG=1 tells what is imported"
-            " late; --lazy='!NAME' has the module NAME imported where it stands\n"
-        )

@@ -21,6 +21,8 @@ COMPREHENSIONS = (_ast.ListComp, _ast.SetComp, _ast.DictComp, _ast.GeneratorExp)
 # What patterns of a `match` bind, by a name that is not a Name.
 CAPTURES = tuple(getattr(_ast, name) for name in ("MatchAs", "MatchStar", "MatchMapping") if hasattr(_ast, name))
 MATCH_CASE = getattr(_ast, "match_case", ())
+# Fields with nothing to be found below them.
+LEAVES = frozenset(("ctx", "op", "ops", "attr", "id", "arg", "lineno", "kind", "type_comment"))
 # Calls that look at the names of a module.
 CALLS = (b"eval", b"exec", b"globals", b"locals", b"vars")
 # Methods of globals() that look at no value.
@@ -45,6 +47,8 @@ def compile_lazily(source, filename, flags=0):
 def children(node):
     """The nodes right below a node."""
     for field in node._fields:
+        if field in LEAVES:
+            continue
         value = getattr(node, field, None)
         if isinstance(value, _ast.AST):
             yield value
@@ -189,7 +193,7 @@ class Change:
             own = ("body",)
         for field in node._fields:
             value = getattr(node, field, None)
-            if self._strings and field in ("annotation", "returns"):
+            if field in LEAVES or (self._strings and field in ("annotation", "returns")):
                 continue
             place = (inner, False) if field in own else (hidden, is_module)
             if type(value) is list:
