@@ -88,6 +88,16 @@ def test_what_is_only_kept_is_renewed(name, tmp_path):
     case.check(case.other, thaws=is_renewed)
 
 
+@pytest.mark.parametrize("name", ["getcwd", "getcwdb", "isatty", "get_terminal_size", "umask", "getppid", "fstat", "uname"])
+def test_a_function_of_c_that_a_class_keeps_is_no_method_of_it(name, tmp_path):
+    """As the pathlib of Python 3.10 keeps os.getcwd."""
+    case = Case(PYTHON, tmp_path, f"class A:\n    function = os.{name}\n    name = function.__name__\nVALUE = A()")
+    asked = {"isatty": "1", "umask": "18", "fstat": "0", "get_terminal_size": "1"}.get(name, "")
+    show = f"try:\n    print(VALUE.name, type(VALUE.function({asked})))\nexcept OSError: print('no terminal')"
+    case.arguments = ["-c", f"from boot import *\n{show}"]
+    case.check(case.frozen, thaws=True)
+
+
 @both
 def test_who_keeps_where_something_lies_does_not_mean_the_current_directory(language, tmp_path):
     """A folder of the program that happens to be the current one."""

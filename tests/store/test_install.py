@@ -188,7 +188,8 @@ def test_the_directory_must_be_on_path(tool):
     # Once for all, and not in the place of what is to be said of an image.
     (tool.bin / "second").write_text(tool.path.read_text())
     (tool.bin / "second").chmod(0o755)
-    tool.store.snapboot("install", "second")
+    more = tool.store.snapboot("install", "second", log=False).err
+    assert "eval" not in more and "shellenv" in more and more.count("\n") == 1, more
     tool.path.write_text(tool.path.read_text() + "\n")
     shown = tool.store.snapboot("list", log=False).out
     assert shown.count("shellenv") == 1 and f"by the name of second, tool: {tool.store.place}" in shown, shown

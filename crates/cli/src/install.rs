@@ -20,6 +20,8 @@ pub fn install(arguments: &Install) -> Result<u8> {
     let store = Store::open()?;
     let mut status = 0;
     let mut hidden = Vec::new();
+    // Who has installed any before has read it all.
+    let is_first = tools::all(&store).is_empty();
     for named in &arguments.commands {
         let progress = Progress::start(arguments.telling.quiet);
         let outcome = tools::install(&store, named, arguments.in_place, &progress);
@@ -43,9 +45,15 @@ pub fn install(arguments: &Install) -> Result<u8> {
         }
     }
     if !hidden.is_empty() && !arguments.telling.quiet {
+        let remedy = match is_first {
+            true => {
+                ". Put this line at the end of your shell's start-up file (~/.bashrc, ~/.zshrc), and open a new shell:\n\n  \
+                 eval \"$(snapboot shellenv)\"\n"
+            }
+            false => ": see snapboot shellenv",
+        };
         render::tell(&format!(
-            "snapboot: note: {} {} started from {} only when that directory comes first on PATH, which it does not. Put this line at the end \
-             of your shell's start-up file (~/.bashrc, ~/.zshrc), and open a new shell:\n\n  eval \"$(snapboot shellenv)\"\n",
+            "snapboot: note: {} {} started from {} only when that directory comes first on PATH, which it does not{remedy}",
             hidden.join(", "),
             if hidden.len() == 1 { "is" } else { "are" },
             store.bin().display()

@@ -143,9 +143,11 @@ class Reads:
         """Has `note` called before the function of that name, with the caller's frame and the arguments. Where it returns that the call
         does not count, the freezer does not count it either."""
         original = names[name]
+        is_method = hasattr(original, "__get__")
+        distance = 1 if is_method else 2  # of the caller's frame
 
         def function(*args, **kwargs):
-            if not note(sys._getframe(1), args):
+            if not note(sys._getframe(distance), args):
                 return original(*args, **kwargs)
             phase = self.tell_phase(b"front end")
             try:
@@ -153,6 +155,8 @@ class Reads:
             finally:
                 self.tell_phase(phase)
 
+        if not is_method:
+            function = BuiltIn(original, function)
         # Some cache may know it for longer than the module does.
         self._kept.append(function)
         self._functions[id(function)] = original
@@ -234,6 +238,20 @@ class Reads:
     def count_written(self):
         """How many variables the program has set."""
         return len(self._written)
+
+
+class BuiltIn:
+    """Stands for a function of C: a class that keeps it, as pathlib's of Python 3.10 does, has no method in it."""
+
+    def __init__(self, original, function):
+        self._original = original
+        self._function = function
+
+    def __call__(self, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, name):
+        return getattr(self._original, name)
 
 
 class Variables:
