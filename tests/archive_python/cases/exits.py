@@ -3,6 +3,21 @@
 from . import case
 
 CASES = {
+    # Made after the last import, and hung on what was set aside then.
+    "del-of-the-main-part": case(
+        """\
+import holder
+class A:
+    def __init__(self, n): self.n = n
+    def __del__(self): print('del', self.n, flush=True)
+x = A('main'); x.me = x
+holder.LIST.append(A('hung')); holder.LIST.append(holder.LIST)
+f = open('hung.txt', 'w'); f.write('text'); holder.LIST.append(f); del f
+""",
+        {"holder.py": "LIST = []\n", "read.py": "print(open('hung.txt').read())\n"},
+        words=[["main.py"], ["read.py"]],
+        shows="del main",
+    ),
     "del-at-end": case(
         """\
 import holder
