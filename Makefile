@@ -13,6 +13,8 @@
 #   make damage     ten thousand damaged archives, no wrong boot
 #   make sweep      every feature of Ruby and of the installed gems, alone: no boot archive changes what comes of it (FEATURES='net/*': some;
 #                   SWEEP_SECONDS=600: any, for so long)
+#   make sweep-python  every module of Python's library and of the installed packages, imported alone: the same without that archive
+#                   (MODULES='xml.*': some)
 #   make modules    every module of Python's library, preloaded alone: an image shows what an ordinary start shows (MODULES='xml.*': some)
 #   make strangers  programs that no other test knows, installed, frozen and started: all is as without an image (PROGRAMS=httpie: some)
 
@@ -27,7 +29,7 @@ PLANS ?= scenarios cold-boot models
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench lint fuzz install install-built packages containers clean toolchain uniqueness staleness damage sweep modules strangers check-aarch64
+.PHONY: build test demo bench lint fuzz install install-built packages containers clean toolchain uniqueness staleness damage sweep sweep-python modules strangers check-aarch64
 
 # Each start by `snapboot run` goes through the command, which takes half the time to start when it is linked statically. What else there
 # is becomes part of other processes.
@@ -73,6 +75,9 @@ damage: build
 
 sweep: build
 	$(PYTHON) tests/sweep/sweep.py $(if $(SWEEP_SECONDS),--seconds $(SWEEP_SECONDS)) $(FEATURES)
+
+sweep-python: build
+	$(PYTHON) tests/sweep/imports.py $(MODULES)
 
 modules: build
 	$(PYTHON) tests/sweep/modules.py $(MODULES)

@@ -60,6 +60,7 @@ FOLDERS = {
     "behaviour": "tests/behaviour",
     "archive": "tests/archive",
     "boots": "tests/archive/boots",
+    "archive_python": "tests/archive_python",
     "sweep": "tests/sweep",
     "runtimes": "tests/runtimes",
 }

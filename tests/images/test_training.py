@@ -105,6 +105,53 @@ def test_what_belongs_to_a_start_is_left_to_it_and_named(program, source):
     assert program.starts_alike("harmless", COLUMNS="98") == "harmless 4\n"
 
 
+# Sets attributes before it imports what does.
+ATTRIBUTES = """import builtins, config, sys
+
+config.handler = builtins.handler = handler = None
+
+def main():
+    import late
+    print(config.handler, builtins.handler, handler, len(sys.argv))
+
+if __name__ == "__main__":
+    main()
+"""
+SETS_ATTRIBUTES = {
+    "import config\nconfig.handler = 'late'\n": "sets config.handler",
+    "def install():\n    import config\n    config.handler = 'late'\ninstall()\n": "sets config.handler",
+    "import config\nsetattr(config, 'handler', 'late')\n": "sets config.handler",
+    "import builtins\nbuiltins.handler = 'late'\n": "sets builtins.handler",
+    "import __main__\n__main__.handler = 'late'\n": "sets __main__.handler",
+    "import sys\nsys.modules['config'] = sys\n": "sets sys.modules.config",
+}
+
+
+@pytest.mark.parametrize("source", SETS_ATTRIBUTES, ids=range(len(SETS_ATTRIBUTES)))
+def test_a_module_that_sets_what_the_script_sets_is_left_to_each_start(tmp_path, source):
+    program = Program(tmp_path, ATTRIBUTES)
+    program.module("config", "handler = 'none'\n")
+    program.module("late", source)
+    assert f"  late {SETS_ATTRIBUTES[source]}" in program.freeze("", "").out
+    program.starts_alike()
+
+
+def test_a_module_that_another_sets_is_left_to_each_start_unless_all_have_it(tmp_path):
+    source = PROGRAM.replace("import sys", "import sys\nimport config, early")
+    program = Program(tmp_path, source)
+    program.module("config", "handler = VALUE = 1\n")
+    program.module("early", "import config\ndef choose():\n    config.handler = 2\n")
+    program.module("late", "import config, lately.part\nconfig.handler = 3\nlately.part.other = 4\n")
+    program.module("lately.part", "import config\nVALUE = config.handler\n")
+    program.module("lately.__init__", "")
+    for module, left in (("def choose(): pass\n", False), ("import config\ndef choose():\n    config.handler = 2\n", True)):
+        program.module("early", module)
+        assert ("late sets config.handler" in program.freeze("late", "late config").out) == left
+        program.starts_alike("late", "config")
+    program.module("early", "")
+    assert "late sets config.handler" in program.freeze("late", "config").out
+
+
 def test_where_temporary_files_would_go_may_be_known_early(program):
     program.module("late", "import tempfile\nVALUE = tempfile.gettempdir()\n")
     assert "must be left" not in program.freeze("late").out

@@ -23,12 +23,13 @@ class App
       when /_plain$/ then Kernel.require(name.delete_suffix("_plain"))
       else require(name)
       end
-      puts "#{name} #{$LOADED_FEATURES.grep(/#{name[/[a-z]+/]}\.rb$/).size} #{$loads if defined?($loads)}"
+      puts "#{name} #{$LOADED_FEATURES.grep(/#{name[/[a-z]+/]}\.rb$/).size} #{App.loads if App.respond_to?(:loads)}"
     end
   end
 end
 App.run(ARGV)
 """
+COUNTS = "class App\n  @loads = @loads.to_i + 1\n  def self.loads = @loads\nend\n"
 
 
 class Program(training.Program):
@@ -66,7 +67,7 @@ def program(tmp_path):
 
 
 def test_what_is_required_in_a_method_is_in_the_image(program):
-    program.feature("late", "$loads = $loads.to_i + 1\nrequire 'earlier'\nrequire_relative 'beside'\n")
+    program.feature("late", COUNTS + "require 'earlier'\nrequire_relative 'beside'\n")
     program.feature("earlier", "require 'set'\nEARLIER = Set.new([1])\n")
     program.feature("beside", "BESIDE = __FILE__\n")
     said = program.freeze("late")
@@ -175,6 +176,64 @@ def test_what_the_program_sets_before_it_loads_something(tmp_path):
     late = program.feature("late", "MODE = ENV['MODE']\n")
     assert f"{late} reads the variable MODE" in program.freeze("").out
     assert program.starts_alike() == "fast\n"
+
+
+# Sets one before it loads what does.
+GLOBALS = """$chosen = nil
+$VERBOSE = true
+def load_late
+  require_relative 'lib/late'
+end
+load_late
+p $chosen, $VERBOSE
+"""
+USES_GLOBALS = {
+    "is set": "$chosen = 1\n",
+    "is set where it has no value": "$chosen ||= 2\n",
+    "is read": "CHOSEN = $chosen\n$stdout.sync if CHOSEN\n",
+    "is set by a method": "def choose = $chosen = 3\nchoose\n",
+    "is set by a method of another": "require_relative 'chooser'\nChooser.choose\n",
+    "is set by code in a text": "eval '$chosen = 4'\n",
+    "has another name": "$other = 5\nalias $chosen $other\n",
+    "of Ruby is set": "$VERBOSE = nil\n",
+}
+
+
+@pytest.mark.parametrize("source", USES_GLOBALS.values(), ids=USES_GLOBALS)
+def test_a_feature_uses_a_global_variable_that_the_script_sets(tmp_path, source):
+    program = Program(tmp_path, GLOBALS)
+    late = program.feature("late", source)
+    program.feature("chooser", "module Chooser\n  def self.choose = $chosen = 6\nend\n")
+    variable = "changes $VERBOSE or $DEBUG" if "VERBOSE" in source else "uses the global variable $chosen"
+    assert f"{late} {variable}" in program.freeze("").out
+    assert "late" not in program.learnt()
+    program.starts_alike()
+
+
+def test_a_global_variable_that_only_a_file_of_the_program_names(tmp_path):
+    program = Program(tmp_path, "load \"#{__dir__}/settings\"\nrequire_relative 'lib/late'\nputs late\n")
+    (tmp_path / "settings").write_text("$level = 1\n")
+    late = program.feature("late", "$level = 2\ndef late = $level\n")
+    assert f"{late} uses the global variable $level" in program.freeze("").out
+    assert program.starts_alike() == "2\n"
+
+
+def test_the_last_of_several_features_sets_a_global_variable(program):
+    for name in ("one", "two"):
+        program.feature(name, f"$last = '{name}'\n")
+    program.feature("tells", "puts $last\n")
+    program.freeze("one", "two")
+    assert program.learnt() == []
+    assert program.starts_alike("one", "tells").startswith("one 1 \none\n")
+    assert program.starts_alike("two", "one", "tells").startswith("two 1 \none 1 \none\n")
+
+
+def test_a_global_variable_of_one_library_is_in_the_image(program):
+    program.feature("whole", "$whole = 1\nrequire 'whole/part'\n")
+    program.feature("whole/part", "require 'English'\nPART = $whole\ndef part = [$whole, $CHILD_STATUS]\n")
+    assert "must be left" not in program.freeze("whole").out
+    assert program.learnt() == ["whole", "whole/part"]
+    program.starts_alike("whole")
 
 
 def test_a_feature_that_ends_the_process_when_it_is_loaded(program):

@@ -231,3 +231,33 @@ def test_of_two_of_one_name_the_last_counts(tool):
     result = tool.store.snapboot("install", second.path)
     assert result.status == 0 and f"was {tool.path} until now" in result.out, result
     assert tool.start().out.startswith("second") and len(tool.store.list()) == 1
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_link_of_ones_own_to_an_installed_command_gives_it_its_name(tool, in_place):
+    shows = {
+        "python": "import os, sys\ndef main():\n    print(os.path.basename(sys.argv[0]),\n"
+        "        os.path.basename(sys.modules['__main__'].__file__),\n"
+        "        os.path.basename(os.path.realpath(sys.argv[0])), open('/proc/self/comm').read())\n",
+        "ruby": "def main\n  puts File.basename($0), File.basename(File.realpath($0)), File.read('/proc/self/comm')\n  true\nend\n",
+    }
+    (tool.lib / ("part" + tool.language.ending)).write_text(shows[tool.language.name])
+    own = tool.bin / "own"
+    own.symlink_to(tool.path)
+    ordinary = tool.start(program="own")
+    assert ordinary.out.startswith("own") and "own\n" in ordinary.out, ordinary
+    assert tool.store.snapboot("install", *["--in-place"] * in_place, "tool").status == 0
+    if not in_place:
+        own.unlink()
+        own.symlink_to(tool.store.place / "data/bin/tool")
+    for _ in range(2):
+        thawed = tool.start(program="own")
+        assert (thawed.out, thawed.status) == (ordinary.out, ordinary.status), thawed
+        assert is_thawed(thawed)
+    # In a start that is handed over, too.
+    with (tool.lib / ("part" + tool.language.ending)).open("a") as part:
+        part.write("# another one\n")
+    stale = tool.start(program="own")
+    assert stale.out.startswith("own"), stale
+    tool.store.wait()
+    assert tool.start().out.startswith("tool")

@@ -129,7 +129,7 @@ def test_other_things_start_the_ordinary_way(store, language):
 
 
 def test_any_command_starts(store):
-    """Whatever a shell would start: a program that no image can be made of, a script without a first line, a name that a folder has."""
+    """Whatever a shell would start: a program that no image can be made of, a script without a first line, a folder's name."""
     for name in ("a-folder", "echo"):
         (store.folder / name).mkdir()
     (store.folder / "plain").write_text('echo "$0" "$@"\nexit 3\n')

@@ -1,11 +1,15 @@
-//! Events that CPython raises for auditing.
+//! Events that CPython raises for auditing: who looks at all objects, and what the program itself does to directories.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void, CStr};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::OnceLock;
 
-use pyo3::ffi::PyObject;
+use pyo3::ffi::{PyErr_Clear, PyErr_Occurred, PyLong_AsLong, PyObject, PyTuple_GetItem, PyTuple_Size};
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::document::utf8;
 
 type Hook = extern "C" fn(*const c_char, *mut PyObject, *mut c_void) -> c_int;
 
@@ -14,28 +18,112 @@ extern "C" {
     fn PySys_AddAuditHook(hook: Hook, data: *mut c_void) -> c_int;
 }
 
-/// What is called with each event.
-type Listener = Box<dyn Fn(&[u8]) -> PyResult<()> + Send + Sync>;
+/// What is called before somebody looks at all objects.
+type Listener = Box<dyn Fn(Python<'_>) -> PyResult<()> + Send + Sync>;
 
 static LISTENER: OnceLock<Listener> = OnceLock::new();
+static IS_HOOKED: AtomicBool = AtomicBool::new(false);
 
-/// Has `listener` called with the name of each event, from now to the end of the process. Only the first one counts.
-pub fn listen(_: Python<'_>, listener: Listener) {
-    if LISTENER.set(listener).is_ok() {
-        // SAFETY: the token says that this thread may call Python. The function lies in a library that is never unloaded, and takes no
-        // data.
-        unsafe {
-            PySys_AddAuditHook(hear, std::ptr::null_mut());
+/// Whether directories may have changed.
+static CHANGES: AtomicU8 = AtomicU8::new(NONE);
+const NONE: u8 = 0;
+const ONCE: u8 = 1;
+const ALWAYS: u8 = 2;
+
+/// What is called with the path of each file that is opened to be read.
+static READS: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Has `listener` called before anybody looks at all objects or at those that refer to one. Only the first one counts.
+pub fn listen(python: Python<'_>, listener: Listener) {
+    let _ = LISTENER.set(listener);
+    watch(python);
+}
+
+/// Has `note` called with the path, a str, of each file that is opened to be read. Only the first one counts.
+pub fn listen_to_reads(python: Python<'_>, note: fn(&str)) {
+    let _ = READS.set(note);
+    watch(python);
+}
+
+/// Whether the program may have changed directories since this was asked last. From the first call of [`watch`] on.
+pub fn has_changed() -> bool {
+    CHANGES.compare_exchange(ONCE, NONE, Ordering::Relaxed, Ordering::Relaxed) != Err(NONE)
+}
+
+/// Hears events from now on.
+pub fn watch(_: Python<'_>) {
+    if IS_HOOKED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: the token says that this thread may call Python. The function lies in a library that is never unloaded, and takes no data. An
+    // exception is one of another hook, which did not want this one.
+    unsafe {
+        if PySys_AddAuditHook(hear, std::ptr::null_mut()) != 0 {
+            PyErr_Clear();
+            CHANGES.store(ALWAYS, Ordering::Relaxed);
         }
     }
 }
 
-extern "C" fn hear(event: *const c_char, _: *mut PyObject, _: *mut c_void) -> c_int {
+/// The path in the arguments of the event `open`: it, the mode and the flags.
+fn note_read(note: fn(&str), arguments: &Bound<'_, PyAny>) {
+    let text = |index| arguments.cast::<PyTuple>().ok()?.get_item(index).ok()?.cast_into_exact::<PyString>().ok();
+    if let (Some(path), Some(mode)) = (text(0), text(1)) {
+        if let (Some(path), Some(b"r" | b"rb")) = (utf8(&path), utf8(&mode)) {
+            note(std::str::from_utf8(path).unwrap_or_default());
+        }
+    }
+}
+
+extern "C" fn hear(event: *const c_char, arguments: *mut PyObject, _: *mut c_void) -> c_int {
     // SAFETY: CPython gives the name of the event, a string that lives until this returns.
-    let event = unsafe { CStr::from_ptr(event) };
-    // An error would keep the program from doing what it is about to do.
-    if let Some(listener) = LISTENER.get() {
-        let _ = listener(event.to_bytes());
+    let event = unsafe { CStr::from_ptr(event) }.to_bytes();
+    let changes = match event {
+        b"open" if is_for_writing(arguments) => ONCE,
+        b"os.mkdir" | b"os.rename" | b"os.remove" | b"os.rmdir" | b"os.link" | b"os.symlink" => ONCE,
+        // What another process does is not heard of.
+        b"subprocess.Popen" | b"os.system" | b"os.posix_spawn" | b"os.spawn" | b"os.fork" | b"os.forkpty" => ALWAYS,
+        b"os.startfile" | b"pty.spawn" => ALWAYS,
+        _ => NONE,
+    };
+    if changes != NONE {
+        CHANGES.fetch_max(changes, Ordering::Relaxed);
+    }
+    if !matches!(event, b"open" | b"gc.get_objects" | b"gc.get_referrers") {
+        return 0;
+    }
+    // SAFETY: these events are raised by functions of Python, which hold the interpreter's lock, also while it ends: attaching once more
+    // would abort the process then.
+    let python = unsafe { Python::assume_attached() };
+    if event == b"open" {
+        // SAFETY: CPython gives an object that lives until the event is over.
+        let arguments = unsafe { Bound::from_borrowed_ptr_or_opt(python, arguments) };
+        if let (Some(note), Some(arguments)) = (READS.get(), arguments) {
+            note_read(*note, &arguments);
+        }
+    } else if let Some(listener) = LISTENER.get() {
+        // An error would keep the program from doing what it is about to do.
+        let _ = listener(python);
     }
     0
+}
+
+/// Whether the arguments of the event `open`, a path, a mode and flags, are those of a file that may be made.
+fn is_for_writing(arguments: *mut PyObject) -> bool {
+    // SAFETY: CPython gives a tuple, and holds the interpreter's lock. What is taken out of it is borrowed.
+    unsafe {
+        if arguments.is_null() || PyTuple_Size(arguments) != 3 {
+            if !PyErr_Occurred().is_null() {
+                PyErr_Clear();
+            }
+            return true;
+        }
+        let flags = PyLong_AsLong(PyTuple_GetItem(arguments, 2));
+        if flags == -1 && !PyErr_Occurred().is_null() {
+            PyErr_Clear();
+            return true;
+        }
+        // O_WRONLY, O_RDWR and O_CREAT of Linux.
+        flags & (1 | 2 | 0o100) != 0
+    }
 }

@@ -7,10 +7,17 @@
 mod arenas;
 mod audit;
 mod boot;
+mod data;
+mod document;
+mod json;
+mod main_part;
 mod marshal;
 mod methods;
+mod notation;
 mod objects;
+mod patterns;
 mod search;
+mod served;
 mod source;
 
 use pyo3::prelude::*;
@@ -19,6 +26,8 @@ use pyo3::prelude::*;
 #[pymodule]
 fn snapboot_python(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<source::Source>()?;
+    module.add_class::<patterns::Compile>()?;
+    main_part::add_to(module)?;
     objects::add_to(module)?;
     methods::add_to(module)
 }

@@ -3,15 +3,19 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use archive::session::{Directories, Parts, Session, Settings};
+use archive::session::{Directories, Parts, Session, Settings, Share};
 use archive::{Application, Identity, Kind};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::arenas;
+use crate::audit;
 use crate::boot::{self, Boot};
+use crate::json::serve_json;
 use crate::search::{search, Endings, Found, Outcome};
+use crate::served::served;
 use crate::source::Source;
 
 /// Adds them.
@@ -19,12 +23,15 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(open, module)?)?;
     module.add_function(wrap_pyfunction!(find, module)?)?;
     module.add_function(wrap_pyfunction!(source_at, module)?)?;
+    module.add_function(wrap_pyfunction!(list_directory, module)?)?;
     module.add_function(wrap_pyfunction!(begin_round, module)?)?;
     module.add_function(wrap_pyfunction!(counters, module)?)?;
     module.add_function(wrap_pyfunction!(place, module)?)?;
     module.add_function(wrap_pyfunction!(fetch, module)?)?;
     module.add_function(wrap_pyfunction!(store, module)?)?;
     module.add_function(wrap_pyfunction!(is_on, module)?)?;
+    module.add_function(wrap_pyfunction!(serve_json, module)?)?;
+    module.add_function(wrap_pyfunction!(served, module)?)?;
     module.add_function(wrap_pyfunction!(flush, module)?)
 }
 
@@ -48,9 +55,10 @@ fn open(
         Err(reason) => Some(reason),
         Ok(mut session) => {
             let code = session.scope(Kind::Code, description);
-            let directories = Directories::new(&mut session);
+            let directories = Directories::new(&mut session, Share::Heard);
             session.parts = Parts { code: is_on("code"), lookups: is_on("lookups") };
             archive::session::flush_at_exit();
+            audit::watch(python);
             if is_on("heap") {
                 arenas::use_huge_pages(python);
             }
@@ -60,11 +68,12 @@ fn open(
     }
 }
 
-/// find(tail, entries, importers, finder, usual) -> Source, None where no entry has the module, or False where Python's own finders
+/// find(tail, entries, importers, finder, loaders, usual) -> Source, None where no entry has the module, or False where Python's own finders
 /// have to search.
 ///
 /// tail: the last part of the module's name. entries: directories, a list of str. importers: sys.path_importer_cache. finder: the
-/// type of the finders of directories; any other importer of an entry is asked by Python. usual: whether a directory without an
+/// type of the finders of directories; any other importer of an entry is asked by Python. loaders: what such a finder has in `_loaders`, the same
+/// objects, unless somebody gave it others. usual: whether a directory without an
 /// importer would get such a finder.
 #[pyfunction]
 fn find<'py>(
@@ -73,9 +82,10 @@ fn find<'py>(
     entries: &Bound<'_, PyList>,
     importers: &Bound<'_, PyDict>,
     finder: &Bound<'_, PyAny>,
+    loaders: &Bound<'_, PyList>,
     usual: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    match look(tail, entries, importers, finder, usual).unwrap_or(Outcome::Unknown) {
+    match look(tail, entries, importers, &Usual { finder, loaders }, usual).unwrap_or(Outcome::Unknown) {
         Outcome::Found(found) => {
             let cached = boot::hold().as_ref().and_then(|boot| found.cached(&boot.endings));
             let Found { path, folder, is_extension, identity, .. } = found;
@@ -86,12 +96,47 @@ fn find<'py>(
     }
 }
 
+/// What Python itself has for a directory.
+struct Usual<'a, 'py> {
+    finder: &'a Bound<'py, PyAny>,
+    loaders: &'a Bound<'py, PyList>,
+}
+
+impl Usual<'_, '_> {
+    /// Whether that is the importer of the directory `entry`. Compares by identity: no Python code may run.
+    fn is_it(&self, importer: &Bound<'_, PyAny>, entry: &Bound<'_, PyString>) -> Option<bool> {
+        let python = importer.py();
+        if !importer.get_type().is(self.finder) {
+            return Some(false);
+        }
+        let path = importer.getattr(intern!(python, "path")).ok()?;
+        let loaders = importer.getattr(intern!(python, "_loaders")).ok()?;
+        let (path, loaders) = (path.cast::<PyString>().ok()?, loaders.cast::<PyList>().ok()?);
+        if loaders.len() != self.loaders.len() || !(path.is(entry) || text(path)? == text(entry)?) {
+            return Some(false);
+        }
+        for (one, other) in loaders.iter().zip(self.loaders.iter()) {
+            let (one, other) = (one.cast::<PyTuple>().ok()?, other.cast::<PyTuple>().ok()?);
+            if !(one.get_item(0).ok()?.is(&other.get_item(0).ok()?)
+                && one.get_item(1).ok()?.is(&other.get_item(1).ok()?))
+            {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+}
+
+fn text<'a>(string: &'a Bound<'_, PyString>) -> Option<Cow<'a, str>> {
+    string.extract().ok()
+}
+
 /// `None`: Python has to search.
 fn look(
     tail: &Bound<'_, PyAny>,
     entries: &Bound<'_, PyList>,
     importers: &Bound<'_, PyDict>,
-    finder: &Bound<'_, PyAny>,
+    own: &Usual<'_, '_>,
     usual: bool,
 ) -> Option<Outcome> {
     let tail = tail.extract::<PyBackedStr>().ok()?;
@@ -100,13 +145,16 @@ fn look(
     if !session.parts.lookups {
         return None;
     }
+    if audit::has_changed() {
+        directories.begin_round();
+    }
     directories.pass_time();
     for entry in entries.iter() {
         let entry = entry.cast::<PyString>().ok()?;
         let importer = importers.get_item(entry).ok()?;
         match &importer {
             Some(importer) if importer.is_none() => continue,
-            Some(importer) if importer.get_type().is(finder) => {}
+            Some(importer) if own.is_it(importer, entry)? => {}
             None if usual => {}
             _ => return None,
         }
@@ -141,6 +189,14 @@ fn source_at(path: PyBackedStr) -> Option<Source> {
     Some(Source { path: path.to_string(), folder: None, cached: None, is_extension: false, identity })
 }
 
+/// list_directory(path) -> None. Has the archive know what is in that directory, where it can be listed.
+#[pyfunction]
+fn list_directory(path: &str) {
+    if let Some(Boot { session, directories, .. }) = boot::hold().as_mut() {
+        is_directory(path, directories, session);
+    }
+}
+
 /// begin_round() -> None. Every listing of a directory is compared before its next use.
 #[pyfunction]
 fn begin_round() {
@@ -168,7 +224,7 @@ fn store(name: &[u8], payload: Vec<u8>, context: &str) {
     }
 }
 
-/// is_on(part) -> whether that part of the archive is not switched off, by SNAPBOOT_ARCHIVE_PART=off.
+/// is_on(part) -> whether that part of the archive is not switched off, by a variable of its own: see PARTS in imports.py.
 #[pyfunction]
 fn is_on(part: &str) -> bool {
     let value = std::env::var_os(format!("SNAPBOOT_ARCHIVE_{}", part.to_uppercase()));

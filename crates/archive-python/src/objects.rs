@@ -56,12 +56,11 @@ fn of_kinds<'py>(things: &Bound<'py, PyList>, kinds: Vec<Bound<'py, PyType>>) ->
 fn watch(python: Python<'_>, function: Py<PyAny>) {
     audit::listen(
         python,
-        Box::new(move |event| {
-            if matches!(event, b"gc.get_objects" | b"gc.get_referrers") && !IS_LOOKING.load(Ordering::Relaxed) {
-                Python::attach(|python| function.call0(python).map(drop))
-            } else {
-                Ok(())
+        Box::new(move |python| {
+            if IS_LOOKING.load(Ordering::Relaxed) {
+                return Ok(());
             }
+            function.call0(python).map(drop)
         }),
     );
 }

@@ -1,5 +1,8 @@
 //! A module's file that was found, and its code.
 
+use std::fs::File;
+use std::io::Read;
+
 use archive::session::Event;
 use archive::{Identity, NewInput};
 use pyo3::prelude::*;
@@ -42,13 +45,33 @@ impl Source {
         marshal::load(python, payload).ok()
     }
 
-    /// Keeps `code`, the bytes that `marshal.dumps` made of it, for the file as it was found.
-    fn keep(&self, code: Vec<u8>) {
+    /// Keeps `code`, the bytes that `marshal.dumps` made of it, for the file as it was found. `compiled`: the compiled file that it came
+    /// from; None where it was compiled just now.
+    #[pyo3(signature = (code, compiled))]
+    fn keep(&self, code: Vec<u8>, compiled: Option<&str>) {
         if let Some(boot) = boot::hold().as_mut() {
             let path = self.path.clone().into_bytes();
+            let mut inputs = vec![NewInput::File(path.clone(), self.identity)];
+            if let Some(compiled) = compiled {
+                let Ok(identity) = Identity::of(compiled) else { return };
+                if !identity.is_settled {
+                    return;
+                }
+                if !is_of(compiled, &identity, &self.identity) {
+                    inputs.push(NewInput::File(compiled.as_bytes().to_vec(), identity));
+                }
+            }
             if boot.session.wants(boot.code, &path, &self.identity) {
-                boot.session.add(boot.code, path.clone(), vec![NewInput::File(path, self.identity)], code, false);
+                boot.session.add(boot.code, path, inputs, code, false);
             }
         }
     }
+}
+
+/// Whether a compiled file surely has the code of the source as that is now. Python believes it where time and size of the source are as
+/// noted, and, where it has the source's hash, sometimes without looking at the source.
+fn is_of(path: &str, compiled: &Identity, source: &Identity) -> bool {
+    let mut head = [0; 8];
+    let has_times = File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head[4..] == [0; 4];
+    has_times && compiled.ctime > source.ctime
 }

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-use archive::session::{real_path, Directories, LookUp, Parts};
+use archive::session::{real_path, Directories, LookUp, Parts, Share};
 
 use crate::boot::{self, Boot, BOOT};
 use crate::code::{self, Known};
@@ -41,7 +41,7 @@ fn define(ruby: Main<'_>, parts: Parts) -> Protected<Result<(), &'static str>> {
     let load_path = LoadPath::new(*ruby)?;
     let boot = SESSION.with(ruby, |session| {
         Ok(Boot {
-            directories: Directories::new(session),
+            directories: Directories::new(session, Share::Unheard),
             load_path,
             heap: Heap::new(*ruby, session, &description, &version)?,
             lasting: HashSet::new(),

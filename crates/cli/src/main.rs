@@ -5,10 +5,12 @@ mod archive;
 mod arguments;
 mod check;
 mod describe;
+mod enable;
 mod freeze;
 mod human;
 mod inspect;
 mod install;
+mod lazy;
 mod list;
 mod ordinary;
 mod progress;
@@ -28,7 +30,7 @@ use std::process::ExitCode;
 use failure::{Failure, Kind, Result};
 use store::{background, build, fallback, learn, limits};
 
-use arguments::Subcommand;
+use arguments::{Run, Subcommand};
 
 /// Exit status for the user's mistakes and for refusals.
 const REFUSED: u8 = 2;
@@ -69,6 +71,7 @@ fn subcommand() -> Result<u8> {
     match arguments::parse().subcommand {
         Subcommand::Freeze(arguments) => freeze::main(&arguments),
         Subcommand::Refreeze(arguments) => refreeze::main(&arguments),
+        Subcommand::Run(Run { lazy: Some(filter), words, .. }) => lazy::main(&words, &filter),
         Subcommand::Run(arguments) => run::main(
             &arguments.words,
             arguments.store_size.unwrap_or_else(limits::of_environment),
@@ -78,6 +81,8 @@ fn subcommand() -> Result<u8> {
         Subcommand::Uninstall(arguments) => install::uninstall(&arguments),
         Subcommand::List(arguments) => list::main(&arguments),
         Subcommand::Shellenv(arguments) => install::shellenv(&arguments),
+        Subcommand::Enable(arguments) => enable::enable(&arguments),
+        Subcommand::Disable(arguments) => enable::disable(&arguments),
         Subcommand::Archive(arguments) => archive::main(&arguments.action),
         Subcommand::Inspect(arguments) => inspect::main(&arguments),
         Subcommand::Verify(arguments) => verify::main(&arguments),

@@ -25,6 +25,8 @@ pub struct Told {
     pub changed: BTreeSet<OsString>,
     /// Folders that Ruby programs have added to their load path.
     pub searched: BTreeSet<OsString>,
+    /// Files that Ruby programs have loaded, and that are no features.
+    pub ran: BTreeSet<OsString>,
     /// Gems that Ruby programs have activated, and that may be active before: `NAME VERSION`.
     pub activated: BTreeSet<OsString>,
     /// Names with which no image could be made.
@@ -65,6 +67,7 @@ impl Told {
                 }
                 "changed" => drop(self.changed.insert(value.to_owned())),
                 "searched" => drop(self.searched.insert(value.to_owned())),
+                "ran" => drop(self.ran.insert(value.to_owned())),
                 "activated" => drop(self.activated.insert(value.to_owned())),
                 "useless" => drop(self.useless.insert(value.to_owned())),
                 _ => {}
@@ -87,6 +90,7 @@ impl Told {
         }
         self.changed.iter().for_each(|name| entries.push("changed", name));
         self.searched.iter().for_each(|path| entries.push("searched", path));
+        self.ran.iter().for_each(|path| entries.push("ran", path));
         self.activated.iter().for_each(|gem| entries.push("activated", gem));
         self.useless.iter().for_each(|name| entries.push("useless", name));
         entries

@@ -53,6 +53,8 @@ pub struct Profile {
     pub paths: Vec<OsString>,
     /// Folders that runs or starts of a Ruby program have added to the load path at any time.
     searched: BTreeSet<OsString>,
+    /// Files that the program has loaded, and that are no features.
+    ran: BTreeSet<OsString>,
     /// Regular expressions that runs of a Python program have compiled, as `patterns.py` writes and reads them.
     patterns: BTreeSet<OsString>,
     /// What the runs of a recipe do once, to be done before the freeze.
@@ -226,6 +228,7 @@ impl Profile {
         self.patterns.extend(learnt.all("pattern").map(OsStr::to_owned));
         self.changed.extend(learnt.all("changed").map(OsStr::to_owned));
         self.searched.extend(learnt.all("searched").map(OsStr::to_owned));
+        self.ran.extend(learnt.all("ran").map(OsStr::to_owned));
         self.activated.extend(learnt.all("activated").map(OsStr::to_owned));
         self.runs.push(Run { arguments: arguments.to_vec(), output });
     }
@@ -238,6 +241,7 @@ impl Profile {
         self.loaded.extend(new);
         self.changed.extend(told.changed.iter().cloned());
         self.searched.extend(told.searched.iter().cloned());
+        self.ran.extend(told.ran.iter().cloned());
         self.known.extend(told.useless.iter().cloned());
         self.activated.extend(told.activated.iter().cloned());
         self.told = told;
@@ -286,6 +290,7 @@ impl Profile {
         self.activated.iter().for_each(|gem| request.push("activated", gem));
         self.paths.iter().for_each(|path| request.push("load_path", path));
         self.searched.iter().for_each(|path| request.push("searched", path));
+        self.ran.iter().for_each(|path| request.push("ran", path));
         self.patterns.iter().for_each(|pattern| request.push("pattern", pattern));
         self.warm_up.iter().for_each(|name| request.push("warm_up", name));
         self.changed.iter().for_each(|name| request.push("changed", name));

@@ -87,6 +87,11 @@ impl Installation {
         part(self.front_ends.join("ruby/lib/snapboot/archive/build.rb"), "Ruby front end")
     }
 
+    /// What Python runs to build an archive.
+    pub fn python_archive_builder(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("python/snapboot/archive/build.py"), "Python front end")
+    }
+
     /// Files and directories of which a booting process reads, and which are no part of the program.
     pub fn own_files(&self) -> Vec<PathBuf> {
         let front_end = |name: &str| self.front_ends.join(name);

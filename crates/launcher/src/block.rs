@@ -11,6 +11,7 @@ use image::{reserved, Command, Handover, Process, PAGE};
 use linux_raw_sys::general::{PROT_READ, PROT_WRITE};
 
 use crate::image_file::ImageFile;
+use crate::link;
 use crate::start::{without_nul, Start};
 use crate::sys::{self, Errno, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE};
 
@@ -77,6 +78,13 @@ pub struct Block {
     environment: List,
     command_argc: usize,
     note_size: u64,
+    named: Option<Named>,
+}
+
+/// The name of a process that executes the script by its own name, and of this one, where that is another.
+struct Named {
+    comm: [u8; 16],
+    own_comm: [u8; 16],
 }
 
 /// Whether the script that the command names by a relative path is not found by it from here, or is another one. When it is not
@@ -94,9 +102,13 @@ impl Block {
     /// Copies the command's argv followed by the arguments that the image was given, and the environment.
     pub fn build(start: &Start, image: &ImageFile) -> Result<Block, Errno> {
         let moved = image.command.anchor().filter(|(index, path)| leads_elsewhere(image, *index, path));
+        let path = link::path(start, image);
+        let path = path.as_ref().map(link::Path::bytes);
+        let last = image.command.argc() - 1;
         let command = || {
-            image.command.argv().enumerate().map(move |(index, word)| match moved {
-                Some((script, path)) if script == index => path,
+            image.command.argv().enumerate().map(move |(index, word)| match (moved, path) {
+                (_, Some(path)) if index == last => path,
+                (Some((script, path)), _) if script == index => path,
                 _ => word,
             })
         };
@@ -125,6 +137,9 @@ impl Block {
                 environment: List::write(environment_pointers, environment_strings, start.environment()),
                 command_argc: image.command.argc(),
                 note_size: 0,
+                named: path
+                    .zip(image.command.argv().last())
+                    .map(|(path, script)| Named { comm: link::comm(script), own_comm: link::comm(path) }),
             })
         }
     }
@@ -150,6 +165,11 @@ impl Block {
             b"check" => Rehearsal::Check,
             _ => Rehearsal::Thaw,
         })
+    }
+
+    /// The name of the process, where this is the one that the image knows.
+    pub fn comm(&self, known: [u8; 16]) -> [u8; 16] {
+        self.named.as_ref().filter(|named| named.comm == known).map_or(known, |named| named.own_comm)
     }
 
     /// The argv list for executing the original command.

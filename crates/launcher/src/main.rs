@@ -28,6 +28,7 @@ mod freshness;
 mod frozen;
 mod helper_process;
 mod image_file;
+mod link;
 mod memory;
 mod pages;
 mod reason;

@@ -40,7 +40,8 @@ pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Infallible, Reason> {
         let tid = sys::adopt_thread(process, registers)
             .map_err(|errno| Reason::new("cannot register the thread").errno(errno))?;
         (process.tid_address as *mut u32).write(tid);
-        sys::prctl(&[PR_SET_NAME as usize, process.comm.as_ptr() as usize])
+        let comm = block.comm(process.comm);
+        sys::prctl(&[PR_SET_NAME as usize, comm.as_ptr() as usize])
             .map_err(|errno| Reason::new("cannot set the process' name").errno(errno))?;
         for action in frozen.rows::<SignalAction>(Section::Signals)? {
             let wanted =

@@ -97,20 +97,26 @@ impl Main {
     }
 }
 
-/// Whether a command is Ruby of some kind, or leads to one. What cannot be followed to its end, such as the shell script that
+/// The language of a command that is an interpreter, or leads to one. What cannot be followed to its end, such as the shell script that
 /// starts JRuby, is told by its name.
-pub fn leads_to_ruby(command: &[OsString]) -> bool {
+pub fn language_of(command: &[OsString]) -> Option<Language> {
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     match resolve(command, &search_path) {
-        Ok(resolved) => is_ruby(&resolved.program) || is_ruby(&resolved.named),
-        Err(_) => is_ruby(Path::new(&command[0])),
+        Ok(resolved) => named_for(&resolved.program).or_else(|| named_for(&resolved.named)),
+        Err(_) => named_for(Path::new(&command[0])),
     }
+}
+
+/// The language that an interpreter's file is named for.
+fn named_for(path: &Path) -> Option<Language> {
+    let name = path.file_name().unwrap_or_default();
+    let is_ruby = name.to_string_lossy().contains("ruby");
+    looks_like_interpreter(name).then_some(if is_ruby { Language::Ruby } else { Language::Python })
 }
 
 /// Whether a file has the name of a Ruby of some kind.
 pub fn is_ruby(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default();
-    looks_like_interpreter(name) && name.to_string_lossy().contains("ruby")
+    named_for(path) == Some(Language::Ruby)
 }
 
 /// The absolute path of a script that can be read.

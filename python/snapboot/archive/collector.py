@@ -14,10 +14,15 @@ import sys
 HELD = 100_000
 # The generation of a full collection.
 FULL = 2
-WRITERS = (_io.BufferedWriter, _io.BufferedRandom, _io.TextIOWrapper)
+# Files, which the interpreter flushes and closes, and may warn of.
+FILES = (_io.FileIO, _io.BufferedReader, _io.BufferedWriter, _io.BufferedRandom, _io.BufferedRWPair, _io.TextIOWrapper)
+# What has nothing to do at the end, although it could be closed.
+IN_MEMORY = (_io.BytesIO, _io.StringIO)
 # Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IMMUTABLETYPE of object.h.
 MADE_AT_RUN_TIME = 1 << 9
 IMMUTABLE = 1 << 8
+# More objects than a function has of its own.
+SOME = 100
 # Whatever a metaclass answers.
 FLAGS = type.__dict__["__flags__"].__get__
 GENERATOR = type(_ for _ in ())
@@ -31,6 +36,26 @@ def _is_suspended(generator):
         return generator.gi_frame is not None and generator.gi_frame.f_lasti >= 0
 
 
+def _is_open(file):
+    try:
+        return not file.closed
+    except ValueError:  # it has been detached, or was never opened
+        return False
+
+
+def standard_files():
+    """The ids of the standard streams and what they write to, which the interpreter flushes and leaves open."""
+    found = set()
+    for file in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
+        for name in ("buffer", "raw", None):
+            found.add(id(file))
+            try:
+                file = getattr(file, name) if name else None
+            except (AttributeError, ValueError):
+                break
+    return found
+
+
 class Collector:
     """Holds garbage collection back from `hold` to `give_back`, and shortens the end of the process."""
 
@@ -40,8 +65,8 @@ class Collector:
         self._native = native
         self._before = None
         self._sets_aside = sets_aside
-        # How many objects were set aside.
-        self._aside = 0
+        # How many objects were set aside, with those that CPython 3.12 starts with.
+        self._aside = gc.get_freeze_count()
         # Kinds that never have anything to do at the end, by their ids: a metaclass may be in the way of comparing them.
         self._plain = {}
         self._finalisable = []
@@ -86,42 +111,48 @@ class Collector:
         """To be called when the program's exit handlers have run. The interpreter goes on to end."""
         if not self._sets_aside:
             return
+        # What was made since then may hang on what was set aside, and never be collected.
+        self._note(self._native.all_objects(self._gc.get_objects))
         for reference in self._finalisable:
             thing = reference()
             if thing is not None and (type(thing) is not GENERATOR or _is_suspended(thing)):
                 del thing
                 self.bring_back()
                 return
-        self._sets_aside = False
-        standard = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
-        for reference in reversed(self._files):
+        standard = standard_files()
+        for reference in self._files:
             file = reference()
-            try:
-                if file is not None and file not in standard:
-                    file.flush()
-            except Exception:
-                pass  # closed, or broken: nobody would hear of it
+            if file is not None and _is_open(file) and id(file) not in standard:
+                del file
+                self.bring_back()
+                return
+        self._sets_aside = False
 
     def _set_aside(self):
         things = self._native.all_objects(self._gc.get_objects)
+        self._note(things)
+        # What was made here since then is set aside, too: references, and lists of kinds and of objects.
+        self._aside += len(things) + 2 * (len(self._finalisable) + len(self._files)) + len(self._plain) + SOME
+        del things
+        self._gc.freeze()
+
+    def _note(self, things):
+        """Remembers those that may have something to do at the end."""
         special = [kind for kind in self._native.kinds_of(things) if not self._is_plain(kind)]
         for thing in self._native.of_kinds(things, special) if special else ():
             if type(thing) is GENERATOR and not _is_suspended(thing):
                 continue
             try:
-                (self._files if isinstance(thing, WRITERS) else self._finalisable).append(_weakref.ref(thing))
+                (self._files if type(thing) in FILES else self._finalisable).append(_weakref.ref(thing))
             except TypeError:
                 pass
-        self._aside += len(things)
-        del things
-        self._gc.freeze()
 
     def _is_plain(self, kind):
         key = id(kind)
         if key in self._plain:
             return True
         if issubclass(kind, _io._IOBase):
-            return not issubclass(kind, WRITERS)
+            return kind in IN_MEMORY
         try:
             # As the interpreter looks: a metaclass is not consulted.
             type.__getattribute__(kind, "__del__")

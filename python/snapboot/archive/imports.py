@@ -6,6 +6,7 @@ Python's own loaders get what is found, and do the rest: after its import a modu
 import _frozen_importlib
 import _frozen_importlib_external as external
 import _imp
+import _warnings
 import marshal
 import posix
 import sys
@@ -14,8 +15,19 @@ SOURCE_LOADER = external.SourceFileLoader
 # Where the library may be, from this folder: where `make install` puts it, in the build of a source tree.
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
+# What can be switched off, each by a variable of its own.
+PARTS = ("code", "lookups", "patterns", "data", "collector", "exit", "heap")
+SWITCH = ("", "0", "1", "off", "on")
 # With the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
+# Of Python's own import: what asks for a module in order to run it, two calls above a finder.
+IMPORT = _frozen_importlib._find_and_load_unlocked.__code__
+FINDING = _frozen_importlib._find_spec.__code__
+OWN_FILE = external.cache_from_source.__code__.co_filename
+# With the scanner of JSON.
+JSON = "json.scanner"
+# With parsers of YAML and TOML.
+PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
 
@@ -29,6 +41,13 @@ def built_in(name):
     return module
 
 
+def at_exit(function, *arguments):
+    """Has it called when the program's exit handlers have run."""
+    # Before CPython 3.10 each import of a module that is not registered makes another list of handlers, which replaces this one.
+    atexit = built_in("atexit") if sys.version_info >= (3, 10) else __import__("atexit")
+    atexit.register(function, *arguments)
+
+
 class Importing:
     """The imports that are taking place, one inside another."""
 
@@ -39,9 +58,11 @@ class Importing:
         # How many modules were imported until the collector was asked for. None: it is not to be.
         self._modules = None
         self._collector = None
-        # Modules with the compiler of regular expressions that are not imported yet, and what is to be done then.
-        self.compilers = ()
-        self.install_patterns = None
+        # What is done with a module right after it was run, by the module's name.
+        self.after = {}
+
+        # Lazy imports, if they were asked for.
+        self.lazy = None
 
     def is_going_on(self):
         """Whether a module is being imported."""
@@ -74,6 +95,33 @@ class Importing:
 importing = Importing()
 
 
+class Compiling:
+    """The method `source_to_code` of a loader, which notes whether Python warns of the source. Code is kept only where it does not: where
+    it is compiled each time, each start warns."""
+
+    def __init__(self, loader):
+        self._loader = loader
+        self.has_compiled = self.has_warned = False
+
+    def __call__(self, data, path, **options):
+        self.has_compiled = True
+        filters = getattr(sys.modules.get("warnings", _warnings), "filters", None)
+        if type(filters) is list:
+            # As Python calls the module of such a warning: no other warning is of one that is called like a file.
+            name = path[:-3] if path.endswith(".py") else path
+            error = ("error", None, Warning, name, 0)
+            filters.insert(0, error)
+            try:
+                return SOURCE_LOADER.source_to_code(self._loader, data, path, **options)
+            except (SyntaxError, Warning):
+                pass
+            finally:
+                if error in filters:
+                    filters.remove(error)
+        self.has_warned = True
+        return SOURCE_LOADER.source_to_code(self._loader, data, path, **options)
+
+
 class Loader(SOURCE_LOADER):
     """The loader of a module whose code may be in the archive. It becomes an ordinary one once it has given the code."""
 
@@ -88,23 +136,39 @@ class Loader(SOURCE_LOADER):
             importing.disable()
             try:
                 code = source.load()
+                if code is not None:
+                    # As of compiled files: a folder may have been moved, with its archive.
+                    _imp._fix_co_filename(code, self.path)
             finally:
                 if collects:
                     importing.enable()
         if code is None:
-            code = self.get_code(fullname)
-            if code is not None:
-                source.keep(marshal.dumps(code))
+            self.source_to_code = compiling = Compiling(self)
+            try:
+                code = self.get_code(fullname)
+            finally:
+                del self.source_to_code
+            if code is not None and not compiling.has_warned:
+                made_from = None if compiling.has_compiled else external.cache_from_source(self.path)
+                if importing.lazy is not None:
+                    code, made_from = importing.lazy.changed(self, code, made_from)
+                source.keep(marshal.dumps(code), made_from)
         return code
 
     def exec_module(self, module):
         """See importlib.abc.Loader."""
         importing.begin()
+        lazy = importing.lazy
         try:
-            _frozen_importlib._call_with_frames_removed(exec, self.get_code(module.__name__), module.__dict__)
-            if self.name in importing.compilers:
-                importing.install_patterns(module)
+            code = self.get_code(module.__name__)
+            if lazy is not None:
+                lazy.begin(self.name)
+            _frozen_importlib._call_with_frames_removed(exec, code, module.__dict__)
+            if self.name in importing.after:
+                importing.after[self.name](module)
         finally:
+            if lazy is not None:
+                lazy.end(self.name)
             importing.end()
 
 
@@ -112,9 +176,60 @@ class Loader(SOURCE_LOADER):
 Loader.__name__ = Loader.__qualname__ = SOURCE_LOADER.__name__
 Loader.__module__ = SOURCE_LOADER.__module__
 # Tracebacks leave out the frames of Python's own import system, which they know by its files.
-Loader.exec_module.__code__ = Loader.exec_module.__code__.replace(
-    co_filename=SOURCE_LOADER.exec_module.__code__.co_filename, co_name="exec_module"
-)
+for function in (Compiling.__call__, Loader.get_code, Loader.exec_module):
+    function.__code__ = function.__code__.replace(co_filename=OWN_FILE)
+del function
+
+
+def is_import(frame):
+    """Whether the caller, in that frame, asks for Python's own import. Who only wants to know gets an ordinary loader."""
+    if frame.f_code is not FINDING:  # the call that has opened the archive
+        frame = frame.f_back
+    return frame is not None and frame.f_code is FINDING and is_asked(frame.f_back)
+
+
+def is_asked(frame):
+    """Whether that frame asks for a module in order to run it."""
+    return frame.f_code is IMPORT or (importing.lazy is not None and importing.lazy.is_main(frame))
+
+
+# What the archive stands for, as it was when Python started: methods by their classes.
+METHODS = [
+    (SOURCE_LOADER, ("create_module", "exec_module", "get_code", "get_data", "get_filename", "path_stats", "source_to_code")),
+    (external.FileFinder, ("__init__", "_fill_cache", "_get_spec", "find_spec")),
+]
+USUAL = [getattr(kind, name) for kind, names in METHODS for name in names]
+PATH_FINDER = dict(vars(external.PathFinder))
+
+
+def is_original():
+    """Whether they are Python's own."""
+    functions = USUAL + [getattr(value, "__func__", value) for value in PATH_FINDER.values() if isinstance(value, (classmethod,
+        staticmethod))]
+    return all(getattr(getattr(it, "__code__", None), "co_filename", OWN_FILE) == OWN_FILE for it in functions)
+
+
+def usual_loaders():
+    """What a finder of directories has in `_loaders` where nobody has given it other endings or loaders. Raises ImportError."""
+    for hook in sys.path_hooks:
+        try:
+            finder = hook("/")
+        except ImportError:
+            continue
+        expected = [(ending, loader) for loader, endings in external._get_supported_file_loaders() for ending in endings]
+        if type(finder) is external.FileFinder and finder._loaders == expected:
+            return finder._loaders
+        break
+    raise ImportError("something else imports modules from directories")
+
+
+def is_usual():
+    """Whether nobody has replaced methods of Python's own finders and loaders."""
+    loader, finder = SOURCE_LOADER, external.FileFinder
+    return [
+        loader.create_module, loader.exec_module, loader.get_code, loader.get_data, loader.get_filename, loader.path_stats,
+        loader.source_to_code, finder.__init__, finder._fill_cache, finder._get_spec, finder.find_spec,
+    ] == USUAL and external.PathFinder.__dict__ == PATH_FINDER  # fmt: skip
 
 
 class Search:
@@ -124,21 +239,28 @@ class Search:
         self._find = native.find
         self._source_at = native.source_at
         self.invalidate_caches = native.begin_round
+        self._loaders = usual_loaders()
+        self._cache_tag = sys.implementation.cache_tag
         # Whoever adds one may want to see each directory.
         self._hooks = list(sys.path_hooks)
 
     def __call__(self, name, path=None, target=None):
+        if not is_usual():
+            return None
         entries = sys.path if path is None else path
         if type(entries) is not list:
             entries = list(entries)
         found = self._find(
-            name.rpartition(".")[2], entries, sys.path_importer_cache, external.FileFinder, sys.path_hooks == self._hooks
+            name.rpartition(".")[2], entries, sys.path_importer_cache, external.FileFinder, self._loaders, sys.path_hooks == self._hooks
         )
         if found is None:
             return None
         if found is False:
-            spec = external.PathFinder.find_spec(name, path, target)
-            if spec is not None and type(spec.loader) is SOURCE_LOADER:
+            try:
+                spec = external.PathFinder.find_spec(name, path, target)
+            except Exception:
+                return None  # Python asks again, and says what is wrong
+            if spec is not None and type(spec.loader) is SOURCE_LOADER and is_import(sys._getframe(1)):
                 source = self._source_at(spec.loader.path)
                 if source is not None:
                     spec.loader.__class__ = Loader
@@ -146,6 +268,8 @@ class Search:
             return spec
         if found.is_extension:
             loader = external.ExtensionFileLoader(name, found.path)
+        elif not is_import(sys._getframe(1)):
+            loader = SOURCE_LOADER(name, found.path)
         else:
             loader = Loader(name, found.path)
             loader._source = found
@@ -154,7 +278,8 @@ class Search:
         spec._set_fileattr = True
         if folder is not None:
             spec.submodule_search_locations.append(folder)
-        if sys.pycache_prefix is None:
+        # What a program may choose otherwise while it runs.
+        if sys.pycache_prefix is None and sys.implementation.cache_tag == self._cache_tag:
             spec._cached = found.cached
         return spec
 
@@ -189,6 +314,8 @@ def program():
 def description():
     """What code depends on besides its source."""
     parts = [sys.version, sys.implementation.cache_tag or "", "optimize %d" % sys.flags.optimize]
+    if _imp.check_hash_based_pycs != "default":
+        parts.append("check hashes " + _imp.check_hash_based_pycs)
     own = description.__code__
     if hasattr(own, "co_positions") and all(position[2] is None for position in own.co_positions()):
         parts.append("no debug ranges")
@@ -204,34 +331,81 @@ def tag():
     return ".%s.opt-%d." % (cache_tag, level) if level else ".%s." % cache_tag
 
 
-def finder(folder, run):
+def after(names, function):
+    """Has a function called with each module of those names: now, or right after it is imported."""
+    for name in names:
+        importing.after[name] = function
+        if name in sys.modules:
+            function(sys.modules[name])
+
+
+def variable(name):
+    """Its value as the process got it; empty where it is not set."""
+    return posix.environ.get(name.encode(), b"").decode("utf-8", "backslashreplace")
+
+
+def name_unknown_switches():
+    """Says which of them are neither on nor off, where that is asked for."""
+    if variable("SNAPBOOT_LOG") in ("", "0"):
+        return
+    for name in ["SNAPBOOT_ARCHIVE_" + part.upper() for part in PARTS]:
+        if variable(name) not in SWITCH:
+            text = "snapboot: %s was expected to be on or off, not %s: it counts as not set\n"
+            sys.stderr.write(text % (name, variable(name)))
+
+
+def print_counts(native):
+    """The line that SNAPBOOT_STATS=1 asks for, when the process ends."""
+    native.flush()
+    place = native.place()
+    try:
+        size = "%d KB" % (posix.stat(place).st_size // 1024)
+    except OSError:
+        size = "not made"
+    text = "snapboot: %d hit, %d miss, %d stale, %d revalidated; %s %s\n" % (*native.counters(), place, size)
+    try:
+        sys.stderr.write(text)
+    except (AttributeError, OSError, ValueError):
+        pass  # closed, or not there
+
+
+def finder(folder, run, lazily):
     """Opens the archive, or gets ready to make it. Returns what finds modules. Raises ImportError where there is no archive.
 
-    run: runs another module of this folder, and returns its names.
+    run: runs another module of this folder, and returns its names. lazily: which modules may be imported lazily; None: none.
     """
+    if not is_original():
+        raise ImportError("something has replaced what imports modules before the archive could be opened")
     native = load_library(folder)
-    context = description()
+    # Code with lazy imports and code without are never mixed up.
+    context = description() if lazily is None else description() + " lazy 1"
     reason = native.open(program(), context, _imp.extension_suffixes(), tag())
     if reason is not None:
         raise ImportError(reason)
+    name_unknown_switches()
+    if variable("SNAPBOOT_STATS") == "1":
+        at_exit(print_counts, native)
+    if lazily is not None:
+        importing.lazy = run(folder, "lazy")["Lazy"](lazily, folder, run, native, context)
+        at_exit(importing.lazy.hint)
     if native.is_on("patterns"):
 
         def install_patterns(module):
             run(folder, "patterns")["Patterns"](native, context, importing.is_going_on).install(module)
 
-        importing.install_patterns = install_patterns
-        importing.compilers = COMPILERS
-        for name in COMPILERS:
-            if name in sys.modules:
-                install_patterns(sys.modules[name])
+        after(COMPILERS, install_patterns)
+    if native.is_on("data"):
+        pause = (importing.isenabled, importing.disable, importing.enable)
+        after((JSON,), lambda module: native.serve_json(module, "json " + sys.version, pause))
+        after(PARSERS, lambda module: run(folder, "data")["serve"](native, module, pause))
     if native.is_on("collector"):
 
         def make_collector(gc):
             collector = run(folder, "collector")["Collector"](gc, native, native.is_on("exit"))
-            import atexit
-
             # What is registered first is called last.
-            atexit.register(collector.end)
+            at_exit(collector.end)
+            if importing.lazy is not None:
+                importing.lazy.forget()
             return collector
 
         importing.collect_less(make_collector)

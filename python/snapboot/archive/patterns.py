@@ -13,8 +13,6 @@ import sys
 PRIVATE = ("re._parser", "sre_parse")
 # SRE_FLAG_LOCALE and SRE_FLAG_DEBUG of Python's own sre_constants.h: what is compiled for a locale, or printed.
 SKIPPED_FLAGS = 4 | 128
-# Longer patterns (characters) are made by programs, and seldom twice.
-LONGEST = 20_000
 
 
 class Patterns:
@@ -22,49 +20,25 @@ class Patterns:
 
     def __init__(self, native, context, is_importing):
         """is_importing: says whether a module is being imported. What a program compiles later it may compile only once."""
-        self._fetch = native.fetch
-        self._store = native.store
+        self._native = native
         self._context = context
         self._is_importing = is_importing
         self._copy = None
 
     def install(self, compiler):
         """Has the functions of `re` use it. compiler: the module, just run."""
-        original = compiler.compile
-        make = compiler._sre.compile
-        is_importing = self._is_importing
 
-        def compile(p, flags=0):
-            kind = type(p)
-            if (kind is str or kind is bytes) and len(p) <= LONGEST and is_importing():
-                name = name_of(p, flags)
-                known = self._fetch(name, self._context)
-                if known is not None:
-                    return make(p, *marshal.loads(known))
-                pattern = original(p, flags)
-                self._keep(compiler, name, p, flags)
-                return pattern
-            return original(p, flags)
-
-        compile.__module__ = original.__module__
-        compile.__doc__ = original.__doc__
-        compiler.compile = compile
-
-    def _keep(self, compiler, name, pattern, flags):
-        try:
+        def keep(name, pattern, flags):
+            if flags is not None and flags & SKIPPED_FLAGS:
+                return
             if self._copy is None:
                 self._copy = Copy(compiler)
-            arguments = self._copy.compile(pattern, flags)
+            arguments = self._copy.compile(pattern, 0 if flags is None else flags)
             if arguments is not None and not arguments[0] & SKIPPED_FLAGS:
-                self._store(name, marshal.dumps(arguments), self._context)
-        except Exception:
-            pass  # a compiler that is not as it was expected
+                self._native.store(name, marshal.dumps(arguments), self._context)
 
-
-def name_of(pattern, flags):
-    """What a pattern is called in the archive."""
-    text = pattern if type(pattern) is str else pattern.decode("latin-1")
-    return ("%s %d %s" % (type(pattern).__name__, flags, text)).encode("utf-8", "surrogatepass")
+        compile = self._native.compile
+        compiler.compile = compile(compiler.compile, compiler._sre.compile, self._context, self._is_importing, keep)
 
 
 class Copy:

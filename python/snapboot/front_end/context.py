@@ -112,7 +112,8 @@ class Context:
         if self.umask is not None:
             posix.umask(self.umask)
         if self.prepared is not None:
-            self.prepared = self.prepared.named(main.value)
+            own_names = self.request.argv[self.request.main_index], self.request.script
+            self.prepared = self.prepared.named(main.value, main.value not in own_names)
         for number in self.environment.renew(environment):
             _signal.signal(number, _signal.SIG_IGN)
         if self.user_site is not None:

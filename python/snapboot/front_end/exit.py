@@ -20,7 +20,7 @@ class Exit:
 
     def __init__(self):
         self._unraisable = _unraisable_arguments_type()
-        self.release = Release(self._ignore, trampoline.KINDS)
+        self.release = Release(self._ignore, self._unraisable, trampoline.KINDS)
         self._status = 0
         self._interrupted = False
         self._atexit = None

@@ -67,7 +67,7 @@ class Freeze:
             if source is not None:
                 self._load(leading_imports(source), package)
             if source is None or b"freeze_point" not in encode(source):
-                self._load_learnt()
+                self._load_learnt(source)
         except (preload.UnknownPreload, preload.NoMainPart) as error:
             self._end(USER_MISTAKE, str(error))
         except BaseException as error:
@@ -89,12 +89,12 @@ class Freeze:
             self.report.add("left", left[0].name)
         return not left
 
-    def _load_learnt(self):
+    def _load_learnt(self, source):
         """Imports what training runs have imported, compiles what they have compiled, and does what a recipe says that they do once."""
         if self.request.learnt or self.request.warm_up:
             from .learnt import Learnt  # see above
 
-            learnt = Learnt(self.request)
+            learnt = Learnt(self.request, source)
             learnt.load(self.folder, self.importers, self.reads)
             learnt.tell(self.report)
         if self.request.patterns:

@@ -10,6 +10,7 @@ import posix
 import sys
 
 from . import process_state, times
+from .attributes import Attributes
 from .making import Making
 from .rehearsal import Output, in_child
 from .report import to_bytes, write_file
@@ -31,10 +32,11 @@ class Learnt:
 
     files: where each module was loaded from, by its name, in the order of their imports. always: those that every run has loaded.
     changed: names of variables (bytes) that the program has set in a run. harmless: pairs of the end of a path and what that file
-    may read of a start, since it keeps nothing of that.
+    may read of a start, since it keeps nothing of that. main: the source of the main part, or None where it may be any.
     """
 
-    def __init__(self, request):
+    def __init__(self, request, main):
+        self.main = main
         self.files = request.learnt
         self.always = request.always
         self.changed = frozenset(request.changed)
@@ -106,6 +108,7 @@ class Trial:
         self._printed = 0
         self._mark = reads.mark()
         self._state = process_state.State(reads.count_written)
+        self._attributes = Attributes(learnt.files, learnt.always, learnt.main)
         self.making = Making(self.events)
         self._importing = []
         self._importlib = sys.modules["_frozen_importlib"]
@@ -114,6 +117,7 @@ class Trial:
 
     def run(self, names, work):
         """Imports all of them, does that work, and fills `found`."""
+        conflicts = {}
         for name in names:
             if name in sys.modules or name in self.found:
                 continue
@@ -122,6 +126,9 @@ class Trial:
                 __import__(name)
             except BaseException:
                 self.found.setdefault(name, "cannot be imported by itself")
+            conflicts.update(self._attributes.conflicts(self.learnt.left_out))
+        if not self.found:
+            self.found.update(conflicts)
         for name in work if not self.found else ():
             self._try(name)
         if not self.found:

@@ -41,23 +41,23 @@ def script_name(given, script):
 class Prepared:
     """A script that was read and compiled before the freeze. filename and code, and whether it is a folder or archive."""
 
-    def __init__(self, given, script):
+    def __init__(self, given, script, filename=None):
         self.script = script
-        self.filename = script_name(given, script)
+        self.filename = filename or script_name(given, script)
         self.is_package = importer_of(script) is not None
         self.source = None if self.is_package else read_file(encode(script))
         self.code = None if self.is_package else self._compile()
 
-    def named(self, given):
-        """The same script by the name that a thaw gives it, which is another one outside the directory of the freeze. Raises
-        Fallback."""
-        name = script_name(given, self.script)
+    def named(self, given, is_link=False):
+        """The same script by the name that a thaw gives it, which is another one outside the directory of the freeze, and where a
+        link leads to the image (crates/launcher link.rs). Raises Fallback."""
+        name = script_name(given, None if is_link else self.script)
         if name == self.filename:
             return self
         if self.is_package:
             raise Fallback("the program is a folder or archive, and its path led there from another directory")
         try:
-            return Prepared(given, self.script)
+            return Prepared(given, self.script, name)
         except OSError:
             raise Fallback(CANNOT_COMPILE % "OSError") from None
 

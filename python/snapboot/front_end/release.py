@@ -23,10 +23,12 @@ ADDED_BUILTINS = "open exit quit copyright credits license help _".split()
 class Release:
     """What is released at the end of this process. Made before the program can change anything."""
 
-    def __init__(self, ignore, plain):
-        """ignore: called with an exception that a finaliser raised, and with the finaliser. plain: kinds of things that have
-        nothing to do at the end."""
+    def __init__(self, ignore, unraisable, plain):
+        """ignore: called with an exception that a finaliser raised, and with the finaliser. unraisable: the type of what
+        sys.unraisablehook takes. plain: kinds of things that have nothing to do at the end."""
         self._ignore = ignore
+        self._unraisable = unraisable
+        self._hook = None
         self._last_module = None
         self._finalizable = []
         self._files = []
@@ -58,6 +60,7 @@ class Release:
                     self._finalizable.append(_weakref.ref(thing))
                 except TypeError:
                     pass
+        self._files.sort(key=_rank_of)
 
     def forget(self):
         """Nothing from before the thaw is finalised or flushed any more."""
@@ -67,6 +70,9 @@ class Release:
     def run(self):
         """Lets go of what came after the thaw: `__main__`, modules imported since, and what only they hold."""
         names = sys.__dict__
+        self._hook = names.get("unraisablehook")
+        if self._hook is not None:
+            names["unraisablehook"] = self._ignored
         modules = sys.modules
         if gc.isenabled():
             self._collect()
@@ -142,11 +148,17 @@ class Release:
             thing = reference()
             if thing is not None:
                 self._finish(thing)
-        for stream in reversed(self._files):
-            try:
-                stream.flush()
-            except BaseException:
-                pass
+        # Closed, not flushed: what owns the descriptor of another stream takes it away from that, as in an ordinary start.
+        for stream in self._files:
+            self._finish(stream)
+
+    def _ignored(self, what):
+        """Takes CALL out of the trace of an exception that was ignored: where there is no frame, the interpreter leaves it empty."""
+        trace = what.exc_traceback
+        if trace is not None and trace.tb_frame.f_code is CALL:
+            what.exc_value.__traceback__ = trace.tb_next
+            what = self._unraisable((what.exc_type, what.exc_value, trace.tb_next, what.err_msg, what.object))
+        self._hook(what)
 
     def _finish(self, thing):
         kind = type(thing)
@@ -181,6 +193,10 @@ def _standard_files():
         except ValueError:  # detached
             pass
     return found
+
+
+def _rank_of(thing):
+    return _rank(type(thing))
 
 
 def _first(pair):

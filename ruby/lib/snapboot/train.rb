@@ -5,9 +5,9 @@
 # It tells that in DIR/profile, entries as in the request: `module` and `file` for each feature and the one whose loading
 # loaded it, in the order in which they began; what the script does before the first of them that is no part of Ruby: `gem`
 # and `version` for each gem that is active then, `path` for what is in front of $LOAD_PATH; `searched` for each folder that
-# was added to $LOAD_PATH at any time; `activated` for each gem that may be active before the program asks for it; `changed`
-# for each variable that is not as it was. A run that ends without exit handlers tells nothing. The program sees no constants
-# or features of it.
+# was added to $LOAD_PATH at any time; `ran` for each file that was loaded and is no feature; `activated` for each gem that
+# may be active before the program asks for it; `changed` for each variable that is not as it was. A run that ends without
+# exit handlers tells nothing. The program sees no constants or features of it.
 training = Module.new
 training.module_eval(File.read("#{__dir__}/front_end/activations.rb"))
 training.module_eval do
@@ -89,6 +89,8 @@ training.module_eval do
       entries += added(paths.to_a).map { |path| "path=#{path}" }
       note_searched
       entries += (@searched - @load_path).map { |folder| "searched=#{folder}" }
+      ran = (@begun.keys - $LOADED_FEATURES).select { |path| File.file?(path) }
+      entries += ran.map { |path| "ran=#{File.realpath(path)}" }
       entries += @activations.early.map { |gem| "activated=#{gem}" }
       now = ENV.to_h
       changed = (@variables.keys | now.keys).reject { |name| @variables[name] == now[name] }

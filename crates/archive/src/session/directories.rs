@@ -2,7 +2,7 @@
 //! without following each component.
 //!
 //! A listing is valid for a while: its directory's times are compared once in each *round*. A new round begins when a name was not
-//! found, when the runtime says so ([`Directories::begin_round`]), and from time to time: so that the checks take at most 1/200 of the
+//! found, when the runtime says so ([`Directories::begin_round`]), and from time to time: so that the checks take at most a given share of the
 //! time that passes.
 
 use std::collections::HashMap;
@@ -43,8 +43,14 @@ pub struct NoRealPath;
 /// The estimated time of one check: a stat call.
 const LOOK: Duration = Duration::from_micros(2);
 
-/// Checks take at most one part in this many of the time.
-const SHARE: u32 = 200;
+/// How often listings are compared, whatever happens: checks take at most one part in this many of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Nobody says when the program itself has changed a directory.
+    Unheard = 200,
+    /// The runtime says that, and searches itself for what was not found: what is left is that others put a file before the one that was.
+    Heard = 20_000,
+}
 
 /// The number of missing directories that are checked at every look-up. They have no times that would show a change.
 const FEW: u32 = 8;
@@ -80,6 +86,7 @@ pub struct Directories {
     /// From the hash of a path.
     by_path: HashMap<u64, DirectoryId>,
     scope: usize,
+    share: Share,
     round: u32,
     /// The feature that was not found in this round. It may be looked up once more.
     missing: Option<Box<[u8]>>,
@@ -90,11 +97,12 @@ pub struct Directories {
 
 impl Directories {
     /// None yet.
-    pub fn new(session: &mut Session) -> Self {
+    pub fn new(session: &mut Session, share: Share) -> Self {
         Directories {
             all: Vec::new(),
             by_path: HashMap::new(),
             scope: session.scope(Kind::Directory, "any"),
+            share,
             round: 1,
             missing: None,
             looks: 0,
@@ -122,7 +130,7 @@ impl Directories {
 
     /// Begins a new round if the last one was long enough ago.
     pub fn pass_time(&mut self) {
-        if self.looks > 0 && self.began.elapsed() > LOOK * SHARE * self.looks {
+        if self.looks > 0 && self.began.elapsed() > LOOK * self.share as u32 * self.looks {
             self.begin_round();
         }
     }

@@ -21,7 +21,7 @@ use crate::pack::Decoder;
 use crate::place::Application;
 use crate::Archive;
 
-pub use directories::{real_path, Directories, DirectoryId, LookUp, NoRealPath};
+pub use directories::{real_path, Directories, DirectoryId, LookUp, NoRealPath, Share};
 pub use queue::{flush, flush_at_exit};
 use queue::{Queue, Target};
 

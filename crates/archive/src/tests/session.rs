@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::support::{bytes, context, Program};
-use crate::session::{flush, Directories, Event, LookUp, NoRealPath, Parts, Session, Settings};
+use crate::session::{flush, Directories, Event, LookUp, NoRealPath, Parts, Session, Settings, Share};
 use crate::{Application, FileKind, Kind, NewInput, Policy, DEFAULT_BOUND};
 
 /// A directory that has not changed in the last moments: this crate's.
@@ -105,7 +105,7 @@ fn a_directory_that_was_listed_is_not_listed_again() {
     let program = Program::new();
     for expected in [Event::Miss, Event::Hit] {
         let mut session = open(&program, settings()).unwrap();
-        let mut directories = Directories::new(&mut session);
+        let mut directories = Directories::new(&mut session, Share::Unheard);
         let top = directories.id(SETTLED.as_bytes());
         assert_eq!(directories.find(top, &[b"Cargo", b".toml"], &mut session), LookUp::Found(FileKind::File));
         assert_eq!(directories.find(top, &[b"src"], &mut session), LookUp::Found(FileKind::Directory));
@@ -125,7 +125,7 @@ fn a_search_takes_the_first_root_that_has_the_file() {
     // No file, though it has the name.
     fs::create_dir(program.path("one/deep/name.rb")).unwrap();
     let mut session = open(&program, settings()).unwrap();
-    let mut directories = Directories::new(&mut session);
+    let mut directories = Directories::new(&mut session, Share::Unheard);
     let roots = ["absent", "one", "two", "three"].map(|root| directories.id(bytes(&program.path(root))));
     let mut search = |name: &[u8], session: &mut Session| {
         let found = directories.search(&roots, &[b"deep"], &[name, b".rb"], session);
@@ -150,7 +150,7 @@ fn the_real_path_of_a_file_is_told_where_it_differs() {
     std::os::unix::fs::symlink("real", program.path("link")).unwrap();
     let root = program.root().canonicalize().unwrap();
     let mut session = open(&program, settings()).unwrap();
-    let mut directories = Directories::new(&mut session);
+    let mut directories = Directories::new(&mut session, Share::Unheard);
     let (real, link) = (directories.id(bytes(&root.join("real"))), directories.id(bytes(&root.join("link"))));
     assert_eq!(directories.real_path_in(real, b"file.rb", &mut session), Ok(None));
     let expected = bytes(&root.join("real/file.rb")).to_vec();

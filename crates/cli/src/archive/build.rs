@@ -1,4 +1,4 @@
-//! `snapboot archive build`: fills an archive without running the program, by the gem's builder script.
+//! `snapboot archive build`: fills an archive without running the program, by the builder script of the runtime's front end.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use archive::{Application, Archive, Error};
 use failure::{Failure, Result};
 use installation::Installation;
-use runtime::{leads_to_ruby, locate, resolve, Language, Main};
+use runtime::{language_of, locate, resolve, Language, Main};
 
 use super::{place, refusal};
 use crate::arguments::ArchiveBuild;
@@ -18,8 +18,9 @@ use crate::human;
 use crate::progress::Progress;
 use crate::render;
 
-/// How the Ruby of the command is started.
-struct Ruby {
+/// How the interpreter of the command is started.
+struct Interpreter {
+    language: Language,
     program: PathBuf,
     options: Vec<OsString>,
     script: Option<PathBuf>,
@@ -36,14 +37,12 @@ impl Drop for Draft {
 
 /// Runs the subcommand.
 pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
-    let builder = Installation::find()?.ruby_archive_builder()?;
-    let ruby = Ruby::of(&arguments.command)?;
+    let interpreter = Interpreter::of(&arguments.command)?;
     let directories = directories(arguments)?;
-    let application = &directories[0];
-    let found = Application::find(std::env::var_os("BUNDLE_GEMFILE").as_deref(), ruby.script.as_deref(), application);
+    let application = interpreter.application(&directories[0]);
     let path = match &arguments.output {
         Some(output) => std::path::absolute(output).map_err(|error| Failure::io("find", output, &error))?,
-        None => place(&found)?,
+        None => interpreter.place(&application)?,
     };
     let parent = path.parent().unwrap_or(&path);
     fs::create_dir_all(parent).map_err(|error| Failure::io("make", parent, &error))?;
@@ -57,20 +56,20 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     let draft = Draft(draft);
 
     let progress = Progress::start(arguments.telling.quiet);
-    progress.phase(format!("starting {}", ruby.program.display()));
-    let (status, told) = ruby.run(&builder, &directories, &draft.0, &progress)?;
+    progress.phase(format!("starting {}", interpreter.program.display()));
+    let (status, told) = interpreter.run(&directories, &draft.0, &progress)?;
     progress.stop();
     if !status.success() {
         return Err(Failure::failed(format!(
             "{} ended with {status} while it was filling the archive; what it said is above. Nothing was written.",
-            ruby.program.display()
+            interpreter.program.display()
         )));
     }
-    let archive = Archive::open(&draft.0, &found.root).map_err(|error| {
+    let archive = Archive::open(&draft.0, &application.root).map_err(|error| {
         if error.is_absence() {
             Failure::failed(format!(
-                "{} stored nothing in the archive: this Ruby has no part that could. Run it with SNAPBOOT_LOG=1 for the reason.",
-                ruby.program.display()
+                "{} stored nothing in the archive: this one has no part that could. Run it with SNAPBOOT_LOG=1 for the reason.",
+                interpreter.program.display()
             ))
         } else {
             refusal(error)
@@ -121,7 +120,7 @@ fn directories(arguments: &ArchiveBuild) -> Result<Vec<PathBuf>> {
                 return Ok(path);
             }
             Err(Failure::refusal(format!(
-                "{} should be a directory with the program or with Ruby code, but it is a file. Name its directory, or put the \
+                "{} should be a directory with the program or with its code, but it is a file. Name its directory, or put the \
                  command behind --.",
                 directory.display()
             )))
@@ -135,38 +134,66 @@ fn umask() -> u32 {
     line.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0o077)
 }
 
-impl Ruby {
+impl Interpreter {
     fn of(command: &[OsString]) -> Result<Self> {
         let command = if command.is_empty() { &[OsString::from("ruby")] } else { command };
-        if !leads_to_ruby(command) {
+        let Some(language) = language_of(command) else {
             return Err(Failure::refusal(format!(
-                "{} should be a Ruby command, but it leads to something else. Name the Ruby program that will be booted, such as \
+                "{} should be a Ruby or Python command, but it leads to something else. Name the program that will be booted, such as \
                  snapboot archive build -- bin/rails server.",
                 command[0].display()
             )));
-        }
-        let search_path = std::env::var_os("PATH").unwrap_or_default();
-        let Ok(resolved) = resolve(command, &search_path) else {
-            // A shell script that starts the real one, such as JRuby's.
-            let program = locate(&command[0], &search_path)?;
-            return Ok(Ruby { program, options: Vec::new(), script: None });
         };
-        let main = Main::split(Language::Ruby, resolved.argv, &search_path)?;
-        Ok(Ruby { program: resolved.program, options: main.options().to_vec(), script: main.script })
+        let search_path = std::env::var_os("PATH").unwrap_or_default();
+        let resolved = match resolve(command, &search_path) {
+            Ok(resolved) => resolved,
+            // A shell script that starts the real one, such as JRuby's.
+            Err(_) if language == Language::Ruby => {
+                let program = locate(&command[0], &search_path)?;
+                return Ok(Interpreter { language, program, options: Vec::new(), script: None });
+            }
+            Err(failure) => return Err(failure),
+        };
+        let main = Main::split(language, resolved.argv, &search_path)?;
+        Ok(Interpreter { language, program: resolved.program, options: main.options().to_vec(), script: main.script })
+    }
+
+    /// The program, whose own directory is `directory`.
+    fn application(&self, directory: &Path) -> Application {
+        match self.language {
+            Language::Ruby => {
+                Application::find(std::env::var_os("BUNDLE_GEMFILE").as_deref(), self.script.as_deref(), directory)
+            }
+            Language::Python => Application::of_program(self.script.as_deref().unwrap_or(&self.program)),
+        }
+    }
+
+    /// Where boots look for its archive.
+    fn place(&self, application: &Application) -> Result<PathBuf> {
+        let is_named = std::env::var_os("SNAPBOOT_ARCHIVE").is_some_and(|named| !named.is_empty());
+        if self.language == Language::Python && self.script.is_none() && !is_named {
+            return Err(Failure::refusal(
+                "An archive for all programs of a Python needs a place: write it with -o FILE, and have starts use it with \
+                 SNAPBOOT_ARCHIVE=FILE. Or name one program behind --, such as snapboot archive build -- python app.py.",
+            ));
+        }
+        place(application)
+    }
+
+    fn builder(&self) -> Result<PathBuf> {
+        let installation = Installation::find()?;
+        match self.language {
+            Language::Ruby => installation.ruby_archive_builder(),
+            Language::Python => installation.python_archive_builder(),
+        }
     }
 
     /// Runs the builder. Returns how it ended, and what it had to say.
-    fn run(
-        &self,
-        builder: &Path,
-        directories: &[PathBuf],
-        archive: &Path,
-        progress: &Progress,
-    ) -> Result<(ExitStatus, Vec<String>)> {
+    fn run(&self, directories: &[PathBuf], archive: &Path, progress: &Progress) -> Result<(ExitStatus, Vec<String>)> {
         let cannot = |error| Failure::io("run", &self.program, &error);
         let (_, stderr, output) = progress.output().map_err(cannot)?;
         let mut command = Command::new(&self.program);
-        command.args(&self.options).arg(builder);
+        command.args(&self.options).arg(self.builder()?);
         command.arg(self.script.as_deref().unwrap_or(Path::new(""))).args(directories);
         command.current_dir(&directories[0]).env("SNAPBOOT_ARCHIVE", archive);
         for name in ["SNAPBOOT_ARCHIVE_POLICY", "SNAPBOOT_ARCHIVE_READONLY", "SNAPBOOT_STATS"] {

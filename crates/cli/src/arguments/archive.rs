@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 
 use super::Quiet;
 
-/// Work with boot archives, which make ordinary starts of Ruby programs faster.
+/// Work with boot archives, which make ordinary starts of Ruby and Python programs faster.
 ///
 /// ARCHIVE is the file, or the directory of a program: the archive is then where its boots look for it.
 #[derive(Debug, Args)]
@@ -27,8 +27,9 @@ pub enum ArchiveAction {
 
 /// Fill an archive with everything that boots of a program may need: for container builds.
 ///
-/// Compiles all Ruby code below the program's directory and on its load path, lists the directories of the load path, reads data
-/// files and lets Bundler resolve the Gemfile, without running the program. Replaces the archive that was there before. Leaves nothing behind but the archive.
+/// Compiles all code below the program's directory and on the load path of Ruby or Python, and lists the directories of that, without running
+/// the program. For Ruby it also reads data files and lets Bundler resolve the Gemfile; for Python it leaves out packages named `test` and
+/// `tests`. Replaces the archive that was there before. Leaves nothing behind but the archive.
 /// Parts that are switched off, by SNAPBOOT_ARCHIVE_CODE=off and the like (see `snapboot run --help`), are left out.
 #[derive(Debug, Args)]
 #[command(override_usage = "snapboot archive build [-o FILE] [DIR...] [-- COMMAND [ARG...]]")]
@@ -45,7 +46,7 @@ pub struct ArchiveBuild {
     #[arg(value_name = "DIR")]
     pub directories: Vec<PathBuf>,
 
-    /// The command that will be booted: it says which Ruby, with which options, and which main script. Default: `ruby`.
+    /// The command that will be booted: it says which Ruby or Python, with which options, and which main script. Default: `ruby`.
     #[arg(value_name = "COMMAND", last = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }

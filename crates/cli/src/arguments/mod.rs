@@ -66,6 +66,8 @@ pub enum Subcommand {
     Uninstall(Uninstall),
     List(List),
     Shellenv(ShellEnv),
+    Enable(Enable),
+    Disable(Disable),
     Archive(Archive),
     Inspect(Inspect),
     Verify(Verify),
@@ -121,7 +123,7 @@ pub struct Refreeze {
 /// when the file is not executable.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "snapboot run [--no-freeze] [--store-size SIZE] -- COMMAND [ARG...]\n       snapboot run IMAGE [ARG...]"
+    override_usage = "snapboot run [--no-freeze] [--lazy[=FILTER]] [--store-size SIZE] -- COMMAND [ARG...]\n       snapboot run IMAGE [ARG...]"
 )]
 pub struct Run {
     /// How large the images of the store may be together, as in 500M or 2G, should one be made: those go first that were used longest ago.
@@ -132,6 +134,13 @@ pub struct Run {
     /// Start the ordinary way, with the boot archive alone: no image is used, and none is made.
     #[arg(long)]
     pub no_freeze: bool,
+
+    /// Import modules of a Python program when they are used. Implies --no-freeze. The first start learns which modules change something outside
+    /// themselves when they are imported: these, and all that are not known, are imported where the program says so, and SNAPBOOT_LOG=1
+    /// names them. FILTER: patterns with commas between them of modules that may be lazy, `*` for any letters, `!` before those that may not;
+    /// each is for the modules inside a package, too. Default: all.
+    #[arg(long, value_name = "FILTER", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    pub lazy: Option<String>,
 
     /// The image or the command to run, and its arguments: all that follows the first word is the program's.
     #[arg(value_names = ["IMAGE|COMMAND", "ARG"], required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true,
@@ -193,6 +202,31 @@ pub struct ShellEnv {
     /// The shell. Default: that of SHELL.
     #[arg(value_name = "SHELL", value_parser = ["bash", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh"])]
     pub shell: Option<String>,
+}
+
+/// Give every start of a Python environment its boot archive.
+///
+/// Puts a file snapboot-archive.pth into the environment's site-packages: whatever its Python starts, by whatever name, has a boot archive then, as with
+/// `snapboot run --no-freeze -- COMMAND`. `snapboot disable` takes it away. SNAPBOOT_ARCHIVE=off does without for one start.
+#[derive(Debug, Args)]
+pub struct Enable {
+    #[command(flatten)]
+    pub telling: Quiet,
+
+    /// The environment's directory. Default: the active one (VIRTUAL_ENV, CONDA_PREFIX).
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub environment: Option<PathBuf>,
+}
+
+/// Take back what `snapboot enable` has done.
+#[derive(Debug, Args)]
+pub struct Disable {
+    #[command(flatten)]
+    pub telling: Quiet,
+
+    /// The environment's directory. Default: the active one (VIRTUAL_ENV, CONDA_PREFIX).
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub environment: Option<PathBuf>,
 }
 
 /// Show what an image holds: the command, sizes by kind and by library, descriptors, inputs, the environment compared.

@@ -76,6 +76,18 @@ pub fn unlink(path: &[u8]) {
     let _ = unsafe { call(raw::__NR_unlinkat, &[CWD, path.as_ptr() as usize, 0]) };
 }
 
+/// Makes a folder, if it is not there. `path` ends with a NUL.
+pub fn make_folder(path: &[u8], mode: u32) {
+    // SAFETY: `path` is NUL-terminated and the kernel only reads it.
+    let _ = unsafe { call(raw::__NR_mkdirat, &[CWD, path.as_ptr() as usize, mode as usize]) };
+}
+
+/// Makes a symbolic link, if nothing is there. Both paths end with a NUL.
+pub fn link(target: &[u8], path: &[u8]) {
+    // SAFETY: the paths are NUL-terminated and the kernel only reads them.
+    let _ = unsafe { call(raw::__NR_symlinkat, &[target.as_ptr() as usize, CWD, path.as_ptr() as usize]) };
+}
+
 /// What a symbolic link says; returns its length, at most that of `target`. `path` ends with a NUL.
 pub fn read_link(path: &[u8], target: &mut [u8]) -> Result<usize> {
     let arguments = [CWD, path.as_ptr() as usize, target.as_mut_ptr() as usize, target.len()];

@@ -16,15 +16,25 @@ import sys
 # `site` looks for these two, mostly in vain, before the program begins.
 OWN = "sitecustomize"
 USER = "usercustomize"
+# The modules that may be imported lazily: patterns with commas between them.
+LAZILY = "SNAPBOOT_LAZY"
 # So few modules are imported before the archive could be open.
 FEW = 3
+# It is open before these: what they parse may be there. They import more than that themselves.
+PARSERS = ("json", "tomli", "tomllib", "yaml")
+IMPORT = __import__
 
 
 class Finder:
     """Takes its place on `sys.meta_path` right before Python's own finder of files, and finds what that would find."""
 
-    def __init__(self, folder):
+    # What tells it from others: there is one, whoever has switched it on.
+    is_of_archive = True
+
+    def __init__(self, folder, lazily):
+        """lazily: which modules may be imported lazily, as text; None: none."""
         self._folder = folder
+        self._lazily = lazily
         self._ordinary = FEW
 
     def find_spec(self, name, path=None, target=None):
@@ -35,17 +45,21 @@ class Finder:
             if may_exist(name, self):
                 return None
             raise ModuleNotFoundError("No module named %r" % name, name=name)
-        if self._ordinary > 0:
+        if self._ordinary > 0 and name not in PARSERS:
             self._ordinary -= 1
             return None
+        self.open()
+        return self.find_spec(name, path, target)
+
+    def open(self):
+        """Opens the archive."""
         # Whatever this imports itself is found by Python.
         self.find_spec = find_nothing
         try:
-            self.find_spec = run(self._folder, "imports")["finder"](self._folder, run)
+            self.find_spec = run(self._folder, "imports")["finder"](self._folder, run, self._lazily)
         except Exception as error:
             if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
                 sys.stderr.write("snapboot: no archive: %s (%s)\n" % (error, type(error).__name__))
-        return self.find_spec(name, path, target)
 
     def invalidate_caches(self):
         """See importlib.invalidate_caches."""
@@ -59,9 +73,11 @@ def find_nothing(name, path=None, target=None):
     return None
 
 
-def run(folder, name):
-    """Runs the module of that name in the folder. Returns its names."""
-    names = {"__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py"}
+def run(folder, name, **names):
+    """Runs the module of that name in the folder. Returns its names. names: those that it has before."""
+    # A program that replaces `__import__` does not see what these import.
+    builtins = dict(vars(sys.modules["builtins"]), __import__=IMPORT)
+    names.update(__name__="snapboot.archive." + name, __file__=folder + "/" + name + ".py", __builtins__=builtins)
     loader = external.SourceFileLoader(names["__name__"], names["__file__"])
     exec(loader.get_code(loader.name), names)
     return names
@@ -69,22 +85,39 @@ def run(folder, name):
 
 def switch_on(folder):
     """Has the imports of this process served by its archive. folder: the one above this file's."""
-    if sys.version_info >= (3, 8) and sys.implementation.name == "cpython" and external.PathFinder in sys.meta_path:
-        sys.meta_path.insert(sys.meta_path.index(external.PathFinder), Finder(folder))
+    if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or external.PathFinder not in sys.meta_path:
+        return
+    if any(hasattr(finder, "is_of_archive") for finder in sys.meta_path):
+        return
+    lazily = sys.modules["os"].environ.pop(LAZILY, None)
+    finder = Finder(folder, lazily)
+    sys.meta_path.insert(sys.meta_path.index(external.PathFinder), finder)
+    if lazily is not None:
+        # Before the main part, whose imports are lazy, too.
+        finder.open()
+
+
+def switch_on_here():
+    """What the file of `snapboot enable` calls. A boot that is being frozen does without."""
+    if b"SNAPBOOT_FREEZE_DIR" not in posix.environ:
+        switch_on(__file__.rpartition("/run/")[0])
 
 
 def take_out(folder):
-    """Makes all as it would be without this file."""
+    """Makes all as it would be without this file. Returns whether this is the first interpreter of the process: others find the variable
+    as the program has it, and still search where it led when the process started."""
     import os
 
-    _, _, before = os.environ["PYTHONPATH"].partition(os.pathsep)
-    if before:
-        os.environ["PYTHONPATH"] = before
-    else:
-        del os.environ["PYTHONPATH"]
+    own, _, before = os.environ.get("PYTHONPATH", "").partition(os.pathsep)
+    if own == folder:
+        if before:
+            os.environ["PYTHONPATH"] = before
+        else:
+            del os.environ["PYTHONPATH"]
     sys.path.remove(folder)
     sys.path_importer_cache.pop(folder, None)
     del sys.modules[OWN]
+    return own == folder
 
 
 def may_exist(name, own=None):
@@ -115,13 +148,14 @@ def may_exist(name, own=None):
 def start():
     """What `site` imports this file for."""
     folder = __file__.rpartition("/")[0]
-    take_out(folder)
+    is_first = take_out(folder)
     try:
         if not may_exist(OWN):
             raise ModuleNotFoundError("No module named %r" % OWN, name=OWN)
         import sitecustomize  # noqa: F401
     finally:
-        switch_on(folder.rpartition("/")[0])
+        if is_first:
+            switch_on(folder.rpartition("/")[0])
 
 
 if __name__ == OWN:

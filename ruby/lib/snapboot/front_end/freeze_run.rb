@@ -12,7 +12,7 @@ class FreezeRun
   DEAD_HOOK = "the main part mentions before_freeze, but it runs after the freeze, and a hook that it registers is never " \
               "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
   # The files that load what training runs have shown.
-  LEARNING = %w[process_state deeds trial learnt].freeze
+  LEARNING = %w[process_state deeds globals trial learnt].freeze
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
 
@@ -77,7 +77,7 @@ class FreezeRun
     return at_exit { default_freeze_point } if @request.main == :script && File.zero?(@request.value("script"))
 
     @script = (PrismScript.parses? ? PrismScript : MainScript).new
-    @request.main == :script ? @script.prepare_renaming : @script.prepare_exchange
+    @request.main == :script ? @script.prepare_renaming(always: @telling) : @script.prepare_exchange
     @script.before_parse { default_freeze_point }
   rescue MainScript::NotFound => e
     @report.user_mistake("cannot take over the main script: #{e.message}. " \
@@ -134,7 +134,7 @@ class FreezeRun
 
     # See above.
     LEARNING.each(&@load_file)
-    learnt = Learnt.new(@request)
+    learnt = Learnt.new(@request, @request.main == :bare ? nil : main_source)
     learnt.load(@reads, @gem_lists)
     learnt.tell(@report)
     @learnt = learnt.any?
@@ -292,11 +292,12 @@ class FreezeRun
     apply_options(command)
   end
 
-  # In another directory the launcher names the script by its absolute path.
+  # In another directory the launcher names the script by its absolute path; or by a link, see crates/launcher link.rs.
   def name_script(name)
     return @script.keep_name if name == @request.list("argv")[@request.main_index]
+    return if @script.take_path(name)
 
-    @context.fall_back("the script cannot be given its absolute path") unless @script.take_path(name)
+    @context.fall_back("the script cannot be given another name")
   end
 
   def preloaded?

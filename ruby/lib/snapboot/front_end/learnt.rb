@@ -19,8 +19,9 @@ class Learnt
   # RubyGems chooses its version in each start, by the arguments and by the lock file of the current directory.
   PER_START_GEM = "bundler"
 
-  # +request+: names the features, in the order in which their loading began.
-  def initialize(request)
+  # +request+: names the features, in the order in which their loading began. +main+: the text of the main part, or nil
+  # where it may be any.
+  def initialize(request, main)
     @directory = request.directory
     @script = request.value("script")
     # By path: the feature whose loading loaded it.
@@ -34,6 +35,8 @@ class Learnt
     @load_path = request.list("load_path")
     @searched = request.list("searched")
     @loaded = []
+    @main = main
+    @globals = Globals.new(main, request.list("ran"), @from)
   end
 
   # Pairs of the end of a path and what that file may read of a start, since it keeps nothing of that.
@@ -42,6 +45,8 @@ class Learnt
   attr_reader :changed
   # Why a feature is left out, by its path.
   attr_reader :left_out
+  # The text of the main part, or nil where it may be any; the Globals that features use.
+  attr_reader :main, :globals
 
   # Whether a training run has loaded it.
   def include?(path)

@@ -79,8 +79,9 @@ class MainScript
   end
 
   # Makes the name of the script exchangeable; to be called while freezing. Without that it keeps its name or falls back.
-  def prepare_renaming
-    find_name unless @path.start_with?("/")
+  # +always+: also where it is an absolute path, which only a link leads to by another.
+  def prepare_renaming(always: false)
+    find_name if always || !@path.start_with?("/")
   rescue NotFound
     @name = nil
   end
@@ -95,7 +96,8 @@ class MainScript
     @name&.freeze
   end
 
-  # Has the script run under its absolute path, where the relative one leads elsewhere. False when it cannot.
+  # Has the script run under its absolute path, where the relative one leads elsewhere, or under that of a link to it. False
+  # when it cannot.
   def take_path(path)
     !@name.nil? && run_file(path)
   end
@@ -152,10 +154,8 @@ class MainScript
   # Finds the string that Ruby takes the script's name from. Of a short name Ruby has an interned copy too. Raises NotFound.
   def find_name
     @title = $0 unless $0.frozen? # from 3.2 on it is the name itself
-    names = ObjectSpace.each_object(String).select do |text|
-      text.frozen? && text.encoding == Encoding.find("locale") && text == @path
-    end
-    names.reject! { |text| with_flags(text) { |flags| flags & INTERNED_FLAG != 0 } } if names.size > 1
+    GC.start if strings_like_name.size > 1 # Ruby makes copies of paths that it opens, and drops them
+    names = strings_like_name
     raise NotFound, "#{names.size} strings hold its name" unless names.size == 1
 
     with_flags(names.first) do |flags|
@@ -163,6 +163,14 @@ class MainScript
         flags & TYPE_MASK == STRING_TYPE && flags & FROZEN_FLAG == FROZEN_FLAG
     end
     @name = names.first
+  end
+
+  def strings_like_name
+    names = ObjectSpace.each_object(String).select do |text|
+      text.frozen? && text.encoding == Encoding.find("locale") && text == @path
+    end
+    names.reject! { |text| with_flags(text) { |flags| flags & INTERNED_FLAG != 0 } } if names.size > 1
+    names
   end
 
   def stand_in(file)

@@ -54,7 +54,7 @@ class PrismScript < MainScript
   end
 
   # Makes the name of the script exchangeable, and the script with it; to be called while freezing.
-  def prepare_renaming
+  def prepare_renaming(always: false)
     super
     open_memory { |memory| @input = find_input(memory) } if @name
   rescue NotFound

@@ -8,18 +8,25 @@ class ProcessState
   STAT = IO.instance_method(:stat)
   OF_A_START = ["a standard stream", "$0", "the umask", "the current directory", "the running threads",
                 "the open files"].freeze
+  # What the main part may set before it loads a feature that sets it, too: by how it would name that.
+  SET_BY_MAIN = {
+    "$VERBOSE or $DEBUG" => /\$(VERBOSE|DEBUG|-[vwWd])\b/n,
+    "a separator" => %r{\$(-[0F]|[,;/\\]|\w*SEPARATOR)}n
+  }.freeze
 
-  def initialize
+  # +main+: the text of the main part, or nil where it may be any.
+  def initialize(main)
+    @told = OF_A_START + SET_BY_MAIN.keys.select { |what| main.nil? || main.b.match?(SET_BY_MAIN[what]) }
     @last = now
     @gems = gems
   end
 
   # What has changed since the last look, in words. +is_always+: whether that is done in each start of the program, as far as
-  # anybody knows; then only what every start has another of is told.
+  # anybody knows; then only what every start has another of, or the main part may set, is told.
   def changes(is_always)
     last = @last
     @last = now
-    last.keys.reject { |what| last[what] == @last[what] || (is_always && !OF_A_START.include?(what)) }
+    last.keys.reject { |what| last[what] == @last[what] || (is_always && !@told.include?(what)) }
   end
 
   # The gems that were activated since the last look.
@@ -37,6 +44,7 @@ class ProcessState
       "a standard stream" => [$stdin, $stdout, $stderr].map(&:__id__) + Early::STREAMS.map { |stream| identity(stream) },
       "$0" => $0.dup,
       "$VERBOSE or $DEBUG" => [$VERBOSE, $DEBUG],
+      "a separator" => [$;, $,, $/, $\],
       "which warnings are shown" => %i[deprecated experimental].map { |category| Warning[category] },
       "the default encodings" => [Encoding.default_external, Encoding.default_internal],
       "the umask" => File.umask,

@@ -86,6 +86,8 @@ class Telling
     entries = in_order(new).flat_map { |path| ["module=#{path}", "file=#{from[path]}"] }
     entries += changed.sort.map { |name| "changed=#{name}" }
     entries += (@searched - @initial).map { |folder| "searched=#{folder}" }
+    ran = (@begun.keys - $LOADED_FEATURES).select { |path| File.file?(path) }
+    entries += ran.map { |path| "ran=#{File.realpath(path)}" }
     entries += @activations.early.map { |gem| "activated=#{gem}" }
     entries.map { |entry| "#{entry}\0".b }.join
   end

@@ -51,6 +51,7 @@ class Trial
     paths.each { |path| try(path) unless @done.key?(path) || @left.key?(path) }
     settle
     find_what_is_kept(paths) if @left.size == @learnt.left_out.size
+    @left.update(@learnt.globals.conflicts(paths, @left)) if @left.size == @learnt.left_out.size
     @deeds.clean_up
     entries = @left.except(*@learnt.left_out.keys).map { |path, why| "path=#{path}\0why=#{why}\0".b }
     File.binwrite("#{@directory}/rehearsed", entries.join)
@@ -103,7 +104,8 @@ class Trial
     @deeds = Deeds.new(self)
     @deeds.watch
     watch_requires
-    @state = ProcessState.new
+    @learnt.globals.watch(@loading)
+    @state = ProcessState.new(@learnt.main)
   end
 
   # Has some of the streams be a terminal, as in the starts that the image is for.
@@ -206,6 +208,7 @@ class Trial
 
   # Notes what has happened since the last look.
   def look
+    @learnt.globals.look
     printed = self.printed
     note("prints") if printed != @printed
     @printed = printed

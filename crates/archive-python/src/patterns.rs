@@ -1,0 +1,94 @@
+//! The function that compiles regular expressions, with the archive before it.
+//!
+//! It is no function of Python's, because that would be a frame between the compiler and its caller: warnings name the line that is so many
+//! frames away, and tracebacks show them all.
+
+use archive::Kind;
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+
+use crate::boot;
+use crate::marshal;
+
+/// Longer patterns (characters) are made by programs, and seldom twice.
+const LONGEST: usize = 20_000;
+
+/// Stands for the function `compile` of the module that `re` compiles with.
+#[pyclass(frozen, module = "snapboot.archive", name = "compile")]
+pub struct Compile {
+    original: Py<PyAny>,
+    make: Py<PyAny>,
+    context: String,
+    is_importing: Py<PyAny>,
+    keep: Py<PyAny>,
+}
+
+#[pymethods]
+impl Compile {
+    /// original: the function. make: `_sre.compile`. context: what the compiler depends on. is_importing: says whether a module is being
+    /// imported. keep: is called with the name, pattern and flags of what the archive does not have.
+    #[new]
+    fn new(original: Py<PyAny>, make: Py<PyAny>, context: String, is_importing: Py<PyAny>, keep: Py<PyAny>) -> Self {
+        Compile { original, make, context, is_importing, keep }
+    }
+
+    #[pyo3(signature = (p, flags=None))]
+    fn __call__<'py>(&self, p: &Bound<'py, PyAny>, flags: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let python = p.py();
+        let original = self.original.bind(python);
+        let Some(name) = self.name(p, flags) else { return call(original, p, flags) };
+        if let Some(arguments) = self.known(python, &name) {
+            let make = self.make.bind(python);
+            let all: Vec<_> = std::iter::once(p.clone()).chain(arguments.iter()).collect();
+            return make.call1(PyTuple::new(python, all)?);
+        }
+        let pattern = call(original, p, flags)?;
+        // An error: a compiler that is not as it was expected.
+        let _ = self.keep.bind(python).call1((PyBytes::new(python, &name), p, flags));
+        Ok(pattern)
+    }
+
+    /// What else is asked of the function.
+    fn __getattr__<'py>(&self, python: Python<'py>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        self.original.bind(python).getattr(name).map_err(|_| PyAttributeError::new_err(name.to_string()))
+    }
+}
+
+fn call<'py>(
+    function: &Bound<'py, PyAny>,
+    p: &Bound<'py, PyAny>,
+    flags: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match flags {
+        Some(flags) => function.call1((p, flags)),
+        None => function.call1((p,)),
+    }
+}
+
+impl Compile {
+    /// What a pattern is called in the archive. `None`: it is not looked for there.
+    fn name(&self, p: &Bound<'_, PyAny>, flags: Option<&Bound<'_, PyAny>>) -> Option<Vec<u8>> {
+        let python = p.py();
+        let (kind, text) = if let Ok(text) = p.cast_exact::<PyString>() {
+            ("str", text.extract::<std::borrow::Cow<'_, str>>().ok()?.into_owned().into_bytes())
+        } else {
+            ("bytes", p.cast_exact::<PyBytes>().ok()?.as_bytes().to_vec())
+        };
+        if text.len() > LONGEST || !self.is_importing.bind(python).call0().ok()?.extract::<bool>().ok()? {
+            return None;
+        }
+        let flags: i64 = flags.map_or(Some(0), |flags| flags.extract().ok())?;
+        Some([format!("{kind} {flags} ").into_bytes(), text].concat())
+    }
+
+    fn known<'py>(&self, python: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyTuple>> {
+        let payload = {
+            let mut held = boot::hold();
+            let session = &mut held.as_mut()?.session;
+            let scope = session.scope(Kind::Memo, &self.context);
+            session.find(scope, name, None).1?.plain()?
+        };
+        marshal::load(python, payload).ok()?.cast_into().ok()
+    }
+}

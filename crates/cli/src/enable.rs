@@ -1,0 +1,108 @@
+//! `snapboot enable` and `snapboot disable`: the boot archive for every program of a Python environment, by a file in its site-packages that
+//! `site` runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use failure::{Failure, Result};
+use installation::Installation;
+
+use crate::arguments::{Disable, Enable};
+use crate::render;
+
+/// `site` runs the lines that begin with `import` of files with this ending, in the order of their names.
+const FILE: &str = "snapboot-archive.pth";
+
+/// Runs the subcommand.
+pub fn enable(arguments: &Enable) -> Result<u8> {
+    let environment = environment(arguments.environment.as_deref())?;
+    let line = line(&Installation::find()?.python_run()?)?;
+    for folder in packages_of(&environment)? {
+        let file = folder.join(FILE);
+        // Read at once by starts: never half of it.
+        let draft = folder.join(format!(".{FILE}.{}", std::process::id()));
+        fs::write(&draft, &line)
+            .and_then(|()| fs::rename(&draft, &file))
+            .map_err(|error| Failure::io("write", &file, &error))?;
+        if !arguments.telling.quiet {
+            let file = file.display();
+            render::print(&format!("{file}: every start of this Python has its boot archive from now on\n"))?;
+        }
+    }
+    Ok(0)
+}
+
+/// Runs the subcommand.
+pub fn disable(arguments: &Disable) -> Result<u8> {
+    let environment = environment(arguments.environment.as_deref())?;
+    for folder in packages_of(&environment)? {
+        let file = folder.join(FILE);
+        let was_there = match fs::remove_file(&file) {
+            Ok(()) => true,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+            Err(error) => return Err(Failure::io("remove", &file, &error)),
+        };
+        if !arguments.telling.quiet {
+            let said = if was_there { "removed: starts are as they were before" } else { "was not there" };
+            render::print(&format!("{}: {said}\n", file.display()))?;
+        }
+    }
+    Ok(0)
+}
+
+/// What the file says. An environment goes on as ever when Snapboot is taken away.
+fn line(set_up: &Path) -> Result<String> {
+    let path = set_up.to_str().filter(|path| !path.contains(['\'', '"', '\\']) && !path.contains(char::is_control));
+    let Some(path) = path else {
+        return Err(Failure::refusal(format!(
+            "{} has a quote, a backslash or bytes that are no UTF-8 in its path, which cannot stand in a .pth file. Install Snapboot \
+             elsewhere.",
+            set_up.display()
+        )));
+    };
+    Ok(format!(
+        "import sys; exec(\"try:\\n import _frozen_importlib_external as e; n = {{'__name__': 'snapboot.archive.run', '__file__': '{path}'}}; \
+         exec(e.SourceFileLoader(n['__name__'], n['__file__']).get_code(n['__name__']), n); n['switch_on_here']()\\nexcept Exception: pass\", {{}})\n"
+    ))
+}
+
+/// The environment that was named, or is active.
+fn environment(named: Option<&Path>) -> Result<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let Some(directory) =
+        named.map(Path::to_owned).or_else(|| variable("VIRTUAL_ENV")).or_else(|| variable("CONDA_PREFIX"))
+    else {
+        return Err(Failure::refusal(
+            "No virtual environment is active (neither VIRTUAL_ENV nor CONDA_PREFIX is set). Activate one, or name its directory: \
+             snapboot enable .venv.",
+        ));
+    };
+    if directory.join("pyvenv.cfg").is_file() || directory.join("conda-meta").is_dir() {
+        return std::path::absolute(&directory).map_err(|error| Failure::io("find", &directory, &error));
+    }
+    Err(Failure::refusal(format!(
+        "{} should be a virtual environment of Python, but there is neither pyvenv.cfg nor conda-meta in it. Name the directory that \
+         python -m venv has made; a Python of the system is left alone: snapboot run -- COMMAND serves single programs of it.",
+        directory.display()
+    )))
+}
+
+/// Its directories site-packages.
+fn packages_of(environment: &Path) -> Result<Vec<PathBuf>> {
+    let lib = environment.join("lib");
+    let entries = fs::read_dir(&lib).map_err(|error| Failure::io("read", &lib, &error))?;
+    let mut found: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("python3."))
+        .map(|entry| entry.path().join("site-packages"))
+        .filter(|folder| folder.is_dir())
+        .collect();
+    found.sort();
+    if found.is_empty() {
+        return Err(Failure::refusal(format!(
+            "{} should have a directory python3.N/site-packages, but has none: this is no environment of CPython 3.",
+            lib.display()
+        )));
+    }
+    Ok(found)
+}

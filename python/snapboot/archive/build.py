@@ -1,0 +1,99 @@
+"""What `snapboot archive build` has Python run: fills the archive that SNAPBOOT_ARCHIVE names with what imports may need, without running
+the program.
+
+Arguments: the program's main script (or ""), its directory, further directories. On standard output go lines for the command: `phase
+TEXT` for what is being done, `note TEXT` for what the person should know.
+"""
+
+import _imp
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Below these nothing is imported by a program that is installed, or it is not Python's.
+OTHERS = {"__pycache__", "node_modules", "test", "tests"}
+
+
+def modules_below(directory, seen):
+    """The directories at and below `directory` that modules can be imported from, each with its source files, in order.
+
+    seen: real paths of directories that were listed before; it gets those that are listed now.
+    """
+    for path, folders, names in os.walk(directory):
+        real = os.path.realpath(path)
+        if real in seen:
+            folders[:] = []
+            continue
+        seen.add(real)
+        folders[:] = sorted(name for name in folders if name.isidentifier() and name not in OTHERS or is_on_path(path, name))
+        yield path, sorted(name for name in names if name.endswith(".py") and name[:-3].isidentifier())
+
+
+def is_on_path(path, name):
+    """Whether it is a directory of sys.path, whatever its name: `site-packages`, `lib-dynload`."""
+    return os.path.join(path, name) in sys.path
+
+
+class Builder:
+    """Fills the archive."""
+
+    def __init__(self, names, native, tell):
+        """names: those of imports.py. native: the native part, with the archive open. tell: called with a line for the command."""
+        self._loader = names["Loader"]
+        self._native = native
+        self._tell = tell
+        self._skipped = 0
+
+    def run(self, directories):
+        """directories: absolute paths, in the order in which modules are looked for."""
+        seen, sources = set(), []
+        for directory in directories:
+            for path, names in modules_below(directory, seen):
+                self._native.list_directory(path)
+                sources += [path + "/" + name for name in names]
+        if self._native.is_on("code"):
+            for number, source in enumerate(sources):
+                if number % 100 == 0:
+                    self._tell("phase compiling %d of %d" % (number + 1, len(sources)))
+                self._compile(source)
+        if self._skipped:
+            self._tell("note %d files cannot be compiled and were left out" % self._skipped)
+        self._tell("phase writing the archive")
+        return self._native.flush()
+
+    def _compile(self, path):
+        source = self._native.source_at(path)
+        if source is None:
+            return
+        # A program that imports it will give it its own name, which the code does not have.
+        loader = self._loader("any", path)
+        loader._source = source
+        try:
+            loader.get_code("any")
+        except Exception:
+            self._skipped += 1  # what is no Python of this version: the program may never import it
+
+
+def main():
+    """Returns an exit status, or why there is no archive."""
+    tell = os.fdopen(os.dup(1), "w", 1)
+    os.dup2(2, 1)
+    script, *directories = sys.argv[1:]
+    own = [os.path.dirname(script)] if script else []
+    sys.path.remove(HERE)
+    # What is compiled is not to be left beside its source.
+    sys.dont_write_bytecode = True
+    names = {"__name__": "snapboot.archive.imports", "__file__": HERE + "/imports.py"}
+    with open(names["__file__"], encoding="utf-8") as file:
+        exec(compile(file.read(), names["__file__"], "exec"), names)
+    native = names["load_library"](HERE)
+    reason = native.open(script or sys.executable, names["description"](), _imp.extension_suffixes(), names["tag"]())
+    if reason is not None:
+        return "snapboot: there is no archive to fill: " + reason
+    paths = [os.path.abspath(path) for path in own + sys.path + directories if os.path.isdir(path)]
+    reason = Builder(names, native, lambda line: print(line, file=tell)).run(paths)
+    return reason and "snapboot: the archive was not written: " + reason
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""Attributes of other modules that a module sets while it is imported.
+
+Imported early, such a module sets them before the program can: what the main part sets before or after that import would be there in the
+place of the other, and a start that never imports the module would see what it has set. So it is left to the program, unless each start
+imports it as far as anybody knows, neither the main part nor what is left to the program names the attribute, and no other module sets it.
+"""
+
+import _operator
+import sys
+
+from .modules import MODULE, NAMES, is_module
+
+
+class Attributes:
+    """Those of all modules, as they were at the last look.
+
+    files: where each module of a training run is, by its name. always: those that every run has imported. main: the source of the main
+    part, or None where it may be any.
+    """
+
+    def __init__(self, files, always, main):
+        self._files = files
+        self._always = always
+        self._main = None if main is None else _names_in_source(main)
+        self._named = {}  # by module: the names in its code
+        self._held = _held()
+
+    def conflicts(self, left):
+        """Looks at what was imported since the last look. Returns what module must be left out because of it, and why. left: the names of
+        those that are left out anyway."""
+        before, self._held = self._held, _held()
+        found = {}
+        new = [name for name in self._held if name not in before and name in self._files]
+        for owner, key in _changed(before, self._held):
+            names = self._setters(owner.rpartition(".")[2], key, new)
+            if names and self._always.issuperset(names) and not self._is_named(key, left) and not _is_set(owner, key, before):
+                continue
+            for name in names:
+                found.setdefault(name, "sets %s.%s" % (owner, key))
+        return found
+
+    def _setters(self, owner, key, new):
+        """Those whose code sets it or, where it cannot be seen there, those that name both."""
+        setters = [name for name in new if _sets_in_file(name, self._files[name], owner, key)]
+        return setters or [name for name in new if self._names(name).issuperset((owner, key))]
+
+    def _is_named(self, key, left):
+        return self._main is None or key in self._main or any(key in self._names(name) for name in left if name in self._files)
+
+    def _names(self, module):
+        if module not in self._named:
+            self._named[module] = _names_in_file(module, self._files[module])
+        return self._named[module]
+
+
+def _held():
+    """By the name of a module: itself, whether it makes up attributes, their names, and what they are."""
+    held = {}
+    for name, module in list(sys.modules.items()):
+        names = NAMES(module) if is_module(module) else None
+        if type(names) is dict and type(name) is str:
+            is_lazy = (type(module) is not MODULE or "__getattr__" in names) and name != "__main__"  # which is watched
+            held[name] = module, is_lazy, [*names], [*names.values()]
+    return held
+
+
+def _changed(before, now):
+    """Pairs of a module that was there and the name of an attribute that is another one, or new."""
+    for owner, (module, is_lazy, keys, values) in before.items():
+        same, _, new_keys, new_values = now.get(owner, (None, None, (), ()))
+        if same is not module:
+            yield "sys.modules", owner
+            continue
+        if len(keys) == len(new_keys) and not any(map(_operator.is_not, values, new_values)):
+            continue
+        old = dict(zip(keys, values))
+        for key, value in zip(new_keys, new_values):
+            if type(key) is not str or key in old and old[key] is value:
+                continue
+            # What an import sets, a lazy module keeps for the next time, or is no name that a program would choose.
+            is_import = sys.modules.get("%s.%s" % (owner, key)) is value
+            if not (is_import or is_lazy and key not in old or key[:2] == "__" and owner != "builtins"):
+                yield owner, key
+
+
+def _is_set(owner, key, held):
+    """Whether a function or module of these sets it, too."""
+    owner = owner.rpartition(".")[2]
+    for name, (module, *_) in held.items():
+        path = getattr(NAMES(module).get("__spec__"), "origin", None)
+        if type(path) is str and _sets_in_file(name, path, owner, key):
+            return True
+    return False
+
+
+def _sets_in_file(module, path, owner, key):
+    code = _code_in_file(module, path)
+    return code is not None and _sets(code, owner, key)
+
+
+def _sets(code, owner, key):
+    if key in code.co_names and (owner in code.co_names or owner in code.co_varnames):
+        number = code.co_names.index(key)
+        instructions = code.co_code
+        if any(instructions[at] in SETTING and instructions[at + 1] == number & 0xFF for at in range(0, len(instructions), 2)):
+            return True
+    return any(_sets(constant, owner, key) for constant in code.co_consts if type(constant) is type(code))
+
+
+def _names_in_source(source):
+    try:
+        return _names_in_code(compile(source, "<main>", "exec", 0, True), set())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _names_in_file(module, path):
+    code = _code_in_file(module, path)
+    return set() if code is None else _names_in_code(code, set())
+
+
+def _code_in_file(module, path):
+    try:
+        return SourceFileLoader(module, path).get_code(module)
+    except Exception:  # an extension, for one
+        return None
+
+
+def _names_in_code(code, found):
+    """All that may be a name: attributes and variables, and texts, by which `setattr` is told."""
+    found.update(code.co_names, [name.rpartition(".")[2] for name in code.co_names if "." in name])
+    for constant in code.co_consts:
+        if type(constant) is type(code):
+            _names_in_code(constant, found)
+        elif type(constant) is str:
+            found.add(constant)
+        elif type(constant) is tuple:
+            found.update(part for part in constant if type(part) is str)
+    return found
+
+
+# STORE_ATTR and DELETE_ATTR of the module opcode.
+SETTING = (95, 96) if sys.version_info < (3, 13) else (108, 63)
+SourceFileLoader = sys.modules["_frozen_importlib_external"].SourceFileLoader
