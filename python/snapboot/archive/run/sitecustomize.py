@@ -77,7 +77,7 @@ def run(folder, name, **names):
     """Runs the module of that name in the folder. Returns its names. names: those that it has before."""
     # A program that replaces `__import__` does not see what these import.
     builtins = dict(vars(sys.modules["builtins"]), __import__=IMPORT)
-    names.update(__name__="snapboot.archive." + name, __file__=folder + "/" + name + ".py", __builtins__=builtins)
+    names = {"__builtins__": builtins, **names, "__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py"}
     loader = external.SourceFileLoader(names["__name__"], names["__file__"])
     exec(loader.get_code(loader.name), names)
     return names
