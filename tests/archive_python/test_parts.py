@@ -67,6 +67,20 @@ def test_values(value, program):
     assert parts_in(program.archive) == {"code", "lookups", "patterns"}
 
 
+@pytest.mark.parametrize("version", starts.VERSIONS)
+@pytest.mark.parametrize("library", ["re", "json"])
+def test_it_is_opened_in_the_middle_of_any_import(library, version, tmp_path):
+    """Also of the modules that a part waits for: most scripts of installed tools begin with `import re`."""
+    python = starts.interpreters().get(version) or pytest.skip("there is no Python %d.%d" % version)
+    own = [f"own{number}" for number in range(6)]
+    files = {f"{name}.py": "" for name in own}
+    files |= {f"{count}.py": f"import {', '.join([*own[:count], library])}\nprint({library})\n" for count in range(7)}
+    starts.write(tmp_path / "program", files)
+    program = starts.Starts(python, tmp_path / "program", SNAPBOOT_LOG="1")
+    for count in range(7):
+        program.compared([f"{count}.py"], f"behind {count} imports")
+
+
 def test_no_archive_at_all(program):
     program.warm(["main.py"])
     program.compared(["main.py"], "off", times=1)

@@ -58,11 +58,18 @@ class Importing:
         # How many modules were imported until the collector was asked for. None: it is not to be.
         self._modules = None
         self._collector = None
-        # What is done with a module right after it was run, by the module's name.
+        # What is done with a module right after it was run, by the module's name; and modules that were being run when that was asked for.
         self.after = {}
-
+        self.unfinished = []
         # Lazy imports, if they were asked for.
         self.lazy = None
+
+    def do_after(self, module, function):
+        """Calls a function with a module that was run; with one that is still being run, when another one is about to be that."""
+        if getattr(getattr(module, "__spec__", None), "_initializing", False):
+            self.unfinished.append((module, function))
+        else:
+            function(module)
 
     def is_going_on(self):
         """Whether a module is being imported."""
@@ -76,6 +83,10 @@ class Importing:
     def begin(self):
         """A module is about to be run."""
         self.depth += 1
+        if self.unfinished:
+            modules, self.unfinished = self.unfinished, []
+            for module, function in modules:
+                self.do_after(module, function)
         if self._modules is not None:
             self._modules += 1
             if self._modules == MANY:
@@ -336,7 +347,7 @@ def after(names, function):
     for name in names:
         importing.after[name] = function
         if name in sys.modules:
-            function(sys.modules[name])
+            importing.do_after(sys.modules[name], function)
 
 
 def variable(name):
