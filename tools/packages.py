@@ -76,7 +76,10 @@ def wheel() -> None:
     for name in ("pyproject.toml", "build_hook.py", "README.md"):
         shutil.copy(ROOT / "python" / name, folder)
     package = ROOT / "python/snapboot"
-    shutil.copytree(package, folder / "snapboot", ignore=shutil.ignore_patterns("__pycache__", "front_end"))
+    shutil.copytree(package, folder / "snapboot", ignore=shutil.ignore_patterns("__pycache__", "front_end", "archive"))
+    # All else of the archive is run from the tree.
+    (folder / "snapboot/archive").mkdir()
+    shutil.copy(package / "archive/__main__.py", folder / "snapboot/archive")
     run([workloads.prepare("packages")["python"], "-m", "hatchling", "build", "-t", "wheel", "-d", PACKAGES], cwd=folder)
 
 

@@ -83,12 +83,12 @@ def test_both_packages_hold_the_same_parts_and_the_licences(wheel, gem, version)
         licences = {pathlib.PurePath(name).name for name in archive.namelist() if "/licenses/" in name}
         api = {name for name in archive.namelist() if name.startswith("snapboot/")}
     assert licences == LICENCES
-    assert api == {f"snapboot/{name}" for name in ("__init__.py", "__init__.pyi", "__main__.py", "py.typed")}
+    assert api == {f"snapboot/{name}" for name in ("__init__.py", "__init__.pyi", "__main__.py", "py.typed", "archive/__main__.py")}
     with tarfile.open(gem) as outer, tarfile.open(fileobj=outer.extractfile("data.tar.gz")) as inner:
         packed = {member.name: inner.extractfile(member).read() for member in inner if member.isfile()}
     assert LICENCES <= set(packed)
     assert {name: packed[name] for name in packed if name.startswith(("bin/", "libexec/", "share/"))} == parts
-    native = {"snapboot-launcher", "libsnapboot_freezer.so", "libsnapboot_ruby.so"}
+    native = {"snapboot-launcher", "libsnapboot_freezer.so", "libsnapboot_ruby.so", "libsnapboot_python.so"}
     described = {"share/man/man1/snapboot-freeze.1", "share/bash-completion/completions/snapboot"}
     assert {"bin/snapboot", *described, *(f"libexec/snapboot/{name}" for name in native)} <= set(parts)
 
