@@ -75,10 +75,18 @@ fn mistakes_in_the_arguments_end_with_status_2() {
         &["inspect"],
         &["inspect", "missing.img"],
         &["verify", "missing.img"],
-        &["run", "missing.img"],
     ] {
         let output = scene.snapboot(words).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_cannot_be_run_ends_as_in_a_shell() {
+    let scene = Scene::new();
+    for (word, status) in [("missing.img", 127), ("./missing.img", 127), ("./.", 126)] {
+        let output = scene.snapboot(&["run", word]).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{word}: {}", stderr(&output));
     }
 }
 
