@@ -104,7 +104,7 @@ def test_build_fails_without_leaving_anything(program):
     assert listing(program) == sorted([*before, "Gemfile"])
     done = snapboot("archive", "build", "--", "true", cwd=program)
     assert done.returncode == 2
-    assert "should be a Ruby command" in done.stderr
+    assert "should be a Ruby or Python command" in done.stderr
 
 
 @pytest.mark.parametrize("place", ["notes", "notes.building", "folder", "link", "pipe"])
