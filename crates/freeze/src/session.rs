@@ -183,7 +183,8 @@ impl Session<'_> {
         loop {
             let made = self.assemble(output, &dir, environment, &trainer, &profile, replaced.as_ref(), &lacks);
             let is_passing = made.as_ref().is_err_and(Stop::is_passing);
-            if is_passing && !std::mem::replace(&mut has_failed, true) {
+            // Nothing could be left out otherwise, so whoever asks may ask again.
+            if is_passing && !profile.is_empty() && !std::mem::replace(&mut has_failed, true) {
                 self.interrupt.check()?;
                 continue;
             }
