@@ -111,13 +111,18 @@ mod tests {
     fn a_command_is_at_the_terminal_where_it_was_to_be() {
         let terminal = Terminal { streams: [true, true, false], columns: 91, rows: 17 };
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", "for n in 0 1 2; do test -t $n && echo $n; done; stty size"]);
+        command.args(["-c", "for n in 0 1 2; do test -t $n && echo $n; done; stty size; echo end"]);
         command.stderr(Stdio::null());
         let mut other_end = terminal.attach(&mut command).unwrap();
         command.status().unwrap();
-        let mut said = [0; 100];
-        let count = other_end.read(&mut said).unwrap();
-        assert_eq!(String::from_utf8_lossy(&said[..count]), "0\r\n1\r\n17 91\r\n");
+        let mut said = Vec::new();
+        // It comes in pieces.
+        while !said.ends_with(b"end\r\n") {
+            let mut piece = [0; 100];
+            let count = other_end.read(&mut piece).unwrap();
+            said.extend_from_slice(&piece[..count]);
+        }
+        assert_eq!(String::from_utf8_lossy(&said), "0\r\n1\r\n17 91\r\nend\r\n");
     }
 
     #[test]
