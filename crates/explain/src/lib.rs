@@ -8,7 +8,12 @@ mod count;
 mod events;
 mod measure;
 mod merge;
+mod page;
+mod spans;
+mod trace;
 mod tree;
 
 pub use measure::{Measurement, Subject};
+pub use page::page;
+pub use trace::trace;
 pub use tree::{Advice, Kind, Node, Report, Start};

@@ -14,7 +14,7 @@ use rustix::time::{clock_gettime, ClockId};
 use crate::build::{self, Run};
 use crate::count::{self, Counts};
 use crate::events;
-use crate::merge::{median_and_spread, merge, put_calls};
+use crate::merge::{merge, put_calls};
 use crate::tree::{Kind, Node, Start};
 
 /// Names the file in which a start notes where its time goes.
@@ -95,8 +95,9 @@ impl Subject {
         }
         (measurement.tell)(&format!("{} start: counting system calls", self.title));
         let counted = self.counted().ok();
-        let mut whole: Vec<f64> = traced.iter().map(|run| run.seconds).collect();
-        let overhead = median_and_spread(&mut whole).0 / median_and_spread(&mut plain).0 - 1.0;
+        // The fastest runs are those that nothing else has disturbed.
+        let fastest = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
+        let overhead = fastest(&mut traced.iter().map(|run| run.seconds)) / fastest(&mut plain.into_iter()) - 1.0;
         let mut root = merge(traced);
         if let Some(counted) = counted {
             put_calls(&mut root, &counted);
@@ -197,7 +198,7 @@ fn now() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Medians of parts need not add up to the median of the whole.
+/// What no part has is a part of its own.
 fn add_rest(root: &mut Node) {
     let rest = root.seconds - root.children.iter().map(|child| child.seconds).sum::<f64>();
     if rest > 0.0 {

@@ -1,14 +1,20 @@
-//! Several runs as one tree: the run in the middle is shown, with the medians of all.
+//! Several runs as one tree.
+//!
+//! The run in the middle is shown. Each time is the mean of the runs in the middle half by how long they took, so that what disturbs a run or two
+//! does not count, as in a median, and the parts still add up to the whole, which medians of parts do not.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::tree::{Kind, Node};
 
 /// One tree of at least one.
 pub fn merge(mut runs: Vec<Node>) -> Node {
     runs.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
-    let mut shown = runs.remove(runs.len() / 2);
-    settle(&mut shown, &runs.iter().collect::<Vec<_>>());
+    let outside = runs.len() / 4;
+    let middle = outside..runs.len() - outside;
+    let mut shown = runs[runs.len() / 2].clone();
+    settle(&mut shown, &runs.iter().map(Some).collect::<Vec<_>>(), &middle);
     shown
 }
 
@@ -35,13 +41,16 @@ pub fn median_and_spread(values: &mut [f64]) -> (f64, f64) {
     (at(0.5), (at(0.75) - at(0.25)) / 2.0)
 }
 
-fn settle(node: &mut Node, others: &[&Node]) {
-    let mut values: Vec<f64> = others.iter().map(|other| other.seconds).chain([node.seconds]).collect();
-    (node.seconds, node.spread) = median_and_spread(&mut values);
-    let theirs: Vec<_> = others.iter().map(|other| by_key(other)).collect();
+/// `runs`: the same part in each, if it is there. `middle`: which of them count.
+fn settle(node: &mut Node, runs: &[Option<&Node>], middle: &Range<usize>) {
+    let mut all: Vec<f64> = runs.iter().flatten().map(|run| run.seconds).collect();
+    node.spread = median_and_spread(&mut all).1;
+    node.seconds =
+        runs[middle.clone()].iter().flatten().map(|run| run.seconds).sum::<f64>() / middle.len() as f64;
+    let theirs: Vec<_> = runs.iter().map(|run| run.map(by_key)).collect();
     for (key, child) in keys(&node.children).into_iter().zip(&mut node.children) {
-        let same: Vec<&Node> = theirs.iter().filter_map(|children| children.get(&key).copied()).collect();
-        settle(child, &same);
+        let same: Vec<Option<&Node>> = theirs.iter().map(|children| children.as_ref()?.get(&key).copied()).collect();
+        settle(child, &same, middle);
     }
 }
 
@@ -74,11 +83,20 @@ mod tests {
     }
 
     #[test]
-    fn each_part_has_its_own_median() {
-        let run = |whole, part| node("process", whole, vec![node("a", part, vec![]), node("a", 7.0, vec![])]);
-        let merged = merge(vec![run(10.0, 1.0), run(30.0, 2.0), run(20.0, 9.0)]);
-        assert_eq!((merged.seconds, merged.children[0].seconds, merged.children[1].seconds), (20.0, 2.0, 7.0));
-        assert_eq!(merged.spread, 5.0);
+    fn parts_add_up_and_a_run_that_was_disturbed_does_not_count() {
+        let run = |whole, part| node("process", whole, vec![node("a", part, vec![]), node("a", whole - part, vec![])]);
+        let runs = vec![run(10.0, 1.0), run(900.0, 2.0), run(20.0, 9.0), run(12.0, 2.0), run(13.0, 4.0)];
+        let merged = merge(runs);
+        assert_eq!((merged.seconds, merged.children[0].seconds, merged.children[1].seconds), (15.0, 5.0, 10.0));
+        assert_eq!(merged.spread, 4.0);
+    }
+
+    #[test]
+    fn what_only_some_runs_have_counts_by_its_share() {
+        let runs = [3.0, 3.0, 3.0].map(|whole| node("process", whole, vec![])).to_vec();
+        let mut runs = runs;
+        runs[1].children.push(node("a", 3.0, vec![]));
+        assert_eq!(merge(runs).children[0].seconds, 1.0);
     }
 
     #[test]

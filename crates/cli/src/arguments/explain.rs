@@ -12,8 +12,8 @@ use super::Quiet;
 /// and once more to count system calls and failed look-ups. Then it is frozen for a trial, in a folder that is removed afterwards, and its thaw is
 /// measured in the same way. IMAGE ARGS: a start of that image alone.
 ///
-/// Shows how long each sort of thing took, side by side; the parts of the start that cost most; and advice. Times are medians, with half the
-/// width of the middle half of the runs behind ±. Modules or features are shown with those that they load; own is the time without these.
+/// Shows how long each sort of thing took, side by side; the parts of the start that cost most; and advice. Times are those of the middle half
+/// of the runs, averaged, with half the width of that half behind ±. Modules or features are shown with those that they load; own is the time without these.
 /// Input and output of the program are /dev/null.
 ///
 /// Exit status: 0; 1 when the command failed (unless --allow-failure); 2 when it cannot be started or measured.

@@ -1,5 +1,7 @@
 //! Which parts of a tree are shown: those that cost most, the others in one row.
 
+use std::path::Path;
+
 use explain::{Kind, Node};
 
 /// One line of a tree.
@@ -71,8 +73,16 @@ fn name(node: &Node) -> String {
         Kind::Search if node.detail.as_deref() == Some("not there") => format!("search for {} (not there)", node.name),
         Kind::Search => "search".to_owned(),
         Kind::Code => "read and decode".to_owned(),
-        _ => node.name.clone(),
+        _ => short(&node.name),
     }
+}
+
+/// A path as one would say it: from the current directory, or from the folder of libraries that it is in.
+fn short(name: &str) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let from_here = Path::new(name).strip_prefix(&here).ok().map(|path| path.display().to_string());
+    let in_library = || Some(name.strip_prefix('/')?.rsplit_once("/lib/")?.1.to_owned());
+    from_here.filter(|path| !path.is_empty()).or_else(in_library).unwrap_or_else(|| name.to_owned())
 }
 
 /// How long a start spends on each sort of thing, without what that contains (s), and with how many system calls and failed look-ups; in the
