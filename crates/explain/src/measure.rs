@@ -77,7 +77,8 @@ impl Subject {
     }
 
     fn new(words: &[OsString], program: PathBuf, title: &str) -> Result<Subject> {
-        let folder = tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
+        let folder =
+            tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
         let (words, title) = (words.to_vec(), title.to_owned());
         Ok(Subject { words, program, title, set_up: Vec::new(), allow_failure: false, folder })
     }
@@ -157,7 +158,8 @@ impl Subject {
         let _ = fs::remove_file(self.file());
         let events = told.and_then(|told| events::parse(&told));
         // An image that was not used has told of nothing but its launcher.
-        let has_main = |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Main, .. }));
+        let has_main =
+            |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Main, .. }));
         events.filter(has_main).ok_or_else(|| {
             if self.set_up.is_empty() {
                 return Failure::failed(format!(
