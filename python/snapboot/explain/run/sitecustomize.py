@@ -20,57 +20,71 @@ FIRST_NUMBER = 1 << 30
 # Whose frames Python leaves out of tracebacks and warnings.
 BOOTSTRAP = "<frozen importlib._bootstrap>"
 
-WRAPPERS = """
+
 def loading(load, note, is_main, clock):
+    """In front of what loads a module that is not there yet."""
+
     def _find_and_load(name, import_):
         if not is_main():
             return load(name, import_)
-        note((clock(), 'body', name))
+        note((clock(), "body", name))
         try:
             module = load(name, import_)
         except BaseException:
-            note((clock(), 'failed'))
+            note((clock(), "failed"))
             raise
         note((clock(),))
         return module
+
     return _find_and_load
 
+
 def searching(find, note, is_main, clock):
+    """In front of what looks for one."""
+
     def _find_spec(name, path, target=None):
         if not is_main():
             return find(name, path, target)
-        note((clock(), 'search', name))
-        origin = ''
+        note((clock(), "search", name))
+        origin = ""
         try:
             spec = find(name, path, target)
-            origin = getattr(spec, 'origin', None) or ''
+            origin = getattr(spec, "origin", None) or ""
             return spec
         finally:
             note((clock(), origin))
+
     return _find_spec
 
+
 def reading(read, note, is_main, clock):
+    """In front of what reads its code."""
+
     def get_code(self, name):
         if not is_main():
             return read(self, name)
-        note((clock(), 'code', name))
+        note((clock(), "code", name))
         try:
             return read(self, name)
         finally:
             note((clock(),))
+
     return get_code
 
+
 def linking(link, note, is_main, clock):
+    """In front of what loads a shared library."""
+
     def create_module(self, spec):
         if not is_main():
             return link(self, spec)
-        note((clock(), 'code', spec.name))
+        note((clock(), "code", spec.name))
         try:
             return link(self, spec)
         finally:
             note((clock(),))
+
     return create_module
-"""
 
 
 def take_out(folder):
@@ -124,16 +138,16 @@ class Spans:
         import _frozen_importlib as bootstrap
         import _frozen_importlib_external as external
 
-        names = {}
-        exec(compile(WRAPPERS, BOOTSTRAP, "exec"), names)
         for owner, attribute, wrapper in (
-            (bootstrap, "_find_and_load", "loading"),
-            (bootstrap, "_find_spec", "searching"),
-            (external.SourceLoader, "get_code", "reading"),
-            (external.SourcelessFileLoader, "get_code", "reading"),
-            (external.ExtensionFileLoader, "create_module", "linking"),
+            (bootstrap, "_find_and_load", loading),
+            (bootstrap, "_find_spec", searching),
+            (external.SourceLoader, "get_code", reading),
+            (external.SourcelessFileLoader, "get_code", reading),
+            (external.ExtensionFileLoader, "create_module", linking),
         ):
-            setattr(owner, attribute, names[wrapper](getattr(owner, attribute), self.note, self.is_main, self.clock))
+            wrapped = wrapper(getattr(owner, attribute), self.note, self.is_main, self.clock)
+            wrapped.__code__ = wrapped.__code__.replace(co_filename=BOOTSTRAP)
+            setattr(owner, attribute, wrapped)
         self.gc.callbacks.append(self.collect)
 
     def step(self, kind, name, begun=None):
@@ -203,8 +217,10 @@ def watch_thawed(path):
     if "os" in sys.modules:
         sys.modules["os"].environ._data.pop(COUNT.encode(), None)
     posix.unsetenv(COUNT)
-    with open(path, "rb") as file:
-        first = file.read().count(b"\0")
+    first = 0
+    if counts:
+        with open(path, "rb") as file:
+            first = file.read().count(b"\0")
     spans = Spans(path, counts, first)
     spans.step("other", "measuring: setting up", begun)
     spans.watch()

@@ -19,7 +19,11 @@ trace.module_eval do
     # No kernel gives a process so high a number.
     first_number = 1 << 30
 
-    # The file of this class.
+    # Frames of that name are nobody's: warnings and backtraces leave them out.
+    name = "<internal:snapboot>"
+    const_set(:WRAP, RubyVM::InstructionSequence.compile(File.read("#{__dir__}/wrappers.rb"), name, name).eval)
+
+    # +own+: this file.
     define_method(:initialize) do |own|
       @begun = now
       @own = own
@@ -52,7 +56,7 @@ trace.module_eval do
 
     # Notes a thaw, whose front end tells what it does, and when it has come to its end. Returns itself.
     def start_thawed
-      @first = File.binread(@path).count("\0")
+      @first = File.binread(@path).count("\0") if @counts
       begin_watch
       at_exit { end_main }
       step(:context, "standard streams, random state")
@@ -186,9 +190,7 @@ trace.module_eval do
 
     def watch
       run = self
-      wrap = File.read("#{File.dirname(@own)}/wrappers.rb")
-      # Frames of that name are nobody's: warnings and backtraces leave them out.
-      RubyVM::InstructionSequence.compile(wrap, "<internal:snapboot>", "<internal:snapboot>").eval.call(run)
+      self.class::WRAP.call(run)
       TracePoint.new(:script_compiled) do |event|
         run.compiled(event.instruction_sequence) if run.pending? && !event.eval_script
       end.enable
