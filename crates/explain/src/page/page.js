@@ -109,7 +109,7 @@ function kindsTable() {
     return element("tr", {}, element("th", { scope: "row" }, swatch(kind), kind.label, about), ...cells);
   });
   const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
-  return element("table", { class: "kinds" }, element("thead", {}, head), element("tbody", {}, ...rows));
+  return element("table", { class: "kinds", "aria-labelledby": "kinds-title" }, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
 // ---- what is shown, and how ----
