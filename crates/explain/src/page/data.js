@@ -36,7 +36,7 @@ function decodeStart(start, strings) {
       name: strings[start.name[index]],
       detail: strings[start.detail[index]],
       kind: kinds[start.kind[index]],
-      time: start.median[index] > 0 ? start.median[index] - 1 : end - begin,
+      time: start.time[index] > 0 ? start.time[index] - 1 : end - begin,
       spread: start.spread[index],
       calls: start.calls[index],
       lookups: start.lookups[index],
@@ -52,7 +52,8 @@ function decodeStart(start, strings) {
     part.ownCalls = without("calls");
     part.ownLookups = without("lookups");
   }
-  const { title, command, runs, overhead } = start;
+  const { command, runs, overhead } = start;
+  const title = start.title.charAt(0).toUpperCase() + start.title.slice(1);
   return { title, command, runs, overhead, parts, root: parts[0], total: parts[0].time };
 }
 

@@ -222,9 +222,9 @@ function headline() {
   byId("command").textContent = starts[0].command;
   document.title = `${starts[0].command}: where the start’s time goes`;
   const runs = [...new Set(starts.map((start) => start.runs))].join(" and ");
-  byId("measured").textContent = `Medians of ${runs} runs · ${report.machine} · ${report.when}`;
+  byId("measured").textContent = `${runs} runs of each · ${report.machine} · ${report.when}`;
   const cost = starts.map((start) => `${start.title} ${share(start.overhead, 1)}`).join(", ");
-  byId("made").textContent = `Made by snapboot ${report.snapboot}. Measuring made the starts longer by: ${cost}.`;
+  byId("made").textContent = `Made by snapboot ${report.snapboot}. Times are the mean of the middle half of the runs, ± half the width of that half. Measuring made the starts longer by: ${cost}.`;
 }
 
 function begin() {

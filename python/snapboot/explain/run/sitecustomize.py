@@ -1,0 +1,188 @@
+"""Notes where the time of an ordinary start goes, for `snapboot explain`.
+
+PYTHONPATH names the folder of this file, so `site` imports it. It takes itself out again, so that neither the program nor what it starts
+sees it, and has the program's own `sitecustomize` run. What it notes is a list of spans that begin and end, which the last exit handler
+writes to the file that SNAPBOOT_EXPLAIN names: entries that end with NUL, `begin=TIME KIND NAME` and `end=TIME DETAIL`, times in
+nanoseconds of the monotonic clock. Where SNAPBOOT_EXPLAIN_COUNT is set, system calls are counted from outside: then each entry passes its
+number to the kernel, as a process group that cannot be there.
+
+The parts of Python's import are wrapped where Python itself looks them up at each import. A module that is there already is found
+before that, at no cost.
+"""
+
+import sys
+
+OWN = "sitecustomize"
+FILE = "SNAPBOOT_EXPLAIN"
+COUNT = "SNAPBOOT_EXPLAIN_COUNT"
+# No kernel gives a process so high a number.
+FIRST_NUMBER = 1 << 30
+# Whose frames Python leaves out of tracebacks and warnings.
+BOOTSTRAP = "<frozen importlib._bootstrap>"
+
+WRAPPERS = """
+def loading(load, note, is_main, clock):
+    def _find_and_load(name, import_):
+        if not is_main():
+            return load(name, import_)
+        note((clock(), 'body', name))
+        try:
+            module = load(name, import_)
+        except BaseException:
+            note((clock(), 'failed'))
+            raise
+        note((clock(),))
+        return module
+    return _find_and_load
+
+def searching(find, note, is_main, clock):
+    def _find_spec(name, path, target=None):
+        if not is_main():
+            return find(name, path, target)
+        note((clock(), 'search', name))
+        origin = ''
+        try:
+            spec = find(name, path, target)
+            origin = getattr(spec, 'origin', None) or ''
+            return spec
+        finally:
+            note((clock(), origin))
+    return _find_spec
+
+def reading(read, note, is_main, clock):
+    def get_code(self, name):
+        if not is_main():
+            return read(self, name)
+        note((clock(), 'code', name))
+        try:
+            return read(self, name)
+        finally:
+            note((clock(),))
+    return get_code
+
+def linking(link, note, is_main, clock):
+    def create_module(self, spec):
+        if not is_main():
+            return link(self, spec)
+        note((clock(), 'code', spec.name))
+        try:
+            return link(self, spec)
+        finally:
+            note((clock(),))
+    return create_module
+"""
+
+
+def take_out(folder):
+    """Makes all as it would be without this file. Returns the file to write to, None in a second interpreter of the process, and whether
+    system calls are counted."""
+    import os
+
+    own, _, before = os.environ.get("PYTHONPATH", "").partition(os.pathsep)
+    if own == folder:
+        if before:
+            os.environ["PYTHONPATH"] = before
+        else:
+            del os.environ["PYTHONPATH"]
+    sys.path.remove(folder)
+    sys.path_importer_cache.pop(folder, None)
+    del sys.modules[OWN]
+    return os.environ.pop(FILE, None), os.environ.pop(COUNT, None) is not None
+
+
+def watch(path, counts, begun, clock):
+    """Notes from now on what takes the time. begun: when this file was begun."""
+    import _frozen_importlib as bootstrap
+    import _frozen_importlib_external as external
+    import atexit
+    import gc
+    import posix
+    from _thread import get_ident
+
+    main, process, spans = get_ident(), posix.getpid(), []
+    register, unregister = atexit.register, atexit.unregister
+
+    def note_and_count(span):
+        try:
+            posix.getpgid(FIRST_NUMBER + len(spans))
+        except OSError:
+            pass
+        spans.append(span)
+
+    note = note_and_count if counts else spans.append
+
+    def is_main():
+        return get_ident() == main
+
+    def collect(phase, _):
+        if get_ident() == main:
+            note((clock(), "collector", "garbage collection") if phase == "start" else (clock(),))
+
+    def ending():
+        if posix.getpid() == process and not ended:
+            ended.append(True)
+            note((clock(),))
+            note((clock(), "exit", "exit handlers"))
+
+    def register_and_end_first(function, *arguments, **named):
+        register(function, *arguments, **named)
+        # What is registered last is called first.
+        unregister(ending)
+        register(ending)
+        return function
+
+    def tell():
+        if posix.getpid() != process:
+            return  # a child that the program has left to itself
+        ending()
+        note((clock(),))
+        note((clock(), "other", "measuring: writing"))
+        gc.callbacks.remove(collect)
+        entries = [
+            ("begin=%d %s %s\0" % span if len(span) == 3 else "end=%d %s\0" % (span[0], span[1] if len(span) > 1 else ""))
+            for span in spans
+        ]
+        descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o600)
+        text = "".join(entries).encode("utf-8", "surrogateescape")
+        while text:
+            text = text[posix.write(descriptor, text) :]
+        if counts:
+            note((0,))
+        posix.write(descriptor, b"end=%d \0" % clock())
+        posix.close(descriptor)
+
+    ended = []
+    note((begun, "other", "measuring: setting up"))
+    names = {}
+    exec(compile(WRAPPERS, BOOTSTRAP, "exec"), names)
+    for owner, attribute, wrapper in (
+        (bootstrap, "_find_and_load", "loading"),
+        (bootstrap, "_find_spec", "searching"),
+        (external.SourceLoader, "get_code", "reading"),
+        (external.SourcelessFileLoader, "get_code", "reading"),
+        (external.ExtensionFileLoader, "create_module", "linking"),
+    ):
+        wrapped = names[wrapper](getattr(owner, attribute), note, is_main, clock)
+        setattr(owner, attribute, wrapped)
+    # What is registered first is called last.
+    register(tell)
+    register(ending)
+    atexit.register = register_and_end_first
+    gc.callbacks.append(collect)
+    note((clock(),))
+    note((clock(), "main", "__main__"))
+
+
+def start():
+    """What `site` imports this file for."""
+    from time import perf_counter_ns as clock
+
+    begun = clock()
+    path, counts = take_out(__file__.rpartition("/")[0])
+    if path is not None:
+        watch(path, counts, begun, clock)
+    import sitecustomize  # noqa: F401
+
+
+if __name__ == OWN:
+    start()
