@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_process_are_all_of_it() {
-        let told = "begin=2000000000 main __main__|begin=3000000000 body a|begin=3000000000 search a|end=4000000000 /a.py|\
+        let told =
+            "begin=2000000000 main __main__|begin=3000000000 body a|begin=3000000000 search a|end=4000000000 /a.py|\
                     begin=4500000000 collector gc|end=4600000000 |begin=4600000000 collector gc|end=4700000000 |\
                     end=6000000000 |end=8000000000 |";
         let root = tree_of(told);

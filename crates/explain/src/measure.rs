@@ -77,7 +77,8 @@ impl Subject {
     }
 
     fn new(words: &[OsString], program: PathBuf, title: &str) -> Result<Subject> {
-        let folder = tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
+        let folder =
+            tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
         let (words, title) = (words.to_vec(), title.to_owned());
         Ok(Subject { words, program, title, set_up: Vec::new(), allow_failure: false, folder })
     }

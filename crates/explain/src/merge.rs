@@ -45,8 +45,7 @@ pub fn median_and_spread(values: &mut [f64]) -> (f64, f64) {
 fn settle(node: &mut Node, runs: &[Option<&Node>], middle: &Range<usize>) {
     let mut all: Vec<f64> = runs.iter().flatten().map(|run| run.seconds).collect();
     node.spread = median_and_spread(&mut all).1;
-    node.seconds =
-        runs[middle.clone()].iter().flatten().map(|run| run.seconds).sum::<f64>() / middle.len() as f64;
+    node.seconds = runs[middle.clone()].iter().flatten().map(|run| run.seconds).sum::<f64>() / middle.len() as f64;
     let theirs: Vec<_> = runs.iter().map(|run| run.map(by_key)).collect();
     for (key, child) in keys(&node.children).into_iter().zip(&mut node.children) {
         let same: Vec<Option<&Node>> = theirs.iter().map(|children| children.as_ref()?.get(&key).copied()).collect();
@@ -79,7 +78,17 @@ mod tests {
 
     fn node(name: &str, seconds: f64, children: Vec<Node>) -> Node {
         let detail = None;
-        Node { name: name.to_owned(), kind: Kind::Body, detail, start: 0.0, seconds, spread: 0.0, system_calls: 0, failed_lookups: 0, children }
+        Node {
+            name: name.to_owned(),
+            kind: Kind::Body,
+            detail,
+            start: 0.0,
+            seconds,
+            spread: 0.0,
+            system_calls: 0,
+            failed_lookups: 0,
+            children,
+        }
     }
 
     #[test]

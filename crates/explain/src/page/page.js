@@ -34,18 +34,19 @@ function describe(part, start, chart) {
       chart.select(at);
       chart.zoomTo(at);
     };
-    return [element("button", { type: "button", onclick }, at.name), element("span", { "aria-hidden": "true" }, " › ")];
+    return [element("button", { type: "button", onclick }, at.label), element("span", { "aria-hidden": "true" }, " › ")];
   });
   const path = crumbs.length ? element("nav", { class: "crumbs muted", "aria-label": "Parts above" }, ...crumbs) : null;
   const head = element(
     "p",
     { class: "chosen" },
     swatch(part.kind),
-    element("strong", {}, part.name),
+    element("strong", {}, part.label),
     element("span", { class: "muted" }, part.parent ? ` ${part.kind.label}: ${part.kind.about}` : " the whole process"),
   );
   const said = element("p", { class: "figures" }, ...figures(part, start).map((text) => element("span", {}, text)));
-  const detail = part.detail ? element("p", { class: "muted path" }, part.detail) : null;
+  const place = part.detail || (part.label === part.name ? "" : part.name);
+  const detail = place ? element("p", { class: "muted path" }, place) : null;
   return [path, head, said, detail].filter(Boolean);
 }
 

@@ -175,7 +175,7 @@ fn it_zooms_by_mouse_and_keys() {
     browser.click("#wide");
     browser.wait("seen(wide.left, wide.right)");
     assert_eq!(browser.value("chart.boxes.get(wide).offsetWidth >= chart.rows.clientWidth - 2"), json!(true));
-    assert_eq!(browser.value("document.querySelector('.chosen strong').textContent === wide.name"), json!(true));
+    assert_eq!(browser.value("document.querySelector('.chosen strong').textContent === wide.label"), json!(true));
     // Then the keys: down and up, zoom, back to the whole.
     browser.press(&DOWN.to_string());
     browser.wait("chart.current.parent === wide && document.activeElement.one === chart.current");
