@@ -26,7 +26,11 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
     root.seconds = ended - begun;
     (root.system_calls, root.failed_lookups) = counts.total();
     let first = run.events.iter().find_map(time).unwrap_or(ended);
-    let mut interpreter = part("the interpreter's own start", Kind::Interpreter, 0.0);
+    let is_thaw = run.events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Launcher, .. }));
+    let mut interpreter = match is_thaw {
+        true => part("execution, opening the image", Kind::Launcher, 0.0),
+        false => part("the interpreter's own start", Kind::Interpreter, 0.0),
+    };
     interpreter.seconds = first - begun;
     (interpreter.system_calls, interpreter.failed_lookups) = counts.before(0);
     root.children.push(interpreter);
@@ -39,6 +43,9 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
         let before = counts.before(index);
         match event {
             Event::Begin { kind, name, .. } => {
+                if stack.is_empty() && *kind != Kind::Launcher {
+                    between(&mut root, now - begun, last, before);
+                }
                 if let Some(above) = stack.last_mut().filter(|_| *kind == Kind::Code) {
                     search_before(above, now - begun, before);
                 }
@@ -63,12 +70,27 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
             }
         }
     }
-    let mut end = part("end of the interpreter", Kind::Exit, now - begun);
+    let name = if is_thaw { "end of the process" } else { "end of the interpreter" };
+    let mut end = part(name, Kind::Exit, now - begun);
     end.seconds = ended - now;
     end.system_calls = root.system_calls.saturating_sub(last.0);
     end.failed_lookups = root.failed_lookups.saturating_sub(last.1);
     root.children.push(end);
     root
+}
+
+/// What comes between two parts that follow each other is a part as well, if it takes any time: the frozen process comes to itself.
+fn between(root: &mut Node, now: f64, last: (u64, u64), before: (u64, u64)) {
+    /// Two readings of the clock are that far from each other (s).
+    const NOTHING: f64 = 20e-6;
+    let end = root.children.last().map_or(0.0, |child| child.start + child.seconds);
+    if now - end > NOTHING {
+        let mut gap = part("return from the fork, environment", Kind::Context, end);
+        gap.seconds = now - end;
+        gap.system_calls = before.0.saturating_sub(last.0);
+        gap.failed_lookups = before.1.saturating_sub(last.1);
+        root.children.push(gap);
+    }
 }
 
 /// A part that takes no time yet.

@@ -13,7 +13,7 @@ use rustix::time::{clock_gettime, ClockId};
 
 use crate::build::{self, Run};
 use crate::count::{self, Counts};
-use crate::events;
+use crate::events::{self, Event};
 use crate::merge::{merge, put_calls};
 use crate::tree::{Kind, Node, Start};
 
@@ -153,10 +153,22 @@ impl Subject {
     }
 
     /// Takes what the last start has told.
-    fn told(&self) -> Result<Vec<events::Event>> {
+    fn told(&self) -> Result<Vec<Event>> {
         let told = fs::read(self.file()).ok();
         let _ = fs::remove_file(self.file());
-        told.and_then(|told| events::parse(&told)).ok_or_else(|| {
+        let events = told.and_then(|told| events::parse(&told));
+        // An image that was not used has told of nothing but its launcher.
+        let has_main = |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Main, .. }));
+        events.filter(has_main).ok_or_else(|| {
+            if self.set_up.is_empty() {
+                return Failure::failed(format!(
+                    "{} should thaw and tell at its end where its time went, but did not. Either the image is not used here and now, and \
+                     snapboot inspect --why {} says why; or it was made by another version of Snapboot, and is to be made again; or the program \
+                     ended without its exit handlers (by a signal, os._exit, exit!, exec).",
+                    self.shown(),
+                    self.program.display()
+                ));
+            }
             Failure::failed(format!(
                 "{} should tell at its end where its time went, but did not. It may have ended without its exit handlers (by a signal, os._exit, \
                  exit!, exec), or have options that make an interpreter ignore its environment (python -I, -E, -S).",

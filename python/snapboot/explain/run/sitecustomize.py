@@ -90,39 +90,93 @@ def take_out(folder):
     return os.environ.pop(FILE, None), os.environ.pop(COUNT, None) is not None
 
 
-def watch(path, counts, begun, clock):
-    """Notes from now on what takes the time. begun: when this file was begun."""
-    import _frozen_importlib as bootstrap
-    import _frozen_importlib_external as external
+class Spans:
+    """What is noted of the main thread of this process."""
+
+    def __init__(self, path, counts, first):
+        """path: the file to write to. counts: whether system calls are counted from outside. first: how many entries it has already."""
+        import gc
+        import posix
+        from _thread import get_ident
+        from time import perf_counter_ns as clock
+
+        self.posix, self.gc, self.clock = posix, gc, clock
+        self.path, self.counts, self.process = path, counts, posix.getpid()
+        main, spans = get_ident(), []
+
+        def note_and_count(span):
+            try:
+                posix.getpgid(FIRST_NUMBER + first + len(spans))
+            except OSError:
+                pass
+            spans.append(span)
+
+        def collect(phase, _):
+            if get_ident() == main:
+                note((clock(), "collector", "garbage collection") if phase == "start" else (clock(),))
+
+        self.note = note = note_and_count if counts else spans.append
+        self.is_main = lambda: get_ident() == main
+        self.spans, self.collect, self.is_open = spans, collect, False
+
+    def watch(self):
+        """Has the parts of an import, and collections, noted from now on."""
+        import _frozen_importlib as bootstrap
+        import _frozen_importlib_external as external
+
+        names = {}
+        exec(compile(WRAPPERS, BOOTSTRAP, "exec"), names)
+        for owner, attribute, wrapper in (
+            (bootstrap, "_find_and_load", "loading"),
+            (bootstrap, "_find_spec", "searching"),
+            (external.SourceLoader, "get_code", "reading"),
+            (external.SourcelessFileLoader, "get_code", "reading"),
+            (external.ExtensionFileLoader, "create_module", "linking"),
+        ):
+            setattr(owner, attribute, names[wrapper](getattr(owner, attribute), self.note, self.is_main, self.clock))
+        self.gc.callbacks.append(self.collect)
+
+    def step(self, kind, name, begun=None):
+        """Ends the step before, if any, and begins one."""
+        if self.is_open:
+            self.note((self.clock(),))
+        self.is_open = True
+        self.note((self.clock() if begun is None else begun, kind, name))
+
+    def tell(self):
+        """Ends the last step, and writes all of them."""
+        posix = self.posix
+        if posix.getpid() != self.process:
+            return  # a child that the program has left to itself
+        self.step("other", "measuring: writing")
+        self.gc.callbacks.remove(self.collect)
+        entries = [
+            ("begin=%d %s %s\0" % span if len(span) == 3 else "end=%d %s\0" % (span[0], span[1] if len(span) > 1 else ""))
+            for span in self.spans
+        ]
+        descriptor = posix.open(self.path, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC, 0o600)
+        text = "".join(entries).encode("utf-8", "surrogateescape")
+        while text:
+            text = text[posix.write(descriptor, text) :]
+        if self.counts:
+            self.note((0,))
+        posix.write(descriptor, b"end=%d \0" % self.clock())
+        posix.close(descriptor)
+
+
+def watch_ordinary(path, counts, begun):
+    """Notes from now on what takes the time, up to the last exit handler. begun: when this file was begun."""
     import atexit
-    import gc
-    import posix
-    from _thread import get_ident
 
-    main, process, spans = get_ident(), posix.getpid(), []
+    spans = Spans(path, counts, 0)
+    spans.step("other", "measuring: setting up", begun)
     register, unregister = atexit.register, atexit.unregister
-
-    def note_and_count(span):
-        try:
-            posix.getpgid(FIRST_NUMBER + len(spans))
-        except OSError:
-            pass
-        spans.append(span)
-
-    note = note_and_count if counts else spans.append
-
-    def is_main():
-        return get_ident() == main
-
-    def collect(phase, _):
-        if get_ident() == main:
-            note((clock(), "collector", "garbage collection") if phase == "start" else (clock(),))
+    ended = []
 
     def ending():
-        if posix.getpid() == process and not ended:
+        if spans.posix.getpid() == spans.process and not ended:
             ended.append(True)
-            note((clock(),))
-            note((clock(), "exit", "exit handlers"))
+            spans.step("exit", "exit handlers")
 
     def register_and_end_first(function, *arguments, **named):
         register(function, *arguments, **named)
@@ -131,46 +185,31 @@ def watch(path, counts, begun, clock):
         register(ending)
         return function
 
-    def tell():
-        if posix.getpid() != process:
-            return  # a child that the program has left to itself
-        ending()
-        note((clock(),))
-        note((clock(), "other", "measuring: writing"))
-        gc.callbacks.remove(collect)
-        entries = [
-            ("begin=%d %s %s\0" % span if len(span) == 3 else "end=%d %s\0" % (span[0], span[1] if len(span) > 1 else ""))
-            for span in spans
-        ]
-        descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o600)
-        text = "".join(entries).encode("utf-8", "surrogateescape")
-        while text:
-            text = text[posix.write(descriptor, text) :]
-        if counts:
-            note((0,))
-        posix.write(descriptor, b"end=%d \0" % clock())
-        posix.close(descriptor)
-
-    ended = []
-    note((begun, "other", "measuring: setting up"))
-    names = {}
-    exec(compile(WRAPPERS, BOOTSTRAP, "exec"), names)
-    for owner, attribute, wrapper in (
-        (bootstrap, "_find_and_load", "loading"),
-        (bootstrap, "_find_spec", "searching"),
-        (external.SourceLoader, "get_code", "reading"),
-        (external.SourcelessFileLoader, "get_code", "reading"),
-        (external.ExtensionFileLoader, "create_module", "linking"),
-    ):
-        wrapped = names[wrapper](getattr(owner, attribute), note, is_main, clock)
-        setattr(owner, attribute, wrapped)
     # What is registered first is called last.
-    register(tell)
+    register(spans.tell)
     register(ending)
     atexit.register = register_and_end_first
-    gc.callbacks.append(collect)
-    note((clock(),))
-    note((clock(), "main", "__main__"))
+    spans.watch()
+    spans.step("main", "__main__")
+
+
+def watch_thawed(path):
+    """The same in a thawed process, whose front end tells what it does. path: to be added to. Returns the Spans."""
+    import posix
+    from time import perf_counter_ns as clock
+
+    begun = clock()
+    counts = posix.environ.pop(COUNT.encode(), None) is not None
+    if "os" in sys.modules:
+        sys.modules["os"].environ._data.pop(COUNT.encode(), None)
+    posix.unsetenv(COUNT)
+    with open(path, "rb") as file:
+        first = file.read().count(b"\0")
+    spans = Spans(path, counts, first)
+    spans.step("other", "measuring: setting up", begun)
+    spans.watch()
+    spans.step("context", "search path, arguments")
+    return spans
 
 
 def start():
@@ -180,7 +219,7 @@ def start():
     begun = clock()
     path, counts = take_out(__file__.rpartition("/")[0])
     if path is not None:
-        watch(path, counts, begun, clock)
+        watch_ordinary(path, counts, begun)
     import sitecustomize  # noqa: F401
 
 
