@@ -158,7 +158,8 @@ impl Subject {
         let _ = fs::remove_file(self.file());
         let events = told.and_then(|told| events::parse(&told));
         // An image that was not used has told of nothing but its launcher.
-        let has_main = |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Main, .. }));
+        let has_main =
+            |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Main, .. }));
         events.filter(has_main).ok_or_else(|| {
             if self.set_up.is_empty() {
                 return Failure::failed(format!(

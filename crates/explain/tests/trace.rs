@@ -3,11 +3,14 @@
 
 mod synthetic;
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 use snapboot_explain::trace;
 
-fn rails() -> Value {
-    serde_json::from_str(&trace(&synthetic::rails(""))).expect("JSON")
+fn rails() -> &'static Value {
+    static FILE: OnceLock<Value> = OnceLock::new();
+    FILE.get_or_init(|| serde_json::from_str(&trace(&synthetic::rails(""))).expect("JSON"))
 }
 
 /// The members of an object or list.
