@@ -25,13 +25,13 @@ const KINDS: [(Kind, &str, &str); 14] = [
     (Kind::Interpreter, "Interpreter", "the interpreter's own start"),
     (Kind::Search, "Search", "looking for the files of modules"),
     (Kind::Code, "Code", "reading and decoding code"),
-    (Kind::Body, "Bodies", "what modules do while they are loaded"),
+    (Kind::Body, "Body", "what modules do while they are loaded"),
     (Kind::Collector, "Garbage collection", "the collector's runs"),
     (Kind::Launcher, "Launcher", "checking the image"),
     (Kind::Mapping, "Mapping", "mapping the memory of the image"),
     (Kind::Faults, "Page faults", "bringing in memory that is touched"),
     (Kind::Context, "Context", "renewing arguments, environment, standard streams"),
-    (Kind::Hook, "Hooks", "hooks of the program"),
+    (Kind::Hook, "Hook", "hooks of the program"),
     (Kind::Main, "Main part", "what the program does once it is loaded"),
     (Kind::Exit, "Exit", "the end of the process"),
     (Kind::Process, "The rest", "time of the process that no part explains"),
@@ -79,7 +79,7 @@ fn front_coded(strings: &BTreeSet<&str>) -> Vec<Value> {
 }
 
 /// A start, its parts as columns of whole numbers. Times are in microseconds, begins from the end of the elder sibling or the begin of
-/// the parent. `seconds` is the median where that is not the width.
+/// the parent. `time` is what is said of a part, and one more, where that is not its width.
 fn columns(start: &Start, spans: &[Span], places: &HashMap<&str, usize>) -> Value {
     let micro = |nanoseconds: u64| nanoseconds.saturating_add(500) / 1000;
     let mut begins = Vec::with_capacity(spans.len());
@@ -92,7 +92,7 @@ fn columns(start: &Start, spans: &[Span], places: &HashMap<&str, usize>) -> Valu
         free_from.push(micro(span.begin)); // its first child's
     }
     let width = |span: &Span| micro(span.end) - micro(span.begin);
-    let median = |span: &Span| micro(nanoseconds(span.node.seconds));
+    let time = |span: &Span| micro(nanoseconds(span.node.seconds));
     let column = |figure: &dyn Fn(&Span) -> u64| spans.iter().map(figure).collect::<Vec<_>>();
     let kind =
         |span: &Span| KINDS.iter().position(|&(kind, ..)| kind == span.node.kind).expect("all are listed") as u64;
@@ -107,7 +107,7 @@ fn columns(start: &Start, spans: &[Span], places: &HashMap<&str, usize>) -> Valu
         "kind": column(&kind),
         "begin": begins,
         "width": column(&width),
-        "median": column(&|span| if median(span) == width(span) { 0 } else { median(span) + 1 }),
+        "time": column(&|span| if time(span) == width(span) { 0 } else { time(span) + 1 }),
         "spread": column(&|span| micro(nanoseconds(span.node.spread))),
         "calls": column(&|span| span.node.system_calls),
         "lookups": column(&|span| span.node.failed_lookups),

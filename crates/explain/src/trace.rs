@@ -99,7 +99,7 @@ enum Arguments<'a> {
     Part {
         #[serde(skip_serializing_if = "Option::is_none")]
         detail: Option<&'a str>,
-        #[serde(rename = "median in ms")]
+        #[serde(rename = "time in ms")]
         milliseconds: f64,
         #[serde(rename = "spread in ms")]
         spread: f64,

@@ -1,6 +1,7 @@
 //! The command line of `snapboot explain`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
@@ -24,6 +25,7 @@ use super::Quiet;
 Examples:
   snapboot explain -- python manage.py check
   RAILS_ENV=production snapboot explain -n 3 -- bin/rails runner 1
+  snapboot explain --html start.html -- flask routes
   snapboot explain ./rails.img runner 1"
 )]
 pub struct Explain {
@@ -46,6 +48,14 @@ pub struct Explain {
     /// error.
     #[arg(long)]
     pub allow_failure: bool,
+
+    /// Write a page with a flame chart of each start to FILE as well: one file that loads nothing from elsewhere.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
+    /// Print JSON with all parts and the advice; speedscope, Perfetto and chrome://tracing open it. Default: a summary for people.
+    #[arg(long)]
+    pub json: bool,
 
     /// The command or the image, and its arguments.
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true,

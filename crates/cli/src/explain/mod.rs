@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use explain::{Advice, Measurement, Report, Start, Subject};
-use failure::Result;
+use failure::{Failure, Result};
 use image_file::kind::Kind;
 use installation::Installation;
 
@@ -33,7 +33,13 @@ pub fn main(arguments: &Explain) -> Result<u8> {
         machine: machine(),
         when: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
     };
-    render::print(&show::page(&report, &show::Look::of_terminal(arguments.all)))?;
+    render::print(&match arguments.json {
+        true => explain::trace(&report) + "\n",
+        false => show::page(&report, &show::Look::of_terminal(arguments.all)),
+    })?;
+    if let Some(file) = &arguments.html {
+        std::fs::write(file, explain::page(&report)).map_err(|error| Failure::io("write", file, &error))?;
+    }
     Ok(0)
 }
 

@@ -90,13 +90,13 @@ class Chart {
       role: "treeitem",
       "aria-level": part.depth + 1,
       "aria-selected": part === this.current,
-      "aria-label": `${part.name}, ${part.kind.label}, ${time(part.time)}, ${share_}`,
+      "aria-label": `${part.label}, ${part.kind.label}, ${time(part.time)}, ${share_}`,
       tabindex: -1,
     });
     box.style.cssText = `left:${left.toFixed(2)}px;width:${Math.max(NARROWEST, width - 1).toFixed(2)}px;--depth:${part.depth}`;
     if (width >= LABELLED) {
-      box.append(fitted(part.name, width));
-      if (width > CHARACTER * part.name.length + 110) box.append(element("span", { class: "figure" }, `${time(part.time)} · ${share_}`));
+      box.append(fitted(part.label, width));
+      if (width > CHARACTER * part.label.length + 110) box.append(element("span", { class: "figure" }, `${time(part.time)} · ${share_}`));
     }
     box.one = part;
     return box;
@@ -350,7 +350,7 @@ const tip = {
     place.style.top = `${below + height > innerHeight - 8 ? event.clientY - height - 12 : below}px`;
   },
   one(part, start) {
-    return [element("strong", {}, part.name), element("span", {}, part.kind.label), ...figures(part, start).map((text) => element("span", {}, text))];
+    return [element("strong", {}, part.label), element("span", {}, part.kind.label), ...figures(part, start).map((text) => element("span", {}, text))];
   },
   many(parts, start) {
     const sum = parts.reduce((sum, part) => sum + part.time, 0);
@@ -364,7 +364,7 @@ const tip = {
 // What there is to say of a part, in words.
 function figures(part, start) {
   const said = [`${time(part.time)}${part.spread ? `\u00a0±\u00a0${time(part.spread)}` : ""}, ${share(part.time, start.total)} of the start`];
-  if (part.children.length) said.push(`${time(part.own)} of it its own`);
+  if (part.children.length && part.own) said.push(`${time(part.own)} of it its own`);
   if (part.calls) said.push(count(part.calls, "system call"));
   if (part.lookups) said.push(count(part.lookups, "failed look-up"));
   return said;

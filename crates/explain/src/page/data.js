@@ -36,12 +36,13 @@ function decodeStart(start, strings) {
       name: strings[start.name[index]],
       detail: strings[start.detail[index]],
       kind: kinds[start.kind[index]],
-      time: start.median[index] > 0 ? start.median[index] - 1 : end - begin,
+      time: start.time[index] > 0 ? start.time[index] - 1 : end - begin,
       spread: start.spread[index],
       calls: start.calls[index],
       lookups: start.lookups[index],
       children: [],
     };
+    part.label = labelOf(part);
     if (parent) parent.children.push(part);
     open[depth] = part;
     parts.push(part);
@@ -52,8 +53,17 @@ function decodeStart(start, strings) {
     part.ownCalls = without("calls");
     part.ownLookups = without("lookups");
   }
-  const { title, command, runs, overhead } = start;
+  const { command, runs, overhead } = start;
+  const title = start.title.charAt(0).toUpperCase() + start.title.slice(1);
   return { title, command, runs, overhead, parts, root: parts[0], total: parts[0].time };
+}
+
+// What a part is called where it is shown. Below its module, a search needs no name; a path is said from its library on.
+function labelOf({ name, detail, kind, parent }) {
+  const isOfParent = parent && (name === parent.name || (detail !== "" && detail === parent.detail));
+  if (isOfParent && kind !== parent.kind) return kind.label.toLowerCase();
+  const inLibrary = name.startsWith("/") ? name.lastIndexOf("/lib/") : -1;
+  return inLibrary < 0 ? name : name.slice(inLibrary + "/lib/".length);
 }
 
 const strings = decodeStrings(report.strings);

@@ -34,18 +34,19 @@ function describe(part, start, chart) {
       chart.select(at);
       chart.zoomTo(at);
     };
-    return [element("button", { type: "button", onclick }, at.name), element("span", { "aria-hidden": "true" }, " › ")];
+    return [element("button", { type: "button", onclick }, at.label), element("span", { "aria-hidden": "true" }, " › ")];
   });
   const path = crumbs.length ? element("nav", { class: "crumbs muted", "aria-label": "Parts above" }, ...crumbs) : null;
   const head = element(
     "p",
     { class: "chosen" },
     swatch(part.kind),
-    element("strong", {}, part.name),
+    element("strong", {}, part.label),
     element("span", { class: "muted" }, part.parent ? ` ${part.kind.label}: ${part.kind.about}` : " the whole process"),
   );
   const said = element("p", { class: "figures" }, ...figures(part, start).map((text) => element("span", {}, text)));
-  const detail = part.detail ? element("p", { class: "muted path" }, part.detail) : null;
+  const place = part.detail || (part.label === part.name ? "" : part.name);
+  const detail = place ? element("p", { class: "muted path" }, place) : null;
   return [path, head, said, detail].filter(Boolean);
 }
 
@@ -109,7 +110,7 @@ function kindsTable() {
     return element("tr", {}, element("th", { scope: "row" }, swatch(kind), kind.label, about), ...cells);
   });
   const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
-  return element("table", { class: "kinds" }, element("thead", {}, head), element("tbody", {}, ...rows));
+  return element("table", { class: "kinds", "aria-labelledby": "kinds-title" }, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
 // ---- what is shown, and how ----
@@ -222,9 +223,9 @@ function headline() {
   byId("command").textContent = starts[0].command;
   document.title = `${starts[0].command}: where the start’s time goes`;
   const runs = [...new Set(starts.map((start) => start.runs))].join(" and ");
-  byId("measured").textContent = `Medians of ${runs} runs · ${report.machine} · ${report.when}`;
+  byId("measured").textContent = `${runs} runs of each · ${report.machine} · ${report.when}`;
   const cost = starts.map((start) => `${start.title} ${share(start.overhead, 1)}`).join(", ");
-  byId("made").textContent = `Made by snapboot ${report.snapboot}. Measuring made the starts longer by: ${cost}.`;
+  byId("made").textContent = `Made by snapboot ${report.snapboot}. Times are the mean of the middle half of the runs, ± half the width of that half. Measuring made the starts longer by: ${cost}.`;
 }
 
 function begin() {

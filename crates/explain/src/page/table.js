@@ -1,9 +1,9 @@
-// The rows that cost most: parts of the same name and kind are one row.
+// The rows that cost most: a module with the search for it and its code, else parts of the same name and kind.
 
 const ROWS_AT_FIRST = 15;
 const COLUMNS = [
   { key: "name", label: "Part" },
-  { key: "own", label: "Own time", about: "without the parts below it" },
+  { key: "own", label: "Own time", about: "without the parts below it; a module’s with its search and its code" },
   { key: "share", label: "Share", about: "of the whole start" },
   { key: "time", label: "Total", about: "with the parts below it" },
   { key: "calls", label: "System calls", about: "its own" },
@@ -77,7 +77,7 @@ class Table {
       swatch(part.kind),
       element("span", { class: "name" }, row.name),
     );
-    const about = element("div", { class: "about muted" }, part.kind.label, part.detail ? path(part.detail) : null);
+    const about = element("div", { class: "about muted" }, element("span", { class: "sorts" }, kindsOf(row)), part.detail ? path(part.detail) : null);
     const bar = element("span", { class: "bar-of-share", "aria-hidden": "true" });
     bar.style.width = `${((100 * row.own) / most).toFixed(1)}%`;
     const cell = (key, label, ...content) => {
@@ -105,13 +105,16 @@ function path(text) {
 function rowsOf(start) {
   const rows = new Map();
   for (const part of start.parts) {
-    const key = `${part.kind.id} ${part.name}`;
-    const row = rows.get(key) ?? { name: part.name, parts: [], largest: part, own: 0, time: 0, calls: 0, lookups: 0 };
+    const of = owner(part);
+    const key = `${of.kind.id} ${of.name}`;
+    const row = rows.get(key) ?? { name: of.label, parts: [], kinds: new Map(), largest: of, own: 0, time: 0, calls: 0, lookups: 0 };
     rows.set(key, row);
-    row.parts.push(part);
     row.own += part.own;
+    row.kinds.set(part.kind, (row.kinds.get(part.kind) ?? 0) + part.own);
     row.calls += part.ownCalls;
     row.lookups += part.ownLookups;
+    if (of !== part) continue;
+    row.parts.push(part);
     // What is below a part of the same row is in its time already.
     let above = part.parent;
     while (above && !(above.name === part.name && above.kind === part.kind)) above = above.parent;
@@ -121,3 +124,15 @@ function rowsOf(start) {
   return [...rows.values()];
 }
 
+// The search for a module and the reading of its code are the module's.
+function owner(part) {
+  const isModules = ["search", "code"].includes(part.kind.id) && part.parent?.kind.id === "body";
+  return isModules ? part.parent : part;
+}
+
+// What sorts of time a row is made of, if there are several.
+function kindsOf(row) {
+  const several = [...row.kinds].filter(([, own]) => own > 0).sort((a, b) => b[1] - a[1]);
+  if (several.length < 2) return row.largest.kind.label;
+  return several.map(([kind, own]) => `${kind.label} ${time(own)}`).join(", ");
+}

@@ -161,9 +161,9 @@ impl Boot<'_> {
         let file = format!("/usr/share/rubygems-integration/all/gems/{gem}/lib/{name}.rb");
         let start = self.now;
         let tries = self.dice.roll(40) as u64;
-        let search = self.part("search", Kind::Search, 0.000_09 * self.speed, tries + 1, tries);
+        let search = self.part(&name, Kind::Search, 0.000_09 * self.speed, tries + 1, tries);
         let seconds = (0.5 + self.dice.roll(10) as f64) * 0.000_04 * self.speed;
-        let code = self.part("compile", Kind::Code, seconds, 6, 0);
+        let code = self.part(&name, Kind::Code, seconds, 6, 0);
         let mut parts = vec![search, code];
         let heavy = if self.dice.roll(60) == 0 { 30.0 } else { 1.0 };
         self.now += 0.000_02 * heavy * (1 + self.dice.roll(8)) as f64;

@@ -134,21 +134,34 @@ class Spans:
         self.spans, self.collect, self.is_open = spans, collect, False
 
     def watch(self):
-        """Has the parts of an import, and collections, noted from now on."""
+        """Has imports and collections noted from now on. The first import has its parts noted: a start may have none."""
         import _frozen_importlib as bootstrap
+
+        self.gc.callbacks.append(self.collect)
+        load = bootstrap._find_and_load
+
+        def _find_and_load(name, import_):
+            bootstrap._find_and_load = load
+            self.watch_imports(bootstrap)
+            return bootstrap._find_and_load(name, import_)
+
+        self.wrap(bootstrap, "_find_and_load", lambda *_: _find_and_load)
+
+    def watch_imports(self, bootstrap):
+        """See watch."""
         import _frozen_importlib_external as external
 
-        for owner, attribute, wrapper in (
-            (bootstrap, "_find_and_load", loading),
-            (bootstrap, "_find_spec", searching),
-            (external.SourceLoader, "get_code", reading),
-            (external.SourcelessFileLoader, "get_code", reading),
-            (external.ExtensionFileLoader, "create_module", linking),
-        ):
-            wrapped = wrapper(getattr(owner, attribute), self.note, self.is_main, self.clock)
-            wrapped.__code__ = wrapped.__code__.replace(co_filename=BOOTSTRAP)
-            setattr(owner, attribute, wrapped)
-        self.gc.callbacks.append(self.collect)
+        self.wrap(bootstrap, "_find_and_load", loading)
+        self.wrap(bootstrap, "_find_spec", searching)
+        self.wrap(external.SourceLoader, "get_code", reading)
+        self.wrap(external.SourcelessFileLoader, "get_code", reading)
+        self.wrap(external.ExtensionFileLoader, "create_module", linking)
+
+    def wrap(self, owner, attribute, wrapper):
+        """Puts a function in front of another one, whose frames Python leaves out as it does those of the import."""
+        wrapped = wrapper(getattr(owner, attribute), self.note, self.is_main, self.clock)
+        wrapped.__code__ = wrapped.__code__.replace(co_filename=BOOTSTRAP)
+        setattr(owner, attribute, wrapped)
 
     def step(self, kind, name, begun=None):
         """Ends the step before, if any, and begins one."""
