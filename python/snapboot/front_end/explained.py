@@ -18,7 +18,8 @@ def _watch():
     finally:
         posix.close(descriptor)
     names = {"__name__": "snapboot.explain"}
-    exec(compile(source, own, "exec", dont_inherit=True, optimize=2), names)
+    # As the parts of Python's import are called, whose frames nobody sees.
+    exec(compile(source, "<frozen importlib._bootstrap>", "exec", dont_inherit=True, optimize=2), names)
     return names["watch_thawed"]
 
 

@@ -10,7 +10,13 @@ The parts of Python's import are wrapped where Python itself looks them up at ea
 before that, at no cost.
 """
 
+import _frozen_importlib as bootstrap
+import _frozen_importlib_external as external
+import gc
+import posix
 import sys
+from _thread import get_ident
+from time import perf_counter_ns as clock
 
 OWN = "sitecustomize"
 FILE = "SNAPBOOT_EXPLAIN"
@@ -109,12 +115,6 @@ class Spans:
 
     def __init__(self, path, counts, first):
         """path: the file to write to. counts: whether system calls are counted from outside. first: how many entries it has already."""
-        import gc
-        import posix
-        from _thread import get_ident
-        from time import perf_counter_ns as clock
-
-        self.posix, self.gc, self.clock = posix, gc, clock
         self.path, self.counts, self.process = path, counts, posix.getpid()
         main, spans = get_ident(), []
 
@@ -135,22 +135,18 @@ class Spans:
 
     def watch(self):
         """Has imports and collections noted from now on. The first import has its parts noted: a start may have none."""
-        import _frozen_importlib as bootstrap
-
-        self.gc.callbacks.append(self.collect)
+        gc.callbacks.append(self.collect)
         load = bootstrap._find_and_load
 
         def _find_and_load(name, import_):
             bootstrap._find_and_load = load
-            self.watch_imports(bootstrap)
+            self.watch_imports()
             return bootstrap._find_and_load(name, import_)
 
         self.wrap(bootstrap, "_find_and_load", lambda *_: _find_and_load)
 
-    def watch_imports(self, bootstrap):
+    def watch_imports(self):
         """See watch."""
-        import _frozen_importlib_external as external
-
         self.wrap(bootstrap, "_find_and_load", loading)
         self.wrap(bootstrap, "_find_spec", searching)
         self.wrap(external.SourceLoader, "get_code", reading)
@@ -159,24 +155,24 @@ class Spans:
 
     def wrap(self, owner, attribute, wrapper):
         """Puts a function in front of another one, whose frames Python leaves out as it does those of the import."""
-        wrapped = wrapper(getattr(owner, attribute), self.note, self.is_main, self.clock)
-        wrapped.__code__ = wrapped.__code__.replace(co_filename=BOOTSTRAP)
+        wrapped = wrapper(getattr(owner, attribute), self.note, self.is_main, clock)
+        if wrapped.__code__.co_filename != BOOTSTRAP:
+            wrapped.__code__ = wrapped.__code__.replace(co_filename=BOOTSTRAP)
         setattr(owner, attribute, wrapped)
 
     def step(self, kind, name, begun=None):
         """Ends the step before, if any, and begins one."""
         if self.is_open:
-            self.note((self.clock(),))
+            self.note((clock(),))
         self.is_open = True
-        self.note((self.clock() if begun is None else begun, kind, name))
+        self.note((clock() if begun is None else begun, kind, name))
 
     def tell(self):
         """Ends the last step, and writes all of them."""
-        posix = self.posix
         if posix.getpid() != self.process:
             return  # a child that the program has left to itself
         self.step("other", "measuring: writing")
-        self.gc.callbacks.remove(self.collect)
+        gc.callbacks.remove(self.collect)
         entries = [
             ("begin=%d %s %s\0" % span if len(span) == 3 else "end=%d %s\0" % (span[0], span[1] if len(span) > 1 else ""))
             for span in self.spans
@@ -187,7 +183,7 @@ class Spans:
             text = text[posix.write(descriptor, text) :]
         if self.counts:
             self.note((0,))
-        posix.write(descriptor, b"end=%d \0" % self.clock())
+        posix.write(descriptor, b"end=%d \0" % clock())
         posix.close(descriptor)
 
 
@@ -201,7 +197,7 @@ def watch_ordinary(path, counts, begun):
     ended = []
 
     def ending():
-        if spans.posix.getpid() == spans.process and not ended:
+        if posix.getpid() == spans.process and not ended:
             ended.append(True)
             spans.step("exit", "exit handlers")
 
@@ -222,9 +218,6 @@ def watch_ordinary(path, counts, begun):
 
 def watch_thawed(path):
     """The same in a thawed process, whose front end tells what it does. path: to be added to. Returns the Spans."""
-    import posix
-    from time import perf_counter_ns as clock
-
     begun = clock()
     counts = posix.environ.pop(COUNT.encode(), None) is not None
     if "os" in sys.modules:
@@ -243,8 +236,6 @@ def watch_thawed(path):
 
 def start():
     """What `site` imports this file for."""
-    from time import perf_counter_ns as clock
-
     begun = clock()
     path, counts = take_out(__file__.rpartition("/")[0])
     if path is not None:
