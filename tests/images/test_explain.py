@@ -204,7 +204,8 @@ def test_two_starts_are_compared(language, tmp_path):
 
 
 def test_a_command_that_fails(language, tmp_path):
-    command = [language.program, {"python": "-c", "ruby": "-e"}[language.name], "raise SystemExit(3)" if language.name == "python" else "exit 3"]
+    ends = {"python": ["-c", "raise SystemExit(3)"], "ruby": ["-e", "exit 3"]}
+    command = [language.program, *ends[language.name]]
     failed = explained(command, *NO_ARGUMENTS)
     assert failed.status == 1 and "--allow-failure" in failed.err, failed
     assert explained(command, "--allow-failure", *NO_ARGUMENTS).status == 0
