@@ -2,16 +2,16 @@
 
 # Notes where the time of an ordinary start goes, for `snapboot explain`.
 #
-# RUBYOPT names this file. It takes itself out again, so that neither the program nor what it starts sees it. What it notes is
-# a list of spans that begin and end, which the last exit handler writes to the file that SNAPBOOT_EXPLAIN names: entries that
-# end with NUL, `begin=TIME KIND NAME` and `end=TIME DETAIL`, times in nanoseconds of the monotonic clock, and `collected=TIME`
-# for what garbage collection took since the last entry. Where SNAPBOOT_EXPLAIN_COUNT is set, system calls are counted from
-# outside: then each entry passes its number to the kernel, as a process that cannot be there.
+# RUBYOPT names this file. It takes itself out again, so that neither the program nor what it starts sees it. What it notes
+# is a list of spans that begin and end, which the last exit handler writes to the file that SNAPBOOT_EXPLAIN names: entries
+# that end with NUL, `begin=TIME KIND NAME` and `end=TIME DETAIL`, times in nanoseconds of the monotonic clock, and
+# `collected=TIME` for what garbage collection took since the last entry. Where SNAPBOOT_EXPLAIN_COUNT is set, system calls
+# are counted from outside: then each entry passes its number to the kernel, as a process that cannot be there.
 #
 # A thawed process that is to note the same has its front end evaluate this file (see explained.rb there).
 #
-# Ruby asks `load_iseq` when it has found the file of a feature, and tells when its code is compiled: between lies reading and
-# decoding, behind it the body.
+# Ruby asks `load_iseq` when it has found the file of a feature, and tells when its code is compiled: between lies reading
+# and decoding, behind it the body.
 trace = Module.new
 trace.module_eval do
   # One start, from this file to the last exit handler.
@@ -65,8 +65,8 @@ trace.module_eval do
 
     # What was noted last ends, and this begins.
     def step(kind, name)
-      close
-      open(kind, name)
+      leave
+      enter(kind, name)
     end
 
     def now
@@ -78,13 +78,13 @@ trace.module_eval do
       @thread.equal?(Thread.current) && !@ended
     end
 
-    def open(kind, name, time = now)
+    def enter(kind, name, time = now)
       note_collected
       number(@spans.size) if @counts
       @spans << [time, kind, name]
     end
 
-    def close(detail = nil)
+    def leave(detail = nil)
       note_collected
       number(@spans.size) if @counts
       @spans << [now, detail]
@@ -96,13 +96,17 @@ trace.module_eval do
       size = @spans.size
       before = @asks_plain
       @asks_plain = asks_plain
-      open(:body, name)
+      enter(:body, name)
       result = failed = yield
     ensure
       @asks_plain = before
       # An exception, or a feature that was there.
       close_code
-      @spans.size == size + 1 && result == false ? @spans.pop : close(failed.nil? ? "failed" : nil)
+      if @spans.size == size + 1 && result == false
+        @spans.pop
+      else
+        leave(failed.nil? ? "failed" : nil)
+      end
     end
 
     # A file was found.
@@ -111,7 +115,7 @@ trace.module_eval do
 
       close_code
       @pending = path
-      open(:code, path)
+      enter(:code, path)
     end
 
     # Its code is there.
@@ -164,7 +168,7 @@ trace.module_eval do
     def begin_watch
       GC::Profiler.enable unless GC.respond_to?(:total_time)
       @collected = collected
-      open(:other, "measuring: setting up", @begun)
+      enter(:other, "measuring: setting up", @begun)
       watch
     end
 
@@ -173,7 +177,7 @@ trace.module_eval do
 
       path = @pending
       @pending = nil
-      close(path)
+      leave(path)
     end
 
     # Time that the collector has taken so far (ns).
