@@ -138,11 +138,14 @@ fn the_search_finds_and_highlights() {
     let said = browser.value("byId('found').textContent").to_string();
     assert!(said.contains(&format!("Ordinary: {expected}\u{a0}parts")), "{said}");
     browser.wait("document.querySelector('.box.match') !== null");
-    let wrong = "[...document.querySelectorAll('.box.match:not(.narrow)')].filter((box) => !box.one.detail.includes('nokogiri')).length";
-    assert_eq!(browser.value(wrong), json!(0));
-    let unlike = "getComputedStyle(document.querySelector('.box.match')).backgroundColor !==
-        getComputedStyle(document.querySelector('.box.k-body:not(.match)')).backgroundColor";
-    assert_eq!(browser.value(unlike), json!(true), "matches look like other parts");
+    // The colour of what is found, and of nothing else.
+    browser.run(
+        "boxes = [...document.querySelectorAll('.rows [role=treeitem]')];
+        has = (box) => `${box.one.name} ${box.one.detail}`.includes('nokogiri');
+        stands_out = (box) => getComputedStyle(box).backgroundColor === getComputedStyle(document.querySelector('.brand')).color",
+    );
+    assert_eq!(browser.value("boxes.some(has)"), json!(true));
+    assert_eq!(browser.value("boxes.every((box) => has(box) === stands_out(box))"), json!(true));
     let rows = "[...document.querySelectorAll('.panel:not([hidden]) .costs tbody th')].every((at) => at.textContent.includes('nokogiri'))";
     assert_eq!(browser.value(rows), json!(true));
     browser.press(&ENTER.to_string());
