@@ -70,7 +70,7 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
             }
         }
     }
-    let name = if is_thaw { "end of the process" } else { "end of the interpreter" };
+    let name = if is_thaw { "flushing, end of the process" } else { "end of the interpreter" };
     let mut end = part(name, Kind::Exit, now - begun);
     end.seconds = ended - now;
     end.system_calls = root.system_calls.saturating_sub(last.0);

@@ -108,7 +108,7 @@ class Exit:
         status = self._status
         news = ()
         if self.spans is not None:
-            self.spans.step("exit", "flushing and releasing")
+            self.spans.tell()  # before it is released
         try:
             news = self._news()
             if not self._finalize():
@@ -122,8 +122,6 @@ class Exit:
                 status = 128 + _signal.SIGINT
             elif news:
                 self.telling.tell(news)
-            if self.spans is not None:
-                self.spans.tell()
             # The freezer then writes out the C library's own streams.
             posix.putenv(b"SNAPBOOT_EXIT", b"stop" if self.rehearses else b"1")
             posix._exit(status)

@@ -1,11 +1,14 @@
 //! `snapboot explain`: where the time of a start goes, and what to do about it.
 
+mod advice;
 mod rows;
 mod show;
+mod trial;
 
+use std::ffi::OsString;
 use std::path::Path;
 
-use explain::{Measurement, Report, Subject};
+use explain::{Advice, Measurement, Report, Start, Subject};
 use failure::{Failure, Result};
 use image_file::kind::Kind;
 use installation::Installation;
@@ -13,24 +16,19 @@ use installation::Installation;
 use crate::arguments::Explain;
 use crate::progress::Progress;
 use crate::render;
+use trial::{Outcome, Trial};
 
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Explain) -> Result<u8> {
-    let installation = Installation::find()?;
     let progress = Progress::still(arguments.telling.quiet);
-    let tell = |text: &str| progress.phase(text);
-    let measurement = Measurement { runs: arguments.runs, tell: &tell };
-    let is_image = Kind::is_image(Path::new(&arguments.words[0]));
-    let mut subject = match is_image {
-        true => Subject::thawed(&arguments.words)?,
-        false => Subject::ordinary(&arguments.words, &installation)?,
+    let (starts, advice) = match Kind::is_image(Path::new(&arguments.words[0])) {
+        true => (vec![measure(Subject::thawed(&arguments.words)?, arguments, &progress)?], Vec::new()),
+        false => command(arguments, &progress)?,
     };
-    subject.allow_failure = arguments.allow_failure;
-    let starts = vec![subject.measure(&measurement)?];
     progress.stop();
     let report = Report {
         starts,
-        advice: Vec::new(),
+        advice,
         snapboot: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(),
         when: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
@@ -43,6 +41,44 @@ pub fn main(arguments: &Explain) -> Result<u8> {
         std::fs::write(file, explain::page(&report)).map_err(|error| Failure::io("write", file, &error))?;
     }
     Ok(0)
+}
+
+/// Measures the starts of a command.
+fn command(arguments: &Explain, progress: &Progress) -> Result<(Vec<Start>, Vec<Advice>)> {
+    let installation = Installation::find()?;
+    let words = &arguments.words;
+    let mut starts = vec![measure(Subject::ordinary(words, &installation)?, arguments, progress)?];
+    let mut advice = Vec::new();
+    if !arguments.no_freeze {
+        let trial = Trial::of(words)?;
+        advice = match trial.freeze(progress)? {
+            Outcome::Refused(reasons) => advice::refused(&reasons),
+            Outcome::Written(written) => match thawed(&trial, arguments, progress) {
+                Ok(thawed) => {
+                    let advice = advice::frozen(&starts[0], &thawed, &trial, &written);
+                    starts.push(thawed);
+                    advice
+                }
+                Err(failure) => advice::refused(&[(failure.message, None)]),
+            },
+        };
+    }
+    advice.extend(advice::ordinary(words));
+    Ok((starts, advice))
+}
+
+/// Measures a start of the image that a trial has made.
+fn thawed(trial: &Trial, arguments: &Explain, progress: &Progress) -> Result<Start> {
+    let words: Vec<OsString> = [&[trial.image().into_os_string()], trial.arguments.as_slice()].concat();
+    let thawed = measure(Subject::thawed(&words)?, arguments, progress)?;
+    // The image is gone when this is read.
+    let command = trial.command.iter().chain(&trial.arguments).map(|word| word.to_string_lossy()).collect::<Vec<_>>();
+    Ok(Start { command: command.join(" "), ..thawed })
+}
+
+fn measure(mut subject: Subject, arguments: &Explain, progress: &Progress) -> Result<Start> {
+    subject.allow_failure = arguments.allow_failure;
+    subject.measure(&Measurement { runs: arguments.runs, tell: &|text: &str| progress.phase(text) })
 }
 
 /// CPU and kernel.

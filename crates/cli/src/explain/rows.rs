@@ -125,15 +125,20 @@ pub mod tests {
     #[test]
     fn what_costs_little_is_one_row() {
         let part = |name: &str, seconds| node(name, Kind::Body, seconds, vec![]);
-        let main = node("__main__", Kind::Main, 10.0, vec![part("a", 1.0), part("b", 0.2), part("c", 5.0), part("d", 0.2)]);
+        let main =
+            node("__main__", Kind::Main, 10.0, vec![part("a", 1.0), part("b", 0.2), part("c", 5.0), part("d", 0.2)]);
         let rows = of(&node("process", Kind::Process, 11.0, vec![main]), 0.5);
         let names: Vec<_> = rows.iter().map(|row| (row.depth, row.name.as_str(), row.seconds)).collect();
-        assert_eq!(names, [(0, "process", 11.0), (1, "__main__", 10.0), (2, "c", 5.0), (2, "a", 1.0), (2, "2 more", 0.4)]);
+        assert_eq!(
+            names,
+            [(0, "process", 11.0), (1, "__main__", 10.0), (2, "c", 5.0), (2, "a", 1.0), (2, "2 more", 0.4)]
+        );
     }
 
     #[test]
     fn sorts_share_the_whole_between_them() {
-        let body = node("a", Kind::Body, 6.0, vec![node("a", Kind::Code, 1.0, vec![]), node("b", Kind::Body, 2.0, vec![])]);
+        let body =
+            node("a", Kind::Body, 6.0, vec![node("a", Kind::Code, 1.0, vec![]), node("b", Kind::Body, 2.0, vec![])]);
         let mut root = node("process", Kind::Process, 10.0, vec![node("__main__", Kind::Main, 9.0, vec![body])]);
         root.system_calls = 20;
         let sums: Vec<_> = by_kind(&root).into_iter().map(|(kind, seconds, ..)| (kind, seconds)).collect();

@@ -10,7 +10,13 @@ The parts of Python's import are wrapped where Python itself looks them up at ea
 before that, at no cost.
 """
 
+import _frozen_importlib as bootstrap
+import _frozen_importlib_external as external
+import gc
+import posix
 import sys
+from _thread import get_ident
+from time import perf_counter_ns as clock
 
 OWN = "sitecustomize"
 FILE = "SNAPBOOT_EXPLAIN"
@@ -20,57 +26,71 @@ FIRST_NUMBER = 1 << 30
 # Whose frames Python leaves out of tracebacks and warnings.
 BOOTSTRAP = "<frozen importlib._bootstrap>"
 
-WRAPPERS = """
+
 def loading(load, note, is_main, clock):
+    """In front of what loads a module that is not there yet."""
+
     def _find_and_load(name, import_):
         if not is_main():
             return load(name, import_)
-        note((clock(), 'body', name))
+        note((clock(), "body", name))
         try:
             module = load(name, import_)
         except BaseException:
-            note((clock(), 'failed'))
+            note((clock(), "failed"))
             raise
         note((clock(),))
         return module
+
     return _find_and_load
 
+
 def searching(find, note, is_main, clock):
+    """In front of what looks for one."""
+
     def _find_spec(name, path, target=None):
         if not is_main():
             return find(name, path, target)
-        note((clock(), 'search', name))
-        origin = ''
+        note((clock(), "search", name))
+        origin = ""
         try:
             spec = find(name, path, target)
-            origin = getattr(spec, 'origin', None) or ''
+            origin = getattr(spec, "origin", None) or ""
             return spec
         finally:
             note((clock(), origin))
+
     return _find_spec
 
+
 def reading(read, note, is_main, clock):
+    """In front of what reads its code."""
+
     def get_code(self, name):
         if not is_main():
             return read(self, name)
-        note((clock(), 'code', name))
+        note((clock(), "code", name))
         try:
             return read(self, name)
         finally:
             note((clock(),))
+
     return get_code
 
+
 def linking(link, note, is_main, clock):
+    """In front of what loads a shared library."""
+
     def create_module(self, spec):
         if not is_main():
             return link(self, spec)
-        note((clock(), 'code', spec.name))
+        note((clock(), "code", spec.name))
         try:
             return link(self, spec)
         finally:
             note((clock(),))
+
     return create_module
-"""
 
 
 def take_out(folder):
@@ -95,12 +115,6 @@ class Spans:
 
     def __init__(self, path, counts, first):
         """path: the file to write to. counts: whether system calls are counted from outside. first: how many entries it has already."""
-        import gc
-        import posix
-        from _thread import get_ident
-        from time import perf_counter_ns as clock
-
-        self.posix, self.gc, self.clock = posix, gc, clock
         self.path, self.counts, self.process = path, counts, posix.getpid()
         main, spans = get_ident(), []
 
@@ -120,36 +134,45 @@ class Spans:
         self.spans, self.collect, self.is_open = spans, collect, False
 
     def watch(self):
-        """Has the parts of an import, and collections, noted from now on."""
-        import _frozen_importlib as bootstrap
-        import _frozen_importlib_external as external
+        """Has imports and collections noted from now on. The first import has its parts noted: a start may have none."""
+        gc.callbacks.append(self.collect)
+        load = bootstrap._find_and_load
 
-        names = {}
-        exec(compile(WRAPPERS, BOOTSTRAP, "exec"), names)
-        for owner, attribute, wrapper in (
-            (bootstrap, "_find_and_load", "loading"),
-            (bootstrap, "_find_spec", "searching"),
-            (external.SourceLoader, "get_code", "reading"),
-            (external.SourcelessFileLoader, "get_code", "reading"),
-            (external.ExtensionFileLoader, "create_module", "linking"),
-        ):
-            setattr(owner, attribute, names[wrapper](getattr(owner, attribute), self.note, self.is_main, self.clock))
-        self.gc.callbacks.append(self.collect)
+        def _find_and_load(name, import_):
+            bootstrap._find_and_load = load
+            self.watch_imports()
+            return bootstrap._find_and_load(name, import_)
+
+        self.wrap(bootstrap, "_find_and_load", lambda *_: _find_and_load)
+
+    def watch_imports(self):
+        """See watch."""
+        self.wrap(bootstrap, "_find_and_load", loading)
+        self.wrap(bootstrap, "_find_spec", searching)
+        self.wrap(external.SourceLoader, "get_code", reading)
+        self.wrap(external.SourcelessFileLoader, "get_code", reading)
+        self.wrap(external.ExtensionFileLoader, "create_module", linking)
+
+    def wrap(self, owner, attribute, wrapper):
+        """Puts a function in front of another one, whose frames Python leaves out as it does those of the import."""
+        wrapped = wrapper(getattr(owner, attribute), self.note, self.is_main, clock)
+        if wrapped.__code__.co_filename != BOOTSTRAP:
+            wrapped.__code__ = wrapped.__code__.replace(co_filename=BOOTSTRAP)
+        setattr(owner, attribute, wrapped)
 
     def step(self, kind, name, begun=None):
         """Ends the step before, if any, and begins one."""
         if self.is_open:
-            self.note((self.clock(),))
+            self.note((clock(),))
         self.is_open = True
-        self.note((self.clock() if begun is None else begun, kind, name))
+        self.note((clock() if begun is None else begun, kind, name))
 
     def tell(self):
         """Ends the last step, and writes all of them."""
-        posix = self.posix
         if posix.getpid() != self.process:
             return  # a child that the program has left to itself
         self.step("other", "measuring: writing")
-        self.gc.callbacks.remove(self.collect)
+        gc.callbacks.remove(self.collect)
         entries = [
             ("begin=%d %s %s\0" % span if len(span) == 3 else "end=%d %s\0" % (span[0], span[1] if len(span) > 1 else ""))
             for span in self.spans
@@ -160,7 +183,7 @@ class Spans:
             text = text[posix.write(descriptor, text) :]
         if self.counts:
             self.note((0,))
-        posix.write(descriptor, b"end=%d \0" % self.clock())
+        posix.write(descriptor, b"end=%d \0" % clock())
         posix.close(descriptor)
 
 
@@ -174,7 +197,7 @@ def watch_ordinary(path, counts, begun):
     ended = []
 
     def ending():
-        if spans.posix.getpid() == spans.process and not ended:
+        if posix.getpid() == spans.process and not ended:
             ended.append(True)
             spans.step("exit", "exit handlers")
 
@@ -195,16 +218,15 @@ def watch_ordinary(path, counts, begun):
 
 def watch_thawed(path):
     """The same in a thawed process, whose front end tells what it does. path: to be added to. Returns the Spans."""
-    import posix
-    from time import perf_counter_ns as clock
-
     begun = clock()
     counts = posix.environ.pop(COUNT.encode(), None) is not None
     if "os" in sys.modules:
         sys.modules["os"].environ._data.pop(COUNT.encode(), None)
     posix.unsetenv(COUNT)
-    with open(path, "rb") as file:
-        first = file.read().count(b"\0")
+    first = 0
+    if counts:
+        with open(path, "rb") as file:
+            first = file.read().count(b"\0")
     spans = Spans(path, counts, first)
     spans.step("other", "measuring: setting up", begun)
     spans.watch()
@@ -214,8 +236,6 @@ def watch_thawed(path):
 
 def start():
     """What `site` imports this file for."""
-    from time import perf_counter_ns as clock
-
     begun = clock()
     path, counts = take_out(__file__.rpartition("/")[0])
     if path is not None:

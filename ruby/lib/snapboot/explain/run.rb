@@ -8,6 +8,8 @@
 # for what garbage collection took since the last entry. Where SNAPBOOT_EXPLAIN_COUNT is set, system calls are counted from
 # outside: then each entry passes its number to the kernel, as a process that cannot be there.
 #
+# A thawed process that is to note the same has its front end evaluate this file (see explained.rb there).
+#
 # Ruby asks `load_iseq` when it has found the file of a feature, and tells when its code is compiled: between lies reading and
 # decoding, behind it the body.
 trace = Module.new
@@ -17,38 +19,54 @@ trace.module_eval do
     # No kernel gives a process so high a number.
     first_number = 1 << 30
 
+    # Frames of that name are nobody's: warnings and backtraces leave them out.
+    name = "<internal:snapboot>"
+    const_set(:WRAP, RubyVM::InstructionSequence.compile(File.read("#{__dir__}/wrappers.rb"), name, name).eval)
+
+    # +own+: this file.
     define_method(:initialize) do |own|
       @begun = now
-      option = "-r#{own}"
-      options = ENV.fetch("RUBYOPT", "")
-      ENV["RUBYOPT"] = options == option ? nil : options.sub(/#{Regexp.escape(option)} ?/, "")
+      @own = own
       @path = ENV.delete("SNAPBOOT_EXPLAIN")
       @counts = !ENV.delete("SNAPBOOT_EXPLAIN_COUNT").nil?
       @process = Process.pid
       @thread = Thread.current
       @spans = []
+      @first = 0
       @pending = nil
       @collected = 0
-      @own = own
     end
 
     define_method(:number) do |index|
-      Process.getpgid(first_number + index)
+      Process.getpgid(first_number + @first + index)
     rescue SystemCallError
       nil
     end
 
+    # Notes an ordinary start, up to its last exit handler.
     def start
+      take_out
       return unless @path
 
       leave_no_feature
-      GC::Profiler.enable unless GC.respond_to?(:total_time)
-      @collected = collected
-      open(:other, "measuring: setting up", @begun)
-      watch
-      at_exit { tell if Process.pid == @process }
+      begin_watch
+      at_exit { tell }
+      step(:main, "__main__")
+    end
+
+    # Notes a thaw, whose front end tells what it does, and when it has come to its end. Returns itself.
+    def start_thawed
+      @first = File.binread(@path).count("\0") if @counts
+      begin_watch
+      at_exit { end_main }
+      step(:context, "standard streams, random state")
+      self
+    end
+
+    # What was noted last ends, and this begins.
+    def step(kind, name)
       close
-      open(:main, "__main__")
+      open(kind, name)
     end
 
     def now
@@ -105,12 +123,39 @@ trace.module_eval do
       return if @ending || Process.pid != @process
 
       close_code
-      close
-      open(:exit, "exit handlers")
+      step(:exit, "exit handlers")
       @ending = true
     end
 
+    # Ends what is noted, and writes all of it.
+    def tell
+      return if Process.pid != @process || @ended
+
+      end_main
+      step(:other, "measuring: writing")
+      @ended = true
+      File.open(@path, File::WRONLY | File::CREAT | File::APPEND, 0o600) do |file|
+        file.sync = true
+        file.write(entries)
+        number(@spans.size) if @counts
+        file.write("end=#{now} \0")
+      end
+    end
+
     private
+
+    def take_out
+      option = "-r#{@own}"
+      options = ENV.fetch("RUBYOPT", "")
+      ENV["RUBYOPT"] = options == option ? nil : options.sub(/#{Regexp.escape(option)} ?/, "")
+    end
+
+    def begin_watch
+      GC::Profiler.enable unless GC.respond_to?(:total_time)
+      @collected = collected
+      open(:other, "measuring: setting up", @begun)
+      watch
+    end
 
     def close_code
       return unless @pending
@@ -145,19 +190,13 @@ trace.module_eval do
 
     def watch
       run = self
-      wrap = File.read("#{__dir__}/wrappers.rb")
-      # Frames of that name are nobody's: warnings and backtraces leave them out.
-      RubyVM::InstructionSequence.compile(wrap, "<internal:snapboot>", "<internal:snapboot>").eval.call(run)
+      self.class::WRAP.call(run)
       TracePoint.new(:script_compiled) do |event|
         run.compiled(event.instruction_sequence) if run.pending? && !event.eval_script
       end.enable
     end
 
-    def tell
-      end_main
-      close
-      open(:other, "measuring: writing")
-      @ended = true
+    def entries
       entries = @spans.map do |span|
         case span.size
         when 1 then "collected=#{span[0]}\0"
@@ -165,13 +204,9 @@ trace.module_eval do
         else "begin=#{span[0]} #{span[1]} #{span[2]}\0"
         end
       end
-      File.open(@path, File::WRONLY | File::CREAT, 0o600) do |file|
-        file.sync = true
-        file.write(entries.map(&:b).join)
-        number(@spans.size) if @counts
-        file.write("end=#{now} \0")
-      end
+      entries.map(&:b).join
     end
   end
 end
-trace.module_eval { self::Run.new(__FILE__).start }
+trace.module_eval { self::Run.new(__FILE__).start } unless defined?(thawed)
+trace::Run

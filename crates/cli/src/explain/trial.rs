@@ -1,0 +1,127 @@
+//! A trial freeze: into a folder that is removed afterwards, and learning from a run with the arguments that are explained.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use failure::{Failure, Result};
+use freeze::{Cpu, FreezeOutcome, FreezeRequest, ProgramOutput, Step, Training, Written};
+use installation::Installation;
+use runtime::search_path;
+
+use crate::human;
+use crate::progress::Progress;
+
+/// What is frozen of a command line, and how.
+pub struct Trial {
+    /// The words that are frozen.
+    pub command: Vec<OsString>,
+    /// What the image is started with.
+    pub arguments: Vec<OsString>,
+    /// Removed with it.
+    folder: tempfile::TempDir,
+}
+
+/// What came of it.
+pub enum Outcome {
+    /// There is an image.
+    Written(Box<Written>),
+    /// There is none, for these reasons: sentences, with the places in the program that are known.
+    Refused(Vec<(String, Option<String>)>),
+}
+
+impl Trial {
+    /// Takes a command line apart as the store does: a script or a module is frozen without its arguments, all else as it is.
+    pub fn of(words: &[OsString]) -> Result<Trial> {
+        let folder =
+            tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
+        let split = store::Command::split(words, &search_path(), None).ok().and_then(|line| line.command);
+        let arguments = split.map_or(Vec::new(), |(_, arguments)| arguments);
+        let command = words[..words.len() - arguments.len()].to_vec();
+        Ok(Trial { command, arguments, folder })
+    }
+
+    /// Where the image is.
+    pub fn image(&self) -> PathBuf {
+        self.folder.path().join("trial.img")
+    }
+
+    /// Freezes it. Whoever interrupts that ends this process.
+    pub fn freeze(&self, progress: &Progress) -> Result<Outcome> {
+        let training = match self.arguments.is_empty() {
+            true => Training::Default,
+            false => Training::Runs(vec![self.arguments.clone()]),
+        };
+        let request = FreezeRequest {
+            command: self.command.clone(),
+            output: Some(self.image()),
+            preloads: Vec::new(),
+            recipes: true,
+            training,
+            environment: Vec::new(),
+            withheld: Vec::new(),
+            policy: image::policy::CHECK,
+            check_pages: false,
+            cpu: Cpu::Native,
+            variants: 1,
+            max_age: None,
+            max_thaws: None,
+            guards: Vec::new(),
+            origin: None,
+            store: None,
+            installation: Installation::find()?,
+        };
+        match freeze::freeze(&request, &Silent(progress)) {
+            FreezeOutcome::Written(written) => Ok(Outcome::Written(written)),
+            FreezeOutcome::Refused(findings) => Ok(Outcome::Refused(
+                findings.into_iter().map(|finding| (finding.to_string(), finding.opened_by)).collect(),
+            )),
+            FreezeOutcome::Failed(failure) => Ok(Outcome::Refused(vec![(failure.message, None)])),
+            FreezeOutcome::Interrupted(signal) => std::process::exit(crate::freeze::die_of(signal).into()),
+        }
+    }
+
+    /// What one would type to freeze it. `written`: what the trial has made.
+    pub fn typed(&self, written: &Written) -> String {
+        let train = match self.arguments.is_empty() {
+            true => String::new(),
+            false => format!("--train {} ", quoted(&line(&self.arguments))),
+        };
+        let name = written.preloaded.first().map_or_else(
+            || self.command.iter().rev().find_map(|word| name_of(word)).unwrap_or_else(|| "program".to_owned()),
+            |_| self.command.first().and_then(|word| name_of(word)).unwrap_or_else(|| "program".to_owned()),
+        );
+        format!("snapboot freeze {train}-o {name}.img -- {}", line(&self.command))
+    }
+}
+
+/// What an image of the program may be called.
+fn name_of(word: &OsString) -> Option<String> {
+    let name = Path::new(word).file_stem()?.to_str()?;
+    let is_plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+    (is_plain && !name.starts_with('-')).then(|| name.to_owned())
+}
+
+/// Words as a shell reads them.
+fn line(words: &[OsString]) -> String {
+    words.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| human::harmless(word), |quoted| quoted.into_owned())
+}
+
+/// Tells what is done; nobody sees what the program prints meanwhile.
+struct Silent<'a>(&'a Progress);
+
+impl freeze::Progress for Silent<'_> {
+    fn step(&self, step: &Step<'_>) {
+        freeze::Progress::step(self.0, step);
+    }
+
+    fn note(&self, _: &str) {}
+
+    fn program_output(&self) -> io::Result<ProgramOutput> {
+        Ok(ProgramOutput::none())
+    }
+}
