@@ -18,6 +18,8 @@ pub struct Trial {
     pub command: Vec<OsString>,
     /// What the image is started with.
     pub arguments: Vec<OsString>,
+    /// Whether it can be learnt from a run with these: none can be made of code on the command line.
+    is_trained: bool,
     /// Removed with it.
     folder: tempfile::TempDir,
 }
@@ -36,9 +38,10 @@ impl Trial {
         let folder =
             tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
         let split = store::Command::split(words, &search_path(), None).ok().and_then(|line| line.command);
+        let is_trained = split.is_some();
         let arguments = split.map_or(Vec::new(), |(_, arguments)| arguments);
         let command = words[..words.len() - arguments.len()].to_vec();
-        Ok(Trial { command, arguments, folder })
+        Ok(Trial { command, arguments, is_trained, folder })
     }
 
     /// Where the image is.
@@ -48,9 +51,9 @@ impl Trial {
 
     /// Freezes it. Whoever interrupts that ends this process.
     pub fn freeze(&self, progress: &Progress) -> Result<Outcome> {
-        let training = match self.arguments.is_empty() {
-            true => Training::Default,
-            false => Training::Runs(vec![self.arguments.clone()]),
+        let training = match self.is_trained {
+            true => Training::Runs(vec![self.arguments.clone()]),
+            false => Training::Default,
         };
         let request = FreezeRequest {
             command: self.command.clone(),
@@ -83,9 +86,9 @@ impl Trial {
 
     /// What one would type to freeze it. `written`: what the trial has made.
     pub fn typed(&self, written: &Written) -> String {
-        let train = match self.arguments.is_empty() {
-            true => String::new(),
-            false => format!("--train {} ", quoted(&line(&self.arguments))),
+        let train = match self.is_trained {
+            true => format!("--train {} ", quoted(&line(&self.arguments))),
+            false => String::new(),
         };
         let name = written.preloaded.first().map_or_else(
             || self.command.iter().rev().find_map(|word| name_of(word)).unwrap_or_else(|| "program".to_owned()),
