@@ -206,7 +206,7 @@ function advised({ headline, text, place, remedy, saves }) {
     "li",
     {},
     element("h3", {}, headline, saved),
-    element("p", {}, text),
+    text ? element("p", {}, text) : null,
     place ? element("p", { class: "muted" }, "at ", element("code", { class: "path" }, place)) : null,
     remedy ? element("pre", { tabindex: 0, "aria-label": "To type" }, element("code", {}, remedy)) : null,
   );
