@@ -170,6 +170,18 @@ def test_what_stands_in_the_way_is_said(language, tmp_path):
         assert "kept.py:" in result.out
 
 
+def test_two_starts_are_compared(language, tmp_path):
+    for name, sleep in (("one", "0.01"), ("other", "0.2")):
+        source = f"import time\ntime.sleep({sleep})\n" if language.name == "python" else f"sleep {sleep}\n"
+        (tmp_path / (name + language.ending)).write_text(source)
+    other = ["--vs", language.program, "other" + language.ending]
+    result = explained([language.program, "one" + language.ending, *other], "-n", "1", cwd=tmp_path)
+    assert result.status == 0, result
+    assert result.out.splitlines()[0].split() == ["A,", "ordinary", "B,", "ordinary"]
+    differing = result.out.split("What differs most")[1].split("\n\n")[0]
+    assert "+" in differing and "__main__" in differing
+
+
 def test_a_command_that_fails(language, tmp_path):
     command = [language.program, {"python": "-c", "ruby": "-e"}[language.name], "raise SystemExit(3)" if language.name == "python" else "exit 3"]
     failed = explained(command, *NO_ARGUMENTS)

@@ -36,7 +36,7 @@ pub fn frozen(ordinary: &Start, thawed: &Start, trial: &Trial, written: &Written
             headline: format!("Freeze it: {:.1} times as fast", before / after),
             text: took + &learnt,
             place: None,
-            remedy: Some(trial.typed(written)),
+            remedy: Some(trial.typed()),
             saves: Some(before - after),
         }
     } else {
@@ -106,7 +106,7 @@ fn still_loaded(thawed: &Start, trial: &Trial, written: &Written) -> Option<Advi
     loaded.truncate(MAX);
     let names = loaded.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(",");
     let first = loaded.first()?;
-    let typed = trial.typed(written);
+    let typed = trial.typed();
     Some(Advice {
         headline: format!("Load {} before the image is written", if loaded.len() == 1 { &first.name } else { "more" }),
         text: format!(

@@ -21,9 +21,10 @@ use trial::{Outcome, Trial};
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Explain) -> Result<u8> {
     let progress = Progress::still(arguments.telling.quiet);
-    let (starts, advice) = match Kind::is_image(Path::new(&arguments.words[0])) {
-        true => (vec![measure(Subject::thawed(&arguments.words)?, arguments, &progress)?], Vec::new()),
-        false => command(arguments, &progress)?,
+    let commands = split(&arguments.words)?;
+    let (starts, advice) = match commands.as_slice() {
+        [words] if !is_image(words) => command(words, arguments, &progress)?,
+        several => (as_they_are(several, arguments, &progress)?, Vec::new()),
     };
     progress.stop();
     let report = Report {
@@ -43,10 +44,44 @@ pub fn main(arguments: &Explain) -> Result<u8> {
     Ok(0)
 }
 
+/// One command, or the two on both sides of `--vs`.
+fn split(words: &[OsString]) -> Result<Vec<&[OsString]>> {
+    let commands: Vec<&[OsString]> = words.split(|word| word == "--vs").collect();
+    // `--vs -- COMMAND` is understood as well.
+    let commands: Vec<&[OsString]> =
+        commands.into_iter().map(|words| words.strip_prefix(&[OsString::from("--")]).unwrap_or(words)).collect();
+    if commands.len() > 2 || commands.iter().any(|command| command.is_empty()) {
+        return Err(Failure::refusal(
+            "explain takes one command or image, or two with --vs between them: snapboot explain -- COMMAND [ARG...] --vs COMMAND [ARG...].",
+        ));
+    }
+    Ok(commands)
+}
+
+fn is_image(words: &[OsString]) -> bool {
+    Kind::is_image(Path::new(&words[0]))
+}
+
+/// Measures one start of each command or image; of two, each has its letter.
+fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Vec<Start>> {
+    let mut starts = Vec::new();
+    for words in commands {
+        let subject = match is_image(words) {
+            true => Subject::thawed(words)?,
+            false => Subject::ordinary(words, &Installation::find()?)?,
+        };
+        starts.push(measure(subject, arguments, progress)?);
+    }
+    if let [first, second] = starts.as_mut_slice() {
+        first.title = format!("A, {}", first.title);
+        second.title = format!("B, {}", second.title);
+    }
+    Ok(starts)
+}
+
 /// Measures the starts of a command.
-fn command(arguments: &Explain, progress: &Progress) -> Result<(Vec<Start>, Vec<Advice>)> {
+fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Result<(Vec<Start>, Vec<Advice>)> {
     let installation = Installation::find()?;
-    let words = &arguments.words;
     let mut starts = vec![measure(Subject::ordinary(words, &installation)?, arguments, progress)?];
     let mut advice = Vec::new();
     if !arguments.no_freeze {

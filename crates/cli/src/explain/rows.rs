@@ -1,5 +1,6 @@
 //! Which parts of a tree are shown: those that cost most, the others in one row.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use explain::{Kind, Node};
@@ -105,6 +106,27 @@ pub fn by_kind(root: &Node) -> Vec<(Kind, f64, u64, u64)> {
     sums
 }
 
+/// How long two starts spend on each part of the same name, without what it contains (s): what differs most comes first. What is in one of
+/// them only takes no time in the other.
+pub fn differences(one: &Node, other: &Node) -> Vec<(String, f64, f64)> {
+    let mut times: BTreeMap<(Kind, String), (f64, f64)> = BTreeMap::new();
+    add_own(one, &mut |key, seconds| times.entry(key).or_default().0 += seconds);
+    add_own(other, &mut |key, seconds| times.entry(key).or_default().1 += seconds);
+    let named = |((kind, name), (one, other))| match kind {
+        Kind::Search => (format!("search for {name}"), one, other),
+        Kind::Code => (format!("reading and decoding {name}"), one, other),
+        _ => (name, one, other),
+    };
+    let mut rows: Vec<_> = times.into_iter().map(named).collect();
+    rows.sort_by(|one, other| (other.2 - other.1).abs().total_cmp(&(one.2 - one.1).abs()));
+    rows
+}
+
+fn add_own(node: &Node, add: &mut impl FnMut((Kind, String), f64)) {
+    add((node.kind, short(&node.name)), node.own());
+    node.children.iter().for_each(|child| add_own(child, add));
+}
+
 fn sum(node: &Node, sums: &mut Vec<(Kind, f64, u64, u64)>) {
     let of_children = |part: fn(&Node) -> u64| node.children.iter().map(part).sum::<u64>();
     let calls = node.system_calls.saturating_sub(of_children(|child| child.system_calls));
@@ -133,6 +155,20 @@ pub mod tests {
             names,
             [(0, "process", 11.0), (1, "__main__", 10.0), (2, "c", 5.0), (2, "a", 1.0), (2, "2 more", 0.4)]
         );
+    }
+
+    #[test]
+    fn what_differs_most_comes_first() {
+        let start = |a, b| {
+            node(
+                "process",
+                Kind::Process,
+                a + b,
+                vec![node("a", Kind::Body, a, vec![]), node("b", Kind::Body, b, vec![])],
+            )
+        };
+        let rows = differences(&start(1.0, 2.0), &start(1.5, 6.0));
+        assert_eq!(rows[..2], [("b".to_owned(), 2.0, 6.0), ("a".to_owned(), 1.0, 1.5)]);
     }
 
     #[test]

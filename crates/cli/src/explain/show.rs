@@ -25,6 +25,8 @@ const WIDTH: usize = 100;
 const LEAST: f64 = 0.01;
 /// How many lines of a tree are shown.
 const MAX_ROWS: usize = 40;
+/// How many parts are shown by which two starts differ.
+const MAX_DIFFERENCES: usize = 15;
 /// Columns of a bar.
 const BAR: usize = 10;
 
@@ -60,6 +62,11 @@ impl Look {
 /// All of it.
 pub fn page(report: &Report, look: &Look) -> String {
     let mut page = sorts(report, look);
+    if let [one, other] = report.starts.as_slice() {
+        if one.title.starts_with("A, ") {
+            page += &differing(one, other, look);
+        }
+    }
     for start in &report.starts {
         page += "\n";
         page += &tree(start, look);
@@ -97,6 +104,19 @@ fn sorts(report: &Report, look: &Look) -> String {
         let _ = write!(line, "{:>13}   {spread:<BAR$}  ", time(start.root.seconds));
     }
     let _ = writeln!(page, "{}", look.bold(line.trim_end()));
+    page
+}
+
+/// The parts by which two starts differ most.
+fn differing(one: &Start, other: &Start, look: &Look) -> String {
+    let mut page = format!("\n {}\n", look.bold("What differs most"));
+    let _ = writeln!(page, " {}", look.faint(&format!("{:>11} {:>11} {:>11}  part", "A", "B", "B - A")));
+    for (name, a, b) in rows::differences(&one.root, &other.root).into_iter().take(MAX_DIFFERENCES) {
+        let sign = if b < a { "−" } else { "+" };
+        let difference = format!("{sign}{}", time((b - a).abs()));
+        let name = tail(&human::harmless(&name), look.width.saturating_sub(40));
+        let _ = writeln!(page, " {:>11} {:>11} {difference:>11}  {name}", time(a), time(b));
+    }
     page
 }
 
@@ -159,7 +179,7 @@ fn line(row: &Row, below: &[Row], whole: f64, look: &Look) -> String {
 fn advised(number: usize, advice: &Advice, look: &Look) -> String {
     let saves = advice.saves.map_or(String::new(), |saves| format!(" (saves {})", time(saves)));
     let mut page = format!(" {}{}\n", look.bold(&format!("{number}. {}", advice.headline)), look.colour("32", &saves));
-    let place = advice.place.as_ref().map(|place| format!("at {place}"));
+    let place = advice.place.as_ref().filter(|place| !advice.text.contains(*place)).map(|place| format!("at {place}"));
     for text in [Some(advice.text.clone()), place].into_iter().flatten().filter(|text| !text.is_empty()) {
         for line in wrapped(&text, look.width - 5) {
             let _ = writeln!(page, "    {line}");

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use failure::{Failure, Result};
 use freeze::{Cpu, FreezeOutcome, FreezeRequest, ProgramOutput, Step, Training, Written};
@@ -84,25 +84,14 @@ impl Trial {
         }
     }
 
-    /// What one would type to freeze it. `written`: what the trial has made.
-    pub fn typed(&self, written: &Written) -> String {
+    /// What one would type to freeze it.
+    pub fn typed(&self) -> String {
         let train = match self.is_trained {
             true => format!("--train {} ", quoted(&line(&self.arguments))),
             false => String::new(),
         };
-        let name = written.preloaded.first().map_or_else(
-            || self.command.iter().rev().find_map(|word| name_of(word)).unwrap_or_else(|| "program".to_owned()),
-            |_| self.command.first().and_then(|word| name_of(word)).unwrap_or_else(|| "program".to_owned()),
-        );
-        format!("snapboot freeze {train}-o {name}.img -- {}", line(&self.command))
+        format!("snapboot freeze {train}-- {}", line(&self.command))
     }
-}
-
-/// What an image of the program may be called.
-fn name_of(word: &OsString) -> Option<String> {
-    let name = Path::new(word).file_stem()?.to_str()?;
-    let is_plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
-    (is_plain && !name.starts_with('-')).then(|| name.to_owned())
 }
 
 /// Words as a shell reads them.
