@@ -91,6 +91,16 @@ fn starts_can_be_seen_side_by_side() {
 }
 
 #[test]
+fn two_commands_are_told_apart() {
+    let mut report = synthetic::rails("");
+    report.starts[1].command = "bin/rails other".to_owned();
+    let Some(browser) = Browser::show(&page(&report), DESKTOP, "light") else { return };
+    let commands = browser.value("[...document.querySelectorAll('.start .command')].map((at) => at.textContent)");
+    assert_eq!(commands[1], "bin/rails other");
+    assert_eq!(commands[0], json!(report.starts[0].command));
+}
+
+#[test]
 fn all_parts_are_in_the_page_with_their_figures() {
     let report = synthetic::rails("");
     let Some(browser) = Browser::show(&page(&report), DESKTOP, "light") else { return };
