@@ -77,6 +77,16 @@ def inside(part, all):
     return [other for other in all if other is not part and part["ts"] <= other["ts"] and other["ts"] + other["dur"] <= end]
 
 
+# As Bundler does it.
+WITHOUT_RUBYGEMS = """
+[Kernel.singleton_class, Kernel].each do |owner|
+  owner.send(:define_method, :require, owner.instance_method(:gem_original_require))
+end
+$LOAD_PATH.unshift(__dir__)
+require 'outer'
+"""
+
+
 @pytest.fixture(params=["python", pytest.param("ruby", marks=support.needs_ruby)])
 def language(request):
     return {"python": languages.PYTHON, "ruby": languages.RUBY}[request.param]
@@ -118,6 +128,17 @@ def test_the_program_sees_nothing_of_it(language, tmp_path):
     (tmp_path / ("app" + language.ending)).write_text(UNSEEN[language.name])
     result = explained([language.program, "app" + language.ending], *NO_ARGUMENTS, cwd=tmp_path)
     assert result.status == 0, result
+
+
+@support.needs_ruby
+def test_features_lie_in_each_other_where_bundler_has_replaced_require(tmp_path):
+    (tmp_path / "outer.rb").write_text("require 'nested'\n")
+    (tmp_path / "nested.rb").write_text("require 'json'\n")
+    (tmp_path / "app.rb").write_text(WITHOUT_RUBYGEMS)
+    all = parts(explained([support.RUBY, "app.rb"], "--json", *NO_ARGUMENTS, cwd=tmp_path))
+    bodies = {part["name"]: part for part in all if part["cat"] == "body"}
+    assert [part["name"] for part in all if part["cat"] == "body"].count("json") == 1
+    assert bodies["nested"] in inside(bodies["outer"], all) and bodies["json"] in inside(bodies["nested"], all)
 
 
 def test_every_version_of_the_interpreter_tells(tmp_path):

@@ -90,12 +90,16 @@ trace.module_eval do
       @spans << [now, detail]
     end
 
-    # A feature is loaded: what is there already takes no span of its own, only time of whoever asks for it.
-    def feature(name)
+    # A feature is loaded: what is there already takes no span of its own, only time of whoever asks for it. +asks_plain+: by
+    # RubyGems' require, which goes on to Ruby's own.
+    def feature(name, asks_plain: false)
       size = @spans.size
+      before = @asks_plain
+      @asks_plain = asks_plain
       open(:body, name)
       result = failed = yield
     ensure
+      @asks_plain = before
       # An exception, or a feature that was there.
       close_code
       @spans.size == size + 1 && result == false ? @spans.pop : close(failed.nil? ? "failed" : nil)
@@ -113,6 +117,13 @@ trace.module_eval do
     # Its code is there.
     def compiled(instructions)
       close_code if here? && instructions.path == @pending
+    end
+
+    # Whether Ruby's own require is called for a feature that RubyGems' was asked for.
+    def asked_for?
+      asked = @asks_plain
+      @asks_plain = false
+      asked
     end
 
     def pending?

@@ -15,7 +15,17 @@ lambda do |run|
       define_method(:require) do |path|
         next features.bind_call(self, path) unless run.here?
 
-        run.feature(name.call(path)) { features.bind_call(self, path) }
+        run.feature(name.call(path), asks_plain: true) { features.bind_call(self, path) }
+      end
+
+      # Bundler puts Ruby's own in the place of RubyGems'.
+      if method_defined?(:gem_original_require) || private_method_defined?(:gem_original_require)
+        define_method(:gem_original_require) do |path|
+          next plain.bind_call(self, path) if !run.here? || run.asked_for?
+
+          run.feature(name.call(path)) { plain.bind_call(self, path) }
+        end
+        private :gem_original_require
       end
 
       define_method(:require_relative) do |path|
