@@ -72,7 +72,7 @@ def ratio(value: float | None) -> str:
 def target(scenario: dict) -> str:
     """What the ratio should be, in words; empty where nothing was promised."""
     if "at_most_itself" in scenario:
-        return "≤ " + figure(scenario["at_most_itself"], scenario["unit"])
+        return "≤ " + figure(scenario["at_most_itself"], scenario.get("unit", "ms"))
     if "at_most" in scenario:
         return f"≤ {scenario['at_most']:.2f}"
     return f"≥ {scenario['at_least']:.2f}" if "at_least" in scenario else ""
