@@ -13,6 +13,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::arenas;
 use crate::audit;
 use crate::boot::{self, Boot};
+use crate::entry_points::{entry_points_at, serve_entry_points};
 use crate::json::serve_json;
 use crate::search::{search, Endings, Found, Outcome};
 use crate::served::served;
@@ -32,6 +33,8 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_on, module)?)?;
     module.add_function(wrap_pyfunction!(serve_json, module)?)?;
     module.add_function(wrap_pyfunction!(served, module)?)?;
+    module.add_function(wrap_pyfunction!(serve_entry_points, module)?)?;
+    module.add_function(wrap_pyfunction!(entry_points_at, module)?)?;
     module.add_function(wrap_pyfunction!(flush, module)?)
 }
 

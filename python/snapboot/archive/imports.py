@@ -16,7 +16,7 @@ SOURCE_LOADER = external.SourceFileLoader
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
 # What can be switched off, each by a variable of its own.
-PARTS = ("code", "lookups", "patterns", "data", "collector", "exit", "heap")
+PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit", "heap")
 SWITCH = ("", "0", "1", "off", "on")
 # With the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
@@ -28,6 +28,8 @@ OWN_FILE = external.cache_from_source.__code__.co_filename
 JSON = "json.scanner"
 # With parsers of YAML and TOML.
 PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
+# With the distributions that are installed.
+METADATA = "importlib.metadata"
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
 
@@ -409,6 +411,12 @@ def finder(folder, run, lazily):
         pause = (importing.isenabled, importing.disable, importing.enable)
         after((JSON,), lambda module: native.serve_json(module, "json " + sys.version, pause))
         after(PARSERS, lambda module: run(folder, "data")["serve"](native, module, pause))
+    if native.is_on("metadata"):
+
+        def install_entry_points(module):
+            native.serve_entry_points(module.Distribution, lambda: run(folder, "metadata")["functions"](native, module, context))
+
+        after((METADATA,), install_entry_points)
     if native.is_on("collector"):
 
         def make_collector(gc):
