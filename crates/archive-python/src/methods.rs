@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use archive::session::{Directories, Parts, Session, Settings, Share};
-use archive::{Application, Identity, Kind};
+use archive::{Application, Identity, Kind, NewInput};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -218,12 +218,17 @@ fn fetch<'py>(python: Python<'py>, name: &[u8], context: &str) -> Option<Bound<'
     Some(PyBytes::new(python, entry?.plain()?))
 }
 
-/// store(name, payload, context) -> None. Queues an entry that depends on nothing but its name and its context.
+/// store(name, payload, context, source=None) -> None. Queues an entry that depends on nothing but its name, its context and that file.
 #[pyfunction]
-fn store(name: &[u8], payload: Vec<u8>, context: &str) {
+#[pyo3(signature = (name, payload, context, source=None))]
+fn store(name: &[u8], payload: Vec<u8>, context: &str, source: Option<&Source>) {
+    if source.is_some_and(|source| !source.identity.is_settled) {
+        return;
+    }
     if let Some(boot) = boot::hold().as_mut() {
         let scope = boot.session.scope(Kind::Memo, context);
-        boot.session.add(scope, name.to_vec(), Vec::new(), payload, false);
+        let inputs = source.map(|source| NewInput::File(source.path.clone().into_bytes(), source.identity));
+        boot.session.add(scope, name.to_vec(), inputs.into_iter().collect(), payload, false);
     }
 }
 

@@ -60,8 +60,9 @@ fn line(set_up: &Path) -> Result<String> {
             set_up.display()
         )));
     };
+    // A virtual environment's `site` runs it twice.
     Ok(format!(
-        "import sys; exec(\"try:\\n import _frozen_importlib_external as e; n = {{'__name__': 'snapboot.archive.run', '__file__': '{path}'}}; \
+        "import sys; hasattr(sys.meta_path[-2], 'is_of_archive') or exec(\"try:\\n import _frozen_importlib_external as e; n = {{'__name__': 'snapboot.archive.run', '__file__': '{path}'}}; \
          exec(e.SourceFileLoader(n['__name__'], n['__file__']).get_code(n['__name__']), n); n['switch_on_here']()\\nexcept Exception: pass\", {{}})\n"
     ))
 }

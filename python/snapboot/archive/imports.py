@@ -140,7 +140,7 @@ class Loader(SOURCE_LOADER):
 
     def get_code(self, fullname):
         """See importlib.abc.InspectLoader."""
-        source = self.__dict__.pop("_source")
+        source, is_module = self.__dict__.pop("_source"), self.__dict__.pop("_is_module", False)
         self.__class__ = SOURCE_LOADER
         code = None
         if fullname == self.name:
@@ -161,17 +161,21 @@ class Loader(SOURCE_LOADER):
                 code = self.get_code(fullname)
             finally:
                 del self.source_to_code
-            if code is not None and not compiling.has_warned:
+            lazy = importing.lazy
+            is_kept = lazy is None or not is_module or lazy.is_to_change(fullname, source.size)
+            if is_kept and code is not None and not compiling.has_warned:
                 made_from = None if compiling.has_compiled else external.cache_from_source(self.path)
-                if importing.lazy is not None:
-                    code, made_from = importing.lazy.changed(self, code, made_from)
+                if lazy is not None:
+                    code, made_from = lazy.changed(self, code, made_from)
                 source.keep(marshal.dumps(code), made_from)
         return code
 
     def exec_module(self, module):
         """See importlib.abc.Loader."""
         importing.begin()
-        lazy = importing.lazy
+        lazy, source = importing.lazy, self.__dict__.get("_source")
+        if lazy is not None:
+            self._is_module = True
         try:
             code = self.get_code(module.__name__)
             if lazy is not None:
@@ -181,7 +185,7 @@ class Loader(SOURCE_LOADER):
                 importing.after[self.name](module)
         finally:
             if lazy is not None:
-                lazy.end(self.name)
+                lazy.end(self.name, source)
             importing.end()
 
 
