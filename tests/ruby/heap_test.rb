@@ -71,19 +71,6 @@ class HeapTest < Minitest::Test
     assert_operator finally, :<, FILES * OBJECTS
   end
 
-  # Ruby copies the whole list for every feature.
-  def test_copies_of_the_features_are_not_left_to_the_collector
-    write(<<~RUBY)
-      $LOADED_FEATURES.concat(Array.new(5000) { |number| "/nowhere/\#{number}.rb" })
-      GC.disable
-      before = GC.stat(:malloc_increase_bytes)
-      100.times { |number| require "\#{__dir__}/lib/f\#{number}.rb" }
-      puts GC.stat(:malloc_increase_bytes) - before
-    RUBY
-    run_ruby
-    assert_operator run_ruby.first.to_i, :<, 100 * 5000 * 8 / 2
-  end
-
   def test_who_sets_the_collector_has_it_as_set
     places
     assert_operator places("RUBY_GC_HEAP_FREE_SLOTS" => "5000"), :<, FILES * OBJECTS / 2

@@ -27,6 +27,8 @@ pub struct Boot {
     pub lasting: HashSet<&'static CStr>,
     /// Whether some file has been loaded by a path that is not its real one. `None`: not checked yet.
     pub has_links: Option<bool>,
+    /// Whether a LoadError has the very String that was required.
+    pub tells_given_name: bool,
 }
 
 /// Queues what the heap of this boot was like.

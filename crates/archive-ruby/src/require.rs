@@ -39,6 +39,7 @@ fn define(ruby: Main<'_>, parts: Parts) -> Protected<Result<(), &'static str>> {
     let description = code::description(*ruby)?;
     let has_code = parts.code && code::switch_on(ruby, &description)?;
     let load_path = LoadPath::new(*ruby)?;
+    let tells_given_name = ruby.tells_given_name()?;
     let boot = SESSION.with(ruby, |session| {
         Ok(Boot {
             directories: Directories::new(session, Share::Unheard),
@@ -46,6 +47,7 @@ fn define(ruby: Main<'_>, parts: Parts) -> Protected<Result<(), &'static str>> {
             heap: Heap::new(*ruby, session, &description, &version)?,
             lasting: HashSet::new(),
             has_links: None,
+            tells_given_name,
         })
     });
     let boot = boot.transpose()?;
@@ -93,8 +95,9 @@ fn define_require(ruby: Ruby<'_>) -> Protected<Result<(), &'static str>> {
 /// Ruby's own require(name).
 fn inner<'r>(ruby: Ruby<'r>, receiver: Value<'r>, name: Value<'r>) -> Protected<Value<'r>> {
     match ruby.main() {
-        Some(ruby) => require(ruby, receiver, name, Level::Inner),
-        None => Level::Inner.original(ruby, receiver, name),
+        // Only Ruby knows how often other objects are to be asked for their name.
+        Some(main) if ruby.is_string(name) => require(main, receiver, name, Level::Inner),
+        _ => Level::Inner.original(ruby, receiver, name),
     }
 }
 
@@ -152,8 +155,9 @@ enum Step {
     Unknown,
 }
 
-fn require<'r>(ruby: Main<'r>, receiver: Value<'r>, name: Value<'r>, level: Level) -> Protected<Value<'r>> {
-    let name = ruby.path(name)?;
+/// `given`: a String.
+fn require<'r>(ruby: Main<'r>, receiver: Value<'r>, given: Value<'r>, level: Level) -> Protected<Value<'r>> {
+    let name = ruby.path(given)?;
     let feature = ruby.c_bytes(name)?;
     let feature = feature.as_bytes();
     let awaited = events::awaited(ruby, feature);
@@ -162,8 +166,11 @@ fn require<'r>(ruby: Main<'r>, receiver: Value<'r>, name: Value<'r>, level: Leve
         Step::Known => ruby.original_require(receiver, name)?,
         Step::Script(script) => load(ruby, receiver, script)?,
         Step::Library(path) => ruby.original_require(receiver, ruby.file_name(path.to_bytes())?)?,
-        Step::NotFound if level == Level::Inner => ruby.not_found(name)?,
-        Step::NotFound | Step::Unknown => level.original(*ruby, receiver, name)?,
+        Step::NotFound if level == Level::Inner => {
+            let tells_given = BOOT.with(ruby, |boot| boot.tells_given_name) == Some(true);
+            ruby.not_found(if tells_given { given } else { name })?
+        }
+        Step::NotFound | Step::Unknown => level.original(*ruby, receiver, given)?,
     };
     if let Some(awaited) = awaited.filter(|_| loaded.is_truthy()) {
         events::loaded(ruby, &awaited)?;

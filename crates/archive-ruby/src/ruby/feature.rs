@@ -12,6 +12,7 @@ unsafe extern "C-unwind" {
     fn rb_feature_provided(feature: *const c_char, loading: *mut *const c_char) -> c_int;
     fn rb_provide(feature: *const c_char);
     fn rb_exc_new_str<'r>(class: Value<'_>, message: Value<'_>) -> Value<'r>;
+    fn rb_ivar_get<'r>(object: Value<'_>, name: Id) -> Value<'r>;
     fn rb_ivar_set<'r>(object: Value<'_>, name: Id, value: Value<'r>) -> Value<'r>;
     fn rb_exc_raise(exception: Value<'_>) -> !;
     fn rb_file_absolute_path<'r>(path: Value<'_>, directory: Value<'_>) -> Value<'r>;
@@ -61,7 +62,19 @@ impl<'r> Ruby<'r> {
         self.protect(|| unsafe { rb_f_require(receiver, name) })
     }
 
-    /// Raises the LoadError of a feature that is not found. `feature`: the String that was given to require, in ASCII.
+    /// Whether the `path` of a LoadError is the very String that require was given, and not a frozen copy: that differs between
+    /// patches of one version.
+    pub fn tells_given_name(self) -> Protected<bool> {
+        // No file can be below that one.
+        let (name, before) = (self.text(b"/dev/null/none.rb")?, self.error_info());
+        let Err(jump) = self.original_require(self.kernel(), name) else { return Ok(false) };
+        let (error, path) = (self.error_info(), self.intern("@path")?);
+        self.forget(jump, before);
+        // SAFETY: an object, which the jump has left, and a name of an instance variable.
+        Ok(self.protect(|| unsafe { rb_ivar_get(error, path) })? == name)
+    }
+
+    /// Raises the LoadError of a feature that is not found. `feature`: the String that its `path` is to be, in ASCII.
     pub fn not_found(self, feature: Value<'_>) -> Protected<Value<'r>> {
         let message = [b"cannot load such file -- ", self.bytes(feature)?.as_slice()].concat();
         let (message, path) = (self.binary(&message)?, self.intern("@path")?);

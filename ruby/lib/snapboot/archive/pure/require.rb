@@ -20,6 +20,7 @@ module Snapboot
             # RubyGems keeps the runtime's own under this name, and TruffleRuby has it for RubyGems to come.
             inner = Kernel.private_method_defined?(:gem_original_require) ? "gem_original_require" : "require"
             alias_of(Kernel, OWN, inner)
+            @tells_given_name = RUBY_ENGINE != "jruby" && tells_given_name? # there, the runtime raises it
             hook_method(inner, OWN, "inner")
             hook_method("require", "require_after_snapboot", "outer") unless inner == "require"
             hook_singleton
@@ -54,12 +55,21 @@ module Snapboot
 
           private
 
-          # As the runtime has it: CRuby's message is in no encoding, and the path is frozen.
+          # As the runtime has it: CRuby's message is in no encoding.
           def missing(name)
             message = "cannot load such file -- #{name}"
             error = LoadError.new(RUBY_ENGINE == "ruby" ? message.b : message)
-            error.instance_variable_set(:@path, name.frozen? ? name : name.dup.freeze)
+            error.instance_variable_set(:@path, name.frozen? || @tells_given_name ? name : name.dup.freeze)
             error
+          end
+
+          # Whether a LoadError has the very String that was required, and not a frozen copy: patches of one version differ in it.
+          def tells_given_name?
+            name = +"/dev/null/none.rb" # no file can be below that one
+            send(OWN, name)
+            false
+          rescue LoadError => e
+            e.path.equal?(name)
           end
 
           def find(name, unless_rubygems: false)
