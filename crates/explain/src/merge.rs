@@ -1,6 +1,6 @@
 //! Several runs as one tree.
 //!
-//! The run in the middle is shown. Each time is the mean of the runs in the middle half by how long they took, so that what disturbs a run or two
+//! The parts of the run in the middle are shown. Each time and each begin is the mean of the runs in the middle half by how long they took, so that what disturbs a run or two
 //! does not count, as in a median, and the parts still add up to the whole, which medians of parts do not.
 
 use std::collections::HashMap;
@@ -45,7 +45,12 @@ pub fn median_and_spread(values: &mut [f64]) -> (f64, f64) {
 fn settle(node: &mut Node, runs: &[Option<&Node>], middle: &Range<usize>) {
     let mut all: Vec<f64> = runs.iter().flatten().map(|run| run.seconds).collect();
     node.spread = median_and_spread(&mut all).1;
-    node.seconds = runs[middle.clone()].iter().flatten().map(|run| run.seconds).sum::<f64>() / middle.len() as f64;
+    let counted: Vec<&Node> = runs[middle.clone()].iter().flatten().copied().collect();
+    node.seconds = counted.iter().map(|run| run.seconds).sum::<f64>() / middle.len() as f64;
+    // As its time: begins of a single run would not lie in a whole that is longer or shorter.
+    if !counted.is_empty() {
+        node.start = counted.iter().map(|run| run.start).sum::<f64>() / counted.len() as f64;
+    }
     let theirs: Vec<_> = runs.iter().map(|run| run.map(by_key)).collect();
     for (key, child) in keys(&node.children).into_iter().zip(&mut node.children) {
         let same: Vec<Option<&Node>> = theirs.iter().map(|children| children.as_ref()?.get(&key).copied()).collect();
@@ -106,6 +111,17 @@ mod tests {
         let mut runs = runs;
         runs[1].children.push(node("a", 3.0, vec![]));
         assert_eq!(merge(runs).children[0].seconds, 1.0);
+    }
+
+    #[test]
+    fn begins_are_those_of_the_same_runs_as_times() {
+        let run = |scale: f64| {
+            let part = Node { start: scale * 6.0, ..node("a", scale * 4.0, vec![]) };
+            node("process", scale * 10.0, vec![part])
+        };
+        let merged = merge(vec![run(1.0), run(1.0), run(4.0)]);
+        let part = &merged.children[0];
+        assert_eq!((merged.seconds, part.start, part.seconds), (20.0, 12.0, 8.0));
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn columns(start: &Start, spans: &[Span], places: &HashMap<&str, usize>) -> Valu
     let time = |span: &Span| micro(nanoseconds(span.node.seconds));
     let column = |figure: &dyn Fn(&Span) -> u64| spans.iter().map(figure).collect::<Vec<_>>();
     let kind =
-        |span: &Span| KINDS.iter().position(|&(kind, ..)| kind == span.node.kind).expect("all are listed") as u64;
+        |span: &Span| KINDS.iter().position(|&(kind, ..)| kind == span.node.kind).unwrap_or(KINDS.len() - 1) as u64;
     json!({
         "title": start.title,
         "command": start.command,
@@ -112,4 +112,38 @@ fn columns(start: &Start, spans: &[Span], places: &HashMap<&str, usize>) -> Valu
         "calls": column(&|span| span.node.system_calls),
         "lookups": column(&|span| span.node.failed_lookups),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_listed_once_and_has_a_colour() {
+        for (kind, ..) in KINDS {
+            assert_eq!(KINDS.iter().filter(|(other, ..)| *other == kind).count(), 1, "{kind:?}");
+            let id = json!(kind);
+            let rule = format!(".k-{} {{ --hue:", id.as_str().expect("a name"));
+            let shared = format!(".k-{},", id.as_str().expect("a name"));
+            assert!(STYLE.contains(&rule) || STYLE.contains(&shared), "page.css has no colour for {id}");
+        }
+        // Unlisted kinds count as the last one.
+        assert_eq!(KINDS.last().map(|(kind, ..)| *kind), Some(Kind::Other));
+    }
+
+    #[test]
+    fn markers_in_a_report_stay_what_they_are() {
+        let text = "DATA /* STYLE */ /* SCRIPT */".to_owned();
+        let report =
+            Report { starts: vec![], advice: vec![], snapboot: text.clone(), machine: text.clone(), when: text };
+        let page = page(&report);
+        assert_eq!(page.matches("DATA /* STYLE */ /* SCRIPT */").count(), 3);
+        assert_eq!(page.matches(":root {").count(), STYLE.matches(":root {").count());
+    }
+
+    #[test]
+    fn texts_share_their_begins() {
+        let coded = front_coded(&BTreeSet::from(["", "a/é🦀b", "a/é🦀c", "b"]));
+        assert_eq!(json!(coded), json!([0, "", 0, "a/é🦀b", 5, "c", 0, "b"]));
+    }
 }

@@ -41,7 +41,7 @@ pub struct Node {
     pub kind: Kind,
     /// More about it, such as a module's file.
     pub detail: Option<String>,
-    /// When it began, from the begin of the process, in the run shown.
+    /// When it began, from the begin of the process.
     pub start: f64,
     /// How long it took, with all its children.
     pub seconds: f64,

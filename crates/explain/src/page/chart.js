@@ -20,7 +20,7 @@ class Chart {
     this.axis = element("div", { class: "axis", "aria-hidden": "true" });
     this.rows = element("div", { class: "rows", role: "tree", "aria-label": `Parts of the start: ${start.title}` });
     this.element = element("div", { class: "chart" }, this.axis, this.rows);
-    this.depth = Math.max(...start.parts.map((part) => part.depth)) + 1;
+    this.depth = 1 + start.parts.reduce((most, part) => Math.max(most, part.depth), 0);
     this.rows.style.setProperty("--rows", this.depth);
     this.arrange("time");
     this.listen();

@@ -58,6 +58,7 @@ function ownByKind(start) {
   return sums;
 }
 
+const isOneCommand = starts.every((start) => start.command === starts[0].command);
 const sums = starts.map(ownByKind);
 const longestTotal = Math.max(...starts.map((start) => start.total), 1);
 
@@ -92,6 +93,7 @@ function compared(start, index) {
       start.root.spread ? element("span", { class: "muted" }, `±\u00a0${time(start.root.spread)}`) : null,
       isFaster ? element("span", { class: "faster" }, `${factor(start)} as fast`) : null,
     ),
+    isOneCommand ? null : element("p", { class: "command" }, element("code", {}, start.command)),
     element("div", { class: "track" }, stack),
   );
 }
@@ -206,7 +208,7 @@ function advised({ headline, text, place, remedy, saves }) {
     "li",
     {},
     element("h3", {}, headline, saved),
-    element("p", {}, text),
+    text ? element("p", {}, text) : null,
     place ? element("p", { class: "muted" }, "at ", element("code", { class: "path" }, place)) : null,
     remedy ? element("pre", { tabindex: 0, "aria-label": "To type" }, element("code", {}, remedy)) : null,
   );
@@ -220,7 +222,7 @@ function headline() {
   byId("headline").textContent = isFaster
     ? `${time(starts[0].total)} to start, ${time(last.total)} ${last.title.toLowerCase()}`
     : `${time(starts[0].total)} to start`;
-  byId("command").textContent = starts[0].command;
+  byId("command").textContent = isOneCommand ? starts[0].command : "";
   document.title = `${starts[0].command}: where the start’s time goes`;
   const runs = [...new Set(starts.map((start) => start.runs))].join(" and ");
   byId("measured").textContent = `${runs} runs of each · ${report.machine} · ${report.when}`;

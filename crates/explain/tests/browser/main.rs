@@ -91,6 +91,16 @@ fn starts_can_be_seen_side_by_side() {
 }
 
 #[test]
+fn two_commands_are_told_apart() {
+    let mut report = synthetic::rails("");
+    report.starts[1].command = "bin/rails other".to_owned();
+    let Some(browser) = Browser::show(&page(&report), DESKTOP, "light") else { return };
+    let commands = browser.value("[...document.querySelectorAll('.start .command')].map((at) => at.textContent)");
+    assert_eq!(commands[1], "bin/rails other");
+    assert_eq!(commands[0], json!(report.starts[0].command));
+}
+
+#[test]
 fn all_parts_are_in_the_page_with_their_figures() {
     let report = synthetic::rails("");
     let Some(browser) = Browser::show(&page(&report), DESKTOP, "light") else { return };
@@ -138,11 +148,14 @@ fn the_search_finds_and_highlights() {
     let said = browser.value("byId('found').textContent").to_string();
     assert!(said.contains(&format!("Ordinary: {expected}\u{a0}parts")), "{said}");
     browser.wait("document.querySelector('.box.match') !== null");
-    let wrong = "[...document.querySelectorAll('.box.match:not(.narrow)')].filter((box) => !box.one.detail.includes('nokogiri')).length";
-    assert_eq!(browser.value(wrong), json!(0));
-    let unlike = "getComputedStyle(document.querySelector('.box.match')).backgroundColor !==
-        getComputedStyle(document.querySelector('.box.k-body:not(.match)')).backgroundColor";
-    assert_eq!(browser.value(unlike), json!(true), "matches look like other parts");
+    // The colour of what is found, and of nothing else.
+    browser.run(
+        "boxes = [...document.querySelectorAll('.rows [role=treeitem]')];
+        has = (box) => `${box.one.name} ${box.one.detail}`.includes('nokogiri');
+        stands_out = (box) => getComputedStyle(box).backgroundColor === getComputedStyle(document.querySelector('.brand')).color",
+    );
+    assert_eq!(browser.value("boxes.some(has)"), json!(true));
+    assert_eq!(browser.value("boxes.every((box) => has(box) === stands_out(box))"), json!(true));
     let rows = "[...document.querySelectorAll('.panel:not([hidden]) .costs tbody th')].every((at) => at.textContent.includes('nokogiri'))";
     assert_eq!(browser.value(rows), json!(true));
     browser.press(&ENTER.to_string());
