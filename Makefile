@@ -24,7 +24,7 @@ PREFIX ?= /usr/local
 CASES ?= 1000000
 SECONDS ?= 60
 N ?= 20
-PLANS ?= scenarios cold-boot models
+PLANS ?= scenarios cold-boot python-boot models
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
