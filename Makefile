@@ -94,6 +94,7 @@ library := $(abspath $(DESTDIR)$(PREFIX))/libexec/snapboot
 share := $(abspath $(DESTDIR)$(PREFIX))/share
 
 install: build install-built
+	$(PYTHON) tools/compiled.py $(library)/python
 
 install-built:
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/snapboot

@@ -51,6 +51,11 @@ fn at_once(words: &[OsString]) -> Option<Result<u8>> {
         ("run", [hyphens, command @ ..]) if hyphens == "--" && !command.is_empty() => {
             Some(run::main(command, limits::of_environment(), false))
         }
+        ("run", [option, hyphens, command @ ..])
+            if option == "--no-freeze" && hyphens == "--" && !command.is_empty() =>
+        {
+            Some(run::main(command, limits::of_environment(), true))
+        }
         ("run", [first, ..]) if !first.as_encoded_bytes().starts_with(b"-") => {
             Some(run::main(rest, limits::of_environment(), false))
         }

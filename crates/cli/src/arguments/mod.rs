@@ -116,8 +116,9 @@ pub struct Refreeze {
 /// anything else runs. SNAPBOOT_ARCHIVE=off does without, and SNAPBOOT_ARCHIVE_CODE=off, SNAPBOOT_ARCHIVE_LOOKUPS=off and
 /// SNAPBOOT_ARCHIVE_DATA=off each without a part of it: compiled code, what the names of features and modules lead to, parsed data files. Of
 /// Ruby alone: SNAPBOOT_ARCHIVE_GEMS=off (what RubyGems and Bundler find out). Of Python alone: SNAPBOOT_ARCHIVE_PATTERNS=off (compiled
-/// regular expressions), SNAPBOOT_ARCHIVE_COLLECTOR=off (garbage collection held back while modules are imported), SNAPBOOT_ARCHIVE_EXIT=off
-/// (the shorter end of the process), SNAPBOOT_ARCHIVE_HEAP=off (small objects in huge pages).
+/// regular expressions), SNAPBOOT_ARCHIVE_METADATA=off (entry points of installed distributions), SNAPBOOT_ARCHIVE_COLLECTOR=off (garbage
+/// collection held back while modules are imported), SNAPBOOT_ARCHIVE_EXIT=off (the shorter end of the process), SNAPBOOT_ARCHIVE_HEAP=off
+/// (small objects in huge pages).
 ///
 /// IMAGE: the same as `IMAGE ARGS`, also where the kernel refuses to execute the image itself: on a file system mounted noexec, or
 /// when the file is not executable.
