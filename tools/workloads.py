@@ -315,10 +315,10 @@ RAILS_PACKAGES = (
     *("ruby-sass-rails", "ruby-turbolinks", "ruby-jbuilder", "ruby-listen", "ruby-jquery-rails"),
 )
 
-# Compilers and what makes faults, other allocators, other users' tests.
+# Compilers and what makes faults, other allocators, other users' tests, a browser.
 TEST_PACKAGES = (
     *("gcc", "libc6-dev", "binutils", "libcap2-bin", "strace", "util-linux", "bsdutils", "procps"),
-    *("libxxhash0", "libjemalloc2", "ruby", "bundler", "python3-venv", "python3-dev"),
+    *("libxxhash0", "libjemalloc2", "ruby", "bundler", "python3-venv", "python3-dev", "chromium", "chromium-driver"),
 )
 # Such as python3.11; that of the machine, whichever runs this.
 DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name

@@ -304,3 +304,11 @@ def test_evicting_drops_a_file_from_the_page_cache(tmp_path):
             pytest.skip("this file system does not keep what was just written")
         measure.evict(str(path))
         assert measure.cached_share(file.fileno()) < 0.01
+
+
+def test_the_page_of_an_explained_start_has_the_colours_of_the_drawings():
+    style = (ROOT / "crates/explain/src/page/page.css").read_text()
+    dark = style.index("@media (prefers-color-scheme: dark)")
+    for theme, part in {"light": style[:dark], "dark": style[dark:]}.items():
+        for name, colour in svg.THEMES[theme].items():
+            assert f"--{name.replace(' ', '-')}: {colour};" in part, f"{theme}: {name}"

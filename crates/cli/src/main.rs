@@ -6,6 +6,7 @@ mod arguments;
 mod check;
 mod describe;
 mod enable;
+mod explain;
 mod freeze;
 mod human;
 mod inspect;
@@ -93,6 +94,7 @@ fn subcommand() -> Result<u8> {
         Subcommand::Verify(arguments) => verify::main(&arguments),
         Subcommand::Check(arguments) => check::main(&arguments),
         Subcommand::Time(arguments) => time::main(&arguments),
+        Subcommand::Explain(arguments) => explain::main(&arguments),
         Subcommand::Completion(arguments) => describe::completion(&arguments),
         Subcommand::Manual(arguments) => describe::manual(&arguments),
         Subcommand::Confined(arguments) => Err(::freeze::run_confined(&arguments.program)),

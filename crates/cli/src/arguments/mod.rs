@@ -1,6 +1,7 @@
 //! The command line of `snapboot`, declared once: parsing, `--help` and error messages come from here.
 
 mod archive;
+mod explain;
 mod freeze;
 mod hidden;
 
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, ValueHint};
 
 pub use archive::{Archive, ArchiveAction, ArchiveBuild, ArchiveList, ArchivePrune, ArchiveVerify};
+pub use explain::Explain;
 pub use freeze::{Cpu, Freeze};
 pub use hidden::{Confined, Manual, Traced, Watched};
 
@@ -40,6 +42,7 @@ fn unknown_option(subcommand: &Subcommand, all: impl Iterator<Item = OsString>) 
         Subcommand::Freeze(freeze) => ("freeze", "command", &freeze.command),
         Subcommand::Run(run) => ("run", "words", &run.words),
         Subcommand::Time(time) => ("time", "commands", &time.commands),
+        Subcommand::Explain(explain) => ("explain", "words", &explain.words),
         _ => return None,
     };
     let all: Vec<OsString> = all.collect();
@@ -73,6 +76,7 @@ pub enum Subcommand {
     Verify(Verify),
     Check(Check),
     Time(Time),
+    Explain(Explain),
     Completion(Completion),
     Manual(Manual),
     Confined(Confined),
