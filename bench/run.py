@@ -40,13 +40,8 @@ class Unfrozen(Exception):
     """An image that a scenario needs could not be frozen; the text is what `snapboot freeze` said."""
 
 
-def interpreter(version: str | None) -> str:
-    """The newest CPython of that version, such as "3.11": pyenv's, else that on the PATH. None: the one that runs this.
-
-    Raises Unavailable.
-    """
-    if version is None:
-        return sys.executable
+def interpreter(version: str) -> str:
+    """The newest CPython of that version, such as "3.11": pyenv's, else that on the PATH. Raises Unavailable."""
     pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
     installed = [path for path in pyenv.glob(f"{version}.*/bin/python") if path.parts[-3].split(".")[-1].isdigit()]
     newest = max(installed, key=lambda path: int(path.parts[-3].split(".")[-1]), default=None)
@@ -85,7 +80,7 @@ class Bench:
 
     def prepare(self, name: str) -> dict[str, str]:
         """What a workload offers. Raises Unavailable."""
-        return workloads.prepare(name, interpreter(self.python))
+        return workloads.prepare(name, interpreter(self.python)) if self.python else workloads.prepare(name)
 
     def words(self, template: list[str] | str, **local: str) -> list[str] | str:
         """Fill the placeholders of a word or a list of words."""
