@@ -152,6 +152,13 @@ def test_a_module_that_another_sets_is_left_to_each_start_unless_all_have_it(tmp
     assert "late sets config.handler" in program.freeze("late", "config").out
 
 
+def test_what_the_freeze_itself_puts_in_the_place_of_a_function_is_set_by_nobody(program):
+    program.module("harmless", "import platform\nVALUE = 4\n")
+    program.module("late", "import os, platform\nVALUE = os.uname().machine and platform.system()\n")
+    assert "left to each start" not in program.freeze("harmless", "harmless late").out
+    program.starts_alike("harmless", "late")
+
+
 def test_where_temporary_files_would_go_may_be_known_early(program):
     program.module("late", "import tempfile\nVALUE = tempfile.gettempdir()\n")
     assert "must be left" not in program.freeze("late").out

@@ -355,7 +355,8 @@ impl Run {
             return false;
         }
         // What ordinary runs print in one order or another says nothing: that of a set, which a few of them have alike by chance.
-        (0..REPEATS).all(|_| matches!(trainer.run(&self.arguments, LONG_LIMIT), Ok(Some(again)) if self.is_same(&again)))
+        (0..REPEATS)
+            .all(|_| matches!(trainer.run(&self.arguments, LONG_LIMIT), Ok(Some(again)) if self.is_same(&again)))
     }
 
     /// What the run from the image did instead.
