@@ -24,7 +24,7 @@ PREFIX ?= /usr/local
 CASES ?= 1000000
 SECONDS ?= 60
 N ?= 20
-PLANS ?= scenarios cold-boot models
+PLANS ?= scenarios cold-boot python-boot models
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -94,6 +94,7 @@ library := $(abspath $(DESTDIR)$(PREFIX))/libexec/snapboot
 share := $(abspath $(DESTDIR)$(PREFIX))/share
 
 install: build install-built
+	$(PYTHON) tools/compiled.py $(library)/python
 
 install-built:
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/snapboot

@@ -72,7 +72,7 @@ def ratio(value: float | None) -> str:
 def target(scenario: dict) -> str:
     """What the ratio should be, in words; empty where nothing was promised."""
     if "at_most_itself" in scenario:
-        return "≤ " + figure(scenario["at_most_itself"], scenario["unit"])
+        return "≤ " + figure(scenario["at_most_itself"], scenario.get("unit", "ms"))
     if "at_most" in scenario:
         return f"≤ {scenario['at_most']:.2f}"
     return f"≥ {scenario['at_least']:.2f}" if "at_least" in scenario else ""
@@ -157,9 +157,9 @@ def origin(result: dict) -> str:
     )
 
 
-def cold_boot_table(scenarios: dict, entries: dict) -> str:
-    """Plain, Bootsnap and Snapboot, a row for each scenario; each compared with the first that the row has."""
-    cases = ["plain", "bootsnap", "snapboot"]
+def archives_table(peer: str, scenarios: dict, entries: dict) -> str:
+    """Plain, a peer and Snapboot, a row for each scenario; each compared with the first that the row has. peer: its name."""
+    cases = ["plain", peer.lower(), "snapboot"]
     rows = []
     for name, scenario in scenarios.items():
         entry, unit = entries.get(name, {}), scenario.get("unit", "ms")
@@ -170,13 +170,32 @@ def cold_boot_table(scenarios: dict, entries: dict) -> str:
         ratios = [ratio(median / base if base and median is not None else None) for median in compared]
         numbers = sample_sizes({name: entry})
         figures = [figure(medians[case], unit) for case in cases]
-        wanted = target(scenario) + (" of Bootsnap" if first == "bootsnap" else "")
+        wanted = target(scenario) + (f" of {peer}" if first == cases[1] and "at_most" in scenario else "")
         rows.append([scenario["title"], *figures, *ratios, wanted, verdict(scenario, entry), numbers])
-    heading = ["", "plain", "Bootsnap", "Snapboot", "Bootsnap / plain", "Snapboot / plain", "target", "", "n"]
-    return table(heading, rows)
+    return table(["", "plain", peer, "Snapboot", f"{peer} / plain", "Snapboot / plain", "target", "", "n"], rows)
 
 
-TABLES = {"scenarios": [pairs_table, sizes_table, floors_table], "cold-boot": [cold_boot_table], "models": [pairs_table]}
+def cold_boot_table(scenarios: dict, entries: dict) -> str:
+    """Ruby's archive, and Bootsnap."""
+    return archives_table("Bootsnap", scenarios, entries)
+
+
+def python_boot_tables(scenarios: dict, entries: dict) -> str:
+    """Python's archive, and the package code-data-share: a table for each CPython."""
+    parts = []
+    for python in dict.fromkeys(scenario["python"] for scenario in scenarios.values()):
+        its = {name: scenario for name, scenario in scenarios.items() if scenario["python"] == python}
+        told = [entries[name]["python"] for name in its if "python" in entries.get(name, {})]
+        parts += [f"CPython {(told or [python])[0]}:", archives_table("code-data-share", its, entries)]
+    return "\n\n".join(parts)
+
+
+TABLES = {
+    "scenarios": [pairs_table, sizes_table, floors_table],
+    "cold-boot": [cold_boot_table],
+    "python-boot": [python_boot_tables],
+    "models": [pairs_table],
+}
 
 
 def report(name: str, result: dict | None, plan: dict) -> str:

@@ -2,7 +2,7 @@
 """The one harness: sets up, freezes and measures the scenarios of a plan, and stores what it found.
 
     bench/run.py                    scenarios.toml, 20 pairs each, into bench/results/<machine>-<date>.json
-    bench/run.py --plan cold-boot   cold_boot.toml, into bench/results/<machine>-cold-boot-<date>.json
+    bench/run.py --plan cold-boot   cold_boot.toml, into bench/results/<machine>-cold-boot-<date>.json; so for the other plans
     bench/run.py -n 3 --only 'web*' some, quickly; stored only where -o says (an existing file is added to)
 
 A scenario that cannot run here, or whose image cannot be frozen, is stored with the reason instead of figures.
@@ -40,6 +40,17 @@ class Unfrozen(Exception):
     """An image that a scenario needs could not be frozen; the text is what `snapboot freeze` said."""
 
 
+def interpreter(version: str) -> str:
+    """The newest CPython of that version, such as "3.11": pyenv's, else that on the PATH. Raises Unavailable."""
+    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
+    installed = [path for path in pyenv.glob(f"{version}.*/bin/python") if path.parts[-3].split(".")[-1].isdigit()]
+    newest = max(installed, key=lambda path: int(path.parts[-3].split(".")[-1]), default=None)
+    found = newest or shutil.which(f"python{version}")
+    if found is None:
+        raise workloads.Unavailable(f"CPython {version} was expected below {pyenv.name} of pyenv or on the PATH: pyenv install {version}")
+    return str(found)
+
+
 def once(make):
     """`make(name)`, called once for each name; what it returned or raised is kept."""
     kept: dict = {}
@@ -60,11 +71,16 @@ def once(make):
 class Bench:
     """The images and workloads of one run; each is made when a scenario first asks for it, and once."""
 
-    def __init__(self, plan: dict, snapboot: str, directory: pathlib.Path):
-        self.plan, self.snapboot, self.directory = plan, snapboot, directory
+    def __init__(self, plan: dict, snapboot: str, directory: pathlib.Path, python: str | None = None):
+        """python: whose workloads they are, such as "3.11"; None: those of the Python that runs this."""
+        self.plan, self.snapboot, self.directory, self.python = plan, snapboot, directory, python
         self.frozen: dict[str, dict] = {}
         self.image = once(self.freeze)
-        self.workload = once(workloads.prepare)
+        self.workload = once(self.prepare)
+
+    def prepare(self, name: str) -> dict[str, str]:
+        """What a workload offers. Raises Unavailable."""
+        return workloads.prepare(name, interpreter(self.python)) if self.python else workloads.prepare(name)
 
     def words(self, template: list[str] | str, **local: str) -> list[str] | str:
         """Fill the placeholders of a word or a list of words."""
@@ -111,6 +127,8 @@ class Bench:
         kind = scenario.get("kind", "time")
         entry: dict = {"kind": kind, "cases": {}}
         try:
+            if self.python:
+                entry["python"] = workloads.python_version(interpreter(self.python))
             with tempfile.TemporaryDirectory(prefix="snapboot-") as directory:
                 self.measure_cases(scenario, kind, rounds, pathlib.Path(directory), entry)
         except (measure.MeasureError, Unfrozen, workloads.Unavailable) as reason:
@@ -143,7 +161,8 @@ class Bench:
             takers = {
                 case: functools.partial(command.sample, measure.KINDS[kind]) for case, command in commands.items()
             }
-            samples = measure.interleaved(takers, min(rounds, scenario.get("rounds", rounds)))
+            rounds = max(min(rounds, scenario.get("rounds", rounds)), scenario.get("rounds_at_least", 1))
+            samples = measure.interleaved(takers, rounds, scenario.get("warmup", 2))
         measure.refuse_fallback(log.read_text(errors="replace"))
         entry["cases"] |= {case: measure.summed_up(series) for case, series in samples.items()}
 
@@ -305,7 +324,8 @@ def main() -> int:
 
     images = workloads.WORK / "bench"
     images.mkdir(parents=True, exist_ok=True)
-    bench = Bench(plan, os.path.abspath(options.snapboot), images)
+    snapboot = os.path.abspath(options.snapboot)
+    benches = {python: Bench(plan, snapboot, images, python) for python in plan.get("pythons", [None])}
     now = datetime.datetime.now(datetime.UTC)
     machine = this_machine()
     result = {"plan": options.plan, "date": now.isoformat(timespec="seconds"), "commit": commit(), "machine": machine}
@@ -315,9 +335,10 @@ def main() -> int:
         result["scenarios"] = json.loads(path.read_text())["scenarios"]
     for number, name in enumerate(wanted, 1):
         print(f"[{number}/{len(wanted)}] {name}: ", end="", flush=True)
-        result["scenarios"][name] = bench.measure(plan["scenario"][name], options.n)
+        scenario = plan["scenario"][name]
+        result["scenarios"][name] = benches[scenario.get("python")].measure(scenario, options.n)
         print(spoken(result["scenarios"][name]), flush=True)
-    result["images"] = bench.frozen
+    result["images"] = {name: image for bench in benches.values() for name, image in bench.frozen.items()}
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(result, indent=1) + "\n")

@@ -76,7 +76,7 @@ def wheel() -> None:
     for name in ("pyproject.toml", "build_hook.py", "README.md"):
         shutil.copy(ROOT / "python" / name, folder)
     package = ROOT / "python/snapboot"
-    shutil.copytree(package, folder / "snapboot", ignore=shutil.ignore_patterns("__pycache__", "front_end", "archive"))
+    shutil.copytree(package, folder / "snapboot", ignore=shutil.ignore_patterns("__pycache__", "front_end", "archive", "explain"))
     # All else of the archive is run from the tree.
     (folder / "snapboot/archive").mkdir()
     shutil.copy(package / "archive/__main__.py", folder / "snapboot/archive")

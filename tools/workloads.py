@@ -36,18 +36,8 @@ SETUP_SECONDS = 900  # no single set-up command may take longer
 INHERITED = ("PATH", "HOME", "USER", "TMPDIR")
 # What package managers need besides: proxies, certificates, mirrors, as this machine has them.
 FOR_PACKAGE_MANAGERS = (
-    "PIP_",
-    "MAVEN_",
-    "JAVA_HOME",
-    "SSL_CERT",
-    "REQUESTS_CA",
-    "CURL_CA",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
+    *("PIP_", "MAVEN_", "JAVA_HOME", "SSL_CERT", "REQUESTS_CA", "CURL_CA"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
 
 
@@ -72,16 +62,9 @@ def run(argv: list, cwd: pathlib.Path | None = None) -> None:
     words = [str(word) for word in argv]
     try:
         done = subprocess.run(
-            words,
-            cwd=cwd,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=SETUP_SECONDS,
-        )
+            words, cwd=cwd, env=environment, timeout=SETUP_SECONDS, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
     except FileNotFoundError:
         raise Unavailable(f"{words[0]} is not installed") from None
     except subprocess.TimeoutExpired:
@@ -152,6 +135,19 @@ def build_nothing(directory: pathlib.Path, values: dict) -> None:
 
 def build_django(directory: pathlib.Path, values: dict) -> None:
     run([values["python"], "-m", "django", "startproject", "skel", directory])
+
+
+def build_pytest(directory: pathlib.Path, values: dict) -> None:
+    """A folder with one test."""
+    (directory / "tests").mkdir()
+    (directory / "tests/test_sum.py").write_text("def test_sum():\n    assert 1 + 1 == 2\n")
+
+
+def build_code_data_share(directory: pathlib.Path, values: dict) -> None:
+    """What code-data-share keeps of the web trio, made as its documentation says."""
+    modules, values["archive"] = directory / "modules", str(directory / "web.img")
+    run(["env", "PYCDSMODE=TRACE", f"PYCDSLIST={modules}", values["python"], "-c", "import flask, requests, pymongo"])
+    run([values["python"], "-c", "import sys, cds.dump; cds.dump.run_dump(*sys.argv[1:])", modules, values["archive"]])
 
 
 def build_debian_python(directory: pathlib.Path, values: dict) -> None:
@@ -319,10 +315,10 @@ RAILS_PACKAGES = (
     *("ruby-sass-rails", "ruby-turbolinks", "ruby-jbuilder", "ruby-listen", "ruby-jquery-rails"),
 )
 
-# Compilers and what makes faults, other allocators, other users' tests.
+# Compilers and what makes faults, other allocators, other users' tests, a browser.
 TEST_PACKAGES = (
     *("gcc", "libc6-dev", "binutils", "libcap2-bin", "strace", "util-linux", "bsdutils", "procps"),
-    *("libxxhash0", "libjemalloc2", "ruby", "bundler", "python3-venv", "python3-dev"),
+    *("libxxhash0", "libjemalloc2", "ruby", "bundler", "python3-venv", "python3-dev", "chromium", "chromium-driver"),
 )
 # Such as python3.11; that of the machine, whichever runs this.
 DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name
@@ -334,12 +330,20 @@ WORKLOADS = {
     "packages": Workload("what builds and checks wheel and gem", python=("auditwheel", "cargo-zigbuild", "hatchling", "ziglang")),
     "cryptography": Workload("an extension with an OpenSSL of its own", python=("cryptography",)),
     "web": Workload("the web trio", python=("flask", "requests", "pymongo")),
+    "code-data-share": Workload(
+        "the web trio with code-data-share, an archive to compare with; for CPython 3.8 to 3.12",
+        python=("flask", "requests", "pymongo", "code-data-share==0.1.0"),
+        build=build_code_data_share,
+    ),
     "django": Workload("a new Django project", python=("django",), build=build_django),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
     "boto3": Workload("boto3, the AWS client", python=("boto3",)),
     "pyyaml": Workload("PyYAML", python=("pyyaml",)),
     "black": Workload("black, a command-line tool", python=("black",)),
     "sqlalchemy": Workload("SQLAlchemy", python=("sqlalchemy",)),
+    "ansible": Workload("ansible, a command-line tool", python=("ansible-core",)),
+    "jupyter": Workload("jupyter, a large command-line tool", python=("jupyter",)),
+    "pytest": Workload("pytest, with one test", python=("pytest",), build=build_pytest),
     "scikit-learn": Workload("scikit-learn", python=("scikit-learn",)),
     "polars": Workload("polars", python=("polars",)),
     "pyarrow": Workload("pyarrow", python=("pyarrow",)),
@@ -352,10 +356,7 @@ WORKLOADS = {
     "rack": Workload("Rack", debian=("ruby", "ruby-rack")),
     "rubocop": Workload("what checks the project's Ruby", debian=("ruby", "rubocop")),
     "rails": Workload(
-        "a new Rails 6.1 application, production mode",
-        debian=RAILS_PACKAGES,
-        build=build_rails,
-        sources="bench/programs/rails",
+        "a new Rails 6.1 application, production mode", debian=RAILS_PACKAGES, build=build_rails, sources="bench/programs/rails"
     ),
     "truffleruby": Workload(
         "TruffleRuby 25.0 on a JVM, interpreted",
@@ -371,9 +372,7 @@ WORKLOADS = {
         sources="bench/programs/rails",
     ),
     "rails-snapboot": Workload(
-        "the same application with the boot archive",
-        debian=RAILS_PACKAGES,
-        build=build_rails_snapboot,
+        "the same application with the boot archive", debian=RAILS_PACKAGES, build=build_rails_snapboot,
         sources="bench/programs/rails",
     ),
     "bootsnap": Workload("Bootsnap, to compare with", debian=("ruby", "ruby-bootsnap")),

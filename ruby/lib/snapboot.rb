@@ -63,7 +63,9 @@ module Snapboot
 
     # The front end calls this with :before_freeze or :after_thaw.
     def run_hooks(kind)
+      spans = front_end&.spans
       instance_variable_get(:"@#{kind}").each do |hook|
+        spans&.step(:hook, hook.source_location&.join(":"))
         hook.call
       rescue StandardError, ScriptError => e
         file, line = hook.source_location

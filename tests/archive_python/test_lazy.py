@@ -1,6 +1,7 @@
 """Lazy imports: programs do what they do without, whatever they import, and what they do not use is not imported."""
 
 import itertools
+import json
 import re
 
 import pytest
@@ -303,10 +304,10 @@ def test_an_error_names_the_place_of_the_import(python, tmp_path):
     files = {
         "main.py": ("import lone\nfrom tale.first import nothing\n\ndef f():\n    return nothing\n\nprint(1)\nf()\n")
     }
-    program = Program(python, tmp_path, {**files, "tale/first.py": PACKAGE["tale/first.py"] + "nothing = 1\n"})
+    first = PACKAGE["tale/first.py"] + "import os\nif os.path.exists('flag'): nothing = 1\n"
+    program = Program(python, tmp_path, {**files, "tale/first.py": first, "flag": ""})
     program.lazy()
-    starts.settle()
-    starts.write(program.folder, {"tale/first.py": PACKAGE["tale/first.py"]})
+    (program.folder / "flag").unlink()
     result = program.lazy()
     assert result.out == "1\n" and result.status == 1
     assert (
@@ -327,11 +328,10 @@ def test_a_failed_import_is_tried_again(tmp_path):
         "    except ZeroDivisionError:\n"
         "        print('failed')\n"
     )
-    late = "import quiet\nVALUE = 1\nif getattr(quiet, 'fail', FAIL): quiet.__dict__['fail'] = 0; 1 / 0\n"
-    program = Program(support.PYTHON, tmp_path, {"main.py": source, "late.py": late.replace("FAIL", "0")})
+    late = "import os, quiet\nVALUE = 1\nif os.path.exists('flag') and getattr(quiet, 'fail', 1): quiet.__dict__['fail'] = 0; 1 / 0\n"
+    program = Program(support.PYTHON, tmp_path, {"main.py": source, "late.py": late})
     program.lazy()
-    starts.settle()
-    starts.write(program.folder, {"late.py": late.replace("FAIL", "1")})
+    starts.write(program.folder, {"flag": ""})
     assert program.lazy().out == "failed\n1\n"
 
 
@@ -361,6 +361,34 @@ def test_edited_modules(tmp_path):
             break
 
 
+def test_a_module_that_is_given_an_effect(tmp_path):
+    """It has to be imported, although nobody uses it: what was known of it was known of another source."""
+    program = Program(support.PYTHON, tmp_path, {"main.py": "import lone\nprint('done')\n"})
+    assert program.noted() == ["done"]
+    starts.write(program.folder, {"lone.py": "import atexit\natexit.register(print, 'last words')\n"})
+    for _ in range(STARTS):
+        starts.settle()
+        assert program.lazy().out == "done\nlast words\n"
+
+
+def changed(program):
+    """The files whose code with lazy imports is in the archive."""
+    done = support.run([support.SNAPBOOT, "archive", "list", "--json", program.archive], log=False)
+    names = [entry["name"] for entry in json.loads(done.out)["entries"] if entry["kind"] == "code"]
+    return {name.rpartition("/")[2] for name in names if name.startswith(str(program.folder.resolve()))}
+
+
+def test_a_start_changes_so_much_code(tmp_path):
+    """The one that learns only that of the main part, each other one half a megabyte of what it has to import."""
+    large = "# %s\nimport lone\n" % ("x" * 300_000)
+    files = {f"large{number}.py": large for number in range(4)}
+    main = "".join(f"import {name[:-3]}\n{name[:-3]}\n" for name in files)
+    program = Program(support.PYTHON, tmp_path, {"main.py": main, **files})
+    for known in (0, 2, 4):
+        program.lazy()
+        assert changed(program) == {"main.py", *sorted(files)[:known]}
+
+
 def test_code_with_and_without_is_never_mixed_up(tmp_path):
     program = Program(support.PYTHON, tmp_path, {"main.py": "import shadow" + NOTED})
     for _ in range(STARTS):
@@ -384,6 +412,11 @@ def test_the_command(tmp_path):
     assert run("--lazy", *command).out == "lone tale\nNone\n"
     assert run("--lazy", *command).out == "\nNone\n"
     assert run("--lazy=!lone", *command).out == "lone\nNone\n"
+    # Python itself says so, as without --lazy.
+    for words in ([program.python, "missing.py"], [program.python, "--version"], [program.python, "--nonsense"], ["./missing"]):
+        plain, lazy = (run(*options, "--", *words) for options in ([], ["--lazy"]))
+        assert (plain.status, plain.out, plain.err) == (lazy.status, lazy.out, lazy.err)
+        assert "--lazy" not in lazy.err and (lazy.status != 0) == (words[-1] != "--version")
     for other in (["/bin/true"], [program.python, "-S", "main.py"], [program.python, "-I", "main.py"]):
         refused = run("--lazy", "--", *other)
         assert refused.status == 2 and f"and {other[0]} is none" in refused.err, refused

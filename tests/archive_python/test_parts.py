@@ -9,7 +9,7 @@ from common import support
 
 from . import programs, starts
 
-PARTS = ("code", "lookups", "patterns", "data", "collector", "exit", "heap")
+PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit", "heap")
 BY_KIND = {"code": "code", "directory": "lookups", "memo": "patterns"}
 
 

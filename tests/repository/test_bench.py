@@ -19,7 +19,8 @@ import run as harness  # noqa: E402
 import svg  # noqa: E402
 import workloads  # noqa: E402
 
-PLANS = {path: plans.read(ROOT / path) for path in ("bench/scenarios.toml", "bench/cold_boot.toml", "examples/demo.toml")}
+PATHS = [*plans.PLANS.values(), ROOT / "examples/demo.toml"]
+PLANS = {str(path.relative_to(ROOT)): plans.read(path) for path in PATHS}
 ENVIRONMENT = {"PATH": os.defpath}
 
 
@@ -197,6 +198,95 @@ def test_what_is_to_be_removed_is_gone_before_each_sample():
     assert entry["cases"]["a"]["n"] == 3, entry
 
 
+TWO_PYTHONS = """
+all = ["plain", "snapboot"]
+pythons = ["3.11", "3.13"]
+surroundings.old.pythons = ["3.11"]
+
+[scenario.some]
+title = "some"
+in = { peer = "old" }
+remove.peer = ["{cache}/there"]
+cases = { plain = ["a"], peer = ["b"], snapboot = ["c"] }
+
+[scenario.other]
+title = "other"
+command = ["a"]
+"""
+
+
+def test_a_plan_for_several_pythons_has_each_scenario_for_each_of_them(tmp_path):
+    (tmp_path / "plan.toml").write_text(TWO_PYTHONS)
+    scenarios = plans.read(tmp_path / "plan.toml")["scenario"]
+    assert list(scenarios) == ["some-3.11", "other-3.11", "some-3.13", "other-3.13"]
+    assert list(scenarios["some-3.11"]["cases"]) == ["plain", "peer", "snapboot"]
+    newer = scenarios["some-3.13"]
+    assert newer == {"title": "some", "python": "3.13", "cases": {"plain": ["a"], "snapboot": ["c"]}, "in": {}, "remove": {}}
+
+
+def test_workloads_are_those_of_the_scenarios_python(monkeypatch, tmp_path):
+    monkeypatch.setattr(harness, "interpreter", lambda version: f"python{version}")
+    monkeypatch.setattr(workloads, "prepare", lambda name, python: {"python": f"{name} for {python}"})
+    for version in ("3.11", "3.13"):
+        assert harness.Bench({}, "snapboot", tmp_path, version).words("{web.python}") == f"web for python{version}"
+
+
+def test_an_interpreter_is_the_newest_of_its_version(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    for version in ("3.13.2", "3.13.10", "3.13.11rc1", "3.1.9"):
+        (tmp_path / "versions" / version / "bin").mkdir(parents=True)
+        (tmp_path / "versions" / version / "bin/python").touch()
+    assert harness.interpreter("3.13").endswith("/3.13.10/bin/python")
+    with pytest.raises(workloads.Unavailable, match="CPython 3.12 was expected .*pyenv install 3.12"):
+        harness.interpreter("3.12")
+
+
+def test_each_python_has_a_table_with_the_version_that_was_measured():
+    cases = {"plain": [], "code-data-share": [], "snapboot": []}
+    scenarios = {
+        "a-3.11": {"title": "a", "cases": cases, "at_most": 0.5, "python": "3.11"},
+        "b-3.11": {"title": "b", "cases": {"code-data-share": [], "snapboot": []}, "at_most_itself": 1, "python": "3.11"},
+        "a-3.13": {"title": "a", "cases": {"plain": [], "snapboot": []}, "python": "3.13"},
+    }
+    entries = {
+        "a-3.11": {"python": "3.11.7", **result(**{"plain": 100.0, "code-data-share": 90.0, "snapboot": 60.0})["scenarios"]["some"]},
+        "b-3.11": {"python": "3.11.7", **result(**{"code-data-share": 30.0, "snapboot": 0.5})["scenarios"]["some"]},
+    }
+    lines = report.python_boot_tables(scenarios, entries).splitlines()
+    assert [line for line in lines if line.startswith("CPython")] == ["CPython 3.11.7:", "CPython 3.13:"]
+    assert "| a | 100 ms | 90.0 ms | 60.0 ms | 0.90 | 0.60 | ≤ 0.50 | **not met** | 20 |" in lines
+    assert "| b | – | 30.0 ms | 0.50 ms | – | 0.017 | ≤ 1.00 ms | met | 20 |" in lines
+    assert "| a | – | – | – | – | – |  |  | 0 |" in lines
+
+
+def test_a_scenario_may_ask_for_more_samples_and_for_starts_before_them(tmp_path):
+    count = {"a": ["/bin/sh", "-c", f"echo >> {tmp_path}/starts"]}
+    scenario = {"cases": count, "rounds_at_least": 4, "warmup": 3}
+    entry = harness.Bench({}, "snapboot", pathlib.Path("/nonexistent")).measure(scenario, 2)
+    assert entry["cases"]["a"]["n"] == 4, entry
+    assert len((tmp_path / "starts").read_text().splitlines()) == 1 + 3 + 4  # the first one shows what it prints
+
+
+def test_the_size_of_a_file_is_what_it_takes_after_the_command(tmp_path):
+    program = str(ROOT / "bench/programs/python_boot/file_size.sh")
+    write = ["/bin/sh", "-c", f"head -c 100000 /dev/urandom > {tmp_path}/file; echo not a number"]
+    assert measure.printed_once([program, str(tmp_path / "file"), *write], ENVIRONMENT) >= 100
+
+
+def test_system_calls_of_children_count():
+    try:
+        strace = workloads.prepare("strace")["strace"]
+    except workloads.Unavailable as reason:
+        pytest.skip(str(reason))
+    program = str(ROOT / "bench/programs/python_boot/system_calls.sh")
+    one, two = (
+        measure.printed_once([program, strace, "/bin/sh", "-c", f"{script}; echo not a number"], ENVIRONMENT)
+        for script in ("/bin/true", "/bin/true; /bin/true")
+    )
+    assert 10 < one < two < 2 * one
+
+
 def test_a_target_may_be_for_the_figure_itself():
     scenario = {"cases": {"plain": [], "snapboot": []}, "at_most_itself": 500, "unit": ""}
     assert report.target(scenario) == "≤ 500"
@@ -214,3 +304,11 @@ def test_evicting_drops_a_file_from_the_page_cache(tmp_path):
             pytest.skip("this file system does not keep what was just written")
         measure.evict(str(path))
         assert measure.cached_share(file.fileno()) < 0.01
+
+
+def test_the_page_of_an_explained_start_has_the_colours_of_the_drawings():
+    style = (ROOT / "crates/explain/src/page/page.css").read_text()
+    dark = style.index("@media (prefers-color-scheme: dark)")
+    for theme, part in {"light": style[:dark], "dark": style[dark:]}.items():
+        for name, colour in svg.THEMES[theme].items():
+            assert f"--{name.replace(' ', '-')}: {colour};" in part, f"{theme}: {name}"

@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:^|[ `(])snapboot ((?:archive )?[a-z]+)([^`#\n]*)", re.MULTILINE)
 # What is meant when a document's sentence goes on behind the word.
 SUBCOMMANDS = ["freeze", "refreeze", "run", "install", "uninstall", "list", "shellenv"]
-SUBCOMMANDS += ["enable", "disable", "inspect", "verify", "check", "time", "completion"]
+SUBCOMMANDS += ["enable", "disable", "inspect", "verify", "check", "time", "explain", "completion"]
 ARCHIVE = ["archive build", "archive list", "archive verify", "archive prune"]
 
 

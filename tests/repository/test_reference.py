@@ -8,7 +8,7 @@ from common import support
 REFERENCE = (support.ROOT / "docs/reference.md").read_text()
 PROTOCOL = (support.ROOT / "docs/internals/protocol.md").read_text()
 COMMANDS = ["freeze", "refreeze", "run", "install", "uninstall", "list", "shellenv"]
-COMMANDS += ["enable", "disable", "inspect", "verify", "check", "time", "completion"]
+COMMANDS += ["enable", "disable", "inspect", "verify", "check", "time", "explain", "completion"]
 ARCHIVE = ["build", "list", "verify", "prune"]
 OPTION = re.compile(r"^ +((?:-[a-z], )?--[a-z-]+)", re.MULTILINE)
 VARIABLE = re.compile(r"\bSNAPBOOT_[A-Z_]*[A-Z]\b")

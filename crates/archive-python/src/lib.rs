@@ -9,6 +9,7 @@ mod audit;
 mod boot;
 mod data;
 mod document;
+mod entry_points;
 mod json;
 mod main_part;
 mod marshal;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use archive::session::{Directories, Parts, Session, Settings, Share};
-use archive::{Application, Identity, Kind};
+use archive::{Application, Identity, Kind, NewInput};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -13,6 +13,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::arenas;
 use crate::audit;
 use crate::boot::{self, Boot};
+use crate::entry_points::{entry_points_at, serve_entry_points};
 use crate::json::serve_json;
 use crate::search::{search, Endings, Found, Outcome};
 use crate::served::served;
@@ -32,6 +33,8 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_on, module)?)?;
     module.add_function(wrap_pyfunction!(serve_json, module)?)?;
     module.add_function(wrap_pyfunction!(served, module)?)?;
+    module.add_function(wrap_pyfunction!(serve_entry_points, module)?)?;
+    module.add_function(wrap_pyfunction!(entry_points_at, module)?)?;
     module.add_function(wrap_pyfunction!(flush, module)?)
 }
 
@@ -215,12 +218,17 @@ fn fetch<'py>(python: Python<'py>, name: &[u8], context: &str) -> Option<Bound<'
     Some(PyBytes::new(python, entry?.plain()?))
 }
 
-/// store(name, payload, context) -> None. Queues an entry that depends on nothing but its name and its context.
+/// store(name, payload, context, source=None) -> None. Queues an entry that depends on nothing but its name, its context and that file.
 #[pyfunction]
-fn store(name: &[u8], payload: Vec<u8>, context: &str) {
+#[pyo3(signature = (name, payload, context, source=None))]
+fn store(name: &[u8], payload: Vec<u8>, context: &str, source: Option<&Source>) {
+    if source.is_some_and(|source| !source.identity.is_settled) {
+        return;
+    }
     if let Some(boot) = boot::hold().as_mut() {
         let scope = boot.session.scope(Kind::Memo, context);
-        boot.session.add(scope, name.to_vec(), Vec::new(), payload, false);
+        let inputs = source.map(|source| NewInput::File(source.path.clone().into_bytes(), source.identity));
+        boot.session.add(scope, name.to_vec(), inputs.into_iter().collect(), payload, false);
     }
 }
 

@@ -45,6 +45,12 @@ impl Source {
         marshal::load(python, payload).ok()
     }
 
+    /// Bytes of the file.
+    #[getter]
+    fn size(&self) -> u64 {
+        self.identity.size
+    }
+
     /// Keeps `code`, the bytes that `marshal.dumps` made of it, for the file as it was found. `compiled`: the compiled file that it came
     /// from; None where it was compiled just now.
     #[pyo3(signature = (code, compiled))]

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use failure::{Failure, Result};
 use installation::Installation;
@@ -16,7 +17,8 @@ const FILE: &str = "snapboot-archive.pth";
 /// Runs the subcommand.
 pub fn enable(arguments: &Enable) -> Result<u8> {
     let environment = environment(arguments.environment.as_deref())?;
-    let line = line(&Installation::find()?.python_run()?)?;
+    let set_up = Installation::find()?.python_run()?;
+    let line = line(&set_up)?;
     for folder in packages_of(&environment)? {
         let file = folder.join(FILE);
         // Read at once by starts: never half of it.
@@ -29,6 +31,7 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
             render::print(&format!("{file}: every start of this Python has its boot archive from now on\n"))?;
         }
     }
+    compile_own(&environment, &set_up);
     Ok(0)
 }
 
@@ -50,6 +53,19 @@ pub fn disable(arguments: &Disable) -> Result<u8> {
     Ok(0)
 }
 
+/// Compiles the files that starts run for this Python, if it may write beside them: a Python that is told not to write compiled files
+/// (PYTHONDONTWRITEBYTECODE), or is another user's, compiles them each time. Where that fails they do.
+fn compile_own(environment: &Path, set_up: &Path) {
+    let Some(folder) = set_up.parent().and_then(Path::parent) else { return };
+    let _ = Command::new(environment.join("bin/python"))
+        .args(["-I", "-m", "compileall", "-qq", "--invalidation-mode", "checked-hash"])
+        .arg(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+}
+
 /// What the file says. An environment goes on as ever when Snapboot is taken away.
 fn line(set_up: &Path) -> Result<String> {
     let path = set_up.to_str().filter(|path| !path.contains(['\'', '"', '\\']) && !path.contains(char::is_control));
@@ -60,8 +76,9 @@ fn line(set_up: &Path) -> Result<String> {
             set_up.display()
         )));
     };
+    // A virtual environment's `site` runs it twice.
     Ok(format!(
-        "import sys; exec(\"try:\\n import _frozen_importlib_external as e; n = {{'__name__': 'snapboot.archive.run', '__file__': '{path}'}}; \
+        "import sys; hasattr(sys.meta_path[-2], 'is_of_archive') or exec(\"try:\\n import _frozen_importlib_external as e; n = {{'__name__': 'snapboot.archive.run', '__file__': '{path}'}}; \
          exec(e.SourceFileLoader(n['__name__'], n['__file__']).get_code(n['__name__']), n); n['switch_on_here']()\\nexcept Exception: pass\", {{}})\n"
     ))
 }

@@ -6,6 +6,7 @@ mod arguments;
 mod check;
 mod describe;
 mod enable;
+mod explain;
 mod freeze;
 mod human;
 mod inspect;
@@ -51,6 +52,11 @@ fn at_once(words: &[OsString]) -> Option<Result<u8>> {
         ("run", [hyphens, command @ ..]) if hyphens == "--" && !command.is_empty() => {
             Some(run::main(command, limits::of_environment(), false))
         }
+        ("run", [option, hyphens, command @ ..])
+            if option == "--no-freeze" && hyphens == "--" && !command.is_empty() =>
+        {
+            Some(run::main(command, limits::of_environment(), true))
+        }
         ("run", [first, ..]) if !first.as_encoded_bytes().starts_with(b"-") => {
             Some(run::main(rest, limits::of_environment(), false))
         }
@@ -88,6 +94,7 @@ fn subcommand() -> Result<u8> {
         Subcommand::Verify(arguments) => verify::main(&arguments),
         Subcommand::Check(arguments) => check::main(&arguments),
         Subcommand::Time(arguments) => time::main(&arguments),
+        Subcommand::Explain(arguments) => explain::main(&arguments),
         Subcommand::Completion(arguments) => describe::completion(&arguments),
         Subcommand::Manual(arguments) => describe::manual(&arguments),
         Subcommand::Confined(arguments) => Err(::freeze::run_confined(&arguments.program)),

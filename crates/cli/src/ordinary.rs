@@ -1,13 +1,12 @@
 //! An ordinary start of a command, with the boot archive of its runtime.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use failure::{reason, Failure, Result};
-use installation::Installation;
+use failure::{reason, Result};
+use installation::{set_up, Installation};
 use runtime::search_path;
 use store::command::BootArchive;
 use store::{Command, Shims};
@@ -23,8 +22,10 @@ const NO_FORMAT: i32 = 8;
 /// Becomes the program; returns only when that fails. `words`: the program's, its name first. `archive`: the one to switch on.
 pub fn start(program: &Path, words: &[OsString], archive: BootArchive) -> Result<u8> {
     let changed = match archive {
-        BootArchive::Ruby => Some(("RUBYOPT", ruby_option()?)),
-        BootArchive::Python => python_path()?.map(|path| ("PYTHONPATH", path)),
+        BootArchive::Ruby => Some(("RUBYOPT", set_up::ruby_option(&Installation::find()?.ruby_run()?)?)),
+        BootArchive::Python => {
+            set_up::python_path(&Installation::find()?.python_run()?).map(|path| ("PYTHONPATH", path))
+        }
         BootArchive::None => None,
     };
     let changed = changed.as_ref().map(|(name, value)| (*name, value.as_os_str()));
@@ -50,40 +51,4 @@ fn is_text(program: &Path) -> bool {
 pub fn archive_of(program: &Path, words: &[OsString], shims: Option<&Shims>) -> BootArchive {
     let words = [&[program.as_os_str().to_owned()], words.get(1..).unwrap_or_default()].concat();
     Command::split(&words, &search_path(), shims).map_or(BootArchive::None, |line| line.archive)
-}
-
-/// RUBYOPT with the archive's set-up, which takes itself out again, and leaves what there was before.
-fn ruby_option() -> Result<OsString> {
-    let set_up = Installation::find()?.ruby_run()?;
-    if set_up.as_os_str().as_bytes().iter().any(u8::is_ascii_whitespace) {
-        return Err(Failure::refusal(format!(
-            "RUBYOPT cannot name {}, because of the blank in it. Install Snapboot in a directory without blanks in its path, or \
-             put require \"snapboot/setup\" into the program.",
-            set_up.display()
-        )));
-    }
-    let mut option = OsString::from("-r");
-    option.push(&set_up);
-    if let Some(before) = std::env::var_os("RUBYOPT") {
-        option.push(" ");
-        option.push(before);
-    }
-    Ok(option)
-}
-
-/// PYTHONPATH with the directory of the archive's set-up, which takes itself out again, before what there was. `None` where what there was
-/// could not be told from nothing then, or a colon in the directory would split it.
-fn python_path() -> Result<Option<OsString>> {
-    let set_up = Installation::find()?.python_run()?;
-    let before = std::env::var_os("PYTHONPATH");
-    let directory = set_up.parent().unwrap_or(Path::new("/")).as_os_str();
-    if directory.as_bytes().contains(&b':') || before.as_deref() == Some(OsStr::new("")) {
-        return Ok(None);
-    }
-    let mut path = directory.to_owned();
-    if let Some(before) = before {
-        path.push(":");
-        path.push(before);
-    }
-    Ok(Some(path))
 }

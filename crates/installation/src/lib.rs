@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod set_up;
+
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
@@ -80,6 +82,16 @@ impl Installation {
     /// What Python imports to have its boot archive switched on by `snapboot run`: `sitecustomize`, in a directory of its own.
     pub fn python_run(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/archive/run/sitecustomize.py"), "Python front end")
+    }
+
+    /// What Ruby requires to note where the time of its start goes.
+    pub fn ruby_explain(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("ruby/lib/snapboot/explain/run.rb"), "Ruby front end")
+    }
+
+    /// What Python imports to note where the time of its start goes: `sitecustomize`, in a directory of its own.
+    pub fn python_explain(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("python/snapboot/explain/run/sitecustomize.py"), "Python front end")
     }
 
     /// What Ruby runs to build an archive.

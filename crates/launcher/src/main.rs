@@ -38,6 +38,7 @@ mod shared_file;
 mod sidecar;
 mod start;
 mod starts;
+mod steps;
 mod sys;
 mod text;
 
@@ -49,6 +50,7 @@ use helper_process::HelperProcess;
 use image_file::ImageFile;
 use reason::Reason;
 use start::Start;
+use steps::Steps;
 
 /// Called by the entry code on the launcher's own stack, with what the kernel left on the stack of the new process.
 fn launch(start: &Start) -> ! {
@@ -77,20 +79,25 @@ fn thaw(start: &Start, image: &ImageFile, block: &mut Block) -> Result<Infallibl
     if let Some(refusal) = arch::refusal() {
         return Err(Reason::new(refusal));
     }
+    let mut steps = Steps::of(block);
+    steps.next("launcher checking machine, process and environment");
     let frozen = check::first(start, image, block)?;
+    steps.next("launcher checking inputs");
     let mut files = Files::of(&frozen)?;
     let pays = files.are_many() && sys::has_cpus();
     let mut files = HelperProcess::start(&mut files, pays);
     if let Some(files) = files.done() {
         files.outcome()?;
     }
-    let laid_out = memory::lay_out(&frozen, &mut files, block.arguments().next().unwrap_or_default());
+    let laid_out = memory::lay_out(&frozen, &mut files, block.arguments().next().unwrap_or_default(), &mut steps);
+    steps.next("launcher waiting for the check of inputs");
     let files = files.finish();
     files.outcome()?;
     laid_out?;
     check::last(&frozen, block)?;
     files.freshness.remember();
-    restore::go_on(&frozen, block)
+    steps.next("launcher restoring the kernel's state");
+    restore::go_on(&frozen, block, &mut steps)
 }
 
 #[panic_handler]

@@ -17,6 +17,7 @@ use crate::frozen::Frozen;
 use crate::helper_process::HelperProcess;
 use crate::reason::{Reason, Thing};
 use crate::start::without_nul;
+use crate::steps::Steps;
 use crate::sys::{
     self, Errno, Fd, Part, MAP_ANONYMOUS, MAP_FIXED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK,
 };
@@ -31,7 +32,9 @@ pub fn lay_out(
     frozen: &Frozen,
     inputs: &mut HelperProcess<'_, Files<'_>>,
     first_argument: &[u8],
+    steps: &mut Steps,
 ) -> Result<(), Reason> {
+    steps.next("mapping mapping memory and libraries");
     let mut vdso = Vdso { group: drop_old(frozen)?, size: frozen.vdso_group_size, was_moved: false };
     let mut library = Library { index: image::NO_FILE, file: Fd(0), inputs };
     let files = frozen.rows::<MappedFile>(Section::Files)?;
@@ -39,6 +42,7 @@ pub fn lay_out(
         make(frozen, &mapping, &files, &mut library, &mut vdso)?;
     }
     library.close();
+    steps.next("faults pages that every start writes to");
     populate(hot(frozen, first_argument)?)
 }
 

@@ -12,6 +12,7 @@ use crate::arch;
 use crate::block::{Block, Rehearsal};
 use crate::frozen::Frozen;
 use crate::reason::Reason;
+use crate::steps::Steps;
 use crate::sys::{self, Action, Errno, Fd};
 
 /// SIGCANCEL and SIGSETXID, which glibc keeps for itself. It takes them over whatever they were (and its posix_spawn leaves them
@@ -22,7 +23,7 @@ const C_LIBRARY_SIGNALS: core::ops::RangeInclusive<u32> = 32..=33;
 const IGNORE: u64 = 1;
 
 /// Restores everything but memory, and jumps into the frozen process.
-pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Infallible, Reason> {
+pub fn go_on(frozen: &Frozen, block: &mut Block, steps: &mut Steps) -> Result<Infallible, Reason> {
     let process = &frozen.process;
     let inherited = note_ignored_signals(frozen, block)?;
     descriptors(frozen, block.rehearsal().is_some())?;
@@ -62,6 +63,7 @@ pub fn go_on(frozen: &Frozen, block: &mut Block) -> Result<Infallible, Reason> {
         if block.rehearsal() == Some(Rehearsal::Check) {
             sys::exit(0);
         }
+        steps.write(block);
         let handover = block.hand_over(RESERVED_START..reserved::LEFTOVER_END, argv, environment);
         // The point of no return.
         arch::jump(registers, handover)

@@ -74,6 +74,14 @@ class Builder:
             self._skipped += 1  # what is no Python of this version: the program may never import it
 
 
+def compile_own_files():
+    """Compiles what each start runs, where that can be written: in a container's lower layers no start could do it later."""
+    import compileall
+    import py_compile
+
+    compileall.compile_dir(HERE, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+
+
 def main():
     """Returns an exit status, or why there is no archive."""
     tell = os.fdopen(os.dup(1), "w", 1)
@@ -92,6 +100,7 @@ def main():
         return "snapboot: there is no archive to fill: " + reason
     paths = [os.path.abspath(path) for path in own + sys.path + directories if os.path.isdir(path)]
     reason = Builder(names, native, lambda line: print(line, file=tell)).run(paths)
+    compile_own_files()
     return reason and "snapboot: the archive was not written: " + reason
 
 

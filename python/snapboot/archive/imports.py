@@ -16,7 +16,7 @@ SOURCE_LOADER = external.SourceFileLoader
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
 # What can be switched off, each by a variable of its own.
-PARTS = ("code", "lookups", "patterns", "data", "collector", "exit", "heap")
+PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit", "heap")
 SWITCH = ("", "0", "1", "off", "on")
 # With the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
@@ -28,6 +28,8 @@ OWN_FILE = external.cache_from_source.__code__.co_filename
 JSON = "json.scanner"
 # With parsers of YAML and TOML.
 PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
+# With the distributions that are installed.
+METADATA = "importlib.metadata"
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
 
@@ -138,7 +140,7 @@ class Loader(SOURCE_LOADER):
 
     def get_code(self, fullname):
         """See importlib.abc.InspectLoader."""
-        source = self.__dict__.pop("_source")
+        source, is_module = self.__dict__.pop("_source"), self.__dict__.pop("_is_module", False)
         self.__class__ = SOURCE_LOADER
         code = None
         if fullname == self.name:
@@ -159,17 +161,21 @@ class Loader(SOURCE_LOADER):
                 code = self.get_code(fullname)
             finally:
                 del self.source_to_code
-            if code is not None and not compiling.has_warned:
+            lazy = importing.lazy
+            is_kept = lazy is None or not is_module or lazy.is_to_change(fullname, source.size)
+            if is_kept and code is not None and not compiling.has_warned:
                 made_from = None if compiling.has_compiled else external.cache_from_source(self.path)
-                if importing.lazy is not None:
-                    code, made_from = importing.lazy.changed(self, code, made_from)
+                if lazy is not None:
+                    code, made_from = lazy.changed(self, code, made_from)
                 source.keep(marshal.dumps(code), made_from)
         return code
 
     def exec_module(self, module):
         """See importlib.abc.Loader."""
         importing.begin()
-        lazy = importing.lazy
+        lazy, source = importing.lazy, self.__dict__.get("_source")
+        if lazy is not None:
+            self._is_module = True
         try:
             code = self.get_code(module.__name__)
             if lazy is not None:
@@ -179,7 +185,7 @@ class Loader(SOURCE_LOADER):
                 importing.after[self.name](module)
         finally:
             if lazy is not None:
-                lazy.end(self.name)
+                lazy.end(self.name, source)
             importing.end()
 
 
@@ -409,6 +415,12 @@ def finder(folder, run, lazily):
         pause = (importing.isenabled, importing.disable, importing.enable)
         after((JSON,), lambda module: native.serve_json(module, "json " + sys.version, pause))
         after(PARSERS, lambda module: run(folder, "data")["serve"](native, module, pause))
+    if native.is_on("metadata"):
+
+        def install_entry_points(module):
+            native.serve_entry_points(module.Distribution, lambda: run(folder, "metadata")["functions"](native, module, context))
+
+        after((METADATA,), install_entry_points)
     if native.is_on("collector"):
 
         def make_collector(gc):

@@ -1,8 +1,9 @@
 """Lazy imports, for those who have asked for them: `snapboot run --lazy`.
 
 A module is imported lazily when it is known that its import changes nothing outside itself. So in the first start each import is done
-where it stands, and what is learnt of a module is kept in the archive; from the second start on imports are lazy. An import of a module
-that is not known, or whose import has effects, is done where it stands.
+where it stands, and what is learnt of a module is kept in the archive, for its source as it is. From the second start on the imports of
+the main part are lazy, and those of modules that are known and imported all the same: their code is changed then, so much of it in a
+start. An import of a module that is not known, or whose import has effects, is done where it stands.
 """
 
 import _frozen_importlib_external as external
@@ -10,6 +11,8 @@ import marshal
 import posix
 import sys
 
+# So much source (bytes) is changed in one start, the main part's not counted: it takes far longer than reading compiled files.
+MOST = 1 << 19
 IGNORE_COOKIE = 0x10  # PyCF_IGNORE_COOKIE: what -c is given is text, not a file
 # The first releases of CPython 3.13 and later ones keep the source of -c for tracebacks.
 CODE_IN_LINECACHE = sys.version_info >= (3, 13)
@@ -67,7 +70,7 @@ class Lazy:
         self._tells = posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0")
         self._known = {}  # for each module whether it may be imported lazily
         self._effects = None
-        self._new = set()  # names of modules whose code the archive did not have
+        self._left = MOST
         self._begun = []  # names of modules that are watched, and the errors that were being handled
         self._compile = None
         self.names = names = run(folder, "lazy_names")["Names"](self._is_lazy)
@@ -85,29 +88,34 @@ class Lazy:
 
     # For the loader, whose frames these calls are to be known as: tracebacks leave them out.
 
+    def is_to_change(self, name, size):
+        """Whether code is to be changed that the archive does not have. size: of the module's source (bytes)."""
+        if self._left <= 0 or self._effect(name) is None:
+            return False
+        self._left -= size
+        return True
+
     def changed(self, loader, code, made_from):
-        """Code with lazy imports for a module that the archive did not have, and the file besides its source that it was made from."""
-        self._new.add(loader.name)
+        """The code of a module with lazy imports, and the file besides its source that it was made from."""
         other = self._changed(lambda: loader.get_data(loader.path), loader.path)
         return (code, made_from) if other is None else (other, None)
 
     def begin(self, name):
         """A module is about to be run."""
-        if name in self._new or self._effect(name) is None:
-            self._new.discard(name)
+        if self._effect(name) is None:
             if self._effects is None:
                 process_state = self._process_state()
                 self._effects = self._run(self._folder, "lazy_effects")["Effects"](process_state["State"])
             self._effects.begin(name)
             self._begun.append((name, sys.exc_info()[1]))
 
-    def end(self, name):
-        """It has been run, or could not."""
+    def end(self, name, source):
+        """It has been run, or could not. source: its file, as it was found."""
         if self._begun and self._begun[-1][0] == name:
             error = self._begun.pop()[1]
             found = ", ".join(self._effects.end())
             if sys.exc_info()[1] is error:
-                self._native.store(key_of(name), found.encode("utf-8", "replace"), self._context)
+                self._native.store(key_of(name), found.encode("utf-8", "replace"), self._context, source)
                 if found:
                     self._tell("%s will be imported where it stands: it %s" % (name, found))
             if not self._begun:

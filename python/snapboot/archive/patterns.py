@@ -2,17 +2,20 @@
 
 What it passes to `_sre` depends on the pattern, its flags and the version of Python alone. To get hold of that, a pattern that the
 archive does not have is compiled a second time, by a private copy of the compiler. A pattern that is warned of is not kept: each
-start warns again.
+start warns again. Nor is one of a module that has made others at each start so far: from a set, for example, whose order differs.
 """
 
 import _frozen_importlib_external as external
 import marshal
+import posix
 import sys
 
 # The modules that a private copy of the compiler has copies of, too: they warn, or hand over.
 PRIVATE = ("re._parser", "sre_parse")
 # SRE_FLAG_LOCALE and SRE_FLAG_DEBUG of Python's own sre_constants.h: what is compiled for a locale, or printed.
 SKIPPED_FLAGS = 4 | 128
+# In so many starts what a module makes is kept. One may have been killed, or have made only some of it.
+STARTS = 3
 
 
 class Patterns:
@@ -24,12 +27,16 @@ class Patterns:
         self._context = context
         self._is_importing = is_importing
         self._copy = None
+        # Whether patterns are kept, by the file of the module that makes them.
+        self._kept = {}
 
     def install(self, compiler):
         """Has the functions of `re` use it. compiler: the module, just run."""
 
         def keep(name, pattern, flags):
             if flags is not None and flags & SKIPPED_FLAGS:
+                return
+            if not self._is_kept(sys._getframe(1)):
                 return
             if self._copy is None:
                 self._copy = Copy(compiler)
@@ -39,6 +46,31 @@ class Patterns:
 
         compile = self._native.compile
         compiler.compile = compile(compiler.compile, compiler._sre.compile, self._context, self._is_importing, keep)
+
+    def _is_kept(self, frame):
+        """Whether the archive is to have a new pattern that is made in that frame, or below a module's body."""
+        while frame is not None and frame.f_code.co_name != "<module>":
+            frame = frame.f_back
+        if frame is None:
+            return True
+        path = frame.f_code.co_filename
+        if path not in self._kept:
+            self._kept[path] = self._begin(path)
+        return self._kept[path]
+
+    def _begin(self, path):
+        """Notes that this start makes patterns that the archive does not have. Returns whether it is one of the first that do."""
+        try:
+            status = posix.stat(path)
+        except OSError:
+            return True
+        for number in range(STARTS):
+            name = "patterns %d of %d %d " % (number, status.st_mtime_ns, status.st_size)
+            name = name.encode() + path.encode("utf-8", "surrogateescape")
+            if self._native.fetch(name, self._context) is None:
+                self._native.store(name, b"made", self._context)
+                return True
+        return False
 
 
 class Copy:

@@ -8,6 +8,7 @@ from . import process
 from .command_line import parse
 from .early import umask
 from .environment import IGNORED, Environment
+from .explained import begin
 from .folder import kept_by_name
 from .importers import folder_of, shadows
 from .main_part import Fallback, Prepared, new_main_module, script_name
@@ -33,6 +34,7 @@ class Context:
         self.request = request
         self.parts = []  # of sys.argv: see Early
         self.consoles = None  # of rich: see Early
+        self.spans = None  # see explained.py
         self.executable = request.argv[0] if request.argv[0].startswith("/") else sys.executable
         main = parse(request.argv[request.main_index :])
         folder = __file__.rpartition("/")[0]
@@ -116,11 +118,15 @@ class Context:
             self.prepared = self.prepared.named(main.value, main.value not in own_names)
         for number in self.environment.renew(environment):
             _signal.signal(number, _signal.SIG_IGN)
+        if self.environment.explained is not None:
+            self.spans = begin(self.environment.explained)
         if self.user_site is not None:
             self._renew_user_site()
         if self.prepared is None:  # or else the script is the same
             self._renew_path(main)
         self._set_arguments(main, arguments)
+        if self.spans is not None:
+            self.spans.step("context", "standard streams")
         try:
             self.streams.renew()
         except IsADirectoryError:
@@ -132,8 +138,12 @@ class Context:
                 self.consoles.renew()
             except Exception as error:
                 raise Fallback("a console of rich cannot find out what its terminal is: %r" % error) from None
+        if self.spans is not None:
+            self.spans.step("context", "random state")
         self.randomness.renew()
         self._renew_main_thread()
+        if self.spans is not None:
+            self.spans.step("context", "current directory, times")
         try:
             self.folder.renew()
         except OSError:

@@ -8,6 +8,7 @@ from .copies import Copies
 
 OWN_PREFIX = b"SNAPBOOT_"
 IGNORED = b"SNAPBOOT_IGNORED"
+EXPLAIN = b"SNAPBOOT_EXPLAIN"
 LOCALE = b"LC_CTYPE"
 
 
@@ -43,6 +44,7 @@ class Environment:
         self._coerced = text if text and LOCALE + b"=" + text not in process.started_with()[1] else None
         # Whether the program has read all of it while it booted.
         self.was_read = False
+        self.explained = None  # the file in which this start notes where its time goes: see explained.py
 
     def _forget_editor(self):
         """Takes out what kept an interactive interpreter from loading its line editor (see boot.rs of the command)."""
@@ -87,6 +89,10 @@ class Environment:
             names[LOCALE] = self._coerced
             posix.putenv(LOCALE, self._coerced)
         ignored = names.pop(IGNORED, None)
+        # Nobody else is to take it for its own.
+        self.explained = names.pop(EXPLAIN, None)
+        if self.explained is not None:
+            posix.unsetenv(EXPLAIN)
         if self._copies is not None:
             self._copies.renew(names)
         data = self._data

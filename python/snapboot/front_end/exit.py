@@ -30,6 +30,7 @@ class Exit:
         self.rehearses = False
         self.is_confined = False
         self.telling = None  # the Telling of an image of the store
+        self.spans = None  # see explained.py
         self.session = False  # whether the interpreter goes on to one
         self.inspected = False  # whether one comes after the program, however it ends
         self.script_names = None  # those of `__main__`, if the interpreter takes the name of a script from it then
@@ -80,6 +81,8 @@ class Exit:
     def _begin(self, holder):
         """Up to the exit handlers. Returns True when the interpreter itself is to go on: with an interactive session."""
         error = holder.pop()
+        if self.spans is not None:
+            self.spans.step("exit", "exit handlers")
         if self.from_file:
             # After a script, and nothing else, the interpreter flushes before it looks at what came of it.
             self._flush(sys.__dict__.get("stderr"), False)
@@ -104,6 +107,8 @@ class Exit:
         """What follows the exit handlers. Never returns."""
         status = self._status
         news = ()
+        if self.spans is not None:
+            self.spans.tell()  # before it is released
         try:
             news = self._news()
             if not self._finalize():

@@ -203,10 +203,13 @@ class Freeze:
             return Main("code", "pass", ["-c"])
         if self.exit.telling is not None:
             self.exit.telling.begin(self.context.environment.data)
+        spans = self.exit.spans = self.context.spans
         try:
-            self.front_end.run_after()
+            self.front_end.run_after(spans)
         except BaseException as error:
             self.exit.leave_now(error)
+        if spans is not None:
+            spans.step("main", "__main__")
         return main
 
     def _start(self, main, leave):

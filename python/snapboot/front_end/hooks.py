@@ -48,11 +48,15 @@ class FrontEnd:
             _call(function, "register_before_snapshot", args, kwargs)
         self._after_restore = _snapshot_hooks("get_after_restore")
 
-    def run_after(self):
-        """Runs the hooks that come after a thaw, first registered first. Raises HookError."""
+    def run_after(self, spans):
+        """Runs the hooks that come after a thaw, first registered first. Raises HookError. spans: see explained.py; or None."""
         for function, args, kwargs in self._after_restore:
+            if spans is not None:
+                spans.step("hook", _describe(function))
             _call(function, "register_after_restore", args, kwargs)
         for function in self._after:
+            if spans is not None:
+                spans.step("hook", _describe(function))
             _call(function, "after_thaw")
 
 

@@ -1,6 +1,7 @@
 //! The command line of `snapboot`, declared once: parsing, `--help` and error messages come from here.
 
 mod archive;
+mod explain;
 mod freeze;
 mod hidden;
 
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, ValueHint};
 
 pub use archive::{Archive, ArchiveAction, ArchiveBuild, ArchiveList, ArchivePrune, ArchiveVerify};
+pub use explain::Explain;
 pub use freeze::{Cpu, Freeze};
 pub use hidden::{Confined, Manual, Traced, Watched};
 
@@ -40,6 +42,7 @@ fn unknown_option(subcommand: &Subcommand, all: impl Iterator<Item = OsString>) 
         Subcommand::Freeze(freeze) => ("freeze", "command", &freeze.command),
         Subcommand::Run(run) => ("run", "words", &run.words),
         Subcommand::Time(time) => ("time", "commands", &time.commands),
+        Subcommand::Explain(explain) => ("explain", "words", &explain.words),
         _ => return None,
     };
     let all: Vec<OsString> = all.collect();
@@ -73,6 +76,7 @@ pub enum Subcommand {
     Verify(Verify),
     Check(Check),
     Time(Time),
+    Explain(Explain),
     Completion(Completion),
     Manual(Manual),
     Confined(Confined),
@@ -116,8 +120,9 @@ pub struct Refreeze {
 /// anything else runs. SNAPBOOT_ARCHIVE=off does without, and SNAPBOOT_ARCHIVE_CODE=off, SNAPBOOT_ARCHIVE_LOOKUPS=off and
 /// SNAPBOOT_ARCHIVE_DATA=off each without a part of it: compiled code, what the names of features and modules lead to, parsed data files. Of
 /// Ruby alone: SNAPBOOT_ARCHIVE_GEMS=off (what RubyGems and Bundler find out). Of Python alone: SNAPBOOT_ARCHIVE_PATTERNS=off (compiled
-/// regular expressions), SNAPBOOT_ARCHIVE_COLLECTOR=off (garbage collection held back while modules are imported), SNAPBOOT_ARCHIVE_EXIT=off
-/// (the shorter end of the process), SNAPBOOT_ARCHIVE_HEAP=off (small objects in huge pages).
+/// regular expressions), SNAPBOOT_ARCHIVE_METADATA=off (entry points of installed distributions), SNAPBOOT_ARCHIVE_COLLECTOR=off (garbage
+/// collection held back while modules are imported), SNAPBOOT_ARCHIVE_EXIT=off (the shorter end of the process), SNAPBOOT_ARCHIVE_HEAP=off
+/// (small objects in huge pages).
 ///
 /// IMAGE: the same as `IMAGE ARGS`, also where the kernel refuses to execute the image itself: on a file system mounted noexec, or
 /// when the file is not executable.

@@ -21,7 +21,7 @@ LAZILY = "SNAPBOOT_LAZY"
 # So few modules are imported before the archive could be open.
 FEW = 3
 # It is open before these: what they parse may be there. They import more than that themselves.
-PARSERS = ("json", "tomli", "tomllib", "yaml")
+PARSERS = ("importlib.metadata", "json", "tomli", "tomllib", "yaml")
 IMPORT = __import__
 
 

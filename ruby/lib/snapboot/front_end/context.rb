@@ -5,6 +5,9 @@ class Context
   # The command line of this process; set by #renew.
   attr_reader :words
 
+  # What notes where the time of this start goes, for `snapboot explain`, or nil.
+  attr_reader :spans
+
   # The umask that the program has set while it booted, or nil.
   attr_writer :umask
   # The Folder of what the program keeps, or nil.
@@ -51,6 +54,7 @@ class Context
     ignored = ENV.delete("SNAPBOOT_IGNORED") if ENV.key?("SNAPBOOT_IGNORED")
     ignored&.split(",")&.each { |signal| leave_ignored(signal.to_i) }
     @environment.renew
+    @spans = Explained.begin if ENV.key?("SNAPBOOT_EXPLAIN")
     @stdio.renew
     @randomness.renew
     File.umask(@umask) if @umask

@@ -19,6 +19,9 @@ class FreezeRun
   # Which process this is, for Snapboot.state.
   attr_reader :state
 
+  # What notes where the time of a thaw goes, or nil.
+  attr_reader :spans
+
   # +feature+: the path of the file that Ruby was told to require. +load_file+: loads a file of the front end by its name.
   def initialize(feature, load_file)
     @feature = feature
@@ -326,10 +329,13 @@ class FreezeRun
 
   def after_thaw
     @context.renew
+    @spans = @context.spans
+    @spans&.step(:context, "gems, framework")
     @telling&.begin
     @kept_gems&.renew
     @recipes.each(&:after_thaw)
     run_hooks(:after_thaw)
+    @spans&.step(:main, "__main__")
     nil
   end
 
@@ -342,6 +348,7 @@ class FreezeRun
     error = $! # a rescue in here would leave nothing of it
     if @state == :thawed
       @telling&.tell
+      @spans&.tell
       return @exit.leave(error)
     end
 

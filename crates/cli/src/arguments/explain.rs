@@ -1,0 +1,65 @@
+//! The command line of `snapboot explain`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::Quiet;
+
+/// Show where the time of a start goes, and what to do about it.
+///
+/// COMMAND: what you would type to start a Python or Ruby program. It is started N times as it is and N times with its start noted, in turns,
+/// and once more to count system calls and failed look-ups. Then it is frozen for a trial, in a folder that is removed afterwards, and its thaw is
+/// measured in the same way. IMAGE ARGS: a start of that image alone. With --vs, two commands or images, each as it is, and what differs most.
+///
+/// Shows how long each sort of thing took, side by side; the parts of the start that cost most; and advice. Times are those of the middle half
+/// of the runs, averaged, with half the width of that half behind ±. Modules or features are shown with those that they load; own is the time without these.
+/// Input and output of the program are /dev/null.
+///
+/// Exit status: 0; 1 when the command failed (unless --allow-failure); 2 when it cannot be started or measured.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "snapboot explain [OPTIONS] -- COMMAND [ARG...]\n       snapboot explain [OPTIONS] IMAGE [ARG...]\n       snapboot explain [OPTIONS] -- COMMAND|IMAGE [ARG...] --vs COMMAND|IMAGE [ARG...]",
+    after_long_help = "\
+Examples:
+  snapboot explain -- python manage.py check
+  RAILS_ENV=production snapboot explain -n 3 -- bin/rails runner 1
+  snapboot explain --html start.html -- flask routes
+  snapboot explain ./rails.img runner 1
+  snapboot explain -- python3.12 app.py --vs python3.13 app.py"
+)]
+pub struct Explain {
+    #[command(flatten)]
+    pub telling: Quiet,
+
+    /// How many starts of each kind count.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+
+    /// Show every part, however little it costs. Default: those that cost most; the others are one row.
+    #[arg(long)]
+    pub all: bool,
+
+    /// Make no trial freeze: show the ordinary start alone.
+    #[arg(long)]
+    pub no_freeze: bool,
+
+    /// Go on when the command ends with a status other than 0. Default: stop and show what it wrote to its standard
+    /// error.
+    #[arg(long)]
+    pub allow_failure: bool,
+
+    /// Write a page with a flame chart of each start to FILE as well: one file that loads nothing from elsewhere.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
+    /// Print JSON with all parts and the advice; speedscope, Perfetto and chrome://tracing open it. Default: a summary for people.
+    #[arg(long)]
+    pub json: bool,
+
+    /// The command or the image, and its arguments; after --vs the one to compare it with.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true,
+          value_hint = ValueHint::CommandWithArguments)]
+    pub words: Vec<OsString>,
+}

@@ -1,0 +1,125 @@
+//! `snapboot explain`: where the time of a start goes, and what to do about it.
+
+mod advice;
+mod rows;
+mod show;
+mod trial;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use explain::{Advice, Measurement, Report, Start, Subject};
+use failure::{Failure, Result};
+use image_file::kind::Kind;
+use installation::Installation;
+
+use crate::arguments::Explain;
+use crate::progress::Progress;
+use crate::render;
+use trial::{Outcome, Trial};
+
+/// Runs the subcommand; returns the exit status.
+pub fn main(arguments: &Explain) -> Result<u8> {
+    let progress = Progress::still(arguments.telling.quiet);
+    let commands = split(&arguments.words)?;
+    let (starts, advice) = match commands.as_slice() {
+        [words] if !is_image(words) => command(words, arguments, &progress)?,
+        several => (as_they_are(several, arguments, &progress)?, Vec::new()),
+    };
+    progress.stop();
+    let report = Report {
+        starts,
+        advice,
+        snapboot: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: machine(),
+        when: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+    };
+    render::print(&match arguments.json {
+        true => explain::trace(&report) + "\n",
+        false => show::page(&report, &show::Look::of_terminal(arguments.all)),
+    })?;
+    if let Some(file) = &arguments.html {
+        std::fs::write(file, explain::page(&report)).map_err(|error| Failure::io("write", file, &error))?;
+    }
+    Ok(0)
+}
+
+/// One command, or the two on both sides of `--vs`.
+fn split(words: &[OsString]) -> Result<Vec<&[OsString]>> {
+    let commands: Vec<&[OsString]> = words.split(|word| word == "--vs").collect();
+    // `--vs -- COMMAND` is understood as well.
+    let commands: Vec<&[OsString]> =
+        commands.into_iter().map(|words| words.strip_prefix(&[OsString::from("--")]).unwrap_or(words)).collect();
+    if commands.len() > 2 || commands.iter().any(|command| command.is_empty()) {
+        return Err(Failure::refusal(
+            "explain takes one command or image, or two with --vs between them: snapboot explain -- COMMAND [ARG...] --vs COMMAND [ARG...].",
+        ));
+    }
+    Ok(commands)
+}
+
+fn is_image(words: &[OsString]) -> bool {
+    Kind::is_image(Path::new(&words[0]))
+}
+
+/// Measures one start of each command or image; of two, each has its letter.
+fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Vec<Start>> {
+    let mut starts = Vec::new();
+    for words in commands {
+        let subject = match is_image(words) {
+            true => Subject::thawed(words)?,
+            false => Subject::ordinary(words, &Installation::find()?)?,
+        };
+        starts.push(measure(subject, arguments, progress)?);
+    }
+    if let [first, second] = starts.as_mut_slice() {
+        first.title = format!("A, {}", first.title);
+        second.title = format!("B, {}", second.title);
+    }
+    Ok(starts)
+}
+
+/// Measures the starts of a command.
+fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Result<(Vec<Start>, Vec<Advice>)> {
+    let installation = Installation::find()?;
+    let mut starts = vec![measure(Subject::ordinary(words, &installation)?, arguments, progress)?];
+    let mut advice = Vec::new();
+    if !arguments.no_freeze {
+        let trial = Trial::of(words)?;
+        advice = match trial.freeze(progress)? {
+            Outcome::Refused(reasons) => advice::refused(&reasons),
+            Outcome::Written(written) => match thawed(&trial, arguments, progress) {
+                Ok(thawed) => {
+                    let advice = advice::frozen(&starts[0], &thawed, &trial, &written);
+                    starts.push(thawed);
+                    advice
+                }
+                Err(failure) => advice::refused(&[(failure.message, None)]),
+            },
+        };
+    }
+    advice.extend(advice::ordinary(words));
+    Ok((starts, advice))
+}
+
+/// Measures a start of the image that a trial has made.
+fn thawed(trial: &Trial, arguments: &Explain, progress: &Progress) -> Result<Start> {
+    let words: Vec<OsString> = [&[trial.image().into_os_string()], trial.arguments.as_slice()].concat();
+    let thawed = measure(Subject::thawed(&words)?, arguments, progress)?;
+    // The image is gone when this is read.
+    let command = trial.command.iter().chain(&trial.arguments).map(|word| word.to_string_lossy()).collect::<Vec<_>>();
+    Ok(Start { command: command.join(" "), ..thawed })
+}
+
+fn measure(mut subject: Subject, arguments: &Explain, progress: &Progress) -> Result<Start> {
+    subject.allow_failure = arguments.allow_failure;
+    subject.measure(&Measurement { runs: arguments.runs, tell: &|text: &str| progress.phase(text) })
+}
+
+/// CPU and kernel.
+fn machine() -> String {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, model)| model);
+    let kernel = rustix::system::uname();
+    format!("{}, Linux {}", model.unwrap_or("unknown CPU"), kernel.release().to_string_lossy())
+}

@@ -1,0 +1,119 @@
+//! A trial freeze: into a folder that is removed afterwards, and learning from a run with the arguments that are explained.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use failure::{Failure, Result};
+use freeze::{Cpu, FreezeOutcome, FreezeRequest, ProgramOutput, Step, Training, Written};
+use installation::Installation;
+use runtime::search_path;
+
+use crate::human;
+use crate::progress::Progress;
+
+/// What is frozen of a command line, and how.
+pub struct Trial {
+    /// The words that are frozen.
+    pub command: Vec<OsString>,
+    /// What the image is started with.
+    pub arguments: Vec<OsString>,
+    /// Whether it can be learnt from a run with these: none can be made of code on the command line.
+    is_trained: bool,
+    /// Removed with it.
+    folder: tempfile::TempDir,
+}
+
+/// What came of it.
+pub enum Outcome {
+    /// There is an image.
+    Written(Box<Written>),
+    /// There is none, for these reasons: sentences, with the places in the program that are known.
+    Refused(Vec<(String, Option<String>)>),
+}
+
+impl Trial {
+    /// Takes a command line apart as the store does: a script or a module is frozen without its arguments, all else as it is.
+    pub fn of(words: &[OsString]) -> Result<Trial> {
+        let folder =
+            tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
+        let split = store::Command::split(words, &search_path(), None).ok().and_then(|line| line.command);
+        let is_trained = split.is_some();
+        let arguments = split.map_or(Vec::new(), |(_, arguments)| arguments);
+        let command = words[..words.len() - arguments.len()].to_vec();
+        Ok(Trial { command, arguments, is_trained, folder })
+    }
+
+    /// Where the image is.
+    pub fn image(&self) -> PathBuf {
+        self.folder.path().join("trial.img")
+    }
+
+    /// Freezes it. Whoever interrupts that ends this process.
+    pub fn freeze(&self, progress: &Progress) -> Result<Outcome> {
+        let training = match self.is_trained {
+            true => Training::Runs(vec![self.arguments.clone()]),
+            false => Training::Default,
+        };
+        let request = FreezeRequest {
+            command: self.command.clone(),
+            output: Some(self.image()),
+            preloads: Vec::new(),
+            recipes: true,
+            training,
+            environment: Vec::new(),
+            withheld: Vec::new(),
+            policy: image::policy::CHECK,
+            check_pages: false,
+            cpu: Cpu::Native,
+            variants: 1,
+            max_age: None,
+            max_thaws: None,
+            guards: Vec::new(),
+            origin: None,
+            store: None,
+            installation: Installation::find()?,
+        };
+        match freeze::freeze(&request, &Silent(progress)) {
+            FreezeOutcome::Written(written) => Ok(Outcome::Written(written)),
+            FreezeOutcome::Refused(findings) => Ok(Outcome::Refused(
+                findings.into_iter().map(|finding| (finding.to_string(), finding.opened_by)).collect(),
+            )),
+            FreezeOutcome::Failed(failure) => Ok(Outcome::Refused(vec![(failure.message, None)])),
+            FreezeOutcome::Interrupted(signal) => std::process::exit(crate::freeze::die_of(signal).into()),
+        }
+    }
+
+    /// What one would type to freeze it.
+    pub fn typed(&self) -> String {
+        let train = match self.is_trained {
+            true => format!("--train {} ", quoted(&line(&self.arguments))),
+            false => String::new(),
+        };
+        format!("snapboot freeze {train}-- {}", line(&self.command))
+    }
+}
+
+/// Words as a shell reads them.
+fn line(words: &[OsString]) -> String {
+    words.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| human::harmless(word), |quoted| quoted.into_owned())
+}
+
+/// Tells what is done; nobody sees what the program prints meanwhile.
+struct Silent<'a>(&'a Progress);
+
+impl freeze::Progress for Silent<'_> {
+    fn step(&self, step: &Step<'_>) {
+        freeze::Progress::step(self.0, step);
+    }
+
+    fn note(&self, _: &str) {}
+
+    fn program_output(&self) -> io::Result<ProgramOutput> {
+        Ok(ProgramOutput::none())
+    }
+}

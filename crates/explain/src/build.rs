@@ -1,0 +1,205 @@
+//! From what one start has told to its tree.
+
+use crate::count::Counts;
+use crate::events::Event;
+use crate::tree::{Kind, Node};
+
+/// One start.
+pub struct Run {
+    /// When the process was started and had ended, in seconds of the monotonic clock.
+    pub span: (f64, f64),
+    /// What it has told.
+    pub events: Vec<Event>,
+}
+
+/// What is still open while events are read.
+struct Open {
+    node: Node,
+    /// System calls and failed look-ups before it.
+    before: (u64, u64),
+}
+
+/// The tree of a start; `counts`: of its system calls.
+pub fn tree(run: &Run, counts: &Counts) -> Node {
+    let (begun, ended) = run.span;
+    let mut root = part("process", Kind::Process, 0.0);
+    root.seconds = ended - begun;
+    (root.system_calls, root.failed_lookups) = counts.total();
+    let first = run.events.iter().find_map(time).unwrap_or(ended);
+    let is_thaw = run.events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Launcher, .. }));
+    let mut interpreter = match is_thaw {
+        true => part("execution, opening the image", Kind::Launcher, 0.0),
+        false => part("the interpreter's own start", Kind::Interpreter, 0.0),
+    };
+    interpreter.seconds = first - begun;
+    (interpreter.system_calls, interpreter.failed_lookups) = counts.before(0);
+    root.children.push(interpreter);
+
+    let mut stack: Vec<Open> = Vec::new();
+    let (mut now, mut last) = (first, counts.before(0));
+    for (index, event) in run.events.iter().enumerate() {
+        // An entry that a collection had interrupted stands behind those of that, with an earlier time.
+        now = time(event).unwrap_or(now).max(now);
+        let before = counts.before(index);
+        match event {
+            Event::Begin { kind, name, .. } => {
+                if stack.is_empty() && *kind != Kind::Launcher {
+                    between(&mut root, now - begun, last, before);
+                }
+                if let Some(above) = stack.last_mut().filter(|_| *kind == Kind::Code) {
+                    search_before(above, now - begun, before);
+                }
+                stack.push(Open { node: part(name, *kind, now - begun), before });
+            }
+            Event::End { detail, failed, .. } => {
+                let Some(mut open) = stack.pop() else { continue };
+                open.node.seconds = now - begun - open.node.start;
+                open.node.system_calls = before.0.saturating_sub(open.before.0);
+                open.node.failed_lookups = before.1.saturating_sub(open.before.1);
+                open.node.detail.clone_from(detail);
+                finish(&mut open.node, *failed);
+                add(stack.last_mut().map_or(&mut root, |above| &mut above.node), open.node);
+                last = before;
+            }
+            Event::Collected { seconds } => {
+                if let Some(above) = stack.last_mut() {
+                    let start = (now - begun - seconds).max(above.node.start);
+                    let collector = Node { seconds: *seconds, ..part("garbage collection", Kind::Collector, start) };
+                    add(&mut above.node, collector);
+                }
+            }
+        }
+    }
+    let name = if is_thaw { "flushing, end of the process" } else { "end of the interpreter" };
+    let mut end = part(name, Kind::Exit, now - begun);
+    end.seconds = ended - now;
+    end.system_calls = root.system_calls.saturating_sub(last.0);
+    end.failed_lookups = root.failed_lookups.saturating_sub(last.1);
+    root.children.push(end);
+    root
+}
+
+/// What comes between two parts that follow each other is a part as well, if it takes any time: the frozen process comes to itself.
+fn between(root: &mut Node, now: f64, last: (u64, u64), before: (u64, u64)) {
+    /// Two readings of the clock are that far from each other (s).
+    const NOTHING: f64 = 20e-6;
+    let end = root.children.last().map_or(0.0, |child| child.start + child.seconds);
+    if now - end > NOTHING {
+        let mut gap = part("return from the fork, environment", Kind::Context, end);
+        gap.seconds = now - end;
+        gap.system_calls = before.0.saturating_sub(last.0);
+        gap.failed_lookups = before.1.saturating_sub(last.1);
+        root.children.push(gap);
+    }
+}
+
+/// A part that takes no time yet.
+pub fn part(name: &str, kind: Kind, start: f64) -> Node {
+    Node {
+        name: name.to_owned(),
+        kind,
+        detail: None,
+        start,
+        seconds: 0.0,
+        spread: 0.0,
+        system_calls: 0,
+        failed_lookups: 0,
+        children: Vec::new(),
+    }
+}
+
+fn time(event: &Event) -> Option<f64> {
+    match event {
+        Event::Begin { time, .. } | Event::End { time, .. } => Some(*time),
+        Event::Collected { .. } => None,
+    }
+}
+
+/// What Ruby does before it reads a feature's code is a search, which it does not tell of: it has told of nothing else before.
+fn search_before(above: &mut Open, now: f64, calls: (u64, u64)) {
+    let node = &mut above.node;
+    if node.kind != Kind::Body || node.children.iter().any(|child| child.kind != Kind::Collector) {
+        return;
+    }
+    let mut search = part(&node.name, Kind::Search, node.start);
+    search.seconds = (now - node.start - node.children.iter().map(|child| child.seconds).sum::<f64>()).max(0.0);
+    search.system_calls = calls.0.saturating_sub(above.before.0);
+    search.failed_lookups = calls.1.saturating_sub(above.before.1);
+    node.children.insert(0, search);
+}
+
+/// Makes what is special of a part that has ended: a module was found where its search
+/// has found it, or where its code was; what is only looked for, and not there, is a search.
+fn finish(node: &mut Node, failed: bool) {
+    if node.kind != Kind::Body {
+        return;
+    }
+    let found = node.children.iter_mut().find(|child| child.kind == Kind::Search && child.name == node.name);
+    if let Some(search) = found {
+        let origin = search.detail.take();
+        node.detail = node.detail.take().or(origin);
+    }
+    if node.detail.is_none() {
+        let code = node.children.iter().find(|child| child.kind == Kind::Code);
+        node.detail = code.and_then(|code| code.detail.clone());
+    }
+    if failed && node.children.iter().all(|child| matches!(child.kind, Kind::Search | Kind::Collector)) {
+        node.kind = Kind::Search;
+        node.detail = Some("not there".to_owned());
+        node.children.retain(|child| child.kind == Kind::Collector);
+    }
+}
+
+/// Adds a part to the one that it is in. Collections are one part of each.
+fn add(above: &mut Node, node: Node) {
+    if node.kind == Kind::Collector {
+        if let Some(same) = above.children.iter_mut().find(|child| child.kind == Kind::Collector) {
+            same.seconds += node.seconds;
+            return;
+        }
+    }
+    above.children.push(node);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::parse;
+
+    fn tree_of(told: &str) -> Node {
+        let events = parse(told.replace('|', "\0").as_bytes()).unwrap();
+        tree(&Run { span: (1.0, 10.0), events }, &Counts::default())
+    }
+
+    #[test]
+    fn the_parts_of_a_process_are_all_of_it() {
+        let told =
+            "begin=2000000000 main __main__|begin=3000000000 body a|begin=3000000000 search a|end=4000000000 /a.py|\
+                    begin=4500000000 collector gc|end=4600000000 |begin=4600000000 collector gc|end=4700000000 |\
+                    end=6000000000 |end=8000000000 |";
+        let root = tree_of(told);
+        let names: Vec<_> = root.children.iter().map(|child| (child.kind, child.seconds)).collect();
+        assert_eq!(names, [(Kind::Interpreter, 1.0), (Kind::Main, 6.0), (Kind::Exit, 2.0)]);
+        assert_eq!(root.own(), 0.0);
+        let module = &root.children[1].children[0];
+        assert_eq!((module.detail.as_deref(), module.children.len()), (Some("/a.py"), 2));
+        assert!((module.children[1].seconds - 0.2).abs() < 1e-9);
+        assert!((module.own() - 1.8).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_ruby_does_before_a_file_is_found_is_a_search() {
+        let told = "begin=2000000000 body a|begin=3000000000 code /a.rb|end=3500000000 /a.rb|end=4000000000 |";
+        let module = &tree_of(told).children[1];
+        let kinds: Vec<_> = module.children.iter().map(|child| (child.kind, child.seconds)).collect();
+        assert_eq!(kinds, [(Kind::Search, 1.0), (Kind::Code, 0.5)]);
+        assert_eq!(module.detail.as_deref(), Some("/a.rb"));
+    }
+
+    #[test]
+    fn what_is_not_there_was_a_search() {
+        let told = "begin=2000000000 body a|begin=2000000000 search a|end=3000000000 |end=3000000000 failed|";
+        let module = &tree_of(told).children[1];
+        assert_eq!((module.kind, module.detail.as_deref()), (Kind::Search, Some("not there")));
+    }
+}

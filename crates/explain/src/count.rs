@@ -1,0 +1,123 @@
+//! Counts the system calls of a start, in a run of its own that is not timed: it is stopped at each call.
+//!
+//! The start tells where it is by a call that no program makes: the number of its process group is asked for a process that cannot be there.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::Command;
+
+use nix::libc;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
+use nix::unistd::Pid;
+
+use crate::arch;
+
+/// The number of the first event; no kernel gives a process so high a number.
+const FIRST_NUMBER: u64 = 1 << 30;
+
+/// System calls and failed look-ups by the events of a start.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// What there was before each event, by its number.
+    before: BTreeMap<usize, (u64, u64)>,
+    total: (u64, u64),
+}
+
+impl Counts {
+    /// System calls and failed look-ups before the event of that number.
+    pub fn before(&self, number: usize) -> (u64, u64) {
+        self.before.range(number..).next().map_or(self.total, |(_, counts)| *counts)
+    }
+
+    /// System calls and failed look-ups of the whole process.
+    pub fn total(&self) -> (u64, u64) {
+        self.total
+    }
+
+    /// Takes a call into account that has come back.
+    fn add(&mut self, number: i64, argument: u64, result: i64) {
+        if number == libc::SYS_getpgid && (FIRST_NUMBER..2 * FIRST_NUMBER).contains(&argument) {
+            self.before.insert((argument - FIRST_NUMBER) as usize, self.total);
+            return;
+        }
+        self.total.0 += 1;
+        if [libc::ENOENT, libc::ENOTDIR].map(|error| -i64::from(error)).contains(&result) {
+            self.total.1 += 1;
+        }
+    }
+}
+
+/// Counts the calls of a command's first thread. `command` stops itself before it executes the program, as `snapboot traced` does. Fails
+/// where the machine does not allow tracing.
+pub fn count(command: &mut Command) -> io::Result<Counts> {
+    let child = Pid::from_raw(command.spawn()?.id() as i32);
+    let counts = follow(child);
+    if counts.is_err() {
+        // It may have ended by itself.
+        let _ = kill(child, Signal::SIGKILL);
+        let _ = waitpid(child, None);
+    }
+    Ok(counts?)
+}
+
+fn follow(child: Pid) -> nix::Result<Counts> {
+    let mut counts = Counts::default();
+    let mut call = None;
+    waitpid(child, Some(WaitPidFlag::WUNTRACED))?;
+    let options = Options::PTRACE_O_TRACESYSGOOD | Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_EXITKILL;
+    ptrace::seize(child, options)?;
+    kill(child, Signal::SIGCONT)?;
+    loop {
+        let signal = match waitpid(child, None)? {
+            WaitStatus::Exited(..) | WaitStatus::Signaled(..) => return Ok(counts),
+            WaitStatus::PtraceSyscall(_) => {
+                let (number, argument, result) = arch::call(&ptrace::getregs(child)?);
+                match call.take() {
+                    None => call = Some((number, argument)),
+                    Some((number, argument)) => counts.add(number, argument, result),
+                }
+                None
+            }
+            // Only the last program counts, and not what has started it.
+            WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_EXEC) => {
+                counts = Counts::default();
+                None
+            }
+            WaitStatus::Stopped(_, signal) => Some(signal),
+            _ => None,
+        };
+        match ptrace::syscall(child, signal) {
+            // Killed meanwhile; the next wait tells.
+            Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_those_between_two_events() {
+        let mut counts = Counts::default();
+        let at = |number: u64| FIRST_NUMBER + number;
+        counts.add(libc::SYS_openat, 0, 3);
+        counts.add(libc::SYS_getpgid, at(0), -3);
+        counts.add(libc::SYS_openat, 0, -i64::from(libc::ENOENT));
+        counts.add(libc::SYS_getpgid, at(2), -3);
+        counts.add(libc::SYS_getpgid, 5, 5);
+        assert_eq!([0, 1, 2, 3].map(|number| counts.before(number)), [(1, 0), (2, 1), (2, 1), (3, 1)]);
+    }
+
+    #[test]
+    fn a_command_is_counted_from_its_execution() {
+        let script = "kill -STOP $$; exec ls /nowhere-at-all";
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(script).stderr(std::process::Stdio::null());
+        let (calls, failed) = count(&mut command).unwrap().total();
+        assert!(calls > 10 && failed >= 1, "{calls} {failed}");
+    }
+}

@@ -1,0 +1,75 @@
+//! What a traced start has told: spans that begin and end, and their numbers.
+//!
+//! `python/snapboot/explain/run/sitecustomize.py` and `ruby/lib/snapboot/explain/run.rb` write it, and describe it.
+
+use crate::tree::Kind;
+
+/// What a start tells at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A part begins.
+    Begin { time: f64, kind: Kind, name: String },
+    /// The part that began last ends.
+    End { time: f64, detail: Option<String>, failed: bool },
+    /// The part that began last spent that much time in garbage collection since the event before.
+    Collected { seconds: f64 },
+}
+
+/// Reads what a start has told. None where it is cut off, or something else. Times in seconds of the monotonic clock.
+pub fn parse(told: &[u8]) -> Option<Vec<Event>> {
+    let entries = told.strip_suffix(b"\0")?.split(|&byte| byte == 0);
+    let events: Vec<Event> = entries.map(event).collect::<Option<_>>()?;
+    let depth = events.iter().try_fold(0usize, |depth, event| match event {
+        Event::Begin { .. } => Some(depth + 1),
+        Event::End { .. } => depth.checked_sub(1),
+        Event::Collected { .. } => Some(depth),
+    });
+    (depth == Some(0)).then_some(events)
+}
+
+fn event(entry: &[u8]) -> Option<Event> {
+    let entry = String::from_utf8_lossy(entry);
+    let (key, value) = entry.split_once('=')?;
+    match key {
+        "begin" => {
+            let mut words = value.splitn(3, ' ');
+            let (time, kind, name) = (words.next()?, words.next()?, words.next()?);
+            Some(Event::Begin { time: seconds(time)?, kind: kind_of(kind)?, name: name.to_owned() })
+        }
+        "end" => {
+            let (time, detail) = value.split_once(' ')?;
+            let failed = detail == "failed";
+            let detail = (!failed && !detail.is_empty()).then(|| detail.to_owned());
+            Some(Event::End { time: seconds(time)?, detail, failed })
+        }
+        "collected" => Some(Event::Collected { seconds: seconds(value)? }),
+        _ => None,
+    }
+}
+
+fn seconds(nanoseconds: &str) -> Option<f64> {
+    Some(nanoseconds.parse::<i64>().ok()? as f64 / 1e9)
+}
+
+/// The kind of that name, as JSON has it.
+fn kind_of(name: &str) -> Option<Kind> {
+    serde_json::from_value(serde_json::Value::String(name.to_owned())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_and_what_is_cut_off_is_nothing() {
+        let told = b"begin=1000000000 body a b\0collected=5\0end=2500000000 /a b.py\0";
+        let events = parse(told).unwrap();
+        assert_eq!(events[0], Event::Begin { time: 1.0, kind: Kind::Body, name: "a b".to_owned() });
+        assert_eq!(events[2], Event::End { time: 2.5, detail: Some("/a b.py".to_owned()), failed: false });
+        for cut in [1, 20, told.len() - 1] {
+            assert_eq!(parse(&told[..cut]), None, "{cut}");
+        }
+        assert_eq!(parse(b"begin=1 body a\0"), None);
+        assert_eq!(parse(b"end=1 \0"), None);
+    }
+}

@@ -1,0 +1,19 @@
+//! Where the time of a start goes: measured from within and without, put together as a tree.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod arch;
+mod build;
+mod count;
+mod events;
+mod measure;
+mod merge;
+mod page;
+mod spans;
+mod trace;
+mod tree;
+
+pub use measure::{Measurement, Subject};
+pub use page::page;
+pub use trace::trace;
+pub use tree::{Advice, Kind, Node, Report, Start};

@@ -1,0 +1,223 @@
+//! Starts a command again and again: as it is, and with its start noted, in turns, so that both see the same machine.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use failure::{Failure, Result};
+use installation::{set_up, Installation};
+use runtime::{language_of, locate, search_path, Language};
+use rustix::time::{clock_gettime, ClockId};
+
+use crate::build::{self, Run};
+use crate::count::{self, Counts};
+use crate::events::{self, Event};
+use crate::merge::{merge, put_calls};
+use crate::tree::{Kind, Node, Start};
+
+/// Names the file in which a start notes where its time goes.
+const FILE: &str = "SNAPBOOT_EXPLAIN";
+/// Says that system calls are counted from outside.
+const COUNT: &str = "SNAPBOOT_EXPLAIN_COUNT";
+/// The hidden subcommand of `snapboot` that stops itself, and then executes a program.
+const TRACED: &str = "traced";
+/// How much of a failed command's standard error is shown (bytes).
+const SHOWN: usize = 2000;
+
+/// What is started, and how.
+pub struct Subject {
+    words: Vec<OsString>,
+    program: PathBuf,
+    title: String,
+    set_up: Vec<(&'static str, OsString)>,
+    /// Whether a status other than 0 is none of our business.
+    pub allow_failure: bool,
+    folder: tempfile::TempDir,
+}
+
+/// What a start is measured with besides the subject.
+pub struct Measurement<'a> {
+    /// How many starts count.
+    pub runs: u32,
+    /// Gets what is being done.
+    pub tell: &'a dyn Fn(&str),
+}
+
+impl Subject {
+    /// An ordinary start of the command `words`; at least one.
+    pub fn ordinary(words: &[OsString], installation: &Installation) -> Result<Subject> {
+        let program = locate(&words[0], &search_path())?;
+        let shown = Path::new(&words[0]).display();
+        let set_up = match language_of(words) {
+            Some(Language::Ruby) => ("RUBYOPT", set_up::ruby_option(&installation.ruby_explain()?)?),
+            Some(Language::Python) => {
+                let path = set_up::python_path(&installation.python_explain()?).ok_or_else(|| {
+                    Failure::refusal(
+                        "a start is measured by way of PYTHONPATH, which is set to nothing here, or Snapboot's own directory has a colon \
+                         in its path. Unset PYTHONPATH, or install Snapboot elsewhere.",
+                    )
+                })?;
+                ("PYTHONPATH", path)
+            }
+            None => {
+                return Err(Failure::refusal(format!(
+                    "{shown} should start Python or Ruby, but does not, or by way of a script that cannot be followed. Name the interpreter: \
+                     snapboot explain -- python SCRIPT, snapboot explain -- ruby SCRIPT."
+                )))
+            }
+        };
+        Ok(Subject { set_up: vec![set_up], ..Self::new(words, program, "ordinary")? })
+    }
+
+    /// A start of the image `words[0]`.
+    pub fn thawed(words: &[OsString]) -> Result<Subject> {
+        Self::new(words, locate(&words[0], OsStr::new(""))?, "thawed")
+    }
+
+    fn new(words: &[OsString], program: PathBuf, title: &str) -> Result<Subject> {
+        let folder =
+            tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
+        let (words, title) = (words.to_vec(), title.to_owned());
+        Ok(Subject { words, program, title, set_up: Vec::new(), allow_failure: false, folder })
+    }
+
+    /// Measures it.
+    pub fn measure(&self, measurement: &Measurement<'_>) -> Result<Start> {
+        (measurement.tell)(&format!("{} start: warming up", self.title));
+        self.start(self.command())?;
+        let (mut plain, mut traced) = (Vec::new(), Vec::new());
+        for run in 1..=measurement.runs {
+            (measurement.tell)(&format!("{} start: {run} of {}", self.title, measurement.runs));
+            let (begun, ended) = self.start(self.command())?;
+            plain.push(ended - begun);
+            traced.push(build::tree(&self.traced()?, &Counts::default()));
+        }
+        (measurement.tell)(&format!("{} start: counting system calls", self.title));
+        let counted = self.counted().ok();
+        // The fastest runs are those that nothing else has disturbed.
+        let fastest = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
+        let overhead = fastest(&mut traced.iter().map(|run| run.seconds)) / fastest(&mut plain.into_iter()) - 1.0;
+        let mut root = merge(traced);
+        if let Some(counted) = counted {
+            put_calls(&mut root, &counted);
+        }
+        add_rest(&mut root);
+        Ok(Start { title: self.title.clone(), command: self.shown(), runs: measurement.runs, overhead, root })
+    }
+
+    /// One start that is noted.
+    fn traced(&self) -> Result<Run> {
+        let span = self.start(self.noting(self.command()))?;
+        Ok(Run { span, events: self.told()? })
+    }
+
+    /// The tree of a start whose system calls were counted.
+    fn counted(&self) -> Result<Node> {
+        let snapboot = std::env::current_exe().map_err(|error| Failure::io("find", Path::new("snapboot"), &error))?;
+        let mut command = Command::new(snapboot);
+        command.arg(TRACED).arg(&self.program).args(&self.words[1..]);
+        let mut command = self.noting(silent(command));
+        command.env(COUNT, "1");
+        let begun = now();
+        let counts = count::count(&mut command).map_err(|error| Failure::io("trace", &self.program, &error))?;
+        Ok(build::tree(&Run { span: (begun, now()), events: self.told()? }, &counts))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg0(&self.words[0]).args(&self.words[1..]);
+        silent(command)
+    }
+
+    fn noting(&self, mut command: Command) -> Command {
+        command.env(FILE, self.file()).envs(self.set_up.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("start")
+    }
+
+    /// Starts a command and waits for its end; returns when both were.
+    fn start(&self, mut command: Command) -> Result<(f64, f64)> {
+        let failed = |error: std::io::Error| Failure::io("start", &self.program, &error);
+        let begun = now();
+        let status = command.spawn().and_then(|mut child| child.wait()).map_err(failed)?;
+        let ended = now();
+        if !status.success() && !self.allow_failure {
+            return Err(Failure::failed(self.why_it_failed(status)));
+        }
+        Ok((begun, ended))
+    }
+
+    /// Takes what the last start has told.
+    fn told(&self) -> Result<Vec<Event>> {
+        let told = fs::read(self.file()).ok();
+        let _ = fs::remove_file(self.file());
+        let events = told.and_then(|told| events::parse(&told));
+        // An image that was not used has told of nothing but its launcher.
+        let has_main =
+            |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Main, .. }));
+        events.filter(has_main).ok_or_else(|| {
+            if self.set_up.is_empty() {
+                return Failure::failed(format!(
+                    "{} should thaw and tell at its end where its time went, but did not. Either the image is not used here and now, and \
+                     snapboot inspect --why {} says why; or it was made by another version of Snapboot, and is to be made again; or the program \
+                     ended without its exit handlers (by a signal, os._exit, exit!, exec).",
+                    self.shown(),
+                    self.program.display()
+                ));
+            }
+            Failure::failed(format!(
+                "{} should tell at its end where its time went, but did not. It may have ended without its exit handlers (by a signal, os._exit, \
+                 exit!, exec), or have options that make an interpreter ignore its environment (python -I, -E, -S).",
+                self.shown()
+            ))
+        })
+    }
+
+    /// Starts it once more to see what it says, and puts that into words.
+    fn why_it_failed(&self, status: ExitStatus) -> String {
+        let output = self.command().stderr(Stdio::piped()).output();
+        let said = output.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned()).unwrap_or_default();
+        let cut = said.char_indices().rev().nth(SHOWN).map_or(0, |(start, _)| start);
+        let said = match said.is_empty() {
+            true => "It wrote nothing to its standard error.".to_owned(),
+            false => format!("It wrote:\n{}", &said[cut..]),
+        };
+        format!(
+            "{} should end with exit status 0, but ended with {status}, so its time would say little. Mend the command, or pass \
+             --allow-failure. {said}",
+            self.shown()
+        )
+    }
+
+    /// The command on one line.
+    fn shown(&self) -> String {
+        self.words.join(OsStr::new(" ")).to_string_lossy().into_owned()
+    }
+}
+
+/// Input and output are /dev/null.
+fn silent(mut command: Command) -> Command {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// The monotonic clock (s).
+fn now() -> f64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// What no part has is a part of its own.
+fn add_rest(root: &mut Node) {
+    let rest = root.seconds - root.children.iter().map(|child| child.seconds).sum::<f64>();
+    if rest > 0.0 {
+        let mut row = build::part("not told apart", Kind::Other, root.seconds - rest);
+        row.seconds = rest;
+        root.children.push(row);
+    }
+}

@@ -1,0 +1,135 @@
+//! Several runs as one tree.
+//!
+//! The parts of the run in the middle are shown. Each time and each begin is the mean of the runs in the middle half by how long they took, so that what disturbs a run or two
+//! does not count, as in a median, and the parts still add up to the whole, which medians of parts do not.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::tree::{Kind, Node};
+
+/// One tree of at least one.
+pub fn merge(mut runs: Vec<Node>) -> Node {
+    runs.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let outside = runs.len() / 4;
+    let middle = outside..runs.len() - outside;
+    let mut shown = runs[runs.len() / 2].clone();
+    settle(&mut shown, &runs.iter().map(Some).collect::<Vec<_>>(), &middle);
+    shown
+}
+
+/// Puts the system calls of another run of the same into a tree.
+pub fn put_calls(node: &mut Node, counted: &Node) {
+    node.system_calls = counted.system_calls;
+    node.failed_lookups = counted.failed_lookups;
+    let theirs = by_key(counted);
+    for (key, child) in keys(&node.children).into_iter().zip(&mut node.children) {
+        if let Some(same) = theirs.get(&key) {
+            put_calls(child, same);
+        }
+    }
+}
+
+/// Half the width of the middle half, and the median, of at least one value.
+pub fn median_and_spread(values: &mut [f64]) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        let place = share * (values.len() - 1) as f64;
+        let (low, part) = (place.floor() as usize, place.fract());
+        values[low] + part * (values[(low + 1).min(values.len() - 1)] - values[low])
+    };
+    (at(0.5), (at(0.75) - at(0.25)) / 2.0)
+}
+
+/// `runs`: the same part in each, if it is there. `middle`: which of them count.
+fn settle(node: &mut Node, runs: &[Option<&Node>], middle: &Range<usize>) {
+    let mut all: Vec<f64> = runs.iter().flatten().map(|run| run.seconds).collect();
+    node.spread = median_and_spread(&mut all).1;
+    let counted: Vec<&Node> = runs[middle.clone()].iter().flatten().copied().collect();
+    node.seconds = counted.iter().map(|run| run.seconds).sum::<f64>() / middle.len() as f64;
+    // As its time: begins of a single run would not lie in a whole that is longer or shorter.
+    if !counted.is_empty() {
+        node.start = counted.iter().map(|run| run.start).sum::<f64>() / counted.len() as f64;
+    }
+    let theirs: Vec<_> = runs.iter().map(|run| run.map(by_key)).collect();
+    for (key, child) in keys(&node.children).into_iter().zip(&mut node.children) {
+        let same: Vec<Option<&Node>> = theirs.iter().map(|children| children.as_ref()?.get(&key).copied()).collect();
+        settle(child, &same, middle);
+    }
+}
+
+/// What tells a part from others beside it: kind, name, and how many of these come before.
+type Key = (Kind, String, usize);
+
+fn keys(children: &[Node]) -> Vec<Key> {
+    let mut seen = HashMap::new();
+    children
+        .iter()
+        .map(|child| {
+            let count = seen.entry((child.kind, child.name.as_str())).or_insert(0);
+            *count += 1;
+            (child.kind, child.name.clone(), *count)
+        })
+        .collect()
+}
+
+fn by_key(node: &Node) -> HashMap<Key, &Node> {
+    keys(&node.children).into_iter().zip(&node.children).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, seconds: f64, children: Vec<Node>) -> Node {
+        let detail = None;
+        Node {
+            name: name.to_owned(),
+            kind: Kind::Body,
+            detail,
+            start: 0.0,
+            seconds,
+            spread: 0.0,
+            system_calls: 0,
+            failed_lookups: 0,
+            children,
+        }
+    }
+
+    #[test]
+    fn parts_add_up_and_a_run_that_was_disturbed_does_not_count() {
+        let run = |whole, part| node("process", whole, vec![node("a", part, vec![]), node("a", whole - part, vec![])]);
+        let runs = vec![run(10.0, 1.0), run(900.0, 2.0), run(20.0, 9.0), run(12.0, 2.0), run(13.0, 4.0)];
+        let merged = merge(runs);
+        assert_eq!((merged.seconds, merged.children[0].seconds, merged.children[1].seconds), (15.0, 5.0, 10.0));
+        assert_eq!(merged.spread, 4.0);
+    }
+
+    #[test]
+    fn what_only_some_runs_have_counts_by_its_share() {
+        let runs = [3.0, 3.0, 3.0].map(|whole| node("process", whole, vec![])).to_vec();
+        let mut runs = runs;
+        runs[1].children.push(node("a", 3.0, vec![]));
+        assert_eq!(merge(runs).children[0].seconds, 1.0);
+    }
+
+    #[test]
+    fn begins_are_those_of_the_same_runs_as_times() {
+        let run = |scale: f64| {
+            let part = Node { start: scale * 6.0, ..node("a", scale * 4.0, vec![]) };
+            node("process", scale * 10.0, vec![part])
+        };
+        let merged = merge(vec![run(1.0), run(1.0), run(4.0)]);
+        let part = &merged.children[0];
+        assert_eq!((merged.seconds, part.start, part.seconds), (20.0, 12.0, 8.0));
+    }
+
+    #[test]
+    fn calls_go_to_the_same_part() {
+        let mut timed = node("process", 1.0, vec![node("a", 1.0, vec![]), node("b", 1.0, vec![])]);
+        let mut counted = node("process", 1.0, vec![node("b", 1.0, vec![])]);
+        counted.children[0].system_calls = 5;
+        put_calls(&mut timed, &counted);
+        assert_eq!((timed.children[0].system_calls, timed.children[1].system_calls), (0, 5));
+    }
+}

@@ -1,0 +1,112 @@
+//! The model: where the time of each kind of start goes, as a tree, and what to do about it.
+
+use serde::{Deserialize, Serialize};
+
+/// All that one call found out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The kinds of start that were measured, the ordinary one first.
+    pub starts: Vec<Start>,
+    /// What to do about it, what saves most first.
+    pub advice: Vec<Advice>,
+    /// Version of Snapboot.
+    pub snapboot: String,
+    /// The machine: CPU, kernel.
+    pub machine: String,
+    /// When it was measured, as in 2025-01-31 12:00:00 UTC.
+    pub when: String,
+}
+
+/// Where the time of one kind of start goes: a tree whose root is the whole process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// Which kind: ordinary, with the boot archive, thawed.
+    pub title: String,
+    /// What was started, as one would type it.
+    pub command: String,
+    /// How many times.
+    pub runs: u32,
+    /// How much longer the measured starts took than others: 0.03 is 3 % of the time.
+    pub overhead: f64,
+    /// The whole process.
+    pub root: Node,
+}
+
+/// One part of a start. Times in seconds: the mean of the middle half of the runs, so that parts add up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// What it is: the name of a module, a step, a library.
+    pub name: String,
+    /// Which sort of part.
+    pub kind: Kind,
+    /// More about it, such as a module's file.
+    pub detail: Option<String>,
+    /// When it began, from the begin of the process.
+    pub start: f64,
+    /// How long it took, with all its children.
+    pub seconds: f64,
+    /// Half the width of the middle half of the runs.
+    pub spread: f64,
+    /// System calls, with those of its children.
+    pub system_calls: u64,
+    /// Names of files that were looked up and not there, with those of its children.
+    pub failed_lookups: u64,
+    /// Parts of it, in the order in which they began. What they leave of its time is its own.
+    pub children: Vec<Node>,
+}
+
+/// What sort of thing a part of a start is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The whole process.
+    Process,
+    /// The interpreter's own start.
+    Interpreter,
+    /// Looking for the file of a module or feature.
+    Search,
+    /// Reading and decoding code.
+    Code,
+    /// The body of a module or feature: what is executed when it is loaded.
+    Body,
+    /// Garbage collection.
+    Collector,
+    /// The end of the process.
+    Exit,
+    /// The launcher of an image.
+    Launcher,
+    /// Mapping the memory of an image.
+    Mapping,
+    /// Page faults.
+    Faults,
+    /// Renewing what belongs to a start: arguments, environment, standard streams.
+    Context,
+    /// A hook of the program.
+    Hook,
+    /// The main part of the program.
+    Main,
+    /// Anything else.
+    Other,
+}
+
+/// What to do about a start's time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// One line: what it is.
+    pub headline: String,
+    /// What was found, and what it means.
+    pub text: String,
+    /// Where it comes from: FILE:LINE.
+    pub place: Option<String>,
+    /// A command to type.
+    pub remedy: Option<String>,
+    /// How much a start gets faster by it, in seconds.
+    pub saves: Option<f64>,
+}
+
+impl Node {
+    /// What is left of its time without its children's: its own.
+    pub fn own(&self) -> f64 {
+        (self.seconds - self.children.iter().map(|child| child.seconds).sum::<f64>()).max(0.0)
+    }
+}

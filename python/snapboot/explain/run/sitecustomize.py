@@ -1,0 +1,247 @@
+"""Notes where the time of an ordinary start goes, for `snapboot explain`.
+
+PYTHONPATH names the folder of this file, so `site` imports it. It takes itself out again, so that neither the program nor what it starts
+sees it, and has the program's own `sitecustomize` run. What it notes is a list of spans that begin and end, which the last exit handler
+writes to the file that SNAPBOOT_EXPLAIN names: entries that end with NUL, `begin=TIME KIND NAME` and `end=TIME DETAIL`, times in
+nanoseconds of the monotonic clock. Where SNAPBOOT_EXPLAIN_COUNT is set, system calls are counted from outside: then each entry passes its
+number to the kernel, as a process group that cannot be there.
+
+The parts of Python's import are wrapped where Python itself looks them up at each import. A module that is there already is found
+before that, at no cost.
+"""
+
+import _frozen_importlib as bootstrap
+import _frozen_importlib_external as external
+import gc
+import posix
+import sys
+from _thread import get_ident
+from time import perf_counter_ns as clock
+
+OWN = "sitecustomize"
+FILE = "SNAPBOOT_EXPLAIN"
+COUNT = "SNAPBOOT_EXPLAIN_COUNT"
+# No kernel gives a process so high a number.
+FIRST_NUMBER = 1 << 30
+# Whose frames Python leaves out of tracebacks and warnings.
+BOOTSTRAP = "<frozen importlib._bootstrap>"
+
+
+def loading(load, note, is_main, clock):
+    """In front of what loads a module that is not there yet."""
+
+    def _find_and_load(name, import_):
+        if not is_main():
+            return load(name, import_)
+        note((clock(), "body", name))
+        try:
+            module = load(name, import_)
+        except BaseException:
+            note((clock(), "failed"))
+            raise
+        note((clock(),))
+        return module
+
+    return _find_and_load
+
+
+def searching(find, note, is_main, clock):
+    """In front of what looks for one."""
+
+    def _find_spec(name, path, target=None):
+        if not is_main():
+            return find(name, path, target)
+        note((clock(), "search", name))
+        origin = ""
+        try:
+            spec = find(name, path, target)
+            origin = getattr(spec, "origin", None) or ""
+            return spec
+        finally:
+            note((clock(), origin))
+
+    return _find_spec
+
+
+def reading(read, note, is_main, clock):
+    """In front of what reads its code."""
+
+    def get_code(self, name):
+        if not is_main():
+            return read(self, name)
+        note((clock(), "code", name))
+        try:
+            return read(self, name)
+        finally:
+            note((clock(),))
+
+    return get_code
+
+
+def linking(link, note, is_main, clock):
+    """In front of what loads a shared library."""
+
+    def create_module(self, spec):
+        if not is_main():
+            return link(self, spec)
+        note((clock(), "code", spec.name))
+        try:
+            return link(self, spec)
+        finally:
+            note((clock(),))
+
+    return create_module
+
+
+def take_out(folder):
+    """Makes all as it would be without this file. Returns the file to write to, None in a second interpreter of the process, and whether
+    system calls are counted."""
+    import os
+
+    own, _, before = os.environ.get("PYTHONPATH", "").partition(os.pathsep)
+    if own == folder:
+        if before:
+            os.environ["PYTHONPATH"] = before
+        else:
+            del os.environ["PYTHONPATH"]
+    sys.path.remove(folder)
+    sys.path_importer_cache.pop(folder, None)
+    del sys.modules[OWN]
+    return os.environ.pop(FILE, None), os.environ.pop(COUNT, None) is not None
+
+
+class Spans:
+    """What is noted of the main thread of this process."""
+
+    def __init__(self, path, counts, first):
+        """path: the file to write to. counts: whether system calls are counted from outside. first: how many entries it has already."""
+        self.path, self.counts, self.process = path, counts, posix.getpid()
+        main, spans = get_ident(), []
+
+        def note_and_count(span):
+            try:
+                posix.getpgid(FIRST_NUMBER + first + len(spans))
+            except OSError:
+                pass
+            spans.append(span)
+
+        def collect(phase, _):
+            if get_ident() == main:
+                note((clock(), "collector", "garbage collection") if phase == "start" else (clock(),))
+
+        self.note = note = note_and_count if counts else spans.append
+        self.is_main = lambda: get_ident() == main
+        self.spans, self.collect, self.is_open = spans, collect, False
+
+    def watch(self):
+        """Has imports and collections noted from now on. The first import has its parts noted: a start may have none."""
+        gc.callbacks.append(self.collect)
+        load = bootstrap._find_and_load
+
+        def _find_and_load(name, import_):
+            bootstrap._find_and_load = load
+            self.watch_imports()
+            return bootstrap._find_and_load(name, import_)
+
+        self.wrap(bootstrap, "_find_and_load", lambda *_: _find_and_load)
+
+    def watch_imports(self):
+        """See watch."""
+        self.wrap(bootstrap, "_find_and_load", loading)
+        self.wrap(bootstrap, "_find_spec", searching)
+        self.wrap(external.SourceLoader, "get_code", reading)
+        self.wrap(external.SourcelessFileLoader, "get_code", reading)
+        self.wrap(external.ExtensionFileLoader, "create_module", linking)
+
+    def wrap(self, owner, attribute, wrapper):
+        """Puts a function in front of another one, whose frames Python leaves out as it does those of the import."""
+        wrapped = wrapper(getattr(owner, attribute), self.note, self.is_main, clock)
+        if wrapped.__code__.co_filename != BOOTSTRAP:
+            wrapped.__code__ = wrapped.__code__.replace(co_filename=BOOTSTRAP)
+        setattr(owner, attribute, wrapped)
+
+    def step(self, kind, name, begun=None):
+        """Ends the step before, if any, and begins one."""
+        if self.is_open:
+            self.note((clock(),))
+        self.is_open = True
+        self.note((clock() if begun is None else begun, kind, name))
+
+    def tell(self):
+        """Ends the last step, and writes all of them."""
+        if posix.getpid() != self.process:
+            return  # a child that the program has left to itself
+        self.step("other", "measuring: writing")
+        gc.callbacks.remove(self.collect)
+        entries = [
+            ("begin=%d %s %s\0" % span if len(span) == 3 else "end=%d %s\0" % (span[0], span[1] if len(span) > 1 else ""))
+            for span in self.spans
+        ]
+        descriptor = posix.open(self.path, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC, 0o600)
+        text = "".join(entries).encode("utf-8", "surrogateescape")
+        while text:
+            text = text[posix.write(descriptor, text) :]
+        if self.counts:
+            self.note((0,))
+        posix.write(descriptor, b"end=%d \0" % clock())
+        posix.close(descriptor)
+
+
+def watch_ordinary(path, counts, begun):
+    """Notes from now on what takes the time, up to the last exit handler. begun: when this file was begun."""
+    import atexit
+
+    spans = Spans(path, counts, 0)
+    spans.step("other", "measuring: setting up", begun)
+    register, unregister = atexit.register, atexit.unregister
+    ended = []
+
+    def ending():
+        if posix.getpid() == spans.process and not ended:
+            ended.append(True)
+            spans.step("exit", "exit handlers")
+
+    def register_and_end_first(function, *arguments, **named):
+        register(function, *arguments, **named)
+        # What is registered last is called first.
+        unregister(ending)
+        register(ending)
+        return function
+
+    # What is registered first is called last.
+    register(spans.tell)
+    register(ending)
+    atexit.register = register_and_end_first
+    spans.watch()
+    spans.step("main", "__main__")
+
+
+def watch_thawed(path):
+    """The same in a thawed process, whose front end tells what it does. path: to be added to. Returns the Spans."""
+    begun = clock()
+    counts = posix.environ.pop(COUNT.encode(), None) is not None
+    if "os" in sys.modules:
+        sys.modules["os"].environ._data.pop(COUNT.encode(), None)
+    posix.unsetenv(COUNT)
+    first = 0
+    if counts:
+        with open(path, "rb") as file:
+            first = file.read().count(b"\0")
+    spans = Spans(path, counts, first)
+    spans.step("other", "measuring: setting up", begun)
+    spans.watch()
+    spans.step("context", "search path, arguments")
+    return spans
+
+
+def start():
+    """What `site` imports this file for."""
+    begun = clock()
+    path, counts = take_out(__file__.rpartition("/")[0])
+    if path is not None:
+        watch_ordinary(path, counts, begun)
+    import sitecustomize  # noqa: F401
+
+
+if __name__ == OWN:
+    start()

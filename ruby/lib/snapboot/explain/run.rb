@@ -1,0 +1,223 @@
+# frozen_string_literal: true
+
+# Notes where the time of an ordinary start goes, for `snapboot explain`.
+#
+# RUBYOPT names this file. It takes itself out again, so that neither the program nor what it starts sees it. What it notes is
+# a list of spans that begin and end, which the last exit handler writes to the file that SNAPBOOT_EXPLAIN names: entries that
+# end with NUL, `begin=TIME KIND NAME` and `end=TIME DETAIL`, times in nanoseconds of the monotonic clock, and `collected=TIME`
+# for what garbage collection took since the last entry. Where SNAPBOOT_EXPLAIN_COUNT is set, system calls are counted from
+# outside: then each entry passes its number to the kernel, as a process that cannot be there.
+#
+# A thawed process that is to note the same has its front end evaluate this file (see explained.rb there).
+#
+# Ruby asks `load_iseq` when it has found the file of a feature, and tells when its code is compiled: between lies reading and
+# decoding, behind it the body.
+trace = Module.new
+trace.module_eval do
+  # One start, from this file to the last exit handler.
+  self::Run = Class.new do
+    # No kernel gives a process so high a number.
+    first_number = 1 << 30
+
+    # Frames of that name are nobody's: warnings and backtraces leave them out.
+    name = "<internal:snapboot>"
+    const_set(:WRAP, RubyVM::InstructionSequence.compile(File.read("#{__dir__}/wrappers.rb"), name, name).eval)
+
+    # +own+: this file.
+    define_method(:initialize) do |own|
+      @begun = now
+      @own = own
+      @path = ENV.delete("SNAPBOOT_EXPLAIN")
+      @counts = !ENV.delete("SNAPBOOT_EXPLAIN_COUNT").nil?
+      @process = Process.pid
+      @thread = Thread.current
+      @spans = []
+      @first = 0
+      @pending = nil
+      @collected = 0
+    end
+
+    define_method(:number) do |index|
+      Process.getpgid(first_number + @first + index)
+    rescue SystemCallError
+      nil
+    end
+
+    # Notes an ordinary start, up to its last exit handler.
+    def start
+      take_out
+      return unless @path
+
+      leave_no_feature
+      begin_watch
+      at_exit { tell }
+      step(:main, "__main__")
+    end
+
+    # Notes a thaw, whose front end tells what it does, and when it has come to its end. Returns itself.
+    def start_thawed
+      @first = File.binread(@path).count("\0") if @counts
+      begin_watch
+      at_exit { end_main }
+      step(:context, "standard streams, random state")
+      self
+    end
+
+    # What was noted last ends, and this begins.
+    def step(kind, name)
+      close
+      open(kind, name)
+    end
+
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+    end
+
+    # Whether what happens is noted here: threads have spans of their own, which nobody waits for.
+    def here?
+      @thread.equal?(Thread.current) && !@ended
+    end
+
+    def open(kind, name, time = now)
+      note_collected
+      number(@spans.size) if @counts
+      @spans << [time, kind, name]
+    end
+
+    def close(detail = nil)
+      note_collected
+      number(@spans.size) if @counts
+      @spans << [now, detail]
+    end
+
+    # A feature is loaded: what is there already takes no span of its own, only time of whoever asks for it. +asks_plain+: by
+    # RubyGems' require, which goes on to Ruby's own.
+    def feature(name, asks_plain: false)
+      size = @spans.size
+      before = @asks_plain
+      @asks_plain = asks_plain
+      open(:body, name)
+      result = failed = yield
+    ensure
+      @asks_plain = before
+      # An exception, or a feature that was there.
+      close_code
+      @spans.size == size + 1 && result == false ? @spans.pop : close(failed.nil? ? "failed" : nil)
+    end
+
+    # A file was found.
+    def found(path)
+      return unless here?
+
+      close_code
+      @pending = path
+      open(:code, path)
+    end
+
+    # Its code is there.
+    def compiled(instructions)
+      close_code if here? && instructions.path == @pending
+    end
+
+    # Whether Ruby's own require is called for a feature that RubyGems' was asked for.
+    def asked_for?
+      asked = @asks_plain
+      @asks_plain = false
+      asked
+    end
+
+    def pending?
+      @pending
+    end
+
+    def end_main
+      return if @ending || Process.pid != @process
+
+      close_code
+      step(:exit, "exit handlers")
+      @ending = true
+    end
+
+    # Ends what is noted, and writes all of it.
+    def tell
+      return if Process.pid != @process || @ended
+
+      end_main
+      step(:other, "measuring: writing")
+      @ended = true
+      File.open(@path, File::WRONLY | File::CREAT | File::APPEND, 0o600) do |file|
+        file.sync = true
+        file.write(entries)
+        number(@spans.size) if @counts
+        file.write("end=#{now} \0")
+      end
+    end
+
+    private
+
+    def take_out
+      option = "-r#{@own}"
+      options = ENV.fetch("RUBYOPT", "")
+      ENV["RUBYOPT"] = options == option ? nil : options.sub(/#{Regexp.escape(option)} ?/, "")
+    end
+
+    def begin_watch
+      GC::Profiler.enable unless GC.respond_to?(:total_time)
+      @collected = collected
+      open(:other, "measuring: setting up", @begun)
+      watch
+    end
+
+    def close_code
+      return unless @pending
+
+      path = @pending
+      @pending = nil
+      close(path)
+    end
+
+    # Time that the collector has taken so far (ns).
+    def collected
+      return GC.total_time if GC.respond_to?(:total_time)
+
+      (GC::Profiler.total_time * 1e9).to_i
+    end
+
+    def note_collected
+      total = collected
+      return if total == @collected
+
+      @spans << [total - @collected]
+      @collected = total
+    end
+
+    # Ruby adds the feature when this file has been loaded.
+    def leave_no_feature
+      own = @own
+      TracePoint.new(:c_return) do |event|
+        event.disable if $LOADED_FEATURES.last == own && $LOADED_FEATURES.pop
+      end.enable
+    end
+
+    def watch
+      run = self
+      self.class::WRAP.call(run)
+      TracePoint.new(:script_compiled) do |event|
+        run.compiled(event.instruction_sequence) if run.pending? && !event.eval_script
+      end.enable
+    end
+
+    def entries
+      entries = @spans.map do |span|
+        case span.size
+        when 1 then "collected=#{span[0]}\0"
+        when 2 then "end=#{span[0]} #{span[1]}\0"
+        else "begin=#{span[0]} #{span[1]} #{span[2]}\0"
+        end
+      end
+      entries.map(&:b).join
+    end
+  end
+end
+trace.module_eval { self::Run.new(__FILE__).start } unless defined?(thawed)
+trace::Run
