@@ -1,5 +1,6 @@
 """A folder of gems, as RubyGems installs them: a tool of two versions, and a library that it needs."""
 
+import pathlib
 import stat
 
 from . import support
@@ -62,6 +63,14 @@ class Gems:
         specification = self.folder / f"specifications/{name}-{version}.gemspec"
         specification.parent.mkdir(exist_ok=True)
         specification.write_text(SPECIFICATION.format(name=name, version=version, needs=needs))
+
+    def complete(self, *names):
+        """Leaves beside the extensions of these gems what RubyGems leaves there when it has built them."""
+        code = "ARGV.each { |name| puts Gem::Specification.find_by_name(name).extension_dir }"
+        for folder in self.start(support.RUBY, "-W0", "-e", code, *names).out.splitlines():
+            pathlib.Path(folder).mkdir(parents=True)
+            for name in ("gem.build_complete", "gem_make.out"):
+                (pathlib.Path(folder) / name).touch()
 
     def start(self, command, *arguments):
         return support.run([command, *arguments], env=support.environment(**self.variables))

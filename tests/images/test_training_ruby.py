@@ -380,6 +380,17 @@ def test_a_gem_in_which_something_has_the_name_of_another_feature_is_left_to_eac
     assert program.starts_alike("later", **gems.variables) == '1\n"1.0"\n1\n'
 
 
+def test_gems_with_extensions_may_be_active_from_the_beginning(later):
+    program, gems = later
+    extension = "s.extensions = ['ext/extconf.rb']"
+    gems.add("needed", "1.0", "NEEDED = 1\n", extension)
+    gems.add("later", "1.0", "require 'needed'\nLATER = 1\n", f"s.add_runtime_dependency('needed')\n  {extension}")
+    gems.complete("later", "needed")
+    program.freeze("later", **gems.variables)
+    assert program.learnt("gems") == ["gems/later-1.0/lib/later", "gems/needed-1.0/lib/needed"]
+    assert program.starts_alike("later", **gems.variables) == '1\n"1.0"\n1\n'
+
+
 def test_the_gem_bundler_is_left_to_each_start(tmp_path):
     """Of several versions RubyGems takes the one that ARGV or the lock file of the current directory names."""
     program = Program(tmp_path, "if ARGV[0] == 'later'\n  gem 'bundler'\n  require 'bundler'\n  p Bundler::VERSION\nend\n")

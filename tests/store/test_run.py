@@ -47,6 +47,17 @@ def test_a_command_thaws_from_its_second_start_on(store, language):
     assert is_thawed(there) and len(store.list()) == 1, there
 
 
+def test_the_first_start_of_a_python_program_fills_no_archive(store):
+    """That would take a short program a quarter of its time, and an image is on its way."""
+    script, archive = store.folder / "program.py", store.folder / "program.archive"
+    store.env["SNAPBOOT_ARCHIVE"] = str(archive)
+    for value in ("one", "another"):
+        script.write_text(f"import json\nprint(json.dumps({value!r}))\n")
+        assert store.run(PYTHON.program, script).fell_back
+        assert archive.exists() == (value == "another")
+        store.wait()
+
+
 @both
 def test_what_the_freeze_in_the_background_warned_of_is_listed(store, language):
     words = [language.program, "warns" + language.ending]

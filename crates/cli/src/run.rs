@@ -38,11 +38,13 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
         }
         return ordinary::start(&line.program, words, line.archive);
     };
+    let mut archive = line.archive;
     match store {
         _ if no_freeze => {}
         None => log("there is no store (SNAPBOOT_STORE, HOME); starting the ordinary way"),
         Some(store) => {
             let folder = store.folder(&command);
+            let is_first = !folder.path().exists();
             let images = folder.images();
             let seen = images.len();
             if let Some(image) = image_for(&folder, images) {
@@ -52,10 +54,14 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
                 log(&format!("there is no image for this start, and none is made: {why}; starting the ordinary way"));
             } else {
                 log("there is no image for this start yet, and one is being made; starting the ordinary way");
+                // To fill an archive takes a short program of Python's a quarter of its time, and may be in vain now.
+                if is_first && archive == BootArchive::Python {
+                    archive = BootArchive::None;
+                }
             }
         }
     }
-    ordinary::start(&line.program, words, line.archive)
+    ordinary::start(&line.program, words, archive)
 }
 
 /// The image that a start uses. The only one need not fit: it hands over what it cannot do.

@@ -15,12 +15,13 @@ class Attributes:
     """Those of all modules, as they were at the last look.
 
     files: where each module of a training run is, by its name. always: those that every run has imported. main: the source of the main
-    part, or None where it may be any.
+    part, or None where it may be any. is_watch: tells what the front end itself has put in the place of a function.
     """
 
-    def __init__(self, files, always, main):
+    def __init__(self, files, always, main, is_watch):
         self._files = files
         self._always = always
+        self._is_watch = is_watch
         self._main = None if main is None else _names_in_source(main)
         self._named = {}  # by module: the names in its code
         self._held = _held()
@@ -31,7 +32,9 @@ class Attributes:
         before, self._held = self._held, _held()
         found = {}
         new = [name for name in self._held if name not in before and name in self._files]
-        for owner, key in _changed(before, self._held):
+        for owner, key, value in _changed(before, self._held):
+            if self._is_watch(value):
+                continue
             names = self._setters(owner.rpartition(".")[2], key, new)
             if names and self._always.issuperset(names) and not self._is_named(key, left) and not _is_set(owner, key, before):
                 continue
@@ -65,11 +68,11 @@ def _held():
 
 
 def _changed(before, now):
-    """Pairs of a module that was there and the name of an attribute that is another one, or new."""
+    """Each module that was there, the name of an attribute that is another one or new, and what it is now."""
     for owner, (module, is_lazy, keys, values) in before.items():
         same, _, new_keys, new_values = now.get(owner, (None, None, (), ()))
         if same is not module:
-            yield "sys.modules", owner
+            yield "sys.modules", owner, same
             continue
         if len(keys) == len(new_keys) and not any(map(_operator.is_not, values, new_values)):
             continue
@@ -80,7 +83,7 @@ def _changed(before, now):
             # What an import sets, a lazy module keeps for the next time, or is no name that a program would choose.
             is_import = sys.modules.get("%s.%s" % (owner, key)) is value
             if not (is_import or is_lazy and key not in old or key[:2] == "__" and owner != "builtins"):
-                yield owner, key
+                yield owner, key, value
 
 
 def _is_set(owner, key, held):

@@ -108,7 +108,7 @@ class Trial:
         self._printed = 0
         self._mark = reads.mark()
         self._state = process_state.State(reads.count_written)
-        self._attributes = Attributes(learnt.files, learnt.always, learnt.main)
+        self._attributes = Attributes(learnt.files, learnt.always, learnt.main, reads.is_watch)
         self.making = Making(self.events)
         self._importing = []
         self._importlib = sys.modules["_frozen_importlib"]

@@ -162,6 +162,10 @@ class Reads:
         self._functions[id(function)] = original
         names[name] = function
 
+    def is_watch(self, value):
+        """Whether that stands for a function that is watched."""
+        return id(value) in self._functions
+
     def _reads_folder(self, frame, _):
         if frame.f_globals.get("__name__") == "tempfile":
             return  # as the last of its candidates: see holds_temporary_files

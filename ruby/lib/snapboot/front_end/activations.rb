@@ -6,6 +6,9 @@
 # elsewhere, since whoever requires that gets the same file before and after, and where RubyGems would take no other version:
 # see Learnt.
 class Activations
+  # What RubyGems writes beside the extensions that it has built, for each gem under the same names.
+  BUILD_FILES = ["gem.build_complete", "gem_make.out", "mkmf.log"].freeze
+
   # Those that are active now.
   def initialize
     @before = active.keys
@@ -38,7 +41,7 @@ class Activations
   # What is in a folder, as `require` names it; folders with a slash behind their name.
   def entries(folder)
     @entries ||= {}
-    @entries[folder] ||= Dir.children(folder).map do |name|
+    @entries[folder] ||= (Dir.children(folder) - BUILD_FILES).map do |name|
       File.directory?("#{folder}/#{name}") ? "#{name}/" : name.sub(/\.(rb|so)\z/, "")
     end
   rescue SystemCallError
