@@ -63,7 +63,7 @@ module Snapboot
             error
           end
 
-          # Whether a LoadError has the very String that was required, and not a frozen copy: patches of one version differ in it.
+          # Whether a LoadError has the very String that was required, no frozen copy: patches of one version differ in it.
           def tells_given_name?
             name = +"/dev/null/none.rb" # no file can be below that one
             send(OWN, name)
