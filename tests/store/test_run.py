@@ -47,15 +47,27 @@ def test_a_command_thaws_from_its_second_start_on(store, language):
     assert is_thawed(there) and len(store.list()) == 1, there
 
 
-def test_the_first_start_of_a_python_program_fills_no_archive(store):
+@both
+def test_the_first_start_of_a_program_fills_no_archive(store, language):
     """That would take a short program a quarter of its time, and an image is on its way."""
-    script, archive = store.folder / "program.py", store.folder / "program.archive"
+    script, archive = store.folder / f"program{language.ending}", store.folder / "program.archive"
     store.env["SNAPBOOT_ARCHIVE"] = str(archive)
     for value in ("one", "another"):
-        script.write_text(f"import json\nprint(json.dumps({value!r}))\n")
-        assert store.run(PYTHON.program, script).fell_back
+        uses = {".py": "import json\nprint(json.dumps({!r}))\n", ".rb": "require 'json'\nputs JSON.dump({!r})\n"}[language.ending]
+        script.write_text(uses.format(value))
+        assert store.run(language.program, script).fell_back
         assert archive.exists() == (value == "another")
         store.wait()
+
+
+@support.needs_ruby
+def test_the_first_start_of_an_application_with_a_gemfile_has_an_archive(store):
+    script, archive = store.folder / "program.rb", store.folder / "program.archive"
+    (store.folder / "Gemfile").write_text("")
+    script.write_text("require 'json'\n")
+    store.env["SNAPBOOT_ARCHIVE"] = str(archive)
+    assert store.run(RUBY.program, script).fell_back and archive.exists()
+    store.wait()
 
 
 @both

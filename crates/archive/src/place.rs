@@ -93,6 +93,11 @@ impl Application {
         Application { root, anchor, has_gemfile: false }
     }
 
+    /// Whether it has a Gemfile, whose gems Bundler sets up at each start.
+    pub fn has_gemfile(&self) -> bool {
+        self.has_gemfile
+    }
+
     /// The program at that absolute path, whatever it is. Names in its archive are absolute: its files lie anywhere.
     pub fn of_program(path: &Path) -> Self {
         Application { root: PathBuf::from("/"), anchor: path.to_owned(), has_gemfile: false }
