@@ -8,13 +8,14 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use failure::{Failure, Result};
 use installation::{set_up, Installation};
+use nix::sys::resource::{getrusage, UsageWho};
 use runtime::{language_of, locate, search_path, Language};
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::build::{self, Run};
 use crate::count::{self, Counts};
 use crate::events::{self, Event};
-use crate::merge::{merge, put_calls};
+use crate::merge::{median_and_spread, merge, put_calls};
 use crate::tree::{Kind, Node, Start};
 
 /// Names the file in which a start notes where its time goes.
@@ -87,18 +88,21 @@ impl Subject {
     pub fn measure(&self, measurement: &Measurement<'_>) -> Result<Start> {
         (measurement.tell)(&format!("{} start: warming up", self.title));
         self.start(self.command())?;
-        let (mut plain, mut traced) = (Vec::new(), Vec::new());
+        let (mut plain, mut noted, mut traced) = (Vec::new(), Vec::new(), Vec::new());
         for run in 1..=measurement.runs {
             (measurement.tell)(&format!("{} start: {run} of {}", self.title, measurement.runs));
-            let (begun, ended) = self.start(self.command())?;
-            plain.push(ended - begun);
-            traced.push(build::tree(&self.traced()?, &Counts::default()));
+            let before = children_cpu();
+            self.start(self.command())?;
+            let between = children_cpu();
+            let run = self.traced()?;
+            plain.push(between - before);
+            noted.push(children_cpu() - between);
+            traced.push(build::tree(&run, &Counts::default()));
         }
         (measurement.tell)(&format!("{} start: counting system calls", self.title));
         let counted = self.counted().ok();
-        // The fastest runs are those that nothing else has disturbed.
-        let fastest = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
-        let overhead = fastest(&mut traced.iter().map(|run| run.seconds)) / fastest(&mut plain.into_iter()) - 1.0;
+        // Processor time: others on the machine change it least.
+        let overhead = median_and_spread(&mut noted).0 / median_and_spread(&mut plain).0.max(f64::MIN_POSITIVE) - 1.0;
         let mut root = merge(traced);
         if let Some(counted) = counted {
             put_calls(&mut root, &counted);
@@ -210,6 +214,12 @@ fn silent(mut command: Command) -> Command {
 fn now() -> f64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Processor time of all children that have ended (s).
+fn children_cpu() -> f64 {
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
 /// What no part has is a part of its own.

@@ -26,7 +26,7 @@ pub struct Start {
     pub command: String,
     /// How many times.
     pub runs: u32,
-    /// How much longer the measured starts took than others: 0.03 is 3 % of the time.
+    /// How much more processor time the measured starts took than others: 0.03 is 3 %.
     pub overhead: f64,
     /// The whole process.
     pub root: Node,

@@ -29,7 +29,7 @@ pub fn frozen(ordinary: &Start, thawed: &Start, trial: &Trial, written: &Written
     );
     let learnt = match written.learnt {
         0 => String::new(),
-        count => format!(" {} more are in it because a run with these arguments has loaded them.", count),
+        count => format!(" It holds {} that a run with these arguments has loaded later.", human::count(count, "file")),
     };
     advice.push(if after < before {
         Advice {

@@ -25,6 +25,8 @@ const WIDTH: usize = 100;
 const LEAST: f64 = 0.01;
 /// How many lines of a tree are shown.
 const MAX_ROWS: usize = 40;
+/// Columns that every name has in a tree.
+const NAME: usize = 20;
 /// How many parts are shown by which two starts differ.
 const MAX_DIFFERENCES: usize = 15;
 /// Columns of a bar.
@@ -86,22 +88,22 @@ fn sorts(report: &Report, look: &Look) -> String {
     kinds.dedup();
     let mut page = String::new();
     // Writing to a string cannot fail.
-    let head: String = report.starts.iter().map(|start| format!("{:>13}   {:<BAR$}  ", start.title, "")).collect();
-    let _ = writeln!(page, "{}", look.bold(format!(" {:<26}{head}", "").trim_end()));
+    let head: String = report.starts.iter().map(|start| format!("{:>11} {:<BAR$} ", start.title, "")).collect();
+    let _ = writeln!(page, "{}", look.bold(format!(" {:<28}{head}", "").trim_end()));
     for kind in kinds {
-        let mut line = format!(" {:<26}", sort(kind));
+        let mut line = format!(" {:<28}", sort(kind));
         for (start, sums) in report.starts.iter().zip(&sums) {
             let seconds = sums.iter().find(|(of, ..)| *of == kind).map(|(_, seconds, ..)| *seconds);
             let time = seconds.map_or("–".to_owned(), time);
             let bar = bar(seconds.unwrap_or(0.0) / start.root.seconds);
-            let _ = write!(line, "{time:>13}   {}  ", look.colour("36", &bar));
+            let _ = write!(line, "{time:>11} {} ", look.colour("36", &bar));
         }
         let _ = writeln!(page, "{}", line.trim_end());
     }
-    let mut line = format!(" {:<26}", "the whole process");
+    let mut line = format!(" {:<28}", "the whole process");
     for start in &report.starts {
         let spread = format!("± {}", time(start.root.spread));
-        let _ = write!(line, "{:>13}   {spread:<BAR$}  ", time(start.root.seconds));
+        let _ = write!(line, "{:>11} {spread:<BAR$} ", time(start.root.seconds));
     }
     let _ = writeln!(page, "{}", look.bold(line.trim_end()));
     page
@@ -132,7 +134,7 @@ fn tree(start: &Start, look: &Look) -> String {
     }
     let measuring = match start.overhead {
         overhead if overhead < 0.005 => "measuring took next to nothing of it".to_owned(),
-        overhead => format!("measuring made it {:.0} % longer", overhead * 100.0),
+        overhead => format!("measuring took {:.0} % more processor time", overhead * 100.0),
     };
     let runs = human::count(start.runs as usize, "run");
     let mut page = String::new();
@@ -161,7 +163,11 @@ fn line(row: &Row, below: &[Row], whole: f64, look: &Look) -> String {
     let is_last = next.is_none_or(|next| next.depth < row.depth);
     let branch = match row.depth {
         0 => String::new(),
-        depth => format!("{}{} ", "│ ".repeat(depth - 1), if is_last { "└" } else { "├" }),
+        depth => {
+            // What lies deeper than there is room for stands one above the other.
+            let deepest = look.width.saturating_sub(numbers.chars().count() + NAME) / 2;
+            format!("{}{} ", "│ ".repeat((depth - 1).min(deepest)), if is_last { "└" } else { "├" })
+        }
     };
     let room = look.width.saturating_sub(numbers.chars().count() + branch.chars().count() + 2);
     let name = tail(&human::harmless(&row.name), room);

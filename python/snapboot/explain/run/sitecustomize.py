@@ -238,7 +238,7 @@ def start():
     """What `site` imports this file for."""
     begun = clock()
     path, counts = take_out(__file__.rpartition("/")[0])
-    if path is not None:
+    if path is not None and sys.version_info >= (3, 8):
         watch_ordinary(path, counts, begun)
     import sitecustomize  # noqa: F401
 
