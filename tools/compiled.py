@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compiles the Python files of an installed Snapboot, for each CPython at hand that has a boot archive.
 
-Where Snapboot belongs to root, as below /usr/local, no other user's Python can leave compiled files beside its own, and would compile them at
-each start. A compiled file holds for a source of the same content, whatever its time.
+Where Snapboot belongs to root, as below /usr/local, no other user's Python can leave compiled files beside its own, and would
+compile them at each start. A compiled file holds for a source of the same content, whatever its time.
 
     tools/compiled.py DIRECTORY
 """

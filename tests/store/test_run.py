@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from common import support
-from common.languages import PYTHON, both
+from common.languages import PYTHON, RUBY, both
 
 from store.stores import Store, is_thawed
 
