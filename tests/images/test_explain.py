@@ -203,6 +203,19 @@ def test_two_starts_are_compared(language, tmp_path):
     assert "+" in differing and "__main__" in differing
 
 
+def test_saved_reports_are_shown_and_compared(program, tmp_path):
+    saved = explained(program, "--json", *NO_ARGUMENTS, cwd=tmp_path)
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(saved.out)
+    again = explained(["a.json"], "--json", cwd=tmp_path)
+    assert [part["args"] for part in parts(again)] == [part["args"] for part in parts(saved)]
+    compared = explained(["a.json", "b.json"], "--diff", cwd=tmp_path)
+    assert compared.status == 0 and "A, ordinary start of " in compared.out, compared
+    differences = compared.out.split("What differs most")[1].split("\n\n")[0].splitlines()[2:]
+    assert {line.split("ms")[2].strip() for line in differences} == {"+0.00"}, compared
+    assert explained(["a.json"], "--diff", cwd=tmp_path).status == 2
+
+
 def test_a_command_that_fails(language, tmp_path):
     ends = {"python": ["-c", "raise SystemExit(3)"], "ruby": ["-e", "exit 3"]}
     command = [language.program, *ends[language.name]]

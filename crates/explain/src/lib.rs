@@ -9,11 +9,13 @@ mod events;
 mod measure;
 mod merge;
 mod page;
+mod saved;
 mod spans;
 mod trace;
 mod tree;
 
 pub use measure::{Measurement, Subject};
 pub use page::page;
+pub use saved::saved;
 pub use trace::trace;
 pub use tree::{Advice, Kind, Node, Report, Start};

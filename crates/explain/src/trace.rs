@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::spans::{spans, Span};
 use crate::{Advice, Kind, Report, Start};
@@ -36,6 +36,7 @@ pub fn trace(report: &Report) -> String {
             machine: &report.machine,
             when: &report.when,
             advice: &report.advice,
+            starts: report.starts.iter().map(|start| About { runs: start.runs, overhead: start.overhead }).collect(),
         },
         schema: SCHEMA,
         name: report.starts.first().map_or("", |start| &start.command),
@@ -69,6 +70,14 @@ struct Other<'a> {
     machine: &'a str,
     when: &'a str,
     advice: &'a [Advice],
+    starts: Vec<About>,
+}
+
+/// What no viewer has a place for, of each start.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct About {
+    pub(crate) runs: u32,
+    pub(crate) overhead: f64,
 }
 
 /// An event: of phase X, which has a begin and a duration, in microseconds; or M, which names a process.

@@ -12,6 +12,7 @@ use super::Quiet;
 /// COMMAND: what you would type to start a Python or Ruby program. It is started N times as it is and N times with its start noted, in turns,
 /// and once more to count system calls and failed look-ups. Then it is frozen for a trial, in a folder that is removed afterwards, and its thaw is
 /// measured in the same way. IMAGE ARGS: a start of that image alone. With --vs, two commands or images, each as it is, and what differs most.
+/// What --json has printed, in a file, can stand for what it tells of: REPORT alone shows it again, --vs compares its first start.
 ///
 /// Shows how long each sort of thing took, side by side; the parts of the start that cost most; and advice. Times are those of the middle half
 /// of the runs, averaged, with half the width of that half behind ±. Modules or features are shown with those that they load; own is the time without these.
@@ -20,14 +21,15 @@ use super::Quiet;
 /// Exit status: 0; 1 when the command failed (unless --allow-failure); 2 when it cannot be started or measured.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "snapboot explain [OPTIONS] -- COMMAND [ARG...]\n       snapboot explain [OPTIONS] IMAGE [ARG...]\n       snapboot explain [OPTIONS] -- COMMAND|IMAGE [ARG...] --vs COMMAND|IMAGE [ARG...]",
+    override_usage = "snapboot explain [OPTIONS] -- COMMAND [ARG...]\n       snapboot explain [OPTIONS] IMAGE [ARG...]\n       snapboot explain [OPTIONS] -- COMMAND|IMAGE [ARG...] --vs COMMAND|IMAGE [ARG...]\n       snapboot explain [OPTIONS] --diff IMAGE|REPORT IMAGE|REPORT\n       snapboot explain [OPTIONS] REPORT",
     after_long_help = "\
 Examples:
   snapboot explain -- python manage.py check
   RAILS_ENV=production snapboot explain -n 3 -- bin/rails runner 1
   snapboot explain --html start.html -- flask routes
   snapboot explain ./rails.img runner 1
-  snapboot explain -- python3.12 app.py --vs python3.13 app.py"
+  snapboot explain -- python3.12 app.py --vs python3.13 app.py
+  snapboot explain --diff yesterday.json today.json"
 )]
 pub struct Explain {
     #[command(flatten)]
@@ -57,6 +59,10 @@ pub struct Explain {
     /// Print JSON with all parts and the advice; speedscope, Perfetto and chrome://tracing open it. Default: a summary for people.
     #[arg(long)]
     pub json: bool,
+
+    /// Compare two images or reports, or commands of one word: A B is short for A --vs B.
+    #[arg(long)]
+    pub diff: bool,
 
     /// The command or the image, and its arguments; after --vs the one to compare it with.
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true,

@@ -5,7 +5,7 @@ mod rows;
 mod show;
 mod trial;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use explain::{Advice, Measurement, Report, Start, Subject};
@@ -14,6 +14,7 @@ use image_file::kind::Kind;
 use installation::Installation;
 
 use crate::arguments::Explain;
+use crate::human;
 use crate::progress::Progress;
 use crate::render;
 use trial::{Outcome, Trial};
@@ -21,19 +22,12 @@ use trial::{Outcome, Trial};
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Explain) -> Result<u8> {
     let progress = Progress::still(arguments.telling.quiet);
-    let commands = split(&arguments.words)?;
-    let (starts, advice) = match commands.as_slice() {
-        [words] if !is_image(words) => command(words, arguments, &progress)?,
-        several => (as_they_are(several, arguments, &progress)?, Vec::new()),
+    let commands = split(&arguments.words, arguments.diff)?;
+    let report = match commands.as_slice() {
+        [[report]] if saved(report).is_some() => saved(report).expect("it was there"),
+        several => measured(several, arguments, &progress)?,
     };
     progress.stop();
-    let report = Report {
-        starts,
-        advice,
-        snapboot: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: machine(),
-        when: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-    };
     render::print(&match arguments.json {
         true => explain::trace(&report) + "\n",
         false => show::page(&report, &show::Look::of_terminal(arguments.all)),
@@ -44,8 +38,38 @@ pub fn main(arguments: &Explain) -> Result<u8> {
     Ok(0)
 }
 
-/// One command, or the two on both sides of `--vs`.
-fn split(words: &[OsString]) -> Result<Vec<&[OsString]>> {
+/// The report of `snapboot explain --json` that a word names.
+fn saved(word: &OsStr) -> Option<Report> {
+    explain::saved(&std::fs::read_to_string(word).ok()?)
+}
+
+/// Measures a command, or what is compared.
+fn measured(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Report> {
+    let (starts, advice) = match commands {
+        [words] if !is_image(words) => command(words, arguments, progress)?,
+        several => (as_they_are(several, arguments, progress)?, Vec::new()),
+    };
+    Ok(Report {
+        starts,
+        advice,
+        snapboot: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: machine(),
+        when: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+    })
+}
+
+/// One command, or the two on both sides of `--vs`. `diff`: each word is one.
+fn split(words: &[OsString], diff: bool) -> Result<Vec<&[OsString]>> {
+    if diff {
+        return match words {
+            [_, _] => Ok(words.chunks(1).collect()),
+            _ => Err(Failure::refusal(format!(
+                "--diff takes two images, reports of --json or commands of one word each, not {}. For commands with arguments: \
+                 snapboot explain -- COMMAND [ARG...] --vs COMMAND [ARG...].",
+                human::count(words.len(), "word")
+            ))),
+        };
+    }
     let commands: Vec<&[OsString]> = words.split(|word| word == "--vs").collect();
     // `--vs -- COMMAND` is understood as well.
     let commands: Vec<&[OsString]> =
@@ -62,15 +86,19 @@ fn is_image(words: &[OsString]) -> bool {
     Kind::is_image(Path::new(&words[0]))
 }
 
-/// Measures one start of each command or image; of two, each has its letter.
+/// Measures one start of each command or image, and takes the first of each report; of two, each has its letter.
 fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Vec<Start>> {
     let mut starts = Vec::new();
     for words in commands {
-        let subject = match is_image(words) {
-            true => Subject::thawed(words)?,
-            false => Subject::ordinary(words, &Installation::find()?)?,
+        let report = match words {
+            [word] => saved(word),
+            _ => None,
         };
-        starts.push(measure(subject, arguments, progress)?);
+        starts.push(match report.and_then(|report| report.starts.into_iter().next()) {
+            Some(start) => start,
+            None if is_image(words) => measure(Subject::thawed(words)?, arguments, progress)?,
+            None => measure(Subject::ordinary(words, &Installation::find()?)?, arguments, progress)?,
+        });
     }
     if let [first, second] = starts.as_mut_slice() {
         first.title = format!("A, {}", first.title);
