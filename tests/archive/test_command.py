@@ -89,7 +89,7 @@ def test_build_compiles_everything_and_leaves_nothing_else(program):
     assert (program / "out.archive").stat().st_mode & 0o777 == 0o644
 
     variables = {"SNAPBOOT_ARCHIVE": os.fspath(program / "out.archive"), "SNAPBOOT_STATS": "1"}
-    done = snapboot("run", "--", "ruby", "-Ipath", "app.rb", cwd=program, SNAPBOOT_ARCHIVE_READONLY="1", **variables)
+    done = snapboot("run", "--no-freeze", "--", "ruby", "-Ipath", "app.rb", cwd=program, SNAPBOOT_ARCHIVE_READONLY="1", **variables)
     assert done.stdout == "1 2 nil nil\n"
     hits, misses = (int(done.stderr.split(f" {word}")[0].split()[-1]) for word in ("hit", "miss"))
     assert hits >= 2 and misses == 0, done.stderr
@@ -142,7 +142,7 @@ def test_files_that_are_no_archives_are_left_alone(program, command):
     notes = program / "notes"
     notes.write_text("text that is longer than the header of an archive")
     if command == "run":
-        words = ["run", "--", "ruby", "-Ipath", "app.rb"]
+        words = ["run", "--no-freeze", "--", "ruby", "-Ipath", "app.rb"]
         done = snapboot(*words, cwd=program, SNAPBOOT_ARCHIVE=os.fspath(notes), SNAPBOOT_LOG="1")
         assert (done.returncode, done.stdout) == (0, "1 2 nil nil\n")
     else:
@@ -157,7 +157,7 @@ def test_archives_are_found_by_their_program(program):
     assert done.returncode == 2
     assert "snapboot archive build" in done.stderr
     shutil.move(program / "Gemfile.none", program / "Gemfile")
-    assert snapboot("run", "--", "ruby", "-Ipath", "app.rb", cwd=program).returncode == 0
+    assert snapboot("run", "--no-freeze", "--", "ruby", "-Ipath", "app.rb", cwd=program).returncode == 0
     assert "./lib/two.rb" in snapboot("archive", "list", ".", cwd=program).stdout
     done = snapboot("archive", "verify", ".", cwd=program)
     assert (done.returncode, done.stdout.count(": whole (")) == (0, 1)
