@@ -36,9 +36,11 @@ import workloads  # noqa: E402
 DOCUMENT = ROOT / "docs/stories.md"
 SNAPBOOT = pathlib.Path(os.environ.get("SNAPBOOT", ROOT / "target/release/snapboot"))
 LEAST = 5
-# What is shown: sorts and parts from these shares of the ordinary start on, and no more parts than these.
+# What is shown: sorts and parts from these shares of the ordinary start on, and no more parts than these. A part that is so much of the
+# one above it says nothing new.
 SORTS = 0.05
 PARTS = 0.1
+NEARLY_ALL = 0.98
 ROWS = 10
 
 
@@ -182,9 +184,23 @@ def cut_sorts(rows: list[str]) -> str:
 def cut_tree(rows: list[str]) -> str:
     """The title, the heading, and the parts that cost most; of these, those deepest in others are left out first."""
     title, _, heading, *parts = rows
-    costly = [row for row in parts if milliseconds(row) >= milliseconds(parts[0]) * PARTS and not row.endswith(" more")]
-    kept = sorted(costly, key=lambda row: (row.rfind("├") + 1 or row.rfind("└") + 1, -milliseconds(row)))[:ROWS]
-    return "\n".join([title, heading, *(row for row in costly if row in kept)])
+    costly: list[tuple[int, float, str]] = []
+    above: list[tuple[int, float]] = []  # depth and time of those that a row lies in
+    for row in parts:
+        depth, time = depth_of(row), milliseconds(row)
+        while above and above[-1][0] >= depth:
+            above.pop()
+        says_nothing_new = row.endswith(" more") or (above and time >= above[-1][1] * NEARLY_ALL)
+        if time >= milliseconds(parts[0]) * PARTS and not says_nothing_new:
+            costly.append((depth, time, row))
+        above.append((depth, time))
+    kept = sorted(costly, key=lambda part: (part[0], -part[1]))[:ROWS]
+    return "\n".join([title, heading, *(part[2] for part in costly if part in kept)])
+
+
+def depth_of(row: str) -> int:
+    """In how many parts that of a row lies: its name stands behind so many lines."""
+    return len(re.findall("[│├└]", row))
 
 
 def page(name: str, entry: dict) -> str:
