@@ -19,6 +19,9 @@ class MainScript
   TYPE_MASK = 0x1f
   FROZEN_FLAG = 1 << 11
   INTERNED_FLAG = 1 << 29
+  NOT_EMBEDDED_FLAG = 1 << 13
+  # Of the pointer in struct RString, behind flags, class and length; the same in 3.0 to 3.4.
+  BUFFER_AT = 24
   # Longer than a text that any CRuby keeps inside of its object (640 bytes); crates/installation lib.rs has it too.
   LONG_NAME = 1024
   SYNTAX_ERRORS_DIFFER = RUBY_VERSION >= "3.2"
@@ -169,8 +172,18 @@ class MainScript
     names = ObjectSpace.each_object(String).select do |text|
       text.frozen? && text.encoding == Encoding.find("locale") && text == @path
     end
-    names.reject! { |text| with_flags(text) { |flags| flags & INTERNED_FLAG != 0 } } if names.size > 1
-    names
+    return names unless names.size > 1
+
+    # $0 has been made from it.
+    sources = names.select { |text| text.equal?($0) || (buffer(text) && buffer(text) == buffer($0)) }
+    sources.size == 1 ? sources : names.reject { |text| with_flags(text) { |flags| flags & INTERNED_FLAG != 0 } }
+  end
+
+  # The address of what is in a string, which copies of a long one share; nil for a short one, which has it in its object.
+  def buffer(text)
+    with_flags(text) do |flags, memory, address|
+      memory.pread(8, address + BUFFER_AT).unpack1("Q") unless (flags & NOT_EMBEDDED_FLAG).zero?
+    end
   end
 
   def stand_in(file)
