@@ -42,16 +42,24 @@ pub fn frozen(ordinary: &Start, thawed: &Start, trial: &Trial, written: &Written
     } else {
         Advice { text: took + &learnt, ..worded("Freezing gains nothing here", None) }
     });
+    let minded = written
+        .warnings
+        .iter()
+        .map(|warning| Advice { remedy: withheld(warning, trial), ..worded("Mind this of the image", Some(warning)) });
+    // What can be mended comes first: it may be why an image holds little.
+    let (mended, noted): (Vec<Advice>, Vec<Advice>) = minded.partition(|advice| advice.remedy.is_some());
+    advice.extend(mended);
     advice.extend(left_out(thawed, written));
     advice.extend(still_loaded(thawed, trial, written));
-    advice.extend(written.warnings.iter().map(|warning| worded("Mind this of the image", Some(warning))));
+    advice.extend(noted);
     advice
 }
 
 /// When the command cannot be frozen: why, sentence and place.
-pub fn refused(reasons: &[(String, Option<String>)]) -> Vec<Advice> {
+pub fn refused(reasons: &[(String, Option<String>)], trial: &Trial) -> Vec<Advice> {
     let one = |(reason, place): &(String, Option<String>)| Advice {
         place: place.clone().or_else(|| place_in(reason)),
+        remedy: withheld(reason, trial),
         ..worded("This stands in the way of freezing it", Some(reason))
     };
     reasons.iter().map(one).collect()
@@ -133,6 +141,13 @@ fn seconds_of(node: &Node, name: &str) -> f64 {
     }
 }
 
+/// What one would type where a secret stands in the way, as such a sentence says: it is read by each start, and never in the image.
+fn withheld(sentence: &str, trial: &Trial) -> Option<String> {
+    let option = Regex::new(r"--withhold [A-Z_][A-Z0-9_]*").ok()?.find(sentence)?.as_str();
+    // The name of no variable, but of what stands for one.
+    (option != "--withhold NAME").then(|| trial.typed().replacen("freeze", &format!("freeze {option}"), 1))
+}
+
 /// The first `FILE:LINE` in a sentence.
 fn place_in(text: &str) -> Option<String> {
     let place = Regex::new(r"[^\s()]+\.[A-Za-z]+:[0-9]+").ok()?;
@@ -162,6 +177,14 @@ mod tests {
     fn places_are_found_in_sentences() {
         assert_eq!(place_in("reads LANG (at /a/b.py:12)."), Some("/a/b.py:12".to_owned()));
         assert_eq!(place_in("is a TCP socket (127.0.0.1:6379)."), None);
+    }
+
+    #[test]
+    fn a_secret_in_the_way_is_withheld() {
+        let trial = Trial::of(&["/bin/sh".into()]).unwrap();
+        let typed = withheld("it is withheld; make it an input, with --env TOKEN; or --withhold TOKEN", &trial);
+        assert_eq!(typed.as_deref(), Some("snapboot freeze --withhold TOKEN -- /bin/sh"));
+        assert_eq!(withheld("have the rest taken for unset with --withhold NAME, or --withhold '*'", &trial), None);
     }
 
     #[test]

@@ -115,14 +115,14 @@ fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Resu
     if !arguments.no_freeze {
         let trial = Trial::of(words)?;
         advice = match trial.freeze(progress)? {
-            Outcome::Refused(reasons) => advice::refused(&reasons),
+            Outcome::Refused(reasons) => advice::refused(&reasons, &trial),
             Outcome::Written(written) => match thawed(&trial, arguments, progress) {
                 Ok(thawed) => {
                     let advice = advice::frozen(&starts[0], &thawed, &trial, &written);
                     starts.push(thawed);
                     advice
                 }
-                Err(failure) => advice::refused(&[(failure.message, None)]),
+                Err(failure) => advice::refused(&[(failure.message, None)], &trial),
             },
         };
     }
