@@ -46,6 +46,32 @@ pub struct FreezeRequest {
     pub installation: Installation,
 }
 
+impl FreezeRequest {
+    /// A freeze of `command` (at least one word) into `output`, in a way that nobody has chosen: what `snapboot freeze` does without
+    /// options, but for the origin.
+    pub fn new(command: Vec<OsString>, output: PathBuf, installation: Installation) -> FreezeRequest {
+        FreezeRequest {
+            command,
+            output: Some(output),
+            preloads: Vec::new(),
+            recipes: true,
+            training: Training::Default,
+            environment: Vec::new(),
+            withheld: Vec::new(),
+            policy: image::policy::CHECK,
+            check_pages: false,
+            cpu: Cpu::Native,
+            variants: 1,
+            max_age: None,
+            max_thaws: None,
+            guards: Vec::new(),
+            origin: None,
+            store: None,
+            installation,
+        }
+    }
+}
+
 /// What makes an image one of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InStore {

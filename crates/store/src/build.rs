@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use failure::Result;
-use freeze::{Cpu, Finding, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step, Training};
+use freeze::{Finding, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step};
 use image_file::starts::Starts;
 use image_file::ImageFile;
 use installation::Installation;
@@ -145,21 +145,6 @@ fn request(
     let program =
         std::env::current_exe().map_err(|error| failure::Failure::io("find", Path::new("snapboot"), &error))?;
     Ok(FreezeRequest {
-        command: command.words.iter().map(OsString::from).collect(),
-        output: Some(output.to_owned()),
-        preloads: Vec::new(),
-        recipes: true,
-        training: Training::Default,
-        environment: Vec::new(),
-        withheld: Vec::new(),
-        policy: image::policy::CHECK,
-        check_pages: false,
-        cpu: Cpu::Native,
-        variants: 1,
-        max_age: None,
-        max_thaws: None,
-        guards: Vec::new(),
-        origin: None,
         store: Some(InStore {
             on_fallback: vec![program.clone().into(), crate::fallback::SUBCOMMAND.into(), output.into()],
             profile: folder.profile(),
@@ -174,7 +159,11 @@ fn request(
             makes_do: attempt.makes_do(),
             lesser_age: attempt.lesser_age(),
         }),
-        installation: Installation::find()?,
+        ..FreezeRequest::new(
+            command.words.iter().map(OsString::from).collect(),
+            output.to_owned(),
+            Installation::find()?,
+        )
     })
 }
 

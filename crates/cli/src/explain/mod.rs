@@ -5,7 +5,7 @@ mod rows;
 mod show;
 mod trial;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::Path;
 
 use explain::{Advice, Measurement, Report, Start, Subject};
@@ -23,9 +23,13 @@ use trial::{Outcome, Trial};
 pub fn main(arguments: &Explain) -> Result<u8> {
     let progress = Progress::still(arguments.telling.quiet);
     let commands = split(&arguments.words, arguments.diff)?;
-    let report = match commands.as_slice() {
-        [[report]] if saved(report).is_some() => saved(report).expect("it was there"),
-        several => measured(several, arguments, &progress)?,
+    let shown_again = match commands.as_slice() {
+        [words] => saved(words),
+        _ => None,
+    };
+    let report = match shown_again {
+        Some(report) => report,
+        None => measured(&commands, arguments, &progress)?,
     };
     progress.stop();
     render::print(&match arguments.json {
@@ -38,9 +42,10 @@ pub fn main(arguments: &Explain) -> Result<u8> {
     Ok(0)
 }
 
-/// The report of `snapboot explain --json` that a word names.
-fn saved(word: &OsStr) -> Option<Report> {
-    explain::saved(&std::fs::read_to_string(word).ok()?)
+/// The report of `snapboot explain --json` that these words name: there is one, of a file.
+fn saved(words: &[OsString]) -> Option<Report> {
+    let [file] = words else { return None };
+    explain::saved(&std::fs::read_to_string(file).ok()?)
 }
 
 /// Measures a command, or what is compared.
@@ -90,11 +95,7 @@ fn is_image(words: &[OsString]) -> bool {
 fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Vec<Start>> {
     let mut starts = Vec::new();
     for words in commands {
-        let report = match words {
-            [word] => saved(word),
-            _ => None,
-        };
-        starts.push(match report.and_then(|report| report.starts.into_iter().next()) {
+        starts.push(match saved(words).and_then(|report| report.starts.into_iter().next()) {
             Some(start) => start,
             None if is_image(words) => measure(Subject::thawed(words)?, arguments, progress)?,
             None => measure(Subject::ordinary(words, &Installation::find()?)?, arguments, progress)?,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use failure::{Failure, Result};
-use freeze::{Cpu, FreezeOutcome, FreezeRequest, ProgramOutput, Step, Training, Written};
+use freeze::{FreezeOutcome, FreezeRequest, ProgramOutput, Step, Training, Written};
 use installation::Installation;
 use runtime::search_path;
 
@@ -55,25 +55,9 @@ impl Trial {
             true => Training::Runs(vec![self.arguments.clone()]),
             false => Training::Default,
         };
-        let request = FreezeRequest {
-            command: self.command.clone(),
-            output: Some(self.image()),
-            preloads: Vec::new(),
-            recipes: true,
-            training,
-            environment: Vec::new(),
-            withheld: Vec::new(),
-            policy: image::policy::CHECK,
-            check_pages: false,
-            cpu: Cpu::Native,
-            variants: 1,
-            max_age: None,
-            max_thaws: None,
-            guards: Vec::new(),
-            origin: None,
-            store: None,
-            installation: Installation::find()?,
-        };
+        let installation = Installation::find()?;
+        let request =
+            FreezeRequest { training, ..FreezeRequest::new(self.command.clone(), self.image(), installation) };
         match freeze::freeze(&request, &Silent(progress)) {
             FreezeOutcome::Written(written) => Ok(Outcome::Written(written)),
             FreezeOutcome::Refused(findings) => Ok(Outcome::Refused(
