@@ -28,7 +28,7 @@ extern "C" {
 }
 
 /// The size of a huge page (bytes).
-const HUGE: usize = 2 << 20;
+pub const HUGE: usize = 2 << 20;
 /// The size of the area (bytes): more than most boots take. What is not used of it takes no memory.
 const AREA: usize = 64 << 20;
 
@@ -46,9 +46,14 @@ unsafe impl Sync for Area {}
 
 static AREA_OF_ARENAS: OnceLock<Area> = OnceLock::new();
 
+/// Whether the process may have so much memory and no more.
+pub fn is_limited() -> bool {
+    [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some())
+}
+
 /// Has arenas made in such an area from now on. Does nothing where memory is limited: the area counts as a whole.
 pub fn use_huge_pages(_: Python<'_>) {
-    if [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some()) {
+    if is_limited() {
         return;
     }
     let mut before = Allocator { context: std::ptr::null_mut(), allocate: None, free: None };

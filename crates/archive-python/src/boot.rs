@@ -1,9 +1,10 @@
 //! What this process knows besides its archive.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive::session::{Directories, Session};
 
+use crate::code::Code;
 use crate::search::Endings;
 
 /// The boot of this process. Held only while its thread holds the interpreter's lock, and never while Python code runs: a child
@@ -15,7 +16,8 @@ pub struct Boot {
     pub session: Session,
     pub directories: Directories,
     /// The number of the scope of code.
-    pub code: usize,
+    pub code_scope: usize,
+    pub code: Arc<Code>,
     pub endings: Endings,
 }
 

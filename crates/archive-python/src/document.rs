@@ -23,10 +23,19 @@ pub fn ordered_type() -> *mut PyObject {
 
 /// A str in UTF-8, which it keeps as long as it lives; `None` where it cannot be encoded.
 pub fn utf8<'a>(text: &'a Bound<'_, pyo3::types::PyString>) -> Option<&'a [u8]> {
+    // SAFETY: the object is a str, which lives as long as the result.
+    unsafe { utf8_of(text.as_ptr()) }
+}
+
+/// The same.
+///
+/// # Safety
+/// `text` is a str, lives as long as the result is used, and the caller holds the interpreter's lock.
+pub unsafe fn utf8_of<'a>(text: *mut PyObject) -> Option<&'a [u8]> {
     let mut size: Py_ssize_t = 0;
-    // SAFETY: the object is a str. What the call gives lives as long as that does, and it is not changed meanwhile: a str never is.
+    // SAFETY: what the call gives lives as long as the str does, and is not changed meanwhile: a str never is.
     unsafe {
-        let bytes = PyUnicode_AsUTF8AndSize(text.as_ptr(), &mut size);
+        let bytes = PyUnicode_AsUTF8AndSize(text, &mut size);
         if bytes.is_null() {
             ffi::PyErr_Clear();
             return None;

@@ -1,12 +1,13 @@
 //! The native part of the Python package `snapboot`, for CPython 3.8 and later: the boot archive under `import`.
 //!
-//! One library serves every version: it uses the stable ABI, and [`marshal`], which every version exports. `snapboot/archive` of the Python
+//! One library serves every version: it uses the stable ABI, what every version exports, and, for code alone ([`code`]), layouts that it knows by version. `snapboot/archive` of the Python
 //! package decides what is asked for, and gives what is found to the interpreter's own import system.
 #![deny(unsafe_code)]
 
 mod arenas;
 mod audit;
 mod boot;
+mod code;
 mod data;
 mod document;
 mod entry_points;

@@ -1,7 +1,7 @@
-//! Objects from the bytes that `marshal.dumps` made of them, read where they lie.
+//! What `marshal.dumps` and `marshal.loads` do; bytes are read where they lie.
 #![allow(unsafe_code)]
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 
 use pyo3::ffi::{PyObject, Py_ssize_t};
 use pyo3::prelude::*;
@@ -9,7 +9,12 @@ use pyo3::prelude::*;
 extern "C" {
     // Not part of the stable ABI, but exported, with this signature, by every version from 2.0 on.
     fn PyMarshal_ReadObjectFromString(bytes: *const c_char, size: Py_ssize_t) -> *mut PyObject;
+    // The same, from 2.4 on.
+    fn PyMarshal_WriteObjectToString(object: *mut PyObject, version: c_int) -> *mut PyObject;
 }
+
+/// `Py_MARSHAL_VERSION` of marshal.h: what the oldest Python here reads.
+const VERSION: c_int = 4;
 
 /// The object that those bytes stand for. Raises what `marshal.loads` raises. The bytes have to come from the same version of Python.
 pub fn load<'py>(python: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
@@ -19,4 +24,12 @@ pub fn load<'py>(python: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny
         let object = PyMarshal_ReadObjectFromString(bytes.as_ptr().cast(), bytes.len() as Py_ssize_t);
         Bound::from_owned_ptr_or_err(python, object)
     }
+}
+
+/// The bytes that stand for an object. Raises what `marshal.dumps` raises.
+pub fn save(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    // SAFETY: a new reference to bytes, or null with an exception set.
+    let bytes =
+        unsafe { Bound::from_owned_ptr_or_err(object.py(), PyMarshal_WriteObjectToString(object.as_ptr(), VERSION))? };
+    bytes.extract()
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 
 use archive::session::{Directories, Parts, Session, Settings, Share};
 use archive::{Application, Identity, Kind, NewInput};
@@ -13,6 +14,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::arenas;
 use crate::audit;
 use crate::boot::{self, Boot};
+use crate::code::{self, Code};
 use crate::entry_points::{entry_points_at, serve_entry_points};
 use crate::json::serve_json;
 use crate::search::{search, Endings, Found, Outcome};
@@ -38,10 +40,10 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(flush, module)?)
 }
 
-/// open(program, description, extensions, tag) -> None, or a str that says why there is no archive.
+/// open(program, description, extensions, tag, sample) -> None, or a str that says why there is no archive.
 ///
 /// program: the path that tells this program from others. description: what code depends on besides its source. extensions: the
-/// endings of extension modules. tag: see `Endings`.
+/// endings of extension modules. tag: see `Endings`. sample: code of any function.
 #[pyfunction]
 fn open(
     python: Python<'_>,
@@ -49,6 +51,7 @@ fn open(
     description: &str,
     extensions: Vec<String>,
     tag: Option<String>,
+    sample: &Bound<'_, PyAny>,
 ) -> Option<String> {
     let opened = Settings::read().and_then(|settings| {
         let cwd = std::env::current_dir().map_err(|error| format!("there is no working directory: {error}"))?;
@@ -57,7 +60,7 @@ fn open(
     match opened {
         Err(reason) => Some(reason),
         Ok(mut session) => {
-            let code = session.scope(Kind::Code, description);
+            let code_scope = session.scope(Kind::Code, &format!("{description} {}", code::FORM));
             let directories = Directories::new(&mut session, Share::Heard);
             session.parts = Parts { code: is_on("code"), lookups: is_on("lookups") };
             archive::session::flush_at_exit();
@@ -65,7 +68,13 @@ fn open(
             if is_on("heap") {
                 arenas::use_huge_pages(python);
             }
-            boot::set(Boot { session, directories, code, endings: Endings { extensions, tag } });
+            boot::set(Boot {
+                session,
+                directories,
+                code_scope,
+                code: Arc::new(Code::new(sample)),
+                endings: Endings { extensions, tag },
+            });
             None
         }
     }

@@ -6,9 +6,9 @@ use std::io::Read;
 use archive::session::Event;
 use archive::{Identity, NewInput};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::boot;
-use crate::marshal;
 
 /// A module's file, as the search has found it.
 #[pyclass(frozen, module = "snapboot.archive")]
@@ -30,19 +30,19 @@ pub struct Source {
 
 #[pymethods]
 impl Source {
-    /// The code that the archive has for the file as it was found, else None.
-    fn load<'py>(&self, python: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        let payload: &'static [u8] = {
+    /// load(path) -> the code that the archive has for the file as it was found, else None. path: what the code's `co_filename` is to be.
+    fn load<'py>(&self, path: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+        let (code, payload): (_, &'static [u8]) = {
             let mut held = boot::hold();
             let boot = held.as_mut()?;
-            let (event, entry) = boot.session.find(boot.code, self.path.as_bytes(), Some(&self.identity));
+            let (event, entry) = boot.session.find(boot.code_scope, self.path.as_bytes(), Some(&self.identity));
             if matches!(event, Event::Miss | Event::Stale) {
                 return None;
             }
             // Code is never packed: it is read where it lies.
-            entry?.plain()?
+            (boot.code.clone(), entry?.plain()?)
         };
-        marshal::load(python, payload).ok()
+        code.load(payload, path)
     }
 
     /// Bytes of the file.
@@ -51,26 +51,30 @@ impl Source {
         self.identity.size
     }
 
-    /// Keeps `code`, the bytes that `marshal.dumps` made of it, for the file as it was found. `compiled`: the compiled file that it came
-    /// from; None where it was compiled just now.
-    #[pyo3(signature = (code, compiled))]
-    fn keep(&self, code: Vec<u8>, compiled: Option<&str>) {
-        if let Some(boot) = boot::hold().as_mut() {
-            let path = self.path.clone().into_bytes();
-            let mut inputs = vec![NewInput::File(path.clone(), self.identity)];
-            if let Some(compiled) = compiled {
-                let Ok(identity) = Identity::of(compiled) else { return };
-                if !identity.is_settled {
-                    return;
-                }
-                if !is_of(compiled, &identity, &self.identity) {
-                    inputs.push(NewInput::File(compiled.as_bytes().to_vec(), identity));
-                }
-            }
-            if boot.session.wants(boot.code, &path, &self.identity) {
-                boot.session.add(boot.code, path, inputs, code, false);
+    /// keep(code, compiled, path) -> None. Keeps code that has not run yet for the file as it was found. compiled: the compiled file that it
+    /// came from; None where it was compiled just now. path: see `load`. Raises what `marshal.dumps` raises.
+    fn keep(&self, code: &Bound<'_, PyAny>, compiled: Option<&str>, path: &Bound<'_, PyString>) -> PyResult<()> {
+        let name = self.path.clone().into_bytes();
+        let mut inputs = vec![NewInput::File(name.clone(), self.identity)];
+        if let Some(compiled) = compiled {
+            let Some(identity) = Identity::of(compiled).ok().filter(|identity| identity.is_settled) else {
+                return Ok(());
+            };
+            if !is_of(compiled, &identity, &self.identity) {
+                inputs.push(NewInput::File(compiled.as_bytes().to_vec(), identity));
             }
         }
+        let kept = boot::hold()
+            .as_mut()
+            .and_then(|boot| boot.session.wants(boot.code_scope, &name, &self.identity).then(|| boot.code.clone()));
+        if let Some(kept) = kept {
+            // The boot is not held meanwhile: what makes objects may collect garbage, and so run anything.
+            let payload = kept.save(code, path)?;
+            if let Some(boot) = boot::hold().as_mut() {
+                boot.session.add(boot.code_scope, name, inputs, payload, false);
+            }
+        }
+        Ok(())
     }
 }
 

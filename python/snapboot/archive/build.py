@@ -95,7 +95,7 @@ def main():
     with open(names["__file__"], encoding="utf-8") as file:
         exec(compile(file.read(), names["__file__"], "exec"), names)
     native = names["load_library"](HERE)
-    reason = native.open(script or sys.executable, names["description"](), _imp.extension_suffixes(), names["tag"]())
+    reason = native.open(script or sys.executable, names["description"](), _imp.extension_suffixes(), names["tag"](), main.__code__)
     if reason is not None:
         return "snapboot: there is no archive to fill: " + reason
     paths = [os.path.abspath(path) for path in own + sys.path + directories if os.path.isdir(path)]

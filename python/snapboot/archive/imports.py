@@ -7,7 +7,6 @@ import _frozen_importlib
 import _frozen_importlib_external as external
 import _imp
 import _warnings
-import marshal
 import posix
 import sys
 
@@ -148,7 +147,7 @@ class Loader(SOURCE_LOADER):
             collects = importing.isenabled()
             importing.disable()
             try:
-                code = source.load()
+                code = source.load(self.path)
                 if code is not None:
                     # As of compiled files: a folder may have been moved, with its archive.
                     _imp._fix_co_filename(code, self.path)
@@ -167,7 +166,7 @@ class Loader(SOURCE_LOADER):
                 made_from = None if compiling.has_compiled else external.cache_from_source(self.path)
                 if lazy is not None:
                     code, made_from = lazy.changed(self, code, made_from)
-                source.keep(marshal.dumps(code), made_from)
+                source.keep(code, made_from, self.path)
         return code
 
     def exec_module(self, module):
@@ -396,7 +395,7 @@ def finder(folder, run, lazily):
     native = load_library(folder)
     # Code with lazy imports and code without are never mixed up.
     context = description() if lazily is None else description() + " lazy 1"
-    reason = native.open(program(), context, _imp.extension_suffixes(), tag())
+    reason = native.open(program(), context, _imp.extension_suffixes(), tag(), finder.__code__)
     if reason is not None:
         raise ImportError(reason)
     name_unknown_switches()

@@ -176,7 +176,7 @@ class Lazy:
         source = self._native.source_at(absolute)
         if source is None:
             return None
-        code = source.load()
+        code = source.load(path)
         if code is None or code.co_filename != path:
             with open(path, "rb") as file:
                 text = file.read()
@@ -184,7 +184,7 @@ class Lazy:
                 return None
             code = self._changed(lambda: text, path)
             if code is not None:
-                source.keep(marshal.dumps(code), None)
+                source.keep(code, None, path)
         return code
 
     def _text(self, text):

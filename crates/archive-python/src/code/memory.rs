@@ -1,0 +1,58 @@
+//! The memory that decoded code lies in: handed out from one end to the other, and never given back.
+//!
+//! Code of modules lives as long as the process, all but always. What is made in one piece needs no allocator's bookkeeping, and where the
+//! pieces lie in huge pages the kernel is entered once for each 2 MiB.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use rustix::mm::{madvise, mmap_anonymous, Advice, MapFlags, ProtFlags};
+
+use crate::arenas::{is_limited, HUGE};
+
+/// The addresses that are reserved at once (bytes). What is not used of them takes no memory.
+const AREA: usize = 32 << 20;
+/// The same where memory is limited: what is reserved counts there.
+const LIMITED: usize = 1 << 20;
+/// Where objects start: what CPython's own allocator keeps to.
+pub const ALIGNMENT: usize = 16;
+
+/// The part of an area that is still free.
+pub struct Memory {
+    next: usize,
+    end: usize,
+}
+
+impl Memory {
+    pub const fn new() -> Self {
+        Self { next: 0, end: 0 }
+    }
+
+    /// `size` bytes, all zero, at a multiple of `ALIGNMENT`; `None` where the kernel has none.
+    pub fn take(&mut self, size: usize) -> Option<*mut u8> {
+        let size = size.checked_next_multiple_of(ALIGNMENT)?;
+        if size > self.end - self.next {
+            self.refill(size)?;
+        }
+        let start = self.next;
+        self.next += size;
+        Some(start as *mut u8)
+    }
+
+    fn refill(&mut self, size: usize) -> Option<()> {
+        let is_limited = is_limited();
+        let length = size.max(if is_limited { LIMITED } else { AREA }).checked_next_multiple_of(HUGE)?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let mapped =
+            unsafe { mmap_anonymous(null_mut(), length + HUGE, ProtFlags::READ | ProtFlags::WRITE, flags) }.ok()?;
+        self.next = (mapped as usize).next_multiple_of(HUGE);
+        self.end = self.next + length;
+        if !is_limited {
+            // SAFETY: a part of that mapping, which nothing else uses. Where there are no huge pages, ordinary ones do.
+            let _ = unsafe { madvise(self.next as *mut c_void, length, Advice::LinuxHugepage) };
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,72 @@
+//! The code of a module in the archive, and how it becomes objects.
+//!
+//! Where the layout of the Python that runs is known, code is kept as [`encode`] writes it and made by [`decode`]; all else as marshal
+//! has it. The first byte of what is kept says which.
+
+mod decode;
+mod encode;
+mod layout;
+mod memory;
+mod names;
+mod notes;
+mod versions;
+
+use std::collections::HashSet;
+use std::sync::{Mutex, OnceLock};
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::marshal;
+use layout::Layout;
+
+/// What describes the form that code is kept in, besides the version of Python: a new number where the form changes.
+pub const FORM: &str = "objects 1";
+
+const MARSHALLED: u8 = 0;
+const LAID_OUT: u8 = 1;
+
+/// How this process reads and writes code.
+pub struct Code {
+    /// `None`: all code is kept as marshal has it.
+    layout: Option<&'static Layout>,
+    /// Where versions of code are counted; see `versions`.
+    version_place: OnceLock<Option<i32>>,
+    /// Files whose code was laid out before. It is never freed, so who loads a module again and again gets Python's own from then on.
+    decoded: Mutex<HashSet<String>>,
+}
+
+impl Code {
+    /// `sample`: code of any function with a name of more than one ASCII letter.
+    pub fn new(sample: &Bound<'_, PyAny>) -> Self {
+        Self { layout: layout::of(sample), version_place: OnceLock::new(), decoded: Mutex::default() }
+    }
+
+    /// The code that those bytes stand for; `None` where Python has to load it. `path`: that of the module's file.
+    pub fn load<'py>(&self, kept: &[u8], path: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+        match kept.split_first()? {
+            (&MARSHALLED, bytes) => marshal::load(path.py(), bytes).ok(),
+            (&LAID_OUT, bytes) => {
+                let is_first = self.decoded.lock().ok()?.insert(path.extract().ok()?);
+                decode::decode(self.layout.filter(|_| is_first)?, bytes, path)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is to be kept of code that has not run yet.
+    pub fn save(&self, code: &Bound<'_, PyAny>, path: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
+        let laid_out = self.layout.and_then(|layout| {
+            let place = match layout.version {
+                Some(_) => (*self.version_place.get_or_init(|| versions::find(layout)))?,
+                None => 0,
+            };
+            encode::encode(layout, code, path, place)
+        });
+        let (form, bytes) = match laid_out {
+            Some(bytes) => (LAID_OUT, bytes),
+            None => (MARSHALLED, marshal::save(code)?),
+        };
+        Ok([&[form], bytes.as_slice()].concat())
+    }
+}

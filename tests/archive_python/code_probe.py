@@ -1,0 +1,82 @@
+"""Compares the code that an archive has with what Python compiles, object by object.
+
+Arguments: `keep` or `compare`, the folder of the archive's Python part, then source files. `keep` has the archive that SNAPBOOT_ARCHIVE names
+keep their code. `compare`, in another process, prints each difference, and ends with a line of how many files were compared.
+"""
+
+import _imp
+import dis
+import sys
+
+FIELDS = [name for name in dir(type((lambda: 0).__code__)) if name.startswith("co_") and name not in ("co_lnotab", "co_consts")]
+
+
+def native(folder):
+    names = {"__name__": "snapboot.archive.imports", "__file__": folder + "/imports.py"}
+    with open(names["__file__"], encoding="utf-8") as file:
+        exec(compile(file.read(), names["__file__"], "exec"), names)
+    library = names["load_library"](folder)
+    reason = library.open("/program", names["description"](), _imp.extension_suffixes(), names["tag"](), native.__code__)
+    if reason is not None:
+        raise SystemExit(reason)
+    return library
+
+
+def compiled(path):
+    with open(path, "rb") as file:
+        return compile(file.read(), path, "exec", dont_inherit=True)
+
+
+def parts(code):
+    """Everything of a code object that can be seen, in a form that tells 1 from True and from 1.0."""
+    for name in FIELDS:
+        value = getattr(code, name)
+        yield name, list(value()) if callable(value) else value
+    yield "types of constants", [type(constant) for constant in code.co_consts]
+    yield "constants", [repr(sorted(constant, key=repr)) if isinstance(constant, frozenset) else repr(constant) for constant in code.co_consts
+        if not isinstance(constant, type(code))]  # fmt: skip
+    yield "instructions", [instruction._replace(argval=None, argrepr="") for instruction in dis.get_instructions(code)]
+    if not any(constant != constant for constant in code.co_consts):  # the hash of a NaN is that of its place
+        yield "hash", hash(code)
+
+
+def differences(path, one, other):
+    for (name, a), (_, b) in zip(parts(one), parts(other)):
+        if a != b or repr(a) != repr(b) and name not in ("instructions", "constants", "hash"):
+            yield "%s, line %d, %s: %r, not %r" % (path, one.co_firstlineno, name, b, a)
+    for name in one.co_names + one.co_varnames + (one.co_name,):
+        if name.isidentifier() and sys.intern("".join(list(name))) is not name:
+            raise SystemExit("the test expects Python to intern %r" % name)
+    for name in other.co_names + other.co_varnames + (other.co_name,):
+        if name.isidentifier() and sys.intern("".join(list(name))) is not name:
+            yield "%s: %r is not interned" % (path, name)
+    ours, theirs = ([constant for constant in code.co_consts if isinstance(constant, type(code))] for code in (one, other))
+    for a, b in zip(ours, theirs):
+        yield from differences(path, a, b)
+    if len(ours) != len(theirs):
+        yield "%s: %d code objects, not %d" % (path, len(theirs), len(ours))
+
+
+def main(what, folder, *paths):
+    library = native(folder)
+    count = 0
+    for path in paths:
+        try:
+            code = compiled(path)
+        except (SyntaxError, ValueError):
+            continue
+        source = library.source_at(path)
+        if what == "keep":
+            source.keep(code, None, path)
+            continue
+        loaded = source.load(path)
+        if loaded is None:
+            print("%s: the archive has no code" % path)
+            continue
+        count += 1
+        for difference in differences(path, code, loaded):
+            print(difference)
+    print(library.flush() or "%d files" % count)
+
+
+main(*sys.argv[1:])
