@@ -80,14 +80,14 @@ trace.module_eval do
 
     def enter(kind, name, time = now)
       note_collected
-      number(@spans.size) if @counts
-      @spans << [time, kind, name]
+      number(@spans.size / 3) if @counts
+      @spans.push(time, kind, name)
     end
 
     def leave(detail = nil)
       note_collected
-      number(@spans.size) if @counts
-      @spans << [now, detail]
+      number(@spans.size / 3) if @counts
+      @spans.push(now, nil, detail)
     end
 
     # A feature is loaded: what is there already takes no span of its own, only time of whoever asks for it. +asks_plain+: by
@@ -102,8 +102,8 @@ trace.module_eval do
       @asks_plain = before
       # An exception, or a feature that was there.
       close_code
-      if @spans.size == size + 1 && result == false
-        @spans.pop
+      if @spans.size == size + 3 && result == false
+        @spans.pop(3)
       else
         leave(failed.nil? ? "failed" : nil)
       end
@@ -152,7 +152,7 @@ trace.module_eval do
       File.open(@path, File::WRONLY | File::CREAT | File::APPEND, 0o600) do |file|
         file.sync = true
         file.write(entries)
-        number(@spans.size) if @counts
+        number(@spans.size / 3) if @counts
         file.write("end=#{now} \0")
       end
     end
@@ -191,7 +191,7 @@ trace.module_eval do
       total = collected
       return if total == @collected
 
-      @spans << [total - @collected]
+      @spans.push(total - @collected, :collected, nil)
       @collected = total
     end
 
@@ -212,11 +212,11 @@ trace.module_eval do
     end
 
     def entries
-      entries = @spans.map do |span|
-        case span.size
-        when 1 then "collected=#{span[0]}\0"
-        when 2 then "end=#{span[0]} #{span[1]}\0"
-        else "begin=#{span[0]} #{span[1]} #{span[2]}\0"
+      entries = @spans.each_slice(3).map do |time, kind, name|
+        case kind
+        when nil then "end=#{time} #{name}\0"
+        when :collected then "collected=#{time}\0"
+        else "begin=#{time} #{kind} #{name}\0"
         end
       end
       entries.map(&:b).join
