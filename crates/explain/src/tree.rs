@@ -100,6 +100,9 @@ pub struct Advice {
     pub place: Option<String>,
     /// A command to type.
     pub remedy: Option<String>,
+    /// The command that starts what the remedy makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
     /// How much a start gets faster by it, in seconds.
     pub saves: Option<f64>,
 }

@@ -1,6 +1,6 @@
 //! What to do about a start's time: what freezing saves, what stands in its way, what it leaves to each start.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 
 use explain::{Advice, Kind, Node, Start};
@@ -9,15 +9,19 @@ use regex::Regex;
 use runtime::{resolve, search_path};
 
 use super::trial::Trial;
+use super::Tried;
 use crate::human;
 
 /// What a start still loads is worth a word from this share of it on.
 const WORTH: f64 = 0.05;
+/// A start must take less than this share of another one's time to be worth a command.
+pub const WORTHWHILE: f64 = 0.8;
 /// How many pieces of one sort there are.
 const MAX: usize = 5;
 
-/// When the command was frozen and has thawed.
-pub fn frozen(ordinary: &Start, thawed: &Start, trial: &Trial, written: &Written) -> Vec<Advice> {
+/// When the command was frozen and has thawed. `silent`: what such a start does not print.
+pub fn frozen(ordinary: &Start, tried: &Tried, silent: Option<String>) -> Vec<Advice> {
+    let Tried { trial, written, thawed } = tried;
     let (before, after) = (ordinary.root.seconds, thawed.root.seconds);
     let mut advice = Vec::new();
     let took = format!(
@@ -31,16 +35,18 @@ pub fn frozen(ordinary: &Start, thawed: &Start, trial: &Trial, written: &Written
         0 => String::new(),
         count => format!(" It holds {} that a run with these arguments has loaded later.", human::count(count, "file")),
     };
-    advice.push(if after < before {
+    let silent = silent.map_or(String::new(), |silent| format!(" {silent}"));
+    let text = took + &learnt + &silent;
+    advice.push(if after < before * WORTHWHILE {
         Advice {
-            headline: format!("Freeze it: {:.1} times as fast", before / after),
-            text: took + &learnt,
-            place: None,
+            text,
             remedy: Some(trial.typed()),
+            start: trial.typed_start(written),
             saves: Some(before - after),
+            ..worded(&format!("Freeze it: {:.1} times as fast", before / after), None)
         }
     } else {
-        Advice { text: took + &learnt, ..worded("Freezing gains nothing here", None) }
+        Advice { text, ..worded("Freezing gains little here", None) }
     });
     let minded = written
         .warnings
@@ -50,9 +56,14 @@ pub fn frozen(ordinary: &Start, thawed: &Start, trial: &Trial, written: &Written
     let (mended, noted): (Vec<Advice>, Vec<Advice>) = minded.partition(|advice| advice.remedy.is_some());
     advice.extend(mended);
     advice.extend(left_out(thawed, written));
-    advice.extend(still_loaded(thawed, trial, written));
     advice.extend(noted);
     advice
+}
+
+/// What stays in each start, though it was tried to load it before the image is written.
+pub fn not_loaded(names: &[String], why: &str) -> Advice {
+    let headline = format!("{} cannot be loaded before the image is written", names.join(", "));
+    Advice { place: place_in(why), ..worded(&headline, Some(why)) }
 }
 
 /// When the command cannot be frozen: why, sentence and place.
@@ -99,10 +110,12 @@ fn left_out(thawed: &Start, written: &Written) -> Vec<Advice> {
     advice
 }
 
-/// What a thawed start loads, and an image could hold.
-fn still_loaded(thawed: &Start, trial: &Trial, written: &Written) -> Option<Advice> {
-    let left: BTreeSet<&str> = written.left_out.iter().map(|(name, _)| name.as_str()).collect();
-    let main = thawed.root.children.iter().find(|child| child.kind == Kind::Main)?;
+/// What a thawed start still loads and an image could hold, what takes most first: what the main part loads by itself. What training has
+/// shown is left out for a reason, unless that is only that it prints something.
+pub fn still_loaded(tried: &Tried) -> Vec<String> {
+    let Tried { thawed, written, .. } = tried;
+    let left = standing_in_the_way(&written.left_out);
+    let Some(main) = thawed.root.children.iter().find(|child| child.kind == Kind::Main) else { return Vec::new() };
     let mut loaded: Vec<&Node> = main
         .children
         .iter()
@@ -112,19 +125,31 @@ fn still_loaded(thawed: &Start, trial: &Trial, written: &Written) -> Option<Advi
         .collect();
     loaded.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
     loaded.truncate(MAX);
-    let names = loaded.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(",");
-    let first = loaded.first()?;
-    let typed = trial.typed();
-    Some(Advice {
-        headline: format!("Load {} before the image is written", if loaded.len() == 1 { &first.name } else { "more" }),
-        text: format!(
-            "A thawed start still loads {}, which --preload takes into the image, if that can be.",
-            names.replace(',', ", ")
-        ),
-        place: first.detail.clone(),
-        remedy: Some(typed.replacen("snapboot freeze ", &format!("snapboot freeze --preload {names} "), 1)),
-        saves: Some(loaded.iter().map(|node| node.seconds).sum()),
-    })
+    let mut names: Vec<String> = loaded.iter().map(|node| node.name.clone()).collect();
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
+
+/// The names of what must be left to each start, and of what loads it; what only prints is compared instead (see [`super::same`]).
+fn standing_in_the_way(left_out: &[(String, String)]) -> BTreeSet<&str> {
+    let whys: HashMap<&str, &str> = left_out.iter().map(|(name, why)| (name.as_str(), why.as_str())).collect();
+    let loaded_by = |why: &&str| why.strip_prefix("imports ").or(why.strip_prefix("requires ")).map(str::to_owned);
+    let only_prints = |name: &str| {
+        let mut name = name.to_owned();
+        for _ in 0..=whys.len() {
+            match whys.get(name.as_str()) {
+                Some(&"prints") => return true,
+                Some(why) => match loaded_by(why) {
+                    Some(next) => name = next,
+                    None => return false,
+                },
+                None => return false,
+            }
+        }
+        false
+    };
+    whys.keys().copied().filter(|name| !only_prints(name)).collect()
 }
 
 fn most_first(advice: &mut Vec<Advice>) {
@@ -160,6 +185,7 @@ fn worded(headline: &str, text: Option<&str>) -> Advice {
         text: text.unwrap_or_default().to_owned(),
         place: None,
         remedy: None,
+        start: None,
         saves: None,
     }
 }
@@ -185,6 +211,19 @@ mod tests {
         let typed = withheld("it is withheld; make it an input, with --env TOKEN; or --withhold TOKEN", &trial);
         assert_eq!(typed.as_deref(), Some("snapboot freeze --withhold TOKEN -- /bin/sh"));
         assert_eq!(withheld("have the rest taken for unset with --withhold NAME, or --withhold '*'", &trial), None);
+    }
+
+    #[test]
+    fn what_loads_only_what_prints_may_be_tried() {
+        let why = |name: &str, why: &str| (name.to_owned(), why.to_owned());
+        let left = [
+            why("a", "imports b"),
+            why("b", "prints"),
+            why("c", "requires d"),
+            why("d", "reads LANG"),
+            why("e", "imports f"),
+        ];
+        assert_eq!(Vec::from_iter(standing_in_the_way(&left)), ["c", "d", "e"]);
     }
 
     #[test]

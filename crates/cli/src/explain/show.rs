@@ -191,8 +191,8 @@ fn advised(number: usize, advice: &Advice, look: &Look) -> String {
             let _ = writeln!(page, "    {line}");
         }
     }
-    if let Some(remedy) = &advice.remedy {
-        let _ = writeln!(page, "    {}", look.colour("36", &format!("$ {remedy}")));
+    for typed in advice.remedy.iter().chain(&advice.start) {
+        let _ = writeln!(page, "    {}", look.colour("36", &format!("$ {typed}")));
     }
     page
 }
@@ -283,6 +283,7 @@ mod tests {
             text: "word ".repeat(60),
             place: None,
             remedy: None,
+            start: None,
             saves: Some(0.5),
         };
         let text = || String::new();

@@ -202,7 +202,7 @@ function listenForSearch() {
 
 // ---- advice ----
 
-function advised({ headline, text, place, remedy, saves }) {
+function advised({ headline, text, place, remedy, start, saves }) {
   const saved = saves ? element("span", { class: "faster" }, `saves ${time(saves * 1e6)}`) : null;
   return element(
     "li",
@@ -210,7 +210,7 @@ function advised({ headline, text, place, remedy, saves }) {
     element("h3", {}, headline, saved),
     text ? element("p", {}, text) : null,
     place ? element("p", { class: "muted" }, "at ", element("code", { class: "path" }, place)) : null,
-    remedy ? element("pre", { tabindex: 0, "aria-label": "To type" }, element("code", {}, remedy)) : null,
+    remedy ? element("pre", { tabindex: 0, "aria-label": "To type" }, element("code", {}, [remedy, start].filter(Boolean).join("\n"))) : null,
   );
 }
 
