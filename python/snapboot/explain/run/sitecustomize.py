@@ -7,8 +7,9 @@ nanoseconds of the monotonic clock. Where SNAPBOOT_EXPLAIN_COUNT is set, system 
 number to the kernel, as a process group that cannot be there.
 
 The parts of Python's import are wrapped where Python itself looks them up at each import. A module that is there already is found
-before that, at no cost. Nothing is noted in an object that the collector would count, or collections would happen elsewhere than in
-other starts: they are a large part of some imports.
+before that, at no cost. What stands in front has the file name of what it stands in front of: tracebacks leave its frames out, and the
+boot archive takes it for Python's own. Nothing is noted in an object that the collector would count, or collections would happen elsewhere
+than in other starts: they are a large part of some imports.
 """
 
 import _frozen_importlib as bootstrap
@@ -24,8 +25,6 @@ FILE = "SNAPBOOT_EXPLAIN"
 COUNT = "SNAPBOOT_EXPLAIN_COUNT"
 # No kernel gives a process so high a number.
 FIRST_NUMBER = 1 << 30
-# Whose frames Python leaves out of tracebacks and warnings.
-BOOTSTRAP = "<frozen importlib._bootstrap>"
 
 
 def loading(load, note, is_main, clock):
@@ -46,8 +45,8 @@ def loading(load, note, is_main, clock):
     return _find_and_load
 
 
-def searching(find, note, is_main, clock):
-    """In front of what looks for one."""
+def searching(find, note, is_main, clock, meet):
+    """In front of what looks for one. meet: is called with the class of each module's loader."""
 
     def _find_spec(name, path, target=None):
         if not is_main():
@@ -57,6 +56,7 @@ def searching(find, note, is_main, clock):
         try:
             spec = find(name, path, target)
             origin = getattr(spec, "origin", None) or ""
+            meet(type(getattr(spec, "loader", None)))
             return spec
         finally:
             note((clock(), None, origin))
@@ -92,6 +92,26 @@ def linking(link, note, is_main, clock):
             note((clock(), None, ""))
 
     return create_module
+
+
+def opening(open, note, is_main, clock):
+    """In front of what opens the boot archive: one of its finder's methods, which has no argument then."""
+
+    def noted():
+        if not is_main():
+            return open()
+        note((clock(), "archive", "opening the boot archive"))
+        try:
+            return open()
+        finally:
+            note((clock(), None, ""))
+
+    return noted
+
+
+def archive():
+    """The finder of the boot archive, or None."""
+    return next((finder for finder in sys.meta_path if hasattr(finder, "is_of_archive")), None)
 
 
 def take_out(folder):
@@ -133,6 +153,8 @@ class Spans:
         self.note = note = note_and_count if counts else spans.extend
         self.is_main = lambda: get_ident() == main
         self.spans, self.collect, self.is_open = spans, collect, False
+        # Classes of loaders that are known.
+        self.met = set()
 
     def watch(self):
         """Has imports and collections noted from now on. The first import has its parts noted: a start may have none."""
@@ -149,16 +171,31 @@ class Spans:
     def watch_imports(self):
         """See watch."""
         self.wrap(bootstrap, "_find_and_load", loading)
-        self.wrap(bootstrap, "_find_spec", searching)
-        self.wrap(external.SourceLoader, "get_code", reading)
-        self.wrap(external.SourcelessFileLoader, "get_code", reading)
         self.wrap(external.ExtensionFileLoader, "create_module", linking)
+        # An archive that is open already knows these as they are, and would serve nothing any more.
+        if "find_spec" not in getattr(archive(), "__dict__", ()):
+            self.wrap(bootstrap, "_find_spec", lambda *parts: searching(*parts, self.meet))
+            self.wrap(external.SourceLoader, "get_code", reading)
+            self.wrap(external.SourcelessFileLoader, "get_code", reading)
+
+    def meet(self, kind):
+        """Has a loader noted that gets the code of sources by itself, as the boot archive's does."""
+        if kind not in self.met:
+            self.met.add(kind)
+            if issubclass(kind, external.SourceLoader) and "get_code" in kind.__dict__ and kind is not external.SourceLoader:
+                self.wrap(kind, "get_code", reading)
+
+    def watch_archive(self):
+        """Has the opening of the boot archive noted, where there is one that is still to be opened."""
+        finder = archive()
+        if finder is not None:
+            self.wrap(finder, "open", opening)
 
     def wrap(self, owner, attribute, wrapper):
-        """Puts a function in front of another one, whose frames Python leaves out as it does those of the import."""
-        wrapped = wrapper(getattr(owner, attribute), self.note, self.is_main, clock)
-        if wrapped.__code__.co_filename != BOOTSTRAP:
-            wrapped.__code__ = wrapped.__code__.replace(co_filename=BOOTSTRAP)
+        """Puts a function in front of another one."""
+        before = getattr(owner, attribute)
+        wrapped = wrapper(before, self.note, self.is_main, clock)
+        wrapped.__code__ = wrapped.__code__.replace(co_filename=before.__code__.co_filename)
         setattr(owner, attribute, wrapped)
 
     def step(self, kind, name, begun=None):
@@ -189,7 +226,7 @@ class Spans:
 
 
 def watch_ordinary(path, counts, begun):
-    """Notes from now on what takes the time, up to the last exit handler. begun: when this file was begun."""
+    """Notes from now on what takes the time, up to the last exit handler. begun: when this file was begun. Returns the Spans."""
     import atexit
 
     spans = Spans(path, counts, 0)
@@ -215,6 +252,7 @@ def watch_ordinary(path, counts, begun):
     atexit.register = register_and_end_first
     spans.watch()
     spans.step("main", "__main__")
+    return spans
 
 
 def watch_thawed(path):
@@ -239,9 +277,14 @@ def start():
     """What `site` imports this file for."""
     begun = clock()
     path, counts = take_out(__file__.rpartition("/")[0])
+    spans = None
     if path is not None and sys.version_info >= (3, 8):
-        watch_ordinary(path, counts, begun)
-    import sitecustomize  # noqa: F401
+        spans = watch_ordinary(path, counts, begun)
+    try:
+        import sitecustomize  # noqa: F401
+    finally:
+        if spans is not None:
+            spans.watch_archive()
 
 
 if __name__ == OWN:

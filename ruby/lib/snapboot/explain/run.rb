@@ -11,7 +11,8 @@
 # A thawed process that is to note the same has its front end evaluate this file (see explained.rb there).
 #
 # Ruby asks `load_iseq` when it has found the file of a feature, and tells when its code is compiled: between lies reading
-# and decoding, behind it the body.
+# and decoding, behind it the body. The boot archive does without code of its own where somebody else answers `load_iseq` or
+# looks at what is compiled: where RUBYOPT names it next, it is switched on here, and tells of its code itself.
 trace = Module.new
 trace.module_eval do
   # One start, from this file to the last exit handler.
@@ -45,11 +46,17 @@ trace.module_eval do
 
     # Notes an ordinary start, up to its last exit handler.
     def start
-      take_out
+      archive = take_out
       return unless @path
 
+      set_up
+      if archive
+        step(:archive, "opening the boot archive")
+        require archive
+        step(:other, "measuring: setting up")
+      end
       leave_no_feature
-      begin_watch
+      watch
       at_exit { tell }
       step(:main, "__main__")
     end
@@ -57,7 +64,8 @@ trace.module_eval do
     # Notes a thaw, whose front end tells what it does, and when it has come to its end. Returns itself.
     def start_thawed
       @first = File.binread(@path).count("\0") if @counts
-      begin_watch
+      set_up
+      watch
       at_exit { end_main }
       step(:context, "standard streams, random state")
       self
@@ -118,6 +126,14 @@ trace.module_eval do
       enter(:code, path)
     end
 
+    # The boot archive has looked for its code, which took so long (ns). What it does not have is compiled next.
+    def looked_up(event, path, took)
+      return unless here? && %i[hit revalidated].include?(event)
+
+      enter(:code, path, now - took)
+      leave(path)
+    end
+
     # Its code is there.
     def compiled(instructions)
       close_code if here? && instructions.path == @pending
@@ -159,17 +175,18 @@ trace.module_eval do
 
     private
 
+    # Takes this file out of RUBYOPT. Returns the one that switches the boot archive on, if that comes next.
     def take_out
       option = "-r#{@own}"
       options = ENV.fetch("RUBYOPT", "")
       ENV["RUBYOPT"] = options == option ? nil : options.sub(/#{Regexp.escape(option)} ?/, "")
+      ENV.fetch("RUBYOPT", "")[%r{\A-r(\S+/snapboot/archive/run\.rb)(?!\S)}, 1]
     end
 
-    def begin_watch
+    def set_up
       GC::Profiler.enable unless GC.respond_to?(:total_time)
       @collected = collected
       enter(:other, "measuring: setting up", @begun)
-      watch
     end
 
     def close_code
@@ -205,7 +222,10 @@ trace.module_eval do
 
     def watch
       run = self
-      self.class::WRAP.call(run)
+      archive = Snapboot::Archive if defined?(Snapboot::Archive) && Snapboot::Archive.part?(:code)
+      self.class::WRAP.call(run, asks_for_code: !archive)
+      return archive.on_code { |event, path, took| run.looked_up(event, path, took) } if archive
+
       TracePoint.new(:script_compiled) do |event|
         run.compiled(event.instruction_sequence) if run.pending? && !event.eval_script
       end.enable

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# What `run.rb` puts in front of Ruby's own methods. The value is called with the run that notes.
-lambda do |run|
+# What `run.rb` puts in front of Ruby's own methods. The value is called with the run that notes; +asks_for_code+: whether
+# Ruby is to tell that it has found a file.
+lambda do |run, asks_for_code:|
   features = Kernel.instance_method(:require)
   # RubyGems keeps Ruby's own by that name.
   plain = Kernel.private_method_defined?(:gem_original_require) ? Kernel.instance_method(:gem_original_require) : features
@@ -58,6 +59,8 @@ lambda do |run|
     end
   end
   Kernel.module_eval { private :require, :require_relative, :load, :at_exit }
+
+  next unless asks_for_code
 
   RubyVM::InstructionSequence.define_singleton_method(:load_iseq) do |path|
     run.found(path)
