@@ -1,5 +1,8 @@
-"""What `snapboot explain` notes changes a start as little as can be: the collector runs where it runs in other starts."""
+"""What `snapboot explain` notes changes a start as little as can be; and what it can, it tells of starts that end early or elsewhere."""
 
+import json
+
+import pytest
 from common import languages, support
 
 # Loads the same file again and again, and tells what that cost: Python's collections, Ruby's objects.
@@ -35,3 +38,48 @@ def test_the_collector_runs_where_it_does_in_other_starts(language, tmp_path):
     assert result.status == 0, result
     _, plain, noted, _ = (int(line) for line in (tmp_path / "told").read_text().splitlines())
     assert plain <= noted <= plain + MORE[language.name]
+
+
+# While `dies` is loaded, the process ends without its exit handlers, or goes on as another program.
+ENDS = {
+    "python": {"exit": "import os\nos._exit(0)\n", "exec": "import os\nos.execvp('sleep', ['sleep', '0'])\n"},
+    "ruby": {"exit": "exit! 0\n", "exec": "begin\n  exec '/nowhere'\nrescue SystemCallError\n  exec 'sleep', '0'\nend\n"},
+}
+LOADS_IT = {"python": "import json\nimport dies\n", "ruby": "require 'json'\nrequire_relative 'dies'\n"}
+
+
+def told(command, *options, cwd=None):
+    result = support.run([support.SNAPBOOT, "explain", "--json", "--no-freeze", "-n", "1", *options, "--", *command], cwd=cwd, log=False)
+    assert result.status == 0, result
+    report = json.loads(result.out)
+    return [event for event in report["traceEvents"] if event["ph"] == "X"], report["otherData"]["advice"]
+
+
+@languages.both
+@pytest.mark.parametrize("end", ["exit", "exec"])
+def test_a_process_that_ends_early_tells_first(language, end, tmp_path):
+    (tmp_path / ("dies" + language.ending)).write_text(ENDS[language.name][end])
+    (tmp_path / ("app" + language.ending)).write_text(LOADS_IT[language.name])
+    parts, advice = told([language.program, "app" + language.ending], cwd=tmp_path)
+    names = [part["name"].rpartition("/")[2] for part in parts if part["cat"] == "body"]
+    assert {"json", "dies"} <= set(names)
+    executed = [part["name"] for part in parts if part["name"].startswith("executed: ")]
+    assert len(executed) == (end == "exec") and all("sleep" in name for name in executed)
+    assert any("sleep" in piece["headline"] for piece in advice) == (end == "exec")
+
+
+def test_a_python_that_ignores_its_environment_is_told_of_from_outside():
+    for command, why in [
+        ([support.PYTHON, "-I", "-c", "import json.tool"], "-I"),
+        ([support.PYTHON, "-S", "-c", "import json.tool"], "-S"),
+        ([support.PYTHON, "-c", "import os, json.tool; os.kill(os.getpid(), 9)"], "signal 9"),
+    ]:
+        parts, _ = told(command, "--allow-failure")
+        assert "json.tool" in [part["name"] for part in parts]
+        assert why in parts[0]["args"]["detail"]
+
+
+@support.needs_ruby
+def test_a_ruby_that_ignores_its_environment_is_told_of_as_a_whole():
+    parts, _ = told([support.RUBY, "--disable=rubyopt", "-e", "1"])
+    assert "Only the whole" in parts[0]["args"]["detail"] and [part["name"] for part in parts[1:]] == ["not told apart"]

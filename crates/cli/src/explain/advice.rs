@@ -77,10 +77,20 @@ pub fn refused(reasons: &[(String, Option<String>)], trial: &Trial) -> Vec<Advic
 }
 
 /// What holds for an ordinary start, frozen or not.
-pub fn ordinary(words: &[OsString]) -> Vec<Advice> {
+pub fn ordinary(words: &[OsString], start: &Start) -> Vec<Advice> {
+    let last =
+        start.root.children.iter().find_map(|child| Some((child.name.strip_prefix(explain::EXECUTED)?, child.seconds)));
+    let executed = last.map(|(program, seconds)| Advice {
+        text: format!(
+            "The process goes on as {program}, which takes {} of its time and is not looked into. If that is Python or Ruby, explain it by itself.",
+            time(seconds)
+        ),
+        ..worded(&format!("It executes {program}"), None)
+    });
     let shim = resolve(words, &search_path()).ok().and_then(|resolved| resolved.shim);
-    shim.into_iter()
-        .map(|shim| Advice {
+    executed
+        .into_iter()
+        .chain(shim.map(|shim| Advice {
             text: format!(
                 "{} is a version manager's script that looks for the interpreter in each start: its time is in the interpreter's own. \
                  It leads to {}.",
@@ -88,7 +98,7 @@ pub fn ordinary(words: &[OsString]) -> Vec<Advice> {
                 shim.program.display()
             ),
             ..worded("Name the interpreter itself", None)
-        })
+        }))
         .collect()
 }
 

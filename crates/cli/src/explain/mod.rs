@@ -120,7 +120,7 @@ fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Resu
         advice = best.advice;
         starts.extend(best.thawed);
     }
-    advice.extend(advice::ordinary(words));
+    advice.extend(advice::ordinary(words, &starts[0]));
     Ok((starts, advice))
 }
 

@@ -141,6 +141,9 @@ fn tree(start: &Start, look: &Look) -> String {
     let title = format!("{} start of {}", capitalised(&start.title), human::harmless(&start.command));
     let _ = writeln!(page, " {}", look.bold(&human::shortened(&title, look.width - 2)));
     let _ = writeln!(page, " {}", look.faint(&format!("{runs}; {measuring}")));
+    for line in start.root.detail.iter().flat_map(|detail| wrapped(detail, look.width - 2)) {
+        let _ = writeln!(page, " {line}");
+    }
     let _ =
         writeln!(page, " {}", look.faint(&format!("{:>9} {:>9} {:>7} {:>7}  part", "time", "own", "calls", "failed")));
     for (index, row) in shown.iter().enumerate() {

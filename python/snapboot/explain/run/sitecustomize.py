@@ -131,6 +131,11 @@ def take_out(folder):
     return os.environ.pop(FILE, None), os.environ.pop(COUNT, None) is not None
 
 
+def shown(path):
+    """A path of either type as text."""
+    return path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else str(path)
+
+
 class Spans:
     """What is noted of the main thread of this process."""
 
@@ -153,12 +158,18 @@ class Spans:
         self.note = note = note_and_count if counts else spans.extend
         self.is_main = lambda: get_ident() == main
         self.spans, self.collect, self.is_open = spans, collect, False
+        self.told = False
         # Classes of loaders that are known.
         self.met = set()
 
     def watch(self):
         """Has imports and collections noted from now on. The first import has its parts noted: a start may have none."""
         gc.callbacks.append(self.collect)
+        for owner in filter(None, (posix, sys.modules.get("os"))):
+            for name in ("_exit", "abort"):
+                setattr(owner, name, self.telling(getattr(owner, name)))
+            for name in ("execv", "execve"):
+                setattr(owner, name, self.telling(getattr(owner, name), executes=True))
         load = bootstrap._find_and_load
 
         def _find_and_load(name, import_):
@@ -198,6 +209,24 @@ class Spans:
         wrapped.__code__ = wrapped.__code__.replace(co_filename=before.__code__.co_filename)
         setattr(owner, attribute, wrapped)
 
+    def telling(self, end, executes=False):
+        """In front of a function that ends the process without its exit handlers, or has it go on as another program: tells first. Takes that
+        back where the process goes on."""
+
+        def ending(*arguments, **named):
+            told, size, is_open = self.told, len(self.spans), self.is_open
+            end_of_file = self.tell(shown(arguments[0]) if executes and arguments else None, ends_early=True)
+            try:
+                return end(*arguments, **named)
+            finally:
+                if self.told and not told:
+                    del self.spans[size:]
+                    self.told, self.is_open = False, is_open
+                    gc.callbacks.append(self.collect)
+                    posix.truncate(self.path, end_of_file)
+
+        return ending
+
     def step(self, kind, name, begun=None):
         """Ends the step before, if any, and begins one."""
         if self.is_open:
@@ -205,10 +234,17 @@ class Spans:
         self.is_open = True
         self.note((clock() if begun is None else begun, kind, name))
 
-    def tell(self):
-        """Ends the last step, and writes all of them."""
-        if posix.getpid() != self.process:
-            return  # a child that the program has left to itself
+    def tell(self, executed=None, ends_early=False):
+        """Ends the last step, and writes all of them. executed: the program as which the process goes on. ends_early: steps may be open in
+        others. Returns where in the file that begins."""
+        if posix.getpid() != self.process or self.told:
+            return 0  # a child that the program has left to itself
+        self.told = True
+        if ends_early:
+            kinds = self.spans[1::3]
+            for _ in range(len(kinds) - 2 * kinds.count(None)):
+                self.note((clock(), None, ""))
+            self.is_open = False
         self.step("other", "measuring: writing")
         gc.callbacks.remove(self.collect)
         entries = [
@@ -216,6 +252,9 @@ class Spans:
             for time, kind, name in zip(*[iter(self.spans)] * 3)
         ]
         descriptor = posix.open(self.path, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC, 0o600)
+        if executed is not None:
+            entries.append("executed=%s\0" % executed)
+        begin = posix.fstat(descriptor).st_size
         text = "".join(entries).encode("utf-8", "surrogateescape")
         while text:
             text = text[posix.write(descriptor, text) :]
@@ -223,6 +262,7 @@ class Spans:
             self.note((0, None, ""))
         posix.write(descriptor, b"end=%d \0" % clock())
         posix.close(descriptor)
+        return begin
 
 
 def watch_ordinary(path, counts, begun):

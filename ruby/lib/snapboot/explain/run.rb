@@ -158,22 +158,56 @@ trace.module_eval do
       @ending = true
     end
 
-    # Ends what is noted, and writes all of it.
-    def tell
+    # Ends what is noted, and writes all of it. +executed+: the program as which the process goes on.
+    def tell(executed = nil)
       return if Process.pid != @process || @ended
 
       end_main
       step(:other, "measuring: writing")
-      @ended = true
-      File.open(@path, File::WRONLY | File::CREAT | File::APPEND, 0o600) do |file|
-        file.sync = true
-        file.write(entries)
-        number(@spans.size / 3) if @counts
-        file.write("end=#{now} \0")
+      write(executed)
+    end
+
+    # Tells before the block ends the process without its exit handlers, or has it go on as another program; takes that back
+    # where the process goes on all the same.
+    def tell_before(executed = nil)
+      return yield if Process.pid != @process || @ended
+
+      size = @spans.size
+      ending, pending = @ending, @pending
+      length = tell_early(executed)
+      begin
+        yield
+      ensure
+        @spans.pop(@spans.size - size)
+        @ending, @pending = ending, pending
+        @ended = false
+        File.truncate(@path, length)
       end
     end
 
     private
+
+    # Ends all that is open, and writes it. Returns where in the file that begins.
+    def tell_early(executed)
+      length = File.exist?(@path) ? File.size(@path) : 0
+      close_code
+      kinds = @spans.each_slice(3).map { |span| span[1] }
+      (kinds.count { |kind| kind && kind != :collected } - kinds.count(nil)).times { leave }
+      enter(:other, "measuring: writing")
+      write(executed)
+      length
+    end
+
+    def write(executed)
+      @ended = true
+      File.open(@path, File::WRONLY | File::CREAT | File::APPEND, 0o600) do |file|
+        file.sync = true
+        file.write(entries)
+        file.write("executed=#{executed}\0".b) if executed
+        number(@spans.size / 3) if @counts
+        file.write("end=#{now} \0")
+      end
+    end
 
     # Takes this file out of RUBYOPT. Returns the one that switches the boot archive on, if that comes next.
     def take_out

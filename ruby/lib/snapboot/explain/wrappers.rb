@@ -58,7 +58,18 @@ lambda do |run, asks_for_code:|
       end
     end
   end
-  Kernel.module_eval { private :require, :require_relative, :load, :at_exit }
+  ending = Kernel.instance_method(:exit!)
+  executing = Kernel.instance_method(:exec)
+  [Kernel, Kernel.singleton_class, Process.singleton_class].each do |owner|
+    owner.module_eval do
+      define_method(:exit!) { |*status| run.tell_before { ending.bind_call(self, *status) } }
+      define_method(:exec) do |*words, **options|
+        program = Array(words.find { |word| !word.is_a?(Hash) }).first.to_s
+        run.tell_before(program) { executing.bind_call(self, *words, **options) }
+      end
+    end
+  end
+  Kernel.module_eval { private :require, :require_relative, :load, :at_exit, :exit!, :exec }
 
   next unless asks_for_code
 
