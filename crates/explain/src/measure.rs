@@ -100,7 +100,7 @@ impl Subject {
             let between = children_cpu();
             let run = match self.traced() {
                 // What an image has not told of may be another start.
-                Err(_) if self.language.is_some() && noted.is_empty() => return self.from_outside(measurement),
+                Err(_) if self.language.is_some() && noted.is_empty() => return self.measure_from_outside(measurement),
                 run => run?,
             };
             plain.push(between - before);
@@ -122,7 +122,7 @@ impl Subject {
     }
 
     /// Measures a start that tells nothing itself.
-    fn from_outside(&self, measurement: &Measurement<'_>) -> Result<Start> {
+    fn measure_from_outside(&self, measurement: &Measurement<'_>) -> Result<Start> {
         let (mut plain, mut told, mut trees) = (Vec::new(), Vec::new(), Vec::new());
         let mut status = ExitStatus::default();
         for run in 1..=measurement.runs {

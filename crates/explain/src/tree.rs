@@ -32,7 +32,7 @@ pub struct Start {
     pub root: Node,
 }
 
-/// One part of a start. Times in seconds: the mean of the middle half of the runs, so that parts add up.
+/// One part of a start. Times in seconds: the median of the runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// What it is: the name of a module, a step, a library.

@@ -227,7 +227,7 @@ function headline() {
   const runs = [...new Set(starts.map((start) => start.runs))].join(" and ");
   byId("measured").textContent = `${runs} runs of each · ${report.machine} · ${report.when}`;
   const cost = starts.map((start) => `${start.title} ${share(start.overhead, 1)}`).join(", ");
-  byId("made").textContent = `Made by snapboot ${report.snapboot}. Times are the mean of the middle half of the runs, ± half the width of that half. Measuring made the starts longer by: ${cost}.`;
+  byId("made").textContent = `Made by snapboot ${report.snapboot}. Times are medians of the runs, ± half the width of their middle half. Measuring made the starts longer by: ${cost}.`;
 }
 
 function begin() {

@@ -173,13 +173,15 @@ trace.module_eval do
       return yield if Process.pid != @process || @ended
 
       size = @spans.size
-      ending, pending = @ending, @pending
+      ending = @ending
+      pending = @pending
       length = tell_early(executed)
       begin
         yield
       ensure
         @spans.pop(@spans.size - size)
-        @ending, @pending = ending, pending
+        @ending = ending
+        @pending = pending
         @ended = false
         File.truncate(@path, length)
       end
