@@ -126,19 +126,32 @@ pub fn still_loaded(tried: &Tried) -> Vec<String> {
     let Tried { thawed, written, .. } = tried;
     let left = standing_in_the_way(&written.left_out);
     let Some(main) = thawed.root.children.iter().find(|child| child.kind == Kind::Main) else { return Vec::new() };
-    let mut loaded: Vec<&Node> = main
-        .children
-        .iter()
-        .filter(|child| child.kind == Kind::Body && child.seconds >= thawed.root.seconds * WORTH)
-        .filter(|child| !left.contains(child.name.as_str()))
-        .filter(|child| child.detail.as_deref().is_none_or(|file| !left.contains(file)))
-        .collect();
+    let mut loaded = Vec::new();
+    add_loaded(main, thawed.root.seconds * WORTH, &left, &mut loaded);
+    // Another trial takes seconds: it is made where it can gain something.
+    if loaded.iter().map(|node| node.seconds).sum::<f64>() < thawed.root.seconds * (1.0 - WORTHWHILE) {
+        return Vec::new();
+    }
     loaded.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
     loaded.truncate(MAX);
     let mut names: Vec<String> = loaded.iter().map(|node| node.name.clone()).collect();
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names
+}
+
+/// What a part loads that takes `least` (s) and is not in `left`. A script that is loaded is no feature, but what it loads may be one.
+fn add_loaded<'a>(above: &'a Node, least: f64, left: &BTreeSet<&str>, loaded: &mut Vec<&'a Node>) {
+    for child in above.children.iter().filter(|child| child.kind == Kind::Body && child.seconds >= least) {
+        let is_script = child.name.starts_with('/') && !child.name.ends_with(".rb") && !child.name.ends_with(".so");
+        let is_left =
+            [Some(&child.name), child.detail.as_ref()].into_iter().flatten().any(|name| left.contains(name.as_str()));
+        match is_script && !child.children.is_empty() {
+            true => add_loaded(child, least, left, loaded),
+            false if is_left => {}
+            false => loaded.push(child),
+        }
+    }
 }
 
 /// The names of what must be left to each start, and of what loads it; what only prints is compared instead (see [`super::same`]).
@@ -221,6 +234,21 @@ mod tests {
         let typed = withheld("it is withheld; make it an input, with --env TOKEN; or --withhold TOKEN", &trial);
         assert_eq!(typed.as_deref(), Some("snapboot freeze --withhold TOKEN -- /bin/sh"));
         assert_eq!(withheld("have the rest taken for unset with --withhold NAME, or --withhold '*'", &trial), None);
+    }
+
+    #[test]
+    fn what_a_script_loads_may_be_preloaded_and_not_the_script() {
+        let feature = |name: &str, seconds| node(name, Kind::Body, seconds, vec![]);
+        let script = node(
+            "/gems/x/exe/x",
+            Kind::Body,
+            5.0,
+            vec![feature("x", 3.0), feature("left", 2.0), feature("small", 0.1)],
+        );
+        let main = node("__main__", Kind::Main, 6.0, vec![script, feature("/app/y.rb", 1.0)]);
+        let mut loaded = Vec::new();
+        add_loaded(&main, 0.5, &BTreeSet::from(["left"]), &mut loaded);
+        assert_eq!(loaded.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["x", "/app/y.rb"]);
     }
 
     #[test]
