@@ -1,6 +1,9 @@
 """What `snapboot explain` notes changes a start as little as can be; and what it can, it tells of starts that end early or elsewhere."""
 
 import json
+import os
+import signal
+import subprocess
 
 import pytest
 from common import languages, support
@@ -83,3 +86,20 @@ def test_a_python_that_ignores_its_environment_is_told_of_from_outside():
 def test_a_ruby_that_ignores_its_environment_is_told_of_as_a_whole():
     parts, _ = told([support.RUBY, "--disable=rubyopt", "-e", "1"])
     assert "Only the whole" in parts[0]["args"]["detail"] and [part["name"] for part in parts[1:]] == ["not told apart"]
+
+
+@pytest.mark.parametrize("option", ["--no-freeze", "--quiet"])
+def test_an_interrupted_explanation_leaves_nothing_behind(option, tmp_path):
+    # The program says when it has begun, and waits to be interrupted; the last start that is measured, or a freeze, does.
+    os.mkfifo(tmp_path / "begun")
+    waits = "import time\nopen('begun', 'w').close()\ntime.sleep(60)\n"
+    (tmp_path / "app.py").write_text(waits)
+    (tmp_path / "temporary").mkdir()
+    env = support.environment(TMPDIR=tmp_path / "temporary")
+    command = [support.SNAPBOOT, "explain", option, "--", support.PYTHON, "app.py"]
+    with subprocess.Popen(command, cwd=tmp_path, env=env, start_new_session=True, stderr=subprocess.DEVNULL) as process:
+        with open(tmp_path / "begun"):
+            pass
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(30) == -signal.SIGINT
+    assert not list((tmp_path / "temporary").iterdir())

@@ -143,7 +143,9 @@ pub fn still_loaded(tried: &Tried) -> Vec<String> {
 /// What a part loads that takes `least` (s) and is not in `left`. A script that is loaded is no feature, but what it loads may be one.
 fn add_loaded<'a>(above: &'a Node, least: f64, left: &BTreeSet<&str>, loaded: &mut Vec<&'a Node>) {
     for child in above.children.iter().filter(|child| child.kind == Kind::Body && child.seconds >= least) {
-        let is_script = child.name.starts_with('/') && !child.name.ends_with(".rb") && !child.name.ends_with(".so");
+        // A feature may be asked for without its ending; its file has one.
+        let file = child.detail.as_deref().unwrap_or(&child.name);
+        let is_script = child.name.starts_with('/') && !file.ends_with(".rb") && !file.ends_with(".so");
         let is_left =
             [Some(&child.name), child.detail.as_ref()].into_iter().flatten().any(|name| left.contains(name.as_str()));
         match is_script && !child.children.is_empty() {
@@ -245,10 +247,13 @@ mod tests {
             5.0,
             vec![feature("x", 3.0), feature("left", 2.0), feature("small", 0.1)],
         );
-        let main = node("__main__", Kind::Main, 6.0, vec![script, feature("/app/y.rb", 1.0)]);
+        let mut relative = feature("/app/y", 1.0);
+        relative.detail = Some("/app/y.rb".to_owned());
+        relative.children.push(node("/app/y", Kind::Search, 0.5, vec![]));
+        let main = node("__main__", Kind::Main, 6.0, vec![script, relative]);
         let mut loaded = Vec::new();
         add_loaded(&main, 0.5, &BTreeSet::from(["left"]), &mut loaded);
-        assert_eq!(loaded.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["x", "/app/y.rb"]);
+        assert_eq!(loaded.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["x", "/app/y"]);
     }
 
     #[test]

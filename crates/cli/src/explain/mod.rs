@@ -1,6 +1,7 @@
 //! `snapboot explain`: where the time of a start goes, and what to do about it.
 
 mod advice;
+mod folder;
 mod rows;
 mod same;
 mod show;
@@ -24,6 +25,7 @@ use trial::{Outcome, Trial};
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Explain) -> Result<u8> {
     let progress = Progress::still(arguments.telling.quiet);
+    let _folder = folder::make()?;
     let commands = split(&arguments.words, arguments.diff)?;
     let shown_again = match commands.as_slice() {
         [words] => saved(words),

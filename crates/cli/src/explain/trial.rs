@@ -10,6 +10,7 @@ use image_file::starts;
 use installation::Installation;
 use runtime::search_path;
 
+use super::folder;
 use crate::human;
 use crate::progress::Progress;
 
@@ -77,13 +78,13 @@ impl Trial {
             preloads: self.preloads.clone(),
             ..FreezeRequest::new(self.command.clone(), self.image(), installation)
         };
-        match freeze::freeze(&request, &Silent(progress)) {
+        match folder::freezing(|| freeze::freeze(&request, &Silent(progress))) {
             FreezeOutcome::Written(written) => Ok(Outcome::Written(written)),
             FreezeOutcome::Refused(findings) => Ok(Outcome::Refused(
                 findings.into_iter().map(|finding| (finding.to_string(), finding.opened_by)).collect(),
             )),
             FreezeOutcome::Failed(failure) => Ok(Outcome::Refused(vec![(failure.message, None)])),
-            FreezeOutcome::Interrupted(signal) => std::process::exit(crate::freeze::die_of(signal).into()),
+            FreezeOutcome::Interrupted(signal) => folder::end(signal),
         }
     }
 
