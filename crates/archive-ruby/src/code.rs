@@ -215,6 +215,7 @@ pub fn find<'r>(ruby: Main<'r>, script: &Script) -> Protected<Known<Value<'r>>> 
     let known = CODE.with(ruby, |code| (code.class, code.ids.load_from_binary, code.scopes));
     let Some((class, load_from_binary, scopes)) = known else { return Ok(Known::Nothing) };
     let before = ruby.error_info();
+    let begun = events::begin(ruby);
     let found = SESSION.with(ruby, |session| {
         let (event, entry) = scopes.find(*ruby, script, session);
         let Some(entry) = entry else { return (event, Known::Nothing) };
@@ -234,7 +235,7 @@ pub fn find<'r>(ruby: Main<'r>, script: &Script) -> Protected<Known<Value<'r>>> 
         }
     });
     let (event, known) = found.unwrap_or((Event::Miss, Known::Nothing));
-    events::tell(ruby, event, &script.path)?;
+    events::tell(ruby, event, &script.path, begun)?;
     Ok(known)
 }
 

@@ -1,6 +1,7 @@
 //! Events for Ruby code: each look-up of code, and files that have been loaded.
 
 use std::ffi::CStr;
+use std::time::Instant;
 
 use archive::session::Event;
 
@@ -30,10 +31,17 @@ pub fn await_file(ruby: Main<'_>, name: Vec<u8>) {
     SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.names.push(name));
 }
 
-/// Reports a look-up of code. May raise what a listener raises.
-pub fn tell(ruby: Main<'_>, event: Event, path: &CStr) -> Protected<()> {
-    if SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.look_ups) == Some(true) {
-        let arguments = [ruby.number(event as usize), ruby.text(path.to_bytes())?];
+/// When a look-up of code begins; None where nobody listens.
+pub fn begin(ruby: Main<'_>) -> Option<Instant> {
+    let are_told = SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.look_ups) == Some(true);
+    are_told.then(Instant::now)
+}
+
+/// Reports a look-up of code, of which `begun` is what [`begin`] has returned. May raise what a listener raises.
+pub fn tell(ruby: Main<'_>, event: Event, path: &CStr, begun: Option<Instant>) -> Protected<()> {
+    if let Some(begun) = begun {
+        let took = ruby.number(begun.elapsed().as_nanos() as usize);
+        let arguments = [ruby.number(event as usize), ruby.text(path.to_bytes())?, took];
         ruby.send(archive(ruby)?, "tell_code", &arguments)?;
     }
     Ok(())

@@ -4,6 +4,9 @@ use crate::count::Counts;
 use crate::events::Event;
 use crate::tree::{Kind, Node};
 
+/// What the row of a program begins with that a process goes on as.
+pub const EXECUTED: &str = "executed: ";
+
 /// One start.
 pub struct Run {
     /// When the process was started and had ended, in seconds of the monotonic clock.
@@ -35,6 +38,7 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
     (interpreter.system_calls, interpreter.failed_lookups) = counts.before(0);
     root.children.push(interpreter);
 
+    let mut executed = None;
     let mut stack: Vec<Open> = Vec::new();
     let (mut now, mut last) = (first, counts.before(0));
     for (index, event) in run.events.iter().enumerate() {
@@ -61,6 +65,7 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
                 add(stack.last_mut().map_or(&mut root, |above| &mut above.node), open.node);
                 last = before;
             }
+            Event::Executed(program) => executed = Some(program),
             Event::Collected { seconds } => {
                 if let Some(above) = stack.last_mut() {
                     let start = (now - begun - seconds).max(above.node.start);
@@ -71,7 +76,10 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
         }
     }
     let name = if is_thaw { "flushing, end of the process" } else { "end of the interpreter" };
-    let mut end = part(name, Kind::Exit, now - begun);
+    let mut end = match executed {
+        Some(program) => part(&format!("{EXECUTED}{program}"), Kind::Other, now - begun),
+        None => part(name, Kind::Exit, now - begun),
+    };
     end.seconds = ended - now;
     end.system_calls = root.system_calls.saturating_sub(last.0);
     end.failed_lookups = root.failed_lookups.saturating_sub(last.1);
@@ -111,7 +119,7 @@ pub fn part(name: &str, kind: Kind, start: f64) -> Node {
 fn time(event: &Event) -> Option<f64> {
     match event {
         Event::Begin { time, .. } | Event::End { time, .. } => Some(*time),
-        Event::Collected { .. } => None,
+        Event::Collected { .. } | Event::Executed(_) => None,
     }
 }
 
@@ -194,6 +202,13 @@ mod tests {
         let kinds: Vec<_> = module.children.iter().map(|child| (child.kind, child.seconds)).collect();
         assert_eq!(kinds, [(Kind::Search, 1.0), (Kind::Code, 0.5)]);
         assert_eq!(module.detail.as_deref(), Some("/a.rb"));
+    }
+
+    #[test]
+    fn a_program_that_is_executed_has_a_row() {
+        let root = tree_of("begin=2000000000 main __main__|executed=/bin/ls|end=4000000000 |");
+        let last = root.children.last().unwrap();
+        assert_eq!((last.name.as_str(), last.kind, last.seconds), ("executed: /bin/ls", Kind::Other, 6.0));
     }
 
     #[test]

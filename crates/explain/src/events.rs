@@ -13,6 +13,8 @@ pub enum Event {
     End { time: f64, detail: Option<String>, failed: bool },
     /// The part that began last spent that much time in garbage collection since the event before.
     Collected { seconds: f64 },
+    /// The process goes on as this program.
+    Executed(String),
 }
 
 /// Reads what a start has told. None where it is cut off, or something else. Times in seconds of the monotonic clock.
@@ -22,7 +24,7 @@ pub fn parse(told: &[u8]) -> Option<Vec<Event>> {
     let depth = events.iter().try_fold(0usize, |depth, event| match event {
         Event::Begin { .. } => Some(depth + 1),
         Event::End { .. } => depth.checked_sub(1),
-        Event::Collected { .. } => Some(depth),
+        Event::Collected { .. } | Event::Executed(_) => Some(depth),
     });
     (depth == Some(0)).then_some(events)
 }
@@ -42,6 +44,7 @@ fn event(entry: &[u8]) -> Option<Event> {
             let detail = (!failed && !detail.is_empty()).then(|| detail.to_owned());
             Some(Event::End { time: seconds(time)?, detail, failed })
         }
+        "executed" => Some(Event::Executed(value.to_owned())),
         "collected" => Some(Event::Collected { seconds: seconds(value)? }),
         _ => None,
     }

@@ -8,12 +8,14 @@ mod count;
 mod events;
 mod measure;
 mod merge;
+mod outside;
 mod page;
 mod saved;
 mod spans;
 mod trace;
 mod tree;
 
+pub use build::EXECUTED;
 pub use measure::{Measurement, Subject};
 pub use page::page;
 pub use saved::saved;

@@ -2,20 +2,21 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use failure::{Failure, Result};
 use installation::{set_up, Installation};
 use nix::sys::resource::{getrusage, UsageWho};
-use runtime::{language_of, locate, search_path, Language};
+use runtime::{language_of, locate, resolve, search_path, Language};
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::build::{self, Run};
 use crate::count::{self, Counts};
 use crate::events::{self, Event};
 use crate::merge::{median_and_spread, merge, put_calls};
+use crate::outside;
 use crate::tree::{Kind, Node, Start};
 
 /// Names the file in which a start notes where its time goes.
@@ -32,6 +33,8 @@ pub struct Subject {
     words: Vec<OsString>,
     program: PathBuf,
     title: String,
+    /// Of an ordinary start.
+    language: Option<Language>,
     set_up: Vec<(&'static str, OsString)>,
     /// Whether a status other than 0 is none of our business.
     pub allow_failure: bool,
@@ -51,7 +54,8 @@ impl Subject {
     pub fn ordinary(words: &[OsString], installation: &Installation) -> Result<Subject> {
         let program = locate(&words[0], &search_path())?;
         let shown = Path::new(&words[0]).display();
-        let set_up = match language_of(words) {
+        let language = language_of(words);
+        let set_up = match language {
             Some(Language::Ruby) => ("RUBYOPT", set_up::ruby_option(&installation.ruby_explain()?)?),
             Some(Language::Python) => {
                 let path = set_up::python_path(&installation.python_explain()?).ok_or_else(|| {
@@ -69,7 +73,7 @@ impl Subject {
                 )))
             }
         };
-        Ok(Subject { set_up: vec![set_up], ..Self::new(words, program, "ordinary")? })
+        Ok(Subject { language, set_up: vec![set_up], ..Self::new(words, program, "ordinary")? })
     }
 
     /// A start of the image `words[0]`.
@@ -81,7 +85,7 @@ impl Subject {
         let folder =
             tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
         let (words, title) = (words.to_vec(), title.to_owned());
-        Ok(Subject { words, program, title, set_up: Vec::new(), allow_failure: false, folder })
+        Ok(Subject { words, program, title, language: None, set_up: Vec::new(), allow_failure: false, folder })
     }
 
     /// Measures it.
@@ -94,7 +98,11 @@ impl Subject {
             let before = children_cpu();
             self.start(self.command())?;
             let between = children_cpu();
-            let run = self.traced()?;
+            let run = match self.traced() {
+                // What an image has not told of may be another start.
+                Err(_) if self.language.is_some() && noted.is_empty() => return self.measure_from_outside(measurement),
+                run => run?,
+            };
             plain.push(between - before);
             noted.push(children_cpu() - between);
             traced.push(build::tree(&run, &Counts::default()));
@@ -104,11 +112,63 @@ impl Subject {
         // Processor time: others on the machine change it least.
         let overhead = median_and_spread(&mut noted).0 / median_and_spread(&mut plain).0.max(f64::MIN_POSITIVE) - 1.0;
         let mut root = merge(traced);
-        if let Some(counted) = counted {
+        // Of a process that goes on as another program, the calls of that are counted.
+        let executes = |root: &Node| root.children.iter().any(|child| child.name.starts_with(build::EXECUTED));
+        if let Some(counted) = counted.filter(|counted| !executes(counted)) {
             put_calls(&mut root, &counted);
         }
         add_rest(&mut root);
         Ok(Start { title: self.title.clone(), command: self.shown(), runs: measurement.runs, overhead, root })
+    }
+
+    /// Measures a start that tells nothing itself.
+    fn measure_from_outside(&self, measurement: &Measurement<'_>) -> Result<Start> {
+        let (mut plain, mut told, mut trees) = (Vec::new(), Vec::new(), Vec::new());
+        let mut status = ExitStatus::default();
+        for run in 1..=measurement.runs {
+            (measurement.tell)(&format!("{} start, from outside: {run} of {}", self.title, measurement.runs));
+            let before = children_cpu();
+            self.start(self.command())?;
+            let between = children_cpu();
+            let file = |error: std::io::Error| Failure::io("write into", self.folder.path(), &error);
+            let mut command = self.command_that_tells()?;
+            let (begun, child) = (now(), command.stderr(fs::File::create(self.file()).map_err(file)?).spawn());
+            status = child
+                .and_then(|mut child| child.wait())
+                .map_err(|error| Failure::io("start", &self.program, &error))?;
+            let seconds = now() - begun;
+            trees.push(outside::tree(seconds, &fs::read(self.file()).map_err(file)?));
+            plain.push(between - before);
+            told.push(children_cpu() - between);
+        }
+        let _ = fs::remove_file(self.file());
+        let overhead = median_and_spread(&mut told).0 / median_and_spread(&mut plain).0.max(f64::MIN_POSITIVE) - 1.0;
+        let mut root = merge(trees);
+        add_rest(&mut root);
+        let why = match (status.signal(), self.language) {
+            (Some(signal), _) => format!("it ends by signal {signal}"),
+            (None, Some(Language::Python)) => {
+                "its Python ignores its environment or site (-I, -E, -S), or native code ends it".to_owned()
+            }
+            (None, _) => "its Ruby ignores RUBYOPT, or native code ends it".to_owned(),
+        };
+        let shown = match self.language {
+            Some(Language::Python) => "Shown is what -X importtime tells of it.",
+            _ => "Only the whole is shown.",
+        };
+        root.detail = Some(format!("What it does could not be noted from within: {why}. {shown}"));
+        Ok(Start { title: self.title.clone(), command: self.shown(), runs: measurement.runs, overhead, root })
+    }
+
+    /// A start that tells of its imports on standard error, if it is of Python.
+    fn command_that_tells(&self) -> Result<Command> {
+        if self.language != Some(Language::Python) {
+            return Ok(self.command());
+        }
+        let resolved = resolve(&self.words, &search_path())?;
+        let mut command = Command::new(&resolved.program);
+        command.arg0(&resolved.argv[0]).args(["-X", "importtime"]).args(&resolved.argv[1..]);
+        Ok(silent(command))
     }
 
     /// One start that is noted.

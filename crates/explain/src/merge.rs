@@ -1,20 +1,17 @@
 //! Several runs as one tree.
 //!
-//! The parts of the run in the middle are shown. Each time and each begin is the mean of the runs in the middle half by how long they took, so that what disturbs a run or two
-//! does not count, as in a median, and the parts still add up to the whole, which medians of parts do not.
+//! The parts of the run in the middle are shown. Each time and each begin is a median, so that what disturbs a run or two does not count. Medians of
+//! parts need not add up to that of the whole: what is left of it is a part of its own (see the decision on medians).
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use crate::tree::{Kind, Node};
 
 /// One tree of at least one.
 pub fn merge(mut runs: Vec<Node>) -> Node {
     runs.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
-    let outside = runs.len() / 4;
-    let middle = outside..runs.len() - outside;
     let mut shown = runs[runs.len() / 2].clone();
-    settle(&mut shown, &runs.iter().map(Some).collect::<Vec<_>>(), &middle);
+    settle(&mut shown, &runs.iter().map(Some).collect::<Vec<_>>());
     shown
 }
 
@@ -41,20 +38,19 @@ pub fn median_and_spread(values: &mut [f64]) -> (f64, f64) {
     (at(0.5), (at(0.75) - at(0.25)) / 2.0)
 }
 
-/// `runs`: the same part in each, if it is there. `middle`: which of them count.
-fn settle(node: &mut Node, runs: &[Option<&Node>], middle: &Range<usize>) {
-    let mut all: Vec<f64> = runs.iter().flatten().map(|run| run.seconds).collect();
-    node.spread = median_and_spread(&mut all).1;
-    let counted: Vec<&Node> = runs[middle.clone()].iter().flatten().copied().collect();
-    node.seconds = counted.iter().map(|run| run.seconds).sum::<f64>() / middle.len() as f64;
-    // As its time: begins of a single run would not lie in a whole that is longer or shorter.
-    if !counted.is_empty() {
-        node.start = counted.iter().map(|run| run.start).sum::<f64>() / counted.len() as f64;
+/// `runs`: the same part in each, if it is there.
+fn settle(node: &mut Node, runs: &[Option<&Node>]) {
+    // What a run does not have has taken no time in it.
+    let mut all: Vec<f64> = runs.iter().map(|run| run.map_or(0.0, |run| run.seconds)).collect();
+    (node.seconds, node.spread) = median_and_spread(&mut all);
+    let mut begins: Vec<f64> = runs.iter().flatten().map(|run| run.start).collect();
+    if !begins.is_empty() {
+        node.start = median_and_spread(&mut begins).0;
     }
     let theirs: Vec<_> = runs.iter().map(|run| run.map(by_key)).collect();
     for (key, child) in keys(&node.children).into_iter().zip(&mut node.children) {
         let same: Vec<Option<&Node>> = theirs.iter().map(|children| children.as_ref()?.get(&key).copied()).collect();
-        settle(child, &same, middle);
+        settle(child, &same);
     }
 }
 
@@ -97,20 +93,20 @@ mod tests {
     }
 
     #[test]
-    fn parts_add_up_and_a_run_that_was_disturbed_does_not_count() {
+    fn times_are_medians_and_a_run_that_was_disturbed_does_not_count() {
         let run = |whole, part| node("process", whole, vec![node("a", part, vec![]), node("a", whole - part, vec![])]);
         let runs = vec![run(10.0, 1.0), run(900.0, 2.0), run(20.0, 9.0), run(12.0, 2.0), run(13.0, 4.0)];
         let merged = merge(runs);
-        assert_eq!((merged.seconds, merged.children[0].seconds, merged.children[1].seconds), (15.0, 5.0, 10.0));
+        assert_eq!((merged.seconds, merged.children[0].seconds, merged.children[1].seconds), (13.0, 2.0, 10.0));
         assert_eq!(merged.spread, 4.0);
     }
 
     #[test]
-    fn what_only_some_runs_have_counts_by_its_share() {
+    fn what_only_few_runs_have_takes_no_time() {
         let runs = [3.0, 3.0, 3.0].map(|whole| node("process", whole, vec![])).to_vec();
         let mut runs = runs;
         runs[1].children.push(node("a", 3.0, vec![]));
-        assert_eq!(merge(runs).children[0].seconds, 1.0);
+        assert_eq!(merge(runs).children[0].seconds, 0.0);
     }
 
     #[test]
@@ -121,7 +117,7 @@ mod tests {
         };
         let merged = merge(vec![run(1.0), run(1.0), run(4.0)]);
         let part = &merged.children[0];
-        assert_eq!((merged.seconds, part.start, part.seconds), (20.0, 12.0, 8.0));
+        assert_eq!((merged.seconds, part.start, part.seconds), (10.0, 6.0, 4.0));
     }
 
     #[test]

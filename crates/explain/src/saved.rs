@@ -142,7 +142,8 @@ mod tests {
         let text = |text: &str| text.to_owned();
         let start =
             |title: &str, root: Node| Start { title: text(title), command: text("x"), runs: 3, overhead: 0.05, root };
-        let advice = Advice { headline: text("h"), text: text("t"), place: None, remedy: None, saves: Some(1.0) };
+        let advice =
+            Advice { headline: text("h"), text: text("t"), place: None, remedy: None, start: None, saves: Some(1.0) };
         Report {
             starts: vec![start("ordinary", root.clone()), start("thawed", root)],
             advice: vec![advice],

@@ -1,6 +1,6 @@
 //! Where each part of a start is drawn: the same for every viewer.
 //!
-//! Times and begins are means of several runs, not all of which have all parts. So a part can seem to begin before its elder sibling
+//! Times and begins are medians of several runs, not all of which have all parts. So a part can seem to begin before its elder sibling
 //! ends, or to last longer than its parent. Viewers want parts that nest: they are moved as little as that takes, and made smaller where they
 //! do not fit in their parent. What is said of a part is always its own time.
 

@@ -32,7 +32,7 @@ pub struct Start {
     pub root: Node,
 }
 
-/// One part of a start. Times in seconds: the mean of the middle half of the runs, so that parts add up.
+/// One part of a start. Times in seconds: the median of the runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// What it is: the name of a module, a step, a library.
@@ -100,6 +100,9 @@ pub struct Advice {
     pub place: Option<String>,
     /// A command to type.
     pub remedy: Option<String>,
+    /// The command that starts what the remedy makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
     /// How much a start gets faster by it, in seconds.
     pub saves: Option<f64>,
 }

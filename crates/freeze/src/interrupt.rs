@@ -15,6 +15,11 @@ const ENDING: [i32; 4] = [SIGALRM, SIGHUP, SIGINT, SIGTERM];
 /// Signals beyond this number are real-time ones, which no shell sets to be ignored.
 const LAST_STANDARD: i32 = 31;
 
+/// Whether this process was started with that signal ignored.
+pub fn is_ignored(signal: i32) -> bool {
+    ignored_signals() & (1 << (signal - 1)) != 0
+}
+
 /// Notices signals from when it is made on.
 pub struct Interrupt {
     /// Readable once a signal has come.

@@ -52,6 +52,7 @@ mod watched;
 pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
 pub use environment::Environment as BootEnvironment;
 pub use findings::Finding;
+pub use interrupt::is_ignored;
 pub use last_look::{run as run_traced, SUBCOMMAND as TRACED};
 pub use outcome::{FreezeOutcome, Written};
 pub use progress::{ProgramOutput, Progress, Step};

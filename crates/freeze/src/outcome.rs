@@ -25,6 +25,8 @@ pub enum FreezeOutcome {
 pub struct Written {
     /// Where it is.
     pub path: PathBuf,
+    /// Where it would be had the request named no output.
+    pub default_path: PathBuf,
     /// Its size (bytes).
     pub size: u64,
     /// How long the freeze took.

@@ -93,6 +93,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         runtime: &runtime,
         main: &main,
         executed: &resolved.executed,
+        named,
         progress,
         interrupt: &interrupt,
     };
@@ -143,6 +144,8 @@ struct Session<'a> {
     main: &'a Main,
     /// What the kernel executes last for the command.
     executed: &'a Path,
+    /// The file that gives an image its name.
+    named: &'a Path,
     progress: &'a dyn Progress,
     interrupt: &'a Interrupt,
 }
@@ -343,6 +346,7 @@ impl Session<'_> {
         let Assembled { size, thaws_in, .. } = assembled;
         Ok(Made::Image(Box::new(Written {
             path: output.to_owned(),
+            default_path: output::path(None, self.named)?,
             size,
             took: self.begun.elapsed(),
             thaws_in,

@@ -73,6 +73,15 @@ pub fn last(image: &Path) -> Option<SystemTime> {
     self::file(&folder()?, head.image_id()).metadata().ok()?.modified().ok()
 }
 
+/// Forgets what was counted for an image, which is about to be removed.
+pub fn forget(image: &Path) {
+    let Ok(FirstHead { head, .. }) = FirstHead::read(image) else { return };
+    if let Some(folder) = folder() {
+        // None was there, or nobody may write there.
+        let _ = fs::remove_file(file(&folder, head.image_id()));
+    }
+}
+
 /// Takes back that a start of this image has fallen back, since another image takes it.
 pub fn handed_over(image: &Path) {
     let Ok(FirstHead { head, .. }) = FirstHead::read(image) else { return };

@@ -35,6 +35,7 @@ module Snapboot
 
     @back = nil
     @listeners = []
+    @timers = []
     @waiting = {}
 
     class << self
@@ -147,9 +148,18 @@ module Snapboot
         nil
       end
 
-      # For the back end: a look-up of code has taken place. Takes the number of the event and the path.
-      def tell_code(event, path)
+      # For `snapboot explain`: calls the block at every look-up of code, with :hit, :miss, :stale or :revalidated, the path, and
+      # how long the look-up took, with decoding the code (ns). Returns nil.
+      def on_code(&block)
+        @timers.push(block)
+        @back&.tell_look_ups
+        nil
+      end
+
+      # For the back end: a look-up of code has taken place. Takes the number of the event, the path, and how long it took (ns).
+      def tell_code(event, path, took = 0)
         @listeners.each { |listener| listener.call(EVENTS[event], :code, path) }
+        @timers.each { |timer| timer.call(EVENTS[event], path, took) }
       end
 
       # For the back end: the file of that name, which `after_load` waits for, has been loaded.

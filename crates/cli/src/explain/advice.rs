@@ -1,6 +1,6 @@
 //! What to do about a start's time: what freezing saves, what stands in its way, what it leaves to each start.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 
 use explain::{Advice, Kind, Node, Start};
@@ -9,15 +9,19 @@ use regex::Regex;
 use runtime::{resolve, search_path};
 
 use super::trial::Trial;
+use super::Tried;
 use crate::human;
 
 /// What a start still loads is worth a word from this share of it on.
 const WORTH: f64 = 0.05;
+/// A start must take less than this share of another one's time to be worth a command.
+pub const WORTHWHILE: f64 = 0.8;
 /// How many pieces of one sort there are.
 const MAX: usize = 5;
 
-/// When the command was frozen and has thawed.
-pub fn frozen(ordinary: &Start, thawed: &Start, trial: &Trial, written: &Written) -> Vec<Advice> {
+/// When the command was frozen and has thawed. `silent`: what such a start does not print.
+pub fn frozen(ordinary: &Start, tried: &Tried, silent: Option<String>) -> Vec<Advice> {
+    let Tried { trial, written, thawed } = tried;
     let (before, after) = (ordinary.root.seconds, thawed.root.seconds);
     let mut advice = Vec::new();
     let took = format!(
@@ -31,16 +35,18 @@ pub fn frozen(ordinary: &Start, thawed: &Start, trial: &Trial, written: &Written
         0 => String::new(),
         count => format!(" It holds {} that a run with these arguments has loaded later.", human::count(count, "file")),
     };
-    advice.push(if after < before {
+    let silent = silent.map_or(String::new(), |silent| format!(" {silent}"));
+    let text = took + &learnt + &silent;
+    advice.push(if after < before * WORTHWHILE {
         Advice {
-            headline: format!("Freeze it: {:.1} times as fast", before / after),
-            text: took + &learnt,
-            place: None,
+            text,
             remedy: Some(trial.typed()),
+            start: trial.typed_start(written),
             saves: Some(before - after),
+            ..worded(&format!("Freeze it: {:.1} times as fast", before / after), None)
         }
     } else {
-        Advice { text: took + &learnt, ..worded("Freezing gains nothing here", None) }
+        Advice { text, ..worded("Freezing gains little here", None) }
     });
     let minded = written
         .warnings
@@ -50,9 +56,14 @@ pub fn frozen(ordinary: &Start, thawed: &Start, trial: &Trial, written: &Written
     let (mended, noted): (Vec<Advice>, Vec<Advice>) = minded.partition(|advice| advice.remedy.is_some());
     advice.extend(mended);
     advice.extend(left_out(thawed, written));
-    advice.extend(still_loaded(thawed, trial, written));
     advice.extend(noted);
     advice
+}
+
+/// What stays in each start, though it was tried to load it before the image is written.
+pub fn not_loaded(names: &[String], why: &str) -> Advice {
+    let headline = format!("{} cannot be loaded before the image is written", names.join(", "));
+    Advice { place: place_in(why), ..worded(&headline, Some(why)) }
 }
 
 /// When the command cannot be frozen: why, sentence and place.
@@ -66,10 +77,20 @@ pub fn refused(reasons: &[(String, Option<String>)], trial: &Trial) -> Vec<Advic
 }
 
 /// What holds for an ordinary start, frozen or not.
-pub fn ordinary(words: &[OsString]) -> Vec<Advice> {
+pub fn ordinary(words: &[OsString], start: &Start) -> Vec<Advice> {
+    let last =
+        start.root.children.iter().find_map(|child| Some((child.name.strip_prefix(explain::EXECUTED)?, child.seconds)));
+    let executed = last.map(|(program, seconds)| Advice {
+        text: format!(
+            "The process goes on as {program}, which takes {} of its time and is not looked into. If that is Python or Ruby, explain it by itself.",
+            time(seconds)
+        ),
+        ..worded(&format!("It executes {program}"), None)
+    });
     let shim = resolve(words, &search_path()).ok().and_then(|resolved| resolved.shim);
-    shim.into_iter()
-        .map(|shim| Advice {
+    executed
+        .into_iter()
+        .chain(shim.map(|shim| Advice {
             text: format!(
                 "{} is a version manager's script that looks for the interpreter in each start: its time is in the interpreter's own. \
                  It leads to {}.",
@@ -77,7 +98,7 @@ pub fn ordinary(words: &[OsString]) -> Vec<Advice> {
                 shim.program.display()
             ),
             ..worded("Name the interpreter itself", None)
-        })
+        }))
         .collect()
 }
 
@@ -99,32 +120,61 @@ fn left_out(thawed: &Start, written: &Written) -> Vec<Advice> {
     advice
 }
 
-/// What a thawed start loads, and an image could hold.
-fn still_loaded(thawed: &Start, trial: &Trial, written: &Written) -> Option<Advice> {
-    let left: BTreeSet<&str> = written.left_out.iter().map(|(name, _)| name.as_str()).collect();
-    let main = thawed.root.children.iter().find(|child| child.kind == Kind::Main)?;
-    let mut loaded: Vec<&Node> = main
-        .children
-        .iter()
-        .filter(|child| child.kind == Kind::Body && child.seconds >= thawed.root.seconds * WORTH)
-        .filter(|child| !left.contains(child.name.as_str()))
-        .filter(|child| child.detail.as_deref().is_none_or(|file| !left.contains(file)))
-        .collect();
+/// What a thawed start still loads and an image could hold, what takes most first: what the main part loads by itself. What training has
+/// shown is left out for a reason, unless that is only that it prints something.
+pub fn still_loaded(tried: &Tried) -> Vec<String> {
+    let Tried { thawed, written, .. } = tried;
+    let left = standing_in_the_way(&written.left_out);
+    let Some(main) = thawed.root.children.iter().find(|child| child.kind == Kind::Main) else { return Vec::new() };
+    let mut loaded = Vec::new();
+    add_loaded(main, thawed.root.seconds * WORTH, &left, &mut loaded);
+    // Another trial takes seconds: it is made where it can gain something.
+    if loaded.iter().map(|node| node.seconds).sum::<f64>() < thawed.root.seconds * (1.0 - WORTHWHILE) {
+        return Vec::new();
+    }
     loaded.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
     loaded.truncate(MAX);
-    let names = loaded.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(",");
-    let first = loaded.first()?;
-    let typed = trial.typed();
-    Some(Advice {
-        headline: format!("Load {} before the image is written", if loaded.len() == 1 { &first.name } else { "more" }),
-        text: format!(
-            "A thawed start still loads {}, which --preload takes into the image, if that can be.",
-            names.replace(',', ", ")
-        ),
-        place: first.detail.clone(),
-        remedy: Some(typed.replacen("snapboot freeze ", &format!("snapboot freeze --preload {names} "), 1)),
-        saves: Some(loaded.iter().map(|node| node.seconds).sum()),
-    })
+    let mut names: Vec<String> = loaded.iter().map(|node| node.name.clone()).collect();
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
+
+/// What a part loads that takes `least` (s) and is not in `left`. A script that is loaded is no feature, but what it loads may be one.
+fn add_loaded<'a>(above: &'a Node, least: f64, left: &BTreeSet<&str>, loaded: &mut Vec<&'a Node>) {
+    for child in above.children.iter().filter(|child| child.kind == Kind::Body && child.seconds >= least) {
+        // A feature may be asked for without its ending; its file has one.
+        let file = child.detail.as_deref().unwrap_or(&child.name);
+        let is_script = child.name.starts_with('/') && !file.ends_with(".rb") && !file.ends_with(".so");
+        let is_left =
+            [Some(&child.name), child.detail.as_ref()].into_iter().flatten().any(|name| left.contains(name.as_str()));
+        match is_script && !child.children.is_empty() {
+            true => add_loaded(child, least, left, loaded),
+            false if is_left => {}
+            false => loaded.push(child),
+        }
+    }
+}
+
+/// The names of what must be left to each start, and of what loads it; what only prints is compared instead (see [`super::same`]).
+fn standing_in_the_way(left_out: &[(String, String)]) -> BTreeSet<&str> {
+    let whys: HashMap<&str, &str> = left_out.iter().map(|(name, why)| (name.as_str(), why.as_str())).collect();
+    let loaded_by = |why: &&str| why.strip_prefix("imports ").or(why.strip_prefix("requires ")).map(str::to_owned);
+    let only_prints = |name: &str| {
+        let mut name = name.to_owned();
+        for _ in 0..=whys.len() {
+            match whys.get(name.as_str()) {
+                Some(&"prints") => return true,
+                Some(why) => match loaded_by(why) {
+                    Some(next) => name = next,
+                    None => return false,
+                },
+                None => return false,
+            }
+        }
+        false
+    };
+    whys.keys().copied().filter(|name| !only_prints(name)).collect()
 }
 
 fn most_first(advice: &mut Vec<Advice>) {
@@ -160,6 +210,7 @@ fn worded(headline: &str, text: Option<&str>) -> Advice {
         text: text.unwrap_or_default().to_owned(),
         place: None,
         remedy: None,
+        start: None,
         saves: None,
     }
 }
@@ -185,6 +236,37 @@ mod tests {
         let typed = withheld("it is withheld; make it an input, with --env TOKEN; or --withhold TOKEN", &trial);
         assert_eq!(typed.as_deref(), Some("snapboot freeze --withhold TOKEN -- /bin/sh"));
         assert_eq!(withheld("have the rest taken for unset with --withhold NAME, or --withhold '*'", &trial), None);
+    }
+
+    #[test]
+    fn what_a_script_loads_may_be_preloaded_and_not_the_script() {
+        let feature = |name: &str, seconds| node(name, Kind::Body, seconds, vec![]);
+        let script = node(
+            "/gems/x/exe/x",
+            Kind::Body,
+            5.0,
+            vec![feature("x", 3.0), feature("left", 2.0), feature("small", 0.1)],
+        );
+        let mut relative = feature("/app/y", 1.0);
+        relative.detail = Some("/app/y.rb".to_owned());
+        relative.children.push(node("/app/y", Kind::Search, 0.5, vec![]));
+        let main = node("__main__", Kind::Main, 6.0, vec![script, relative]);
+        let mut loaded = Vec::new();
+        add_loaded(&main, 0.5, &BTreeSet::from(["left"]), &mut loaded);
+        assert_eq!(loaded.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["x", "/app/y"]);
+    }
+
+    #[test]
+    fn what_loads_only_what_prints_may_be_tried() {
+        let why = |name: &str, why: &str| (name.to_owned(), why.to_owned());
+        let left = [
+            why("a", "imports b"),
+            why("b", "prints"),
+            why("c", "requires d"),
+            why("d", "reads LANG"),
+            why("e", "imports f"),
+        ];
+        assert_eq!(Vec::from_iter(standing_in_the_way(&left)), ["c", "d", "e"]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! `snapboot explain`: where the time of a start goes, and what to do about it.
 
 mod advice;
+mod folder;
 mod rows;
+mod same;
 mod show;
 mod trial;
 
@@ -10,6 +12,7 @@ use std::path::Path;
 
 use explain::{Advice, Measurement, Report, Start, Subject};
 use failure::{Failure, Result};
+use freeze::Written;
 use image_file::kind::Kind;
 use installation::Installation;
 
@@ -22,6 +25,7 @@ use trial::{Outcome, Trial};
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Explain) -> Result<u8> {
     let progress = Progress::still(arguments.telling.quiet);
+    let _folder = folder::make()?;
     let commands = split(&arguments.words, arguments.diff)?;
     let shown_again = match commands.as_slice() {
         [words] => saved(words),
@@ -114,27 +118,68 @@ fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Resu
     let mut starts = vec![measure(Subject::ordinary(words, &installation)?, arguments, progress)?];
     let mut advice = Vec::new();
     if !arguments.no_freeze {
-        let trial = Trial::of(words)?;
-        advice = match trial.freeze(progress)? {
-            Outcome::Refused(reasons) => advice::refused(&reasons, &trial),
-            Outcome::Written(written) => match thawed(&trial, arguments, progress) {
-                Ok(thawed) => {
-                    let advice = advice::frozen(&starts[0], &thawed, &trial, &written);
-                    starts.push(thawed);
-                    advice
-                }
-                Err(failure) => advice::refused(&[(failure.message, None)], &trial),
-            },
-        };
+        let best = best(words, &starts[0], arguments, progress)?;
+        advice = best.advice;
+        starts.extend(best.thawed);
     }
-    advice.extend(advice::ordinary(words));
+    advice.extend(advice::ordinary(words, &starts[0]));
     Ok((starts, advice))
+}
+
+/// What came of all trials.
+struct Best {
+    thawed: Option<Start>,
+    advice: Vec<Advice>,
+}
+
+/// Freezes a command for a trial; and again with what its thaw still loads, so that what is advised was tried.
+fn best(words: &[OsString], ordinary: &Start, arguments: &Explain, progress: &Progress) -> Result<Best> {
+    let first = match tried(Trial::of(words)?, arguments, progress)? {
+        Ok(first) => first,
+        Err(advice) => return Ok(Best { thawed: None, advice }),
+    };
+    let more = advice::still_loaded(&first);
+    if more.is_empty() {
+        return Ok(Best { advice: advice::frozen(ordinary, &first, None), thawed: Some(first.thawed) });
+    }
+    let why_not = match tried(first.trial.preloading(more.clone())?, arguments, progress)? {
+        Err(reasons) => reasons.into_iter().map(|reason| reason.text).collect::<Vec<_>>().join(" "),
+        Ok(second) if second.thawed.root.seconds > first.thawed.root.seconds * advice::WORTHWHILE => {
+            "A start of such an image was tried, and takes as long.".to_owned()
+        }
+        Ok(second) => match same::compare(words, &second.trial.started())? {
+            Ok(silent) => {
+                return Ok(Best { advice: advice::frozen(ordinary, &second, silent), thawed: Some(second.thawed) })
+            }
+            Err(differs) => differs,
+        },
+    };
+    let mut advice = advice::frozen(ordinary, &first, None);
+    advice.push(advice::not_loaded(&more, &why_not));
+    Ok(Best { thawed: Some(first.thawed), advice })
+}
+
+/// A trial that has made an image, whose start was measured.
+struct Tried {
+    trial: Trial,
+    written: Box<Written>,
+    thawed: Start,
+}
+
+/// Freezes, and measures a start of the image; or says what stands in the way.
+fn tried(trial: Trial, arguments: &Explain, progress: &Progress) -> Result<std::result::Result<Tried, Vec<Advice>>> {
+    Ok(match trial.freeze(progress)? {
+        Outcome::Refused(reasons) => Err(advice::refused(&reasons, &trial)),
+        Outcome::Written(written) => match thawed(&trial, arguments, progress) {
+            Ok(thawed) => Ok(Tried { trial, written, thawed }),
+            Err(failure) => Err(advice::refused(&[(failure.message, None)], &trial)),
+        },
+    })
 }
 
 /// Measures a start of the image that a trial has made.
 fn thawed(trial: &Trial, arguments: &Explain, progress: &Progress) -> Result<Start> {
-    let words: Vec<OsString> = [&[trial.image().into_os_string()], trial.arguments.as_slice()].concat();
-    let thawed = measure(Subject::thawed(&words)?, arguments, progress)?;
+    let thawed = measure(Subject::thawed(&trial.started())?, arguments, progress)?;
     // The image is gone when this is read.
     let command = trial.command.iter().chain(&trial.arguments).map(|word| word.to_string_lossy()).collect::<Vec<_>>();
     Ok(Start { command: command.join(" "), ..thawed })

@@ -141,6 +141,9 @@ fn tree(start: &Start, look: &Look) -> String {
     let title = format!("{} start of {}", capitalised(&start.title), human::harmless(&start.command));
     let _ = writeln!(page, " {}", look.bold(&human::shortened(&title, look.width - 2)));
     let _ = writeln!(page, " {}", look.faint(&format!("{runs}; {measuring}")));
+    for line in start.root.detail.iter().flat_map(|detail| wrapped(detail, look.width - 2)) {
+        let _ = writeln!(page, " {line}");
+    }
     let _ =
         writeln!(page, " {}", look.faint(&format!("{:>9} {:>9} {:>7} {:>7}  part", "time", "own", "calls", "failed")));
     for (index, row) in shown.iter().enumerate() {
@@ -191,8 +194,8 @@ fn advised(number: usize, advice: &Advice, look: &Look) -> String {
             let _ = writeln!(page, "    {line}");
         }
     }
-    if let Some(remedy) = &advice.remedy {
-        let _ = writeln!(page, "    {}", look.colour("36", &format!("$ {remedy}")));
+    for typed in advice.remedy.iter().chain(&advice.start) {
+        let _ = writeln!(page, "    {}", look.colour("36", &format!("$ {typed}")));
     }
     page
 }
@@ -283,6 +286,7 @@ mod tests {
             text: "word ".repeat(60),
             place: None,
             remedy: None,
+            start: None,
             saves: Some(0.5),
         };
         let text = || String::new();

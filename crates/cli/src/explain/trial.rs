@@ -1,14 +1,16 @@
-//! A trial freeze: into a folder that is removed afterwards, and learning from a run with the arguments that are explained.
+//! A trial freeze: into a folder that is removed afterwards, learning from a run with the arguments that are explained.
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
 use freeze::{FreezeOutcome, FreezeRequest, ProgramOutput, Step, Training, Written};
+use image_file::starts;
 use installation::Installation;
 use runtime::search_path;
 
+use super::folder;
 use crate::human;
 use crate::progress::Progress;
 
@@ -20,6 +22,8 @@ pub struct Trial {
     pub arguments: Vec<OsString>,
     /// Whether it can be learnt from a run with these: none can be made of code on the command line.
     is_trained: bool,
+    /// What is loaded before the image is written, besides what is found out.
+    preloads: Vec<String>,
     /// Removed with it.
     folder: tempfile::TempDir,
 }
@@ -41,12 +45,25 @@ impl Trial {
         let is_trained = split.is_some();
         let arguments = split.map_or(Vec::new(), |(_, arguments)| arguments);
         let command = words[..words.len() - arguments.len()].to_vec();
-        Ok(Trial { command, arguments, is_trained, folder })
+        Ok(Trial { command, arguments, is_trained, preloads: Vec::new(), folder })
+    }
+
+    /// The same with these loaded before the image is written.
+    pub fn preloading(&self, preloads: Vec<String>) -> Result<Trial> {
+        let words: Vec<OsString> = self.command.iter().chain(&self.arguments).cloned().collect();
+        let mut trial = Trial::of(&words)?;
+        trial.preloads = preloads;
+        Ok(trial)
     }
 
     /// Where the image is.
     pub fn image(&self) -> PathBuf {
         self.folder.path().join("trial.img")
+    }
+
+    /// A start of the image.
+    pub fn started(&self) -> Vec<OsString> {
+        [&[self.image().into_os_string()], self.arguments.as_slice()].concat()
     }
 
     /// Freezes it. Whoever interrupts that ends this process.
@@ -56,15 +73,18 @@ impl Trial {
             false => Training::Default,
         };
         let installation = Installation::find()?;
-        let request =
-            FreezeRequest { training, ..FreezeRequest::new(self.command.clone(), self.image(), installation) };
-        match freeze::freeze(&request, &Silent(progress)) {
+        let request = FreezeRequest {
+            training,
+            preloads: self.preloads.clone(),
+            ..FreezeRequest::new(self.command.clone(), self.image(), installation)
+        };
+        match folder::freezing(|| freeze::freeze(&request, &Silent(progress))) {
             FreezeOutcome::Written(written) => Ok(Outcome::Written(written)),
             FreezeOutcome::Refused(findings) => Ok(Outcome::Refused(
                 findings.into_iter().map(|finding| (finding.to_string(), finding.opened_by)).collect(),
             )),
             FreezeOutcome::Failed(failure) => Ok(Outcome::Refused(vec![(failure.message, None)])),
-            FreezeOutcome::Interrupted(signal) => std::process::exit(crate::freeze::die_of(signal).into()),
+            FreezeOutcome::Interrupted(signal) => folder::end(signal),
         }
     }
 
@@ -74,7 +94,23 @@ impl Trial {
             true => format!("--train {} ", quoted(&line(&self.arguments))),
             false => String::new(),
         };
-        format!("snapboot freeze {train}-- {}", line(&self.command))
+        let preload = match self.preloads.is_empty() {
+            true => String::new(),
+            false => format!("--preload {} ", quoted(&self.preloads.join(","))),
+        };
+        format!("snapboot freeze {preload}{train}-- {}", line(&self.command))
+    }
+
+    /// What one would type to start the image that this makes.
+    pub fn typed_start(&self, written: &Written) -> Option<String> {
+        let image = Path::new(".").join(written.default_path.file_name()?);
+        Some(line(&[&[image.into_os_string()], self.arguments.as_slice()].concat()))
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        starts::forget(&self.image());
     }
 }
 

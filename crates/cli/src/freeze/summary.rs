@@ -110,6 +110,7 @@ mod tests {
 
     fn written() -> Written {
         Written {
+            default_path: "rails.img".into(),
             path: "/x/rails.img".into(),
             size: 113_000_000,
             took: Duration::from_millis(2300),

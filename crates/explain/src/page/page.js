@@ -202,7 +202,7 @@ function listenForSearch() {
 
 // ---- advice ----
 
-function advised({ headline, text, place, remedy, saves }) {
+function advised({ headline, text, place, remedy, start, saves }) {
   const saved = saves ? element("span", { class: "faster" }, `saves ${time(saves * 1e6)}`) : null;
   return element(
     "li",
@@ -210,7 +210,7 @@ function advised({ headline, text, place, remedy, saves }) {
     element("h3", {}, headline, saved),
     text ? element("p", {}, text) : null,
     place ? element("p", { class: "muted" }, "at ", element("code", { class: "path" }, place)) : null,
-    remedy ? element("pre", { tabindex: 0, "aria-label": "To type" }, element("code", {}, remedy)) : null,
+    remedy ? element("pre", { tabindex: 0, "aria-label": "To type" }, element("code", {}, [remedy, start].filter(Boolean).join("\n"))) : null,
   );
 }
 
@@ -227,7 +227,7 @@ function headline() {
   const runs = [...new Set(starts.map((start) => start.runs))].join(" and ");
   byId("measured").textContent = `${runs} runs of each · ${report.machine} · ${report.when}`;
   const cost = starts.map((start) => `${start.title} ${share(start.overhead, 1)}`).join(", ");
-  byId("made").textContent = `Made by snapboot ${report.snapboot}. Times are the mean of the middle half of the runs, ± half the width of that half. Measuring made the starts longer by: ${cost}.`;
+  byId("made").textContent = `Made by snapboot ${report.snapboot}. Times are medians of the runs, ± half the width of their middle half. Measuring made the starts longer by: ${cost}.`;
 }
 
 function begin() {

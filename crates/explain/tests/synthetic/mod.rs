@@ -62,6 +62,7 @@ pub fn rails(hostile: &str) -> Report {
         text: format!("{text}{hostile}"),
         place,
         remedy: remedy.map(str::to_owned),
+        start: None,
         saves,
     };
     let place = format!("/srv/shop/config/initializers/metrics.rb:14{hostile}");

@@ -7,7 +7,9 @@ nanoseconds of the monotonic clock. Where SNAPBOOT_EXPLAIN_COUNT is set, system 
 number to the kernel, as a process group that cannot be there.
 
 The parts of Python's import are wrapped where Python itself looks them up at each import. A module that is there already is found
-before that, at no cost.
+before that, at no cost. What stands in front has the file name of what it stands in front of: tracebacks leave its frames out, and the
+boot archive takes it for Python's own. Nothing is noted in an object that the collector would count, or collections would happen elsewhere
+than in other starts: they are a large part of some imports.
 """
 
 import _frozen_importlib as bootstrap
@@ -23,8 +25,6 @@ FILE = "SNAPBOOT_EXPLAIN"
 COUNT = "SNAPBOOT_EXPLAIN_COUNT"
 # No kernel gives a process so high a number.
 FIRST_NUMBER = 1 << 30
-# Whose frames Python leaves out of tracebacks and warnings.
-BOOTSTRAP = "<frozen importlib._bootstrap>"
 
 
 def loading(load, note, is_main, clock):
@@ -37,16 +37,16 @@ def loading(load, note, is_main, clock):
         try:
             module = load(name, import_)
         except BaseException:
-            note((clock(), "failed"))
+            note((clock(), None, "failed"))
             raise
-        note((clock(),))
+        note((clock(), None, ""))
         return module
 
     return _find_and_load
 
 
-def searching(find, note, is_main, clock):
-    """In front of what looks for one."""
+def searching(find, note, is_main, clock, meet):
+    """In front of what looks for one. meet: is called with the class of each module's loader."""
 
     def _find_spec(name, path, target=None):
         if not is_main():
@@ -56,9 +56,10 @@ def searching(find, note, is_main, clock):
         try:
             spec = find(name, path, target)
             origin = getattr(spec, "origin", None) or ""
+            meet(type(getattr(spec, "loader", None)))
             return spec
         finally:
-            note((clock(), origin))
+            note((clock(), None, origin))
 
     return _find_spec
 
@@ -73,7 +74,7 @@ def reading(read, note, is_main, clock):
         try:
             return read(self, name)
         finally:
-            note((clock(),))
+            note((clock(), None, ""))
 
     return get_code
 
@@ -88,9 +89,29 @@ def linking(link, note, is_main, clock):
         try:
             return link(self, spec)
         finally:
-            note((clock(),))
+            note((clock(), None, ""))
 
     return create_module
+
+
+def opening(open, note, is_main, clock):
+    """In front of what opens the boot archive: one of its finder's methods, which has no argument then."""
+
+    def noted():
+        if not is_main():
+            return open()
+        note((clock(), "archive", "opening the boot archive"))
+        try:
+            return open()
+        finally:
+            note((clock(), None, ""))
+
+    return noted
+
+
+def archive():
+    """The finder of the boot archive, or None."""
+    return next((finder for finder in sys.meta_path if hasattr(finder, "is_of_archive")), None)
 
 
 def take_out(folder):
@@ -110,6 +131,11 @@ def take_out(folder):
     return os.environ.pop(FILE, None), os.environ.pop(COUNT, None) is not None
 
 
+def shown(path):
+    """A path of either type as text."""
+    return path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else str(path)
+
+
 class Spans:
     """What is noted of the main thread of this process."""
 
@@ -120,22 +146,30 @@ class Spans:
 
         def note_and_count(span):
             try:
-                posix.getpgid(FIRST_NUMBER + first + len(spans))
+                posix.getpgid(FIRST_NUMBER + first + len(spans) // 3)
             except OSError:
                 pass
-            spans.append(span)
+            spans.extend(span)
 
         def collect(phase, _):
             if get_ident() == main:
-                note((clock(), "collector", "garbage collection") if phase == "start" else (clock(),))
+                note((clock(), "collector", "garbage collection") if phase == "start" else (clock(), None, ""))
 
-        self.note = note = note_and_count if counts else spans.append
+        self.note = note = note_and_count if counts else spans.extend
         self.is_main = lambda: get_ident() == main
         self.spans, self.collect, self.is_open = spans, collect, False
+        self.told = False
+        # Classes of loaders that are known.
+        self.met = set()
 
     def watch(self):
         """Has imports and collections noted from now on. The first import has its parts noted: a start may have none."""
         gc.callbacks.append(self.collect)
+        for owner in filter(None, (posix, sys.modules.get("os"))):
+            for name in ("_exit", "abort"):
+                setattr(owner, name, self.telling(getattr(owner, name)))
+            for name in ("execv", "execve"):
+                setattr(owner, name, self.telling(getattr(owner, name), executes=True))
         load = bootstrap._find_and_load
 
         def _find_and_load(name, import_):
@@ -148,47 +182,91 @@ class Spans:
     def watch_imports(self):
         """See watch."""
         self.wrap(bootstrap, "_find_and_load", loading)
-        self.wrap(bootstrap, "_find_spec", searching)
-        self.wrap(external.SourceLoader, "get_code", reading)
-        self.wrap(external.SourcelessFileLoader, "get_code", reading)
         self.wrap(external.ExtensionFileLoader, "create_module", linking)
+        # An archive that is open already knows these as they are, and would serve nothing any more.
+        if "find_spec" not in getattr(archive(), "__dict__", ()):
+            self.wrap(bootstrap, "_find_spec", lambda *parts: searching(*parts, self.meet))
+            self.wrap(external.SourceLoader, "get_code", reading)
+            self.wrap(external.SourcelessFileLoader, "get_code", reading)
+
+    def meet(self, kind):
+        """Has a loader noted that gets the code of sources by itself, as the boot archive's does."""
+        if kind not in self.met:
+            self.met.add(kind)
+            if issubclass(kind, external.SourceLoader) and "get_code" in kind.__dict__ and kind is not external.SourceLoader:
+                self.wrap(kind, "get_code", reading)
+
+    def watch_archive(self):
+        """Has the opening of the boot archive noted, where there is one that is still to be opened."""
+        finder = archive()
+        if finder is not None:
+            self.wrap(finder, "open", opening)
 
     def wrap(self, owner, attribute, wrapper):
-        """Puts a function in front of another one, whose frames Python leaves out as it does those of the import."""
-        wrapped = wrapper(getattr(owner, attribute), self.note, self.is_main, clock)
-        if wrapped.__code__.co_filename != BOOTSTRAP:
-            wrapped.__code__ = wrapped.__code__.replace(co_filename=BOOTSTRAP)
+        """Puts a function in front of another one."""
+        before = getattr(owner, attribute)
+        wrapped = wrapper(before, self.note, self.is_main, clock)
+        wrapped.__code__ = wrapped.__code__.replace(co_filename=before.__code__.co_filename)
         setattr(owner, attribute, wrapped)
+
+    def telling(self, end, executes=False):
+        """In front of a function that ends the process without its exit handlers, or has it go on as another program: tells first. Takes that
+        back where the process goes on."""
+
+        def ending(*arguments, **named):
+            told, size, is_open = self.told, len(self.spans), self.is_open
+            end_of_file = self.tell(shown(arguments[0]) if executes and arguments else None, ends_early=True)
+            try:
+                return end(*arguments, **named)
+            finally:
+                if self.told and not told:
+                    del self.spans[size:]
+                    self.told, self.is_open = False, is_open
+                    gc.callbacks.append(self.collect)
+                    posix.truncate(self.path, end_of_file)
+
+        return ending
 
     def step(self, kind, name, begun=None):
         """Ends the step before, if any, and begins one."""
         if self.is_open:
-            self.note((clock(),))
+            self.note((clock(), None, ""))
         self.is_open = True
         self.note((clock() if begun is None else begun, kind, name))
 
-    def tell(self):
-        """Ends the last step, and writes all of them."""
-        if posix.getpid() != self.process:
-            return  # a child that the program has left to itself
+    def tell(self, executed=None, ends_early=False):
+        """Ends the last step, and writes all of them. executed: the program as which the process goes on. ends_early: steps may be open in
+        others. Returns where in the file that begins."""
+        if posix.getpid() != self.process or self.told:
+            return 0  # a child that the program has left to itself
+        self.told = True
+        if ends_early:
+            kinds = self.spans[1::3]
+            for _ in range(len(kinds) - 2 * kinds.count(None)):
+                self.note((clock(), None, ""))
+            self.is_open = False
         self.step("other", "measuring: writing")
         gc.callbacks.remove(self.collect)
         entries = [
-            ("begin=%d %s %s\0" % span if len(span) == 3 else "end=%d %s\0" % (span[0], span[1] if len(span) > 1 else ""))
-            for span in self.spans
+            "begin=%d %s %s\0" % (time, kind, name) if kind else "end=%d %s\0" % (time, name)
+            for time, kind, name in zip(*[iter(self.spans)] * 3)
         ]
         descriptor = posix.open(self.path, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC, 0o600)
+        if executed is not None:
+            entries.append("executed=%s\0" % executed)
+        begin = posix.fstat(descriptor).st_size
         text = "".join(entries).encode("utf-8", "surrogateescape")
         while text:
             text = text[posix.write(descriptor, text) :]
         if self.counts:
-            self.note((0,))
+            self.note((0, None, ""))
         posix.write(descriptor, b"end=%d \0" % clock())
         posix.close(descriptor)
+        return begin
 
 
 def watch_ordinary(path, counts, begun):
-    """Notes from now on what takes the time, up to the last exit handler. begun: when this file was begun."""
+    """Notes from now on what takes the time, up to the last exit handler. begun: when this file was begun. Returns the Spans."""
     import atexit
 
     spans = Spans(path, counts, 0)
@@ -214,6 +292,7 @@ def watch_ordinary(path, counts, begun):
     atexit.register = register_and_end_first
     spans.watch()
     spans.step("main", "__main__")
+    return spans
 
 
 def watch_thawed(path):
@@ -238,9 +317,14 @@ def start():
     """What `site` imports this file for."""
     begun = clock()
     path, counts = take_out(__file__.rpartition("/")[0])
+    spans = None
     if path is not None and sys.version_info >= (3, 8):
-        watch_ordinary(path, counts, begun)
-    import sitecustomize  # noqa: F401
+        spans = watch_ordinary(path, counts, begun)
+    try:
+        import sitecustomize  # noqa: F401
+    finally:
+        if spans is not None:
+            spans.watch_archive()
 
 
 if __name__ == OWN:

@@ -11,7 +11,8 @@
 # A thawed process that is to note the same has its front end evaluate this file (see explained.rb there).
 #
 # Ruby asks `load_iseq` when it has found the file of a feature, and tells when its code is compiled: between lies reading
-# and decoding, behind it the body.
+# and decoding, behind it the body. The boot archive does without code of its own where somebody else answers `load_iseq` or
+# looks at what is compiled: where RUBYOPT names it next, it is switched on here, and tells of its code itself.
 trace = Module.new
 trace.module_eval do
   # One start, from this file to the last exit handler.
@@ -45,11 +46,17 @@ trace.module_eval do
 
     # Notes an ordinary start, up to its last exit handler.
     def start
-      take_out
+      archive = take_out
       return unless @path
 
+      set_up
+      if archive
+        step(:archive, "opening the boot archive")
+        require archive
+        step(:other, "measuring: setting up")
+      end
       leave_no_feature
-      begin_watch
+      watch
       at_exit { tell }
       step(:main, "__main__")
     end
@@ -57,7 +64,8 @@ trace.module_eval do
     # Notes a thaw, whose front end tells what it does, and when it has come to its end. Returns itself.
     def start_thawed
       @first = File.binread(@path).count("\0") if @counts
-      begin_watch
+      set_up
+      watch
       at_exit { end_main }
       step(:context, "standard streams, random state")
       self
@@ -80,14 +88,14 @@ trace.module_eval do
 
     def enter(kind, name, time = now)
       note_collected
-      number(@spans.size) if @counts
-      @spans << [time, kind, name]
+      number(@spans.size / 3) if @counts
+      @spans.push(time, kind, name)
     end
 
     def leave(detail = nil)
       note_collected
-      number(@spans.size) if @counts
-      @spans << [now, detail]
+      number(@spans.size / 3) if @counts
+      @spans.push(now, nil, detail)
     end
 
     # A feature is loaded: what is there already takes no span of its own, only time of whoever asks for it. +asks_plain+: by
@@ -102,8 +110,8 @@ trace.module_eval do
       @asks_plain = before
       # An exception, or a feature that was there.
       close_code
-      if @spans.size == size + 1 && result == false
-        @spans.pop
+      if @spans.size == size + 3 && result == false
+        @spans.pop(3)
       else
         leave(failed.nil? ? "failed" : nil)
       end
@@ -116,6 +124,14 @@ trace.module_eval do
       close_code
       @pending = path
       enter(:code, path)
+    end
+
+    # The boot archive has looked for its code, which took so long (ns). What it does not have is compiled next.
+    def looked_up(event, path, took)
+      return unless here? && %i[hit revalidated].include?(event)
+
+      enter(:code, path, now - took)
+      leave(path)
     end
 
     # Its code is there.
@@ -142,34 +158,71 @@ trace.module_eval do
       @ending = true
     end
 
-    # Ends what is noted, and writes all of it.
-    def tell
+    # Ends what is noted, and writes all of it. +executed+: the program as which the process goes on.
+    def tell(executed = nil)
       return if Process.pid != @process || @ended
 
       end_main
       step(:other, "measuring: writing")
-      @ended = true
-      File.open(@path, File::WRONLY | File::CREAT | File::APPEND, 0o600) do |file|
-        file.sync = true
-        file.write(entries)
-        number(@spans.size) if @counts
-        file.write("end=#{now} \0")
+      write(executed)
+    end
+
+    # Tells before the block ends the process without its exit handlers, or has it go on as another program; takes that back
+    # where the process goes on all the same.
+    def tell_before(executed = nil)
+      return yield if Process.pid != @process || @ended
+
+      size = @spans.size
+      ending = @ending
+      pending = @pending
+      length = tell_early(executed)
+      begin
+        yield
+      ensure
+        @spans.pop(@spans.size - size)
+        @ending = ending
+        @pending = pending
+        @ended = false
+        File.truncate(@path, length)
       end
     end
 
     private
 
+    # Ends all that is open, and writes it. Returns where in the file that begins.
+    def tell_early(executed)
+      length = File.exist?(@path) ? File.size(@path) : 0
+      close_code
+      kinds = @spans.each_slice(3).map { |span| span[1] }
+      (kinds.count { |kind| kind && kind != :collected } - kinds.count(nil)).times { leave }
+      enter(:other, "measuring: writing")
+      write(executed)
+      length
+    end
+
+    def write(executed)
+      @ended = true
+      File.open(@path, File::WRONLY | File::CREAT | File::APPEND, 0o600) do |file|
+        file.sync = true
+        file.write(entries)
+        file.write("executed=#{executed}\0".b) if executed
+        number(@spans.size / 3) if @counts
+        file.write("end=#{now} \0")
+      end
+    end
+
+    # Takes this file out of RUBYOPT. Returns the one that switches the boot archive on, if that comes next.
     def take_out
       option = "-r#{@own}"
       options = ENV.fetch("RUBYOPT", "")
       ENV["RUBYOPT"] = options == option ? nil : options.sub(/#{Regexp.escape(option)} ?/, "")
+      ENV.fetch("RUBYOPT", "")[%r{\A-r(\S+/snapboot/archive/run\.rb)(?!\S)}, 1]
     end
 
-    def begin_watch
+    def set_up
       GC::Profiler.enable unless GC.respond_to?(:total_time)
       @collected = collected
       enter(:other, "measuring: setting up", @begun)
-      watch
     end
 
     def close_code
@@ -191,7 +244,7 @@ trace.module_eval do
       total = collected
       return if total == @collected
 
-      @spans << [total - @collected]
+      @spans.push(total - @collected, :collected, nil)
       @collected = total
     end
 
@@ -205,18 +258,21 @@ trace.module_eval do
 
     def watch
       run = self
-      self.class::WRAP.call(run)
+      archive = Snapboot::Archive if defined?(Snapboot::Archive) && Snapboot::Archive.part?(:code)
+      self.class::WRAP.call(run, asks_for_code: !archive)
+      return archive.on_code { |event, path, took| run.looked_up(event, path, took) } if archive
+
       TracePoint.new(:script_compiled) do |event|
         run.compiled(event.instruction_sequence) if run.pending? && !event.eval_script
       end.enable
     end
 
     def entries
-      entries = @spans.map do |span|
-        case span.size
-        when 1 then "collected=#{span[0]}\0"
-        when 2 then "end=#{span[0]} #{span[1]}\0"
-        else "begin=#{span[0]} #{span[1]} #{span[2]}\0"
+      entries = @spans.each_slice(3).map do |time, kind, name|
+        case kind
+        when nil then "end=#{time} #{name}\0"
+        when :collected then "collected=#{time}\0"
+        else "begin=#{time} #{kind} #{name}\0"
         end
       end
       entries.map(&:b).join

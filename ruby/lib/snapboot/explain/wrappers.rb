@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# What `run.rb` puts in front of Ruby's own methods. The value is called with the run that notes.
-lambda do |run|
+# What `run.rb` puts in front of Ruby's own methods. The value is called with the run that notes; +asks_for_code+: whether
+# Ruby is to tell that it has found a file.
+lambda do |run, asks_for_code:|
   features = Kernel.instance_method(:require)
   # RubyGems keeps Ruby's own by that name.
   plain = Kernel.private_method_defined?(:gem_original_require) ? Kernel.instance_method(:gem_original_require) : features
@@ -57,7 +58,20 @@ lambda do |run|
       end
     end
   end
-  Kernel.module_eval { private :require, :require_relative, :load, :at_exit }
+  ending = Kernel.instance_method(:exit!)
+  executing = Kernel.instance_method(:exec)
+  [Kernel, Kernel.singleton_class, Process.singleton_class].each do |owner|
+    owner.module_eval do
+      define_method(:exit!) { |*status| run.tell_before { ending.bind_call(self, *status) } }
+      define_method(:exec) do |*words, **options|
+        program = Array(words.find { |word| !word.is_a?(Hash) }).first.to_s
+        run.tell_before(program) { executing.bind_call(self, *words, **options) }
+      end
+    end
+  end
+  Kernel.module_eval { private :require, :require_relative, :load, :at_exit, :exit!, :exec }
+
+  next unless asks_for_code
 
   RubyVM::InstructionSequence.define_singleton_method(:load_iseq) do |path|
     run.found(path)

@@ -1,0 +1,87 @@
+//! Whether a start of an image does what an ordinary one does, before it is advised: what it prints, and how it ends.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+
+use failure::{Failure, Result};
+use runtime::{locate, search_path};
+
+use crate::human;
+
+/// What a start has printed, and how it has ended.
+#[derive(PartialEq)]
+struct Said {
+    status: ExitStatus,
+    output: Vec<u8>,
+    errors: Vec<u8>,
+}
+
+/// Compares a start of the image `thawed` with one of `ordinary`: what it does not say on standard error, in words, or how it differs. Two ordinary
+/// starts that differ from each other tell nothing.
+pub fn compare(ordinary: &[OsString], thawed: &[OsString]) -> Result<std::result::Result<Option<String>, String>> {
+    let (one, other) = (said(ordinary)?, said(thawed)?);
+    if (one.status, &one.output) != (other.status, &other.output) {
+        let again = said(ordinary)?;
+        if (one.status, &one.output) == (again.status, &again.output) {
+            return Ok(Err(
+                "A start of such an image was tried, and prints something else or ends differently.".to_owned()
+            ));
+        }
+    }
+    let lines = |said: &Said| said.errors.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count();
+    let silent = lines(&one).saturating_sub(lines(&other));
+    Ok(Ok((silent > 0).then(|| {
+        format!(
+            "An ordinary start writes {} to standard error that a start of the image does not: what is loaded prints that, once, when it is frozen.",
+            human::count(silent, "line")
+        )
+    })))
+}
+
+fn said(words: &[OsString]) -> Result<Said> {
+    let program = locate(&words[0], &search_path()).or_else(|_| locate(&words[0], OsStr::new("")))?;
+    // Files and not pipes, which whatever a program leaves behind may keep open.
+    let file = || tempfile::tempfile().map_err(|error| Failure::io("make a file in", &std::env::temp_dir(), &error));
+    let (mut output, mut errors) = (file()?, file()?);
+    let failed = |error: std::io::Error| Failure::io("start", &program, &error);
+    let standard = |file: &File| file.try_clone().map(Stdio::from).map_err(failed);
+    let mut command = Command::new(&program);
+    command
+        .arg0(&words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .stdout(standard(&output)?)
+        .stderr(standard(&errors)?);
+    let status = command.status().map_err(failed)?;
+    Ok(Said { status, output: content(&mut output).map_err(failed)?, errors: content(&mut errors).map_err(failed)? })
+}
+
+fn content(file: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Vec<OsString> {
+        ["/bin/sh", "-c", script].map(OsString::from).to_vec()
+    }
+
+    #[test]
+    fn what_differs_is_told() {
+        let compared = |one: &str, other: &str| compare(&shell(one), &shell(other)).unwrap();
+        assert_eq!(compared("echo a", "echo a"), Ok(None));
+        assert!(compared("echo a", "echo b").is_err());
+        assert!(compared("exit 3", "exit 4").is_err());
+        assert!(compared("echo a; echo b >&2", "echo a").unwrap().unwrap().contains("1 line"));
+        // Whoever prints its process differs from itself.
+        assert_eq!(compared("echo $$", "echo $$"), Ok(None));
+    }
+}
