@@ -6,6 +6,7 @@ one. The command has its C library in itself; launcher and freezer are linked ag
 
     tools/packages.py             both
     tools/packages.py wheel       one of them: wheel or gem
+    tools/packages.py --quick     hardly optimised, in target/quick-packages: for tests
 """
 
 import argparse
@@ -20,6 +21,7 @@ from workloads import ROOT, Unavailable
 
 GLIBC = "2.28"
 PACKAGES = ROOT / "target/packages"
+QUICK = ROOT / "target/quick-packages"
 TARGET = "x86_64-unknown-linux-gnu"
 LINKED = ROOT / "target" / TARGET / "release"
 LICENCES = ("LICENSE", "LICENSE-APACHE", "LICENSE-MIT")
@@ -41,8 +43,9 @@ def run(words: list, cwd: pathlib.Path = ROOT, **variables: str) -> None:
         sys.exit(f"{done.stdout}\n`{' '.join(map(str, words))}` failed with status {done.returncode}")
 
 
-def link() -> None:
+def link(quick: bool) -> None:
     """Compile what is linked against the C library dynamically."""
+    profile = {"OPT_LEVEL": "1", "LTO": "off", "CODEGEN_UNITS": "16"} if quick else {}
     tools = workloads.prepare("packages")["bin"]
     caches = {"CARGO_ZIGBUILD_CACHE_DIR": ROOT / "target/zig", "ZIG_GLOBAL_CACHE_DIR": ROOT / "target/zig"}
     run(
@@ -51,12 +54,13 @@ def link() -> None:
         CARGO_PROFILE_RELEASE_STRIP="symbols",
         CARGO_TARGET_DIR=str(ROOT / "target"),
         **{name: str(path) for name, path in caches.items()},
+        **{f"CARGO_PROFILE_RELEASE_{name}": value for name, value in profile.items()},
     )
 
 
-def stage(name: str) -> pathlib.Path:
+def stage(name: str, packages: pathlib.Path) -> pathlib.Path:
     """An empty folder to build one package in, with the licences."""
-    folder = PACKAGES / "staged" / name
+    folder = packages / "staged" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for licence in LICENCES:
@@ -70,8 +74,8 @@ def install(folder: pathlib.Path) -> None:
     run(["strip", folder / "bin/snapboot"])
 
 
-def wheel() -> None:
-    folder = stage("wheel")
+def wheel(packages: pathlib.Path) -> None:
+    folder = stage("wheel", packages)
     install(folder / "tree")
     for name in ("pyproject.toml", "build_hook.py", "README.md"):
         shutil.copy(ROOT / "python" / name, folder)
@@ -80,19 +84,19 @@ def wheel() -> None:
     # All else of the archive is run from the tree.
     (folder / "snapboot/archive").mkdir()
     shutil.copy(package / "archive/__main__.py", folder / "snapboot/archive")
-    run([workloads.prepare("packages")["python"], "-m", "hatchling", "build", "-t", "wheel", "-d", PACKAGES], cwd=folder)
+    run([workloads.prepare("packages")["python"], "-m", "hatchling", "build", "-t", "wheel", "-d", packages], cwd=folder)
 
 
-def gem() -> None:
+def gem(packages: pathlib.Path) -> None:
     gem = pathlib.Path(workloads.prepare("ruby")["ruby"]).with_name("gem")
-    folder = stage("gem")
+    folder = stage("gem", packages)
     install(folder)
     shutil.copytree(ROOT / "ruby/exe", folder / "exe")
     for name in ("snapboot.gemspec", "README.md"):
         shutil.copy(ROOT / "ruby" / name, folder)
     run([gem, "build", "snapboot.gemspec"], cwd=folder)
     for built in folder.glob("*.gem"):
-        built.replace(PACKAGES / built.name)
+        built.replace(packages / built.name)
 
 
 KINDS = {"wheel": wheel, "gem": gem}
@@ -101,16 +105,18 @@ KINDS = {"wheel": wheel, "gem": gem}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"any of: {', '.join(KINDS)} (default: both)")
-    kinds = parser.parse_args().kinds or list(KINDS)
+    parser.add_argument("--quick", action="store_true", help="hardly optimise, as tests want it")
+    options = parser.parse_args()
+    kinds, packages = options.kinds or list(KINDS), QUICK if options.quick else PACKAGES
     if unknown := set(kinds) - set(KINDS):
         parser.error(f"no such package: {', '.join(sorted(unknown))}; there are: {', '.join(KINDS)}")
     try:
-        link()
+        link(options.quick)
         for kind in kinds:
-            KINDS[kind]()
+            KINDS[kind](packages)
     except Unavailable as reason:
         sys.exit(f"the packages cannot be built here: {reason}")
-    for path in sorted(path for path in PACKAGES.iterdir() if path.suffix in (".whl", ".gem")):
+    for path in sorted(path for path in packages.iterdir() if path.suffix in (".whl", ".gem")):
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
 
 

@@ -99,6 +99,7 @@ class Suite(threading.Thread):
         self.arguments = arguments
         self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()  # None: that was all
         self.count, self.notes, self.skipped = Count(), [], []
+        self.busy = 0.0  # seconds of CPU time, which hardly depend on what else the machine does
 
     def run(self) -> None:
         began, status = time.monotonic(), 0
@@ -113,7 +114,7 @@ class Suite(threading.Thread):
             self.count += Count(failed=1)
             self.notes.append(f"{self.name} ended with status {status} and named no failed test")
         self.count += Count(skipped=len(self.skipped))
-        self.notes.append(f"{self.name}: {self.count} ({time.monotonic() - began:.0f} s)")
+        self.notes.append(f"{self.name}: {self.count} ({time.monotonic() - began:.0f} s, {self.busy:.0f} s of CPU time)")
         self.lines.put(None)
 
     def command(self, argv: list) -> tuple[str, int]:
@@ -134,7 +135,9 @@ class Suite(threading.Thread):
         for line in process.stdout:
             self.lines.put(line)
             output.append(line)
-        status = process.wait()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = status = os.waitstatus_to_exitcode(status)
+        self.busy += used.ru_utime + used.ru_stime
         limit.cancel()
         if status < 0:
             self.notes.append(f"{self.name} was ended by signal {-status} (the limit is {SUITE_SECONDS} s)")

@@ -3,8 +3,8 @@
 A case is a directory of files and a program. It is started the ordinary way in one copy of the directory and with the archive in
 another, as often: the first start fills the archive, the others are served by it; after `change` has been run in both, three more.
 
-Keys: name, shows, program; files, setup (shell, in the directory), load_path (-I), options, gems (with RubyGems on the JVMs, where
-it is slow to start), change (shell), writes (the program itself changes files), only (these Rubies), unprivileged (root may not
+Keys: name, shows, program; files, setup (shell, in the directory), load_path (-I), options, gems (with RubyGems on the JVMs and
+with the pure back end, where there is more to start), change (shell), writes (the program itself changes files), only (these Rubies), unprivileged (root may not
 read all files either; CRuby alone), differs ({ruby = why}).
 """
 
@@ -61,10 +61,10 @@ class Case:
             path.write_text(text)
         shell(self.setup, directory)
 
-    def words(self, ruby_name, directory):
+    def words(self, kind, directory):
         """The command line that starts it, without the archive."""
         load_path = [word for name in self.load_path for word in ("-I", directory / name)]
-        gems = ["--disable-gems"] if ruby_name != "cruby" and not self.gems else []
+        gems = [] if self.gems or str(kind) == "cruby-native" else ["--disable-gems"]
         return [*gems, *load_path, *self.options], ["main.rb"]
 
 
@@ -110,9 +110,9 @@ def test_require(case, kind, rubies, tmp_path):
         expected = None
         for start in ("filling", "served", "served again"):
             if expected is None or case.writes:
-                before, after = case.words(kind.name, plain)
+                before, after = case.words(kind, plain)
                 expected = shown(boot(plain, [*before, *after]), plain)
-            before, after = case.words(kind.name, archived)
+            before, after = case.words(kind, archived)
             got = shown(boot(archived, [*before, *switch, *after], **variables), archived)
             moment = f"{start}{' after the change' if change else ''}"
             different = difflib.unified_diff(expected.splitlines(), got.splitlines(), "ordinary", moment, lineterm="")

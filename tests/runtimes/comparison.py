@@ -126,21 +126,24 @@ class Comparison:
     said: str
 
 
-def compare(ordinary, image, arguments, accepted=(), seconds=SECONDS):
-    """Runs the interpreter `ordinary` and `image` with the same arguments.
+def compare(ordinary, images, arguments, accepted=(), seconds=SECONDS):
+    """Runs the interpreter `ordinary` and each of the images of it with the same arguments.
 
-    accepted: patterns of test ids whose outcomes may differ. Fails the test when the image fell back.
+    accepted: patterns of test ids whose outcomes may differ. Fails the test when an image fell back.
     """
     remaining = None
     for _ in range(ATTEMPTS):
-        first, second = run([ordinary, *arguments], seconds), run([image, *arguments], seconds)
-        assert second.exe == image, f"not thawed, but run by {second.exe}:\n{second.said[:2000]}"
-        found = differences(first, second, accepted)
+        first, found, said = run([ordinary, *arguments], seconds), {}, ""
+        for image in images:
+            thawed = run([image, *arguments], seconds)
+            assert thawed.exe == image, f"not thawed, but run by {thawed.exe}:\n{thawed.said[:2000]}"
+            found |= {(name, image): pair for name, pair in differences(first, thawed, accepted).items()}
+            said += thawed.said
         remaining = found if remaining is None else {key: value for key, value in found.items() if key in remaining}
         if not remaining:
             break
-    lines = [f"{name}: ordinary {was}, thawed {became}" for name, (was, became) in sorted(remaining.items())]
-    return Comparison(first.outcomes, lines, second.said)
+    lines = [f"{name}: ordinary {was}, thawed from {image} {became}" for (name, image), (was, became) in sorted(remaining.items())]
+    return Comparison(first.outcomes, lines, said)
 
 
 def differences(ordinary, thawed, accepted):

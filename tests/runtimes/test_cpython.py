@@ -21,7 +21,7 @@ FILES = comparison.table("cpython/files.toml")
 DIFFERENCES = comparison.table("cpython/differences.toml")["difference"]
 # Those of PYTHONS in crates/runtime probe.rs.
 VERSIONS = [(3, minor) for minor in range(8, 14)]
-PRELOADED = (3, 11)  # tested once more, with what all the tests import already loaded
+PRELOADED = (3, 11)  # has one more image, with what all the tests import already loaded
 ENOUGH = 40  # files on each CPython, at least
 
 
@@ -45,14 +45,13 @@ def interpreters():
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One file of tests on one CPython. preload: with its imports in the image."""
+    """One file of tests on one CPython."""
 
     version: tuple
     name: str
-    preload: bool = False
 
     def __str__(self):
-        return f"{self.version[0]}.{self.version[1]}{'-preloaded' if self.preload else ''}-{self.name}"
+        return f"{self.version[0]}.{self.version[1]}-{self.name}"
 
     def arguments(self):
         selected = FILES["selected"].get(self.name, {})
@@ -67,9 +66,10 @@ class Case:
 
     def compare(self, images):
         interpreter, _ = interpreters()[self.version]
-        preload = ("test.support", "unittest") if self.preload else ()
-        image = images.get(f"python{self.version[0]}.{self.version[1]}{'-preloaded' * self.preload}", [interpreter], preload)
-        return comparison.compare(interpreter, image, self.arguments(), self.accepted())
+        made = [images.get(f"python{self.version[0]}.{self.version[1]}", [interpreter])]
+        if self.version == PRELOADED:
+            made.append(images.get("preloaded", [interpreter], ("test.support", "unittest")))
+        return comparison.compare(interpreter, made, self.arguments(), self.accepted())
 
 
 def cases():
@@ -83,8 +83,6 @@ def cases():
         more = [name for name in there if name not in some][: max(0, ENOUGH - len(some))]
         for name in some + more:
             yield Case(version, name)
-            if version == PRELOADED:
-                yield Case(version, name, preload=True)
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=str)
@@ -98,7 +96,7 @@ def test_same_outcomes(case, workers):
 def test_enough_files(version):
     if version not in interpreters():
         pytest.skip("CPython %d.%d with its tests is not installed here (pyenv install, or libpython3-testsuite)" % version)
-    assert len([case for case in cases() if case.version == version and not case.preload]) >= ENOUGH
+    assert len([case for case in cases() if case.version == version]) >= ENOUGH
 
 
 def test_reasons_are_given():

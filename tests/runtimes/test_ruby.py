@@ -40,7 +40,7 @@ class Case:
         ruby = comparison.workloads.prepare("ruby")["ruby"]
         image = images.get(f"ruby{'-preloaded' * self.preload}", [ruby], required() if self.preload else ())
         arguments = [str(RUBY / "runner.rb"), "RECORD", str(RUBY / f"selection/{self.name}.rb")]
-        return comparison.compare(ruby, image, arguments)
+        return comparison.compare(ruby, [image], arguments)
 
 
 CASES = [Case(path.stem, preload) for preload in (False, True) for path in SELECTION]

@@ -11,7 +11,7 @@ sys.path.insert(0, str(sweeping.ROOT / "tools"))
 
 import workloads  # noqa: E402
 
-SAMPLE = 100
+SAMPLE = 50
 # Features that tell the starts apart, by what the sweep has to say of them. On their load path there is nothing else of such names.
 MADE = {
     "made_same": ("same", "module MadeSame; autoload :Part, 'json'; end"),
