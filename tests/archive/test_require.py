@@ -3,9 +3,9 @@
 A case is a directory of files and a program. It is started the ordinary way in one copy of the directory and with the archive in
 another, as often: the first start fills the archive, the others are served by it; after `change` has been run in both, three more.
 
-Keys: name, shows, program; files, setup (shell, in the directory), load_path (-I), options, gems (with RubyGems on the JVMs and
-with the pure back end, where there is more to start), change (shell), writes (the program itself changes files), only (these Rubies), unprivileged (root may not
-read all files either; CRuby alone), differs ({ruby = why}).
+Keys: name, shows, program; files, setup (shell, in the directory), load_path (-I), options, gems (with RubyGems on the JVMs
+and with the pure back end, where there is more to start), change (shell), writes (the program itself changes files), only (these
+Rubies), unprivileged (root may not read all files either; CRuby alone), differs ({ruby = why}).
 """
 
 import dataclasses

@@ -148,15 +148,16 @@ module Snapboot
         nil
       end
 
-      # For `snapboot explain`: calls the block at every look-up of code, with :hit, :miss, :stale or :revalidated, the path, and
-      # how long the look-up took, with decoding the code (ns). Returns nil.
+      # For `snapboot explain`: calls the block at every look-up of code, with :hit, :miss, :stale or :revalidated, the path,
+      # and how long the look-up took, with decoding the code (ns). Returns nil.
       def on_code(&block)
         @timers.push(block)
         @back&.tell_look_ups
         nil
       end
 
-      # For the back end: a look-up of code has taken place. Takes the number of the event, the path, and how long it took (ns).
+      # For the back end: a look-up of code has taken place. Takes the number of the event, the path, and how long it
+      # took (ns).
       def tell_code(event, path, took = 0)
         @listeners.each { |listener| listener.call(EVENTS[event], :code, path) }
         @timers.each { |timer| timer.call(EVENTS[event], path, took) }

@@ -233,7 +233,7 @@ impl Decoder<'_> {
 
     unsafe fn code(&mut self, notes: &mut Notes<'_>, size: usize) -> Option<*mut PyObject> {
         let layout = self.layout;
-        // SAFETY: the fields of code of this layout, with room for the instructions.
+        // SAFETY: the fields of code of this layout, with room for what follows them.
         unsafe {
             let object = self.new_object(layout.code.checked_add(size)?, self.types.code)?;
             for (start, length) in layout.plain {
@@ -244,6 +244,9 @@ impl Decoder<'_> {
                 write(object, *field, self.referred([number[0], number[1]])?);
             }
             copy_nonoverlapping(notes.take(size)?.as_ptr(), object.cast::<u8>().add(layout.code), size);
+            if let Some((array, _)) = layout.array.filter(|_| size > 0) {
+                write(object, array, object.cast::<u8>().add(layout.code));
+            }
             if let Some(field) = layout.version.filter(|_| self.version != 0) {
                 write(object, field, self.version);
                 self.version += 1;

@@ -108,24 +108,21 @@ impl Encoder<'_> {
     unsafe fn write_code(&mut self, code: *mut PyObject, depth: usize) -> Option<()> {
         let layout = self.layout;
         let mut numbers = Vec::with_capacity(layout.objects.len());
-        // SAFETY: the layout is that of code objects of this Python, whose instructions follow where it says so.
+        // SAFETY: the layout is that of code objects of this Python, which says what follows.
         unsafe {
-            if layout.absent.iter().any(|field| read::<usize>(code, *field) != 0) {
-                return None;
-            }
             for (place, (field, _)) in layout.objects.iter().enumerate() {
                 let object = read::<*mut PyObject>(code, *field);
                 let is_path = place == layout.filename && self.is_path(object);
                 numbers.push(if is_path { PATH } else { self.write(object, depth + 1)? });
             }
-            let instructions = layout.instructions(code);
-            self.note(Note::Code, instructions.len())?;
+            let tail = layout.tail(code);
+            self.note(Note::Code, tail.len())?;
             for (start, size) in layout.plain {
                 self.notes.extend(std::slice::from_raw_parts(code.cast::<u8>().add(*start), *size));
             }
             self.notes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-            self.notes.extend(instructions);
-            self.reserve(layout.code + instructions.len());
+            self.notes.extend(tail);
+            self.reserve(layout.code + tail.len());
         }
         self.codes += 1;
         Some(())
@@ -155,7 +152,9 @@ impl Encoder<'_> {
     unsafe fn write_text(&mut self, text: *mut PyObject) -> Option<()> {
         // SAFETY: a string, which has flags.
         unsafe {
-            let utf8 = utf8_of(text)?;
+            let Some(utf8) = utf8_of(text) else {
+                return self.write_other(text); // it has surrogates
+            };
             let is_interned = read::<u32>(text, TEXT_STATE) & INTERNED != 0;
             let is_plain = self.layout.ascii_text(text).is_some_and(|text| text.len() > 1);
             let note = match (is_interned, is_plain) {
@@ -187,7 +186,7 @@ impl Encoder<'_> {
         Some(())
     }
 
-    /// Numbers, frozensets and the like: few, and laid out in more ways.
+    /// Numbers, frozensets and the like: few, and laid out in more ways. marshal has them.
     unsafe fn write_other(&mut self, object: *mut PyObject) -> Option<()> {
         let python = self.python;
         // SAFETY: an object that lives.

@@ -35,7 +35,7 @@ const PLAIN: u32 = 1 << 2 | COMPACT | ASCII;
 pub struct Layout {
     /// The minor version.
     minor: u8,
-    /// From the start of a code object to its instructions, or to its end where these are an object of their own.
+    /// From the start of a code object to the end of its fields.
     pub code: usize,
     /// What describes the code without being an object: where it starts and how many bytes it has. All else is zero at first.
     pub plain: &'static [(usize, usize)],
@@ -45,8 +45,9 @@ pub struct Layout {
     pub filename: usize,
     /// The number by which specialised calls know the code; every code object has another.
     pub version: Option<usize>,
-    /// Pointers to something that is no object and that only some code has: where one is set the code is not taken.
-    pub absent: &'static [usize],
+    /// Until 3.10: the pointer to the array that says which variables of inner functions are arguments (`co_cell2arg`), null where none is, and
+    /// where the tuple of these variables is.
+    pub array: Option<(usize, usize)>,
     /// From the start of an ASCII string to its content.
     pub ascii: usize,
     /// Whether objects that are never freed have a count of references that stays.
@@ -70,7 +71,7 @@ const THREE_8: Layout = Layout {
     ],
     filename: 6,
     version: None,
-    absent: &[96],
+    array: Some((96, 88)),
     ascii: 48,
     has_immortals: false,
 };
@@ -82,7 +83,7 @@ const THREE_11: Layout = Layout {
     objects: FIELDS,
     filename: 5,
     version: None,
-    absent: &[],
+    array: None,
     ascii: 48,
     has_immortals: false,
 };
@@ -107,7 +108,7 @@ const THREE_12: Layout = Layout {
     objects: FIELDS,
     filename: 5,
     version: Some(92),
-    absent: &[],
+    array: None,
     ascii: 40,
     has_immortals: true,
 };
@@ -152,16 +153,22 @@ pub fn of(sample: &Bound<'_, PyAny>) -> Option<&'static Layout> {
 }
 
 impl Layout {
-    /// The instructions of code, where they lie in it.
+    /// What is laid out behind the fields of code: its instructions (from 3.11 on), or its `array`.
     ///
     /// # Safety
     /// `code` is a code object of this layout, and lives as long as the result is used.
-    pub unsafe fn instructions<'a>(&self, code: *mut PyObject) -> &'a [u8] {
-        // Of two bytes each, from 3.11 on.
-        // SAFETY: the object has so many items.
-        let size = if self.minor < 11 { 0 } else { 2 * unsafe { read::<usize>(code, ITEMS) } };
-        // SAFETY: the items follow the fields.
-        unsafe { std::slice::from_raw_parts(code.cast::<u8>().add(self.code), size) }
+    pub unsafe fn tail<'a>(&self, code: *mut PyObject) -> &'a [u8] {
+        // SAFETY: instructions of two bytes each, as many as the object has items, follow the fields. The array has as many numbers as there are
+        // variables in the tuple.
+        unsafe {
+            let Some((array, variables)) = self.array else {
+                return std::slice::from_raw_parts(code.cast::<u8>().add(self.code), 2 * read::<usize>(code, ITEMS));
+            };
+            match read::<*const u8>(code, array) {
+                start if start.is_null() => &[],
+                start => std::slice::from_raw_parts(start, 8 * read::<usize>(read(code, variables), ITEMS)),
+            }
+        }
     }
 
     /// The flags of an ASCII string that nobody has interned.

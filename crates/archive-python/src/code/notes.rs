@@ -3,7 +3,7 @@
 //! A note is a byte that says what follows, a size (32 bits) and so many bytes; a constant has its place among `Types::constants` instead.
 //! Objects are numbered in the order of their notes, the last is the module's code. What refers to others has their numbers, 16 bits each: a
 //! tuple those of its items; code, after what describes it without being an object, those of the objects of `Layout::objects`, and then its
-//! instructions. All numbers are little-endian.
+//! `Layout::tail`, which the size is of. All numbers are little-endian.
 
 /// What a note is of.
 #[derive(Clone, Copy)]

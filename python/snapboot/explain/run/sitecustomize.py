@@ -210,8 +210,8 @@ class Spans:
         setattr(owner, attribute, wrapped)
 
     def telling(self, end, executes=False):
-        """In front of a function that ends the process without its exit handlers, or has it go on as another program: tells first. Takes that
-        back where the process goes on."""
+        """In front of a function that ends the process without its exit handlers, or has it go on as another program: tells
+        first. Takes that back where the process goes on."""
 
         def ending(*arguments, **named):
             told, size, is_open = self.told, len(self.spans), self.is_open
