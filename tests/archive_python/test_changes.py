@@ -279,3 +279,27 @@ def test_options_share_an_archive(tmp_path):
     for _ in range(2):
         for options in ([], ["-O"], ["-OO"], ["-X", "no_debug_ranges"], ["-X", "dev"], ["-X", "utf8"], ["-b"], ["-d"]):
             program.compared([*options, "main.py"], str(options), times=1)
+
+
+MOVES = {
+    "chdir": "os.chdir({!r})",
+    "fchdir": "os.fchdir(os.open({!r}, os.O_RDONLY))",
+    "ctypes": "__import__('ctypes').CDLL(None).chdir({!r}.encode())",
+}
+
+
+@pytest.mark.parametrize("version", [(3, 8), (3, 11), (3, 13)], ids="{0[0]}.{0[1]}".format)
+@pytest.mark.parametrize("move", MOVES)
+def test_the_working_directory_changes(move, version, tmp_path):
+    """Modules below the empty entry of sys.path are those of where the process is."""
+    python = starts.interpreters().get(version) or pytest.skip("there is no Python %d.%d" % version)
+    names = ["alpha", "beta", "gamma"]
+    starts.write(tmp_path, {f"{place}/{name}.py": f"print({place!r})" for place in ("here", "there") for name in names})
+    code = ["import os, sys, colorsys, sched, filecmp, tabnanny, wave"]
+    for place in ("there", "here", "there"):
+        code += [f"import {name}; del sys.modules[{name!r}]" for name in names]
+        code.append(MOVES[move].format(str(tmp_path / place)))
+    program = starts.Starts(python, tmp_path / "here")
+    starts.settle()
+    result = program.compared(["-c", "\n".join([*code, "import beta"])], times=3)
+    assert result.out.split() == ["here"] * 3 + ["there"] * 3 + ["here"] * 3 + ["there"], result

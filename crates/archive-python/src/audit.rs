@@ -30,6 +30,9 @@ const NONE: u8 = 0;
 const ONCE: u8 = 1;
 const ALWAYS: u8 = 2;
 
+/// Whether somebody has changed the working directory, or may since then have.
+static HAS_MOVED: AtomicBool = AtomicBool::new(false);
+
 /// What is called with the path of each file that is opened to be read.
 static READS: OnceLock<fn(&str)> = OnceLock::new();
 
@@ -50,6 +53,12 @@ pub fn has_changed() -> bool {
     CHANGES.compare_exchange(ONCE, NONE, Ordering::Relaxed, Ordering::Relaxed) != Err(NONE)
 }
 
+/// Whether the working directory may be another one than when the program began. Once it may, it is always so: an event comes before the change,
+/// and other threads run in between.
+pub fn may_have_moved() -> bool {
+    HAS_MOVED.load(Ordering::Relaxed)
+}
+
 /// Hears events from now on.
 pub fn watch(_: Python<'_>) {
     if IS_HOOKED.swap(true, Ordering::Relaxed) {
@@ -61,6 +70,7 @@ pub fn watch(_: Python<'_>) {
         if PySys_AddAuditHook(hear, std::ptr::null_mut()) != 0 {
             PyErr_Clear();
             CHANGES.store(ALWAYS, Ordering::Relaxed);
+            HAS_MOVED.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -78,6 +88,10 @@ fn note_read(note: fn(&str), arguments: &Bound<'_, PyAny>) {
 extern "C" fn hear(event: *const c_char, arguments: *mut PyObject, _: *mut c_void) -> c_int {
     // SAFETY: CPython gives the name of the event, a string that lives until this returns.
     let event = unsafe { CStr::from_ptr(event) }.to_bytes();
+    // A function of a library that ctypes finds may be the system's own.
+    if matches!(event, b"os.chdir" | b"ctypes.dlsym") {
+        HAS_MOVED.store(true, Ordering::Relaxed);
+    }
     let changes = match event {
         b"open" if is_for_writing(arguments) => ONCE,
         b"os.mkdir" | b"os.rename" | b"os.remove" | b"os.rmdir" | b"os.link" | b"os.symlink" => ONCE,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archive::session::{Directories, Session};
 
 use crate::code::Code;
+use crate::cwd::Cwd;
 use crate::search::Endings;
 
 /// The boot of this process. Held only while its thread holds the interpreter's lock, and never while Python code runs: a child
@@ -15,6 +16,7 @@ static BOOT: Mutex<Option<Boot>> = Mutex::new(None);
 pub struct Boot {
     pub session: Session,
     pub directories: Directories,
+    pub cwd: Cwd,
     /// The number of the scope of code.
     pub code_scope: usize,
     pub code: Arc<Code>,

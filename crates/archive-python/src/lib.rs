@@ -8,6 +8,7 @@ mod arenas;
 mod audit;
 mod boot;
 mod code;
+mod cwd;
 mod data;
 mod document;
 mod entry_points;

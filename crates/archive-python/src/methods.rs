@@ -15,6 +15,7 @@ use crate::arenas;
 use crate::audit;
 use crate::boot::{self, Boot};
 use crate::code::{self, Code};
+use crate::cwd::Cwd;
 use crate::entry_points::{entry_points_at, serve_entry_points};
 use crate::json::serve_json;
 use crate::search::{search, Endings, Found, Outcome};
@@ -71,6 +72,7 @@ fn open(
             boot::set(Boot {
                 session,
                 directories,
+                cwd: Cwd::default(),
                 code_scope,
                 code: Arc::new(Code::new(sample)),
                 endings: Endings { extensions, tag },
@@ -153,7 +155,7 @@ fn look(
 ) -> Option<Outcome> {
     let tail = tail.extract::<PyBackedStr>().ok()?;
     let mut held = boot::hold();
-    let Boot { session, directories, endings, .. } = held.as_mut()?;
+    let Boot { session, directories, cwd, endings, .. } = held.as_mut()?;
     if !session.parts.lookups {
         return None;
     }
@@ -172,7 +174,7 @@ fn look(
         }
         let mut path: Cow<'_, str> = Cow::Owned(entry.extract().ok()?);
         if path.is_empty() {
-            path = Cow::Owned(std::env::current_dir().ok()?.into_os_string().into_string().ok()?);
+            path = Cow::Borrowed(cwd.path(directories)?);
         }
         if !path.starts_with('/') || path.ends_with('/') {
             return None;

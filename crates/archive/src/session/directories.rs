@@ -128,6 +128,11 @@ impl Directories {
         self.began = Instant::now();
     }
 
+    /// The number of this round, from 1 on.
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
     /// Begins a new round if the last one was long enough ago.
     pub fn pass_time(&mut self) {
         if self.looks > 0 && self.began.elapsed() > LOOK * self.share as u32 * self.looks {
