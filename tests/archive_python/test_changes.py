@@ -205,14 +205,15 @@ CHANGES = [
 
 
 def changed(program, change, state, walk):
-    """One step: a change, and starts that must be right; the second one starts from what the first one stored."""
+    """One step: a change, and starts that must be right; the second one starts from what the first one stored. Whether the program
+    still comes to its end."""
     try:
         walk.append(change(program.folder, state))
     except FileNotFoundError:
         walk.append(f"{change.__name__} had nothing to change")
     if state.random() < 0.5:
         starts.settle()
-    program.compared(["main.py"], "; ".join(walk))
+    return program.compared(["main.py"], "; ".join(walk)).status == 3
 
 
 @pytest.mark.parametrize("change", dict.fromkeys(CHANGES), ids=lambda change: change.__name__)
@@ -228,16 +229,17 @@ def test_random_changes(tmp_path, version):
     if version not in starts.interpreters():
         pytest.skip("there is no Python %d.%d" % version)
     state, seed = support.seeded()
-    walk, used = [seed], 0
+    walk, whole, used = [seed], 0, 0
     program = programs.made(tmp_path, starts.interpreters()[version], PYTHONDONTWRITEBYTECODE="1").warm(["main.py"])
     for step in range(STEPS):
         if step % 15 == 14:
             program = programs.made(tmp_path / str(step), program.python, PYTHONDONTWRITEBYTECODE="1").warm(["main.py"])
             walk = [seed]
-        changed(program, state.choice(CHANGES), state, walk)
-        used += program.counted(["main.py"])[1]["hits"] > 10
-    # How many there are depends on the walk: some changes break the program until they are taken back.
-    assert used >= STEPS // 6, f"only {used} starts used the archive"
+        # Some changes break the program until they are taken back.
+        if changed(program, state.choice(CHANGES), state, walk):
+            whole += 1
+            used += program.counted(["main.py"])[1]["hits"] > 10
+    assert used >= whole // 2, f"only {used} of {whole} starts used the archive"
 
 
 def test_harmless_changes_leave_it_of_use(tmp_path):

@@ -68,3 +68,105 @@ def test_code_of_too_many_objects(tmp_path):
     starts.settle()
     program = starts.Starts(support.PYTHON, tmp_path / "program")
     program.compared(["main.py"], times=3)
+
+
+# What something may keep of code that runs once. Each module keeps one thing, and what can be seen of it then.
+KEPT = {
+    "code": "FRAME.f_code",
+    "frame": "FRAME",
+    "constants": "FRAME.f_code.co_consts",
+    "names": "FRAME.f_code.co_names",
+    "table": "getattr(FRAME.f_code, TABLE)",
+    "reference": "weakref.ref(FRAME.f_code)",
+    "bytes": "FRAME.f_code.co_code",
+    "class": "next((it for it in FRAME.f_code.co_consts if isinstance(it, types.CodeType)), None)",
+    "nothing": "None",
+}
+BODY = """
+"The documentation of a module."
+import keeping
+FIRST, SECOND = ("a tuple of texts", "%(name)s"), "a text that is no name"
+class Outer:
+    "The documentation of a class."
+    KEPT = {"a": (1, 2, "%(name)s")}
+    class Inner:
+        keeping.keep("%(name)s of a class")
+        def method(self): return "%(name)s", ("x", ("y y", self))
+LATER = (keeping.TABLE + "%(name)s" for _ in [1])
+keeping.keep("%(name)s")
+"""
+KEEPING = """
+import weakref, sys, types
+KINDS = %r
+TABLE = "co_linetable" if sys.version_info >= (3, 10) else "co_lnotab"
+kept = {}
+def shown(it):
+    if isinstance(it, types.FrameType): it = it.f_code
+    if isinstance(it, weakref.ref): it = it() or "gone"
+    if isinstance(it, types.CodeType):
+        names = "co_name", "co_names", "co_consts", "co_code", TABLE, "co_firstlineno", "co_filename"
+        return [shown(getattr(it, name)) for name in names]
+    return [shown(one) for one in it] if isinstance(it, tuple) else repr(it)
+def keep(name):
+    FRAME = sys._getframe(1)
+    it = eval(KINDS[name.partition("_")[0]], globals(), {"FRAME": FRAME})
+    kept[name] = it, shown(it)
+def compare():
+    for name, (it, before) in kept.items():
+        now = shown(it)
+        if now != before and now != repr("gone"): print(name, "has changed:", now, "instead of", before)
+    print(len(kept), "kept")
+""" % KEPT
+
+
+@pytest.mark.parametrize("version", sorted(starts.interpreters()), ids=lambda version: "%d.%d" % version)
+def test_code_that_runs_once_is_kept_where_something_has_it(version, tmp_path):
+    """Its memory is used again for other modules' only where nothing refers to any of it."""
+    names = [f"{kind}_{number}" for number in range(12) for kind in KEPT]
+    files = {f"{name}.py": BODY % {"name": name} for name in names}
+    imports = "\n".join(f"import {name}" for name in names)
+    nested = {f"deep_{number}.py": f"import deep_{number + 1}\nclass A:\n  B = {number}\n" for number in range(100)}
+    nested |= {"deep_100.py": "import nothing_0", "fails.py": "class A:\n  B = 1 / 0\n"}
+    main = (
+        f"import keeping, traceback, deep_0\n{imports}\ntry:\n  import fails\nexcept ZeroDivisionError as it:\n  error = it\n"
+        "import nothing_1, colorsys, cmd, sched\nkeeping.compare()\ntraceback.print_exception(type(error), error, error.__traceback__)\n"
+        "print([*nothing_2.LATER, *code_2.LATER])\n"
+        "print(nothing_3.__doc__, nothing_3.Outer.__doc__, nothing_3.FIRST, nothing_3.Outer.Inner().method())\n"
+    )
+    starts.write(tmp_path / "app", {**files, **nested, "keeping.py": KEEPING, "main.py": main})
+    program = starts.Starts(starts.interpreters()[version], tmp_path / "app")
+    starts.settle()
+    ordinary = program.compared(["main.py"], times=3)
+    assert f"{2 * len(names)} kept" in ordinary.out and "has changed" not in ordinary.out, ordinary.out
+
+
+@pytest.mark.parametrize("version", [(3, 11), (3, 13)], ids=lambda version: "%d.%d" % version)
+def test_memory_of_code_that_runs_once_is_used_again(version, tmp_path):
+    python = starts.interpreters().get(version) or pytest.skip("there is no Python %d.%d" % version)
+    files = {f"module_{number}.py": "import places\nplaces.note()\n" for number in range(100)}
+    files["places.py"] = "import sys\nseen = set()\ndef note(): seen.add(id(sys._getframe(1).f_code))\n"
+    files["main.py"] = "".join(f"import module_{number}\n" for number in range(100)) + "print(len(module_0.places.seen) < 20)\n"
+    starts.write(tmp_path / "app", files)
+    program = starts.Starts(python, tmp_path / "app")
+    starts.settle()
+    program.with_archive(["main.py"])
+    program.with_archive(["main.py"])
+    assert program.with_archive(["main.py"]).out == "True\n"
+
+
+def test_memory_taken_in_advance_is_given_back(tmp_path):
+    """By the first collection after the imports: of the archive's pages, at least."""
+    main = (
+        "import asyncio, ctypes, decimal, difflib, doctest, email.message, http.server, logging.config, multiprocessing\n"
+        "import pydoc, tarfile, unittest.mock, xml.dom.minidom, xmlrpc.client, gc\n"
+        "def memory():\n  with open('/proc/self/smaps') as file: text = file.read()\n"
+        "  part = text.partition('boot.archive\\n')[2].partition('Rss:')[2]\n  return int(part.split()[0] if part else 0)\n"
+        "first = memory()\ngc.collect(0)\nprint(first, memory())\n"
+    )
+    starts.write(tmp_path / "app", {"main.py": main})
+    program = starts.Starts(support.PYTHON, tmp_path / "app")
+    starts.settle()
+    for _ in range(3):
+        told = program.with_archive(["main.py"]).out.split()
+    before, after = map(int, told)
+    assert before > 1000 > after, told

@@ -29,6 +29,9 @@ extern "C" {
 
 /// The size of a huge page (bytes).
 pub const HUGE: usize = 2 << 20;
+/// What the kernel hands out at least (bytes), and `POOL_SIZE` of CPython's obmalloc.c, or a multiple.
+const PAGE: usize = 4096;
+const POOL: usize = 16384;
 /// The size of the area (bytes): more than most boots take. What is not used of it takes no memory.
 const AREA: usize = 64 << 20;
 
@@ -75,6 +78,36 @@ pub fn use_huge_pages(_: Python<'_>) {
         let mut ours = Allocator { context: std::ptr::null_mut(), allocate: Some(allocate), free: Some(free) };
         // SAFETY: the functions fulfil what CPython asks of them, and lie in a library that is never unloaded.
         unsafe { PyObject_SetArenaAllocator(&mut ours) };
+    }
+}
+
+/// Gives the kernel back the pages that hold nothing yet, of the last huge page that was used.
+pub fn trim(_: Python<'_>) {
+    let Some(area) = AREA_OF_ARENAS.get() else { return };
+    let used = area.start + area.used.load(Ordering::Relaxed);
+    let mut unused = used;
+    // SAFETY: what lies behind the area's start was handed out to CPython, whose lock is held, or belongs to nobody.
+    while unused > area.start && unsafe { is_unused(unused - POOL) } {
+        unused -= POOL;
+    }
+    give_back(unused, used.next_multiple_of(HUGE));
+}
+
+/// Whether a pool of CPython's allocator has never been used: one that was has a head that is not zero.
+///
+/// # Safety
+/// So much memory is there, and the interpreter's lock is held.
+unsafe fn is_unused(pool: usize) -> bool {
+    // SAFETY: as the caller says. It may be changed by other threads, in places where that does not matter: behind a head.
+    (0..POOL / 8).all(|word| unsafe { (pool as *const u64).add(word).read_volatile() == 0 })
+}
+
+/// Gives the kernel back the whole pages of an area, which hold nothing.
+pub fn give_back(start: usize, end: usize) {
+    let start = start.next_multiple_of(PAGE);
+    if start < end {
+        // SAFETY: memory of this process that holds zeros, and holds zeros afterwards.
+        let _ = unsafe { madvise(start as *mut c_void, end - start, Advice::LinuxDontNeed) };
     }
 }
 

@@ -29,6 +29,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(source_at, module)?)?;
     module.add_function(wrap_pyfunction!(list_directory, module)?)?;
     module.add_function(wrap_pyfunction!(begin_round, module)?)?;
+    module.add_function(wrap_pyfunction!(trim, module)?)?;
     module.add_function(wrap_pyfunction!(counters, module)?)?;
     module.add_function(wrap_pyfunction!(place, module)?)?;
     module.add_function(wrap_pyfunction!(fetch, module)?)?;
@@ -208,6 +209,19 @@ fn source_at(path: PyBackedStr) -> Option<Source> {
 fn list_directory(path: &str) {
     if let Some(Boot { session, directories, .. }) = boot::hold().as_mut() {
         is_directory(path, directories, session);
+    }
+}
+
+/// trim() -> None. Gives the kernel back the memory that was taken in advance, and that of what was read of the archive, if that has become
+/// much since it was done last.
+#[pyfunction]
+fn trim(python: Python<'_>) {
+    if code::has_grown() {
+        arenas::trim(python);
+        code::trim();
+        if let Some(boot) = boot::hold().as_ref() {
+            boot.session.release();
+        }
     }
 }
 

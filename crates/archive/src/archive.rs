@@ -38,6 +38,11 @@ pub struct Archive {
 }
 
 impl Archive {
+    /// Drops its pages from this process' memory: what is read later comes from the page cache again.
+    pub fn release(&self) {
+        self.file.release(&self.file);
+    }
+
     /// Opens and maps the archive at `path` for a program whose files lie below `root` (absolute).
     ///
     /// The file must be regular, the user's own or root's, and writable by nobody else; a link at the end of the path is not

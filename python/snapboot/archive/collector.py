@@ -70,6 +70,8 @@ class Collector:
         # Kinds that never have anything to do at the end, by their ids: a metaclass may be in the way of comparing them.
         self._plain = {}
         self._finalisable = []
+        # Whether modules were imported since memory was given back.
+        self._has_grown = False
         self._files = []
         if sets_aside:
             gc.callbacks.append(self._collecting)
@@ -89,7 +91,7 @@ class Collector:
         before, self._before = self._before, None
         if before is None:
             return
-        gc = self._gc
+        gc, self._has_grown = self._gc, True
         if self._sets_aside:
             self._set_aside()
         # What has been made counts as old, as it would by now, or the next collection would begin at once, with all of it.
@@ -165,5 +167,9 @@ class Collector:
         return True
 
     def _collecting(self, phase, information):
+        # The first collection after imports: the program is at work, and needs no memory in advance.
+        if self._has_grown and self._before is None:
+            self._has_grown = False
+            self._native.trim()
         if phase == "start" and information["generation"] == FULL:
             self.bring_back()

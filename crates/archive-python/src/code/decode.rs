@@ -2,7 +2,7 @@
 //!
 //! marshal asks Python's allocator for each object, interns each name anew and has each code object checked and completed. Here the objects
 //! of a module are laid out side by side in memory of their own, complete as they were when they were written. They are never freed: each has
-//! one reference more than there are.
+//! one reference more than there are. Of what runs once, the memory is used again; see [`super::bodies`].
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -13,12 +13,13 @@ use pyo3::ffi::{PyErr_Clear, PyObject, PyUnicode_FromStringAndSize, Py_IncRef, P
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
+use super::bodies::Bodies;
 use super::layout::{
     write, Layout, BYTES, BYTES_HASH, COLLECTOR_HEAD, ITEMS, TEXT_HASH, TEXT_LENGTH, TEXT_STATE, TUPLE, TYPE,
 };
 use super::memory::{Memory, ALIGNMENT};
 use super::names::Names;
-use super::notes::{Head, Note, Notes, PATH};
+use super::notes::{Head, Note, Notes, PASSING, PATH};
 use super::versions;
 use crate::marshal;
 
@@ -69,6 +70,7 @@ static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
 struct Kept {
     memory: Memory,
+    bodies: Bodies,
     names: Names,
     /// The place of the versions that was found to be right.
     version_place: Option<i32>,
@@ -79,7 +81,12 @@ pub fn decode<'py>(layout: &'static Layout, bytes: &[u8], path: &Bound<'py, PySt
     let python = path.py();
     let (head, notes) = Head::read(bytes)?;
     let mut held = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = held.get_or_insert_with(|| Kept { memory: Memory::new(), names: Names::default(), version_place: None });
+    let kept = held.get_or_insert_with(|| Kept {
+        memory: Memory::new(),
+        bodies: Bodies::default(),
+        names: Names::default(),
+        version_place: None,
+    });
     let mut version = 0;
     if layout.version.is_some() {
         if kept.version_place != Some(head.version_place) {
@@ -89,20 +96,42 @@ pub fn decode<'py>(layout: &'static Layout, bytes: &[u8], path: &Bound<'py, PySt
         version = unsafe { versions::take(kept.version_place?, head.codes) };
     }
     let memory = kept.memory.take(head.memory as usize)?;
+    let mut passing = std::ptr::null_mut();
+    if head.passing > 0 {
+        // SAFETY: the token says that this thread holds the lock.
+        passing = unsafe { kept.bodies.take(layout, head.passing as usize, &mut kept.memory)? };
+    }
     let mut decoder = Decoder {
         layout,
         types: Types::get(python),
         names: &mut kept.names,
         path: path.as_ptr(),
-        free: Free { next: memory, left: head.memory as usize },
+        free: [Free { next: memory, left: head.memory as usize }, Free { next: passing, left: head.passing as usize }],
+        is_passing: false,
+        passing: Vec::new(),
         objects: Vec::with_capacity(head.objects as usize),
         version,
     };
     // SAFETY: the token says that this thread holds the lock. The result is owned by the caller from now on.
     unsafe {
         let code = decoder.read(notes, python)?;
+        if head.passing > 0 {
+            kept.bodies.begin(passing, head.passing as usize, &decoder.passing);
+        }
         Py_IncRef(code);
         Some(Bound::from_owned_ptr(python, code))
+    }
+}
+
+/// Whether so much code was made since [`trim`] that it is worth calling.
+pub fn has_grown() -> bool {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|kept| kept.memory.has_grown())
+}
+
+/// Gives the kernel back what was taken in advance.
+pub fn trim() {
+    if let Some(kept) = KEPT.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        kept.memory.trim();
     }
 }
 
@@ -127,7 +156,12 @@ struct Decoder<'a> {
     types: Types,
     names: &'a mut Names,
     path: *mut PyObject,
-    free: Free,
+    /// For what lasts, and for bodies.
+    free: [Free; 2],
+    /// Whether the next object is of a body.
+    is_passing: bool,
+    /// The objects of bodies, and whether each is code.
+    passing: Vec<(*mut PyObject, bool)>,
     objects: Vec<*mut PyObject>,
     /// That of the next code object; 0 where it has none.
     version: u32,
@@ -141,7 +175,9 @@ impl Decoder<'_> {
     unsafe fn read(&mut self, mut notes: Notes<'_>, python: Python<'_>) -> Option<*mut PyObject> {
         let mut is_code = false;
         while !notes.is_empty() {
-            let note = Note::of(notes.byte()?)?;
+            let first = notes.byte()?;
+            let note = Note::of(first & !PASSING)?;
+            self.is_passing = first & PASSING != 0;
             is_code = matches!(note, Note::Code);
             if matches!(note, Note::Constant) {
                 let constant = *self.types.constants.get(usize::from(notes.byte()?))?;
@@ -167,14 +203,21 @@ impl Decoder<'_> {
                 unsafe { PyErr_Clear() };
                 return None;
             }
+            if self.is_passing {
+                self.passing.push((object, is_code));
+            }
             self.objects.push(object);
         }
         self.objects.last().copied().filter(|_| is_code)
     }
 
+    fn take(&mut self, size: usize) -> Option<*mut u8> {
+        self.free[usize::from(self.is_passing)].take(size)
+    }
+
     /// A new object with one reference, its own; all behind type and count is zero.
     unsafe fn new_object(&mut self, size: usize, kind: *mut PyObject) -> Option<*mut PyObject> {
-        let object = self.free.take(size)?.cast::<PyObject>();
+        let object = self.take(size)?.cast::<PyObject>();
         // SAFETY: every object starts with these fields, and has room for them.
         unsafe {
             write(object, 0, 1_usize);
@@ -221,7 +264,7 @@ impl Decoder<'_> {
         // SAFETY: the fields of a tuple, with room for its items. What the collector keeps before it is zero: it does not walk over the tuple,
         // as over no tuple of constants that it has seen once.
         unsafe {
-            self.free.take(COLLECTOR_HEAD)?;
+            self.take(COLLECTOR_HEAD)?;
             let object = self.new_object(TUPLE + 8 * length, self.types.tuple)?;
             write(object, ITEMS, length);
             for (place, number) in numbers.chunks_exact(2).enumerate() {

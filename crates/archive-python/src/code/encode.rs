@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::decode::Types;
-use super::layout::{read, Layout, BYTES, COLLECTOR_HEAD, INTERNED, ITEMS, TEXT_STATE, TUPLE};
+use super::layout::{read, Layout, BYTES, CODE_FLAGS, COLLECTOR_HEAD, INTERNED, ITEMS, OF_FUNCTION, TEXT_STATE, TUPLE};
 use super::memory::ALIGNMENT;
-use super::notes::{Head, Note, PATH};
+use super::notes::{Head, Note, PASSING, PATH};
+use super::passing::References;
 use crate::document::utf8_of;
 use crate::marshal;
 
@@ -32,13 +33,22 @@ pub fn encode(
         path: path.as_ptr(),
         notes: Vec::new(),
         codes: 0,
-        memory: 0,
+        written: Vec::new(),
+        references: References::default(),
         known: HashMap::new(),
     };
     // SAFETY: the objects live as long as the code, and the token of `code` says that this thread may call Python.
-    unsafe { encoder.write(code.as_ptr(), 0)? };
+    let module = unsafe { encoder.write(code.as_ptr(), 0)? };
+    if !layout.later.is_empty() {
+        encoder.mark_passing(module);
+    }
+    let size = |is_passing| {
+        let sizes =
+            encoder.written.iter().filter(|written| written.is_passing == is_passing).map(|written| written.memory);
+        u32::try_from(sizes.sum::<usize>()).ok()
+    };
     let objects = encoder.known.len() as u32;
-    let head = Head { memory: u32::try_from(encoder.memory).ok()?, objects, codes: encoder.codes, version_place };
+    let head = Head { memory: size(false)?, passing: size(true)?, objects, codes: encoder.codes, version_place };
     Some(head.followed_by(encoder.notes))
 }
 
@@ -50,10 +60,19 @@ struct Encoder<'py> {
     path: *mut PyObject,
     notes: Vec<u8>,
     codes: u32,
-    /// What `decode` needs of `Memory` (bytes).
-    memory: usize,
+    /// Of each object, in the order of writing.
+    written: Vec<Written>,
+    references: References,
     /// The number of each object that was written.
     known: HashMap<*mut PyObject, u16>,
+}
+
+struct Written {
+    /// Where its note is.
+    note: usize,
+    /// What `decode` needs for it (bytes).
+    memory: usize,
+    is_passing: bool,
 }
 
 impl Encoder<'_> {
@@ -81,7 +100,8 @@ impl Encoder<'_> {
             } else if kind == types.bytes {
                 self.write_bytes(object)?;
             } else if let Some(constant) = types.constants.iter().position(|one| *one == object) {
-                self.notes.extend([Note::Constant as u8, constant as u8]);
+                self.begin_note(Note::Constant);
+                self.notes.push(constant as u8);
             } else {
                 self.write_other(object)?;
             }
@@ -95,14 +115,35 @@ impl Encoder<'_> {
         Some(number)
     }
 
-    fn note(&mut self, note: Note, size: usize) -> Option<()> {
+    fn begin_note(&mut self, note: Note) {
+        self.written.push(Written { note: self.notes.len(), memory: 0, is_passing: false });
         self.notes.push(note as u8);
+    }
+
+    fn note(&mut self, note: Note, size: usize) -> Option<()> {
+        self.begin_note(note);
         self.notes.extend(u32::try_from(size).ok()?.to_le_bytes());
         Some(())
     }
 
+    /// Notes that the object whose note is the last one takes so much memory.
     fn reserve(&mut self, size: usize) {
-        self.memory += size.next_multiple_of(ALIGNMENT);
+        if let Some(written) = self.written.last_mut() {
+            written.memory += size.next_multiple_of(ALIGNMENT);
+        }
+    }
+
+    /// The number of the object whose note is the last one.
+    fn last(&self) -> u16 {
+        self.known.len() as u16
+    }
+
+    fn mark_passing(&mut self, module: u16) {
+        for number in self.references.passing(module) {
+            let written = &mut self.written[usize::from(number)];
+            written.is_passing = true;
+            self.notes[written.note] |= PASSING;
+        }
     }
 
     unsafe fn write_code(&mut self, code: *mut PyObject, depth: usize) -> Option<()> {
@@ -120,9 +161,11 @@ impl Encoder<'_> {
             for (start, size) in layout.plain {
                 self.notes.extend(std::slice::from_raw_parts(code.cast::<u8>().add(*start), *size));
             }
-            self.notes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+            self.notes.extend(numbers.iter().flat_map(|number: &u16| number.to_le_bytes()));
             self.notes.extend(tail);
             self.reserve(layout.code + tail.len());
+            let is_function = read::<u32>(code, CODE_FLAGS) & OF_FUNCTION != 0;
+            self.references.add_code(self.last(), numbers, is_function);
         }
         self.codes += 1;
         Some(())
@@ -143,8 +186,9 @@ impl Encoder<'_> {
                 numbers.push(self.write(read(tuple, TUPLE + 8 * place), depth + 1)?);
             }
             self.note(Note::Tuple, length)?;
-            self.notes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+            self.notes.extend(numbers.iter().flat_map(|number: &u16| number.to_le_bytes()));
             self.reserve(COLLECTOR_HEAD + TUPLE + 8 * length);
+            self.references.add_tuple(self.last(), numbers);
         }
         Some(())
     }
@@ -183,6 +227,7 @@ impl Encoder<'_> {
         self.note(Note::Bytes, content.len())?;
         self.notes.extend(content);
         self.reserve(BYTES + content.len() + 1);
+        self.references.add_bytes(self.last());
         Some(())
     }
 

@@ -31,6 +31,10 @@ const KNOWN: u32 = 0x7f;
 /// One byte for each character, the content follows, ASCII, not interned.
 const PLAIN: u32 = 1 << 2 | COMPACT | ASCII;
 
+/// Where the flags of code are from 3.11 on, and the one of functions (`CO_OPTIMIZED`): bodies of modules and classes have it not.
+pub const CODE_FLAGS: usize = 48;
+pub const OF_FUNCTION: u32 = 1;
+
 /// The layout of one version.
 pub struct Layout {
     /// The minor version.
@@ -45,6 +49,8 @@ pub struct Layout {
     pub filename: usize,
     /// The number by which specialised calls know the code; every code object has another.
     pub version: Option<usize>,
+    /// What is null until somebody asks more of the code, or has more to do with it than run it. Empty where running it alone changes that.
+    pub later: &'static [usize],
     /// Until 3.10: the pointer to the array that says which variables of inner functions are arguments (`co_cell2arg`), null where none is, and
     /// where the tuple of these variables is.
     pub array: Option<(usize, usize)>,
@@ -71,6 +77,7 @@ const THREE_8: Layout = Layout {
     ],
     filename: 6,
     version: None,
+    later: &[],
     array: Some((96, 88)),
     ascii: 48,
     has_immortals: false,
@@ -83,6 +90,7 @@ const THREE_11: Layout = Layout {
     objects: FIELDS,
     filename: 5,
     version: None,
+    later: &[144, 152, 160, 176], // from co_weakreflist to _co_linearray, co_extra
     array: None,
     ascii: 48,
     has_immortals: false,
@@ -108,6 +116,7 @@ const THREE_12: Layout = Layout {
     objects: FIELDS,
     filename: 5,
     version: Some(92),
+    later: &[144, 152, 160, 168, 184], // from co_weakreflist to _co_monitoring, co_extra
     array: None,
     ascii: 40,
     has_immortals: true,
@@ -119,7 +128,13 @@ static LAYOUTS: [Layout; 6] = [
     Layout { minor: 10, ..THREE_8 },
     THREE_11,
     THREE_12,
-    Layout { minor: 13, code: 200, plain: &[(16, 8), (48, 44), (184, 4)], ..THREE_12 },
+    Layout {
+        minor: 13,
+        code: 200,
+        plain: &[(16, 8), (48, 44), (184, 4)],
+        later: &[144, 152, 160, 168, 176, 192], // the same, with co_executors
+        ..THREE_12
+    },
 ];
 
 /// The layout of the Python that runs, where `sample`, code of any function with a name of more than one ASCII letter, is laid out so.

@@ -9,24 +9,26 @@ use std::ptr::null_mut;
 
 use rustix::mm::{madvise, mmap_anonymous, Advice, MapFlags, ProtFlags};
 
-use crate::arenas::{is_limited, HUGE};
+use crate::arenas::{give_back, is_limited, HUGE};
 
 /// The addresses that are reserved at once (bytes). What is not used of them takes no memory.
 const AREA: usize = 32 << 20;
 /// The same where memory is limited: what is reserved counts there.
 const LIMITED: usize = 1 << 20;
-/// Where objects start: what CPython's own allocator keeps to.
-pub const ALIGNMENT: usize = 16;
+/// Where objects start (bytes): all of their fields are at most as large.
+pub const ALIGNMENT: usize = 8;
 
 /// The part of an area that is still free.
 pub struct Memory {
     next: usize,
     end: usize,
+    /// Where `next` was when memory was given back.
+    trimmed: usize,
 }
 
 impl Memory {
     pub const fn new() -> Self {
-        Self { next: 0, end: 0 }
+        Self { next: 0, end: 0, trimmed: 0 }
     }
 
     /// `size` bytes, all zero, at a multiple of `ALIGNMENT`; `None` where the kernel has none.
@@ -38,6 +40,17 @@ impl Memory {
         let start = self.next;
         self.next += size;
         Some(start as *mut u8)
+    }
+
+    /// Whether a huge page and more was handed out since the last [`Memory::trim`].
+    pub fn has_grown(&self) -> bool {
+        !(self.trimmed..self.trimmed + HUGE).contains(&self.next)
+    }
+
+    /// Gives the kernel back what it has handed out in advance: the rest of the last huge page.
+    pub fn trim(&mut self) {
+        self.trimmed = self.next;
+        give_back(self.next, self.next.next_multiple_of(HUGE).min(self.end));
     }
 
     fn refill(&mut self, size: usize) -> Option<()> {

@@ -3,12 +3,14 @@
 //! Where the layout of the Python that runs is known, code is kept as [`encode`] writes it and made by [`decode`]; all else as marshal
 //! has it. The first byte of what is kept says which.
 
+mod bodies;
 mod decode;
 mod encode;
 mod layout;
 mod memory;
 mod names;
 mod notes;
+mod passing;
 mod versions;
 
 use std::collections::HashSet;
@@ -18,10 +20,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::marshal;
+pub use decode::{has_grown, trim};
 use layout::Layout;
 
 /// What describes the form that code is kept in, besides the version of Python: a new number where the form changes.
-pub const FORM: &str = "objects 1";
+pub const FORM: &str = "objects 2";
 
 const MARSHALLED: u8 = 0;
 const LAID_OUT: u8 = 1;

@@ -1,6 +1,6 @@
 //! What is written of code: a head, and a note for each object, after those of the objects that it refers to.
 //!
-//! A note is a byte that says what follows, a size (32 bits) and so many bytes; a constant has its place among `Types::constants` instead.
+//! A note is a byte that says what follows (and, by its highest bit, whether that is needed only until the module has run), a size (32 bits) and so many bytes; a constant has its place among `Types::constants` instead.
 //! Objects are numbered in the order of their notes, the last is the module's code. What refers to others has their numbers, 16 bits each: a
 //! tuple those of its items; code, after what describes it without being an object, those of the objects of `Layout::objects`, and then its
 //! `Layout::tail`, which the size is of. All numbers are little-endian.
@@ -32,14 +32,18 @@ impl Note {
     }
 }
 
+/// The bit of a note's first byte that says that its object is one of `bodies`.
+pub const PASSING: u8 = 0x80;
+
 /// The number that stands for the path of the module's file, which is none of the objects.
 pub const PATH: u16 = u16::MAX;
 
 /// What stands before the notes.
 #[derive(Clone, Copy)]
 pub struct Head {
-    /// The memory that the objects take (bytes).
+    /// The memory that the objects take (bytes), but for those of bodies, and that of those.
     pub memory: u32,
+    pub passing: u32,
     /// How many objects there are, and how many of them are code.
     pub objects: u32,
     pub codes: u32,
@@ -49,7 +53,7 @@ pub struct Head {
 
 impl Head {
     pub fn followed_by(self, notes: Vec<u8>) -> Vec<u8> {
-        let fields = [self.memory, self.objects, self.codes, self.version_place as u32];
+        let fields = [self.memory, self.passing, self.objects, self.codes, self.version_place as u32];
         let mut bytes: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
         bytes.extend(notes);
         bytes
@@ -58,9 +62,9 @@ impl Head {
     /// The head, and the notes behind it.
     pub fn read(bytes: &[u8]) -> Option<(Self, Notes<'_>)> {
         let mut notes = Notes(bytes);
-        let [memory, objects, codes] = [notes.number()?, notes.number()?, notes.number()?];
+        let [memory, passing, objects, codes] = [notes.number()?, notes.number()?, notes.number()?, notes.number()?];
         let version_place = notes.number()? as i32;
-        Some((Self { memory, objects, codes, version_place }, notes))
+        Some((Self { memory, passing, objects, codes, version_place }, notes))
     }
 }
 

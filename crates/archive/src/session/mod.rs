@@ -163,6 +163,13 @@ impl Session {
         &self.path
     }
 
+    /// Drops what was read of the archive from this process' memory. It is read again where it is needed.
+    pub fn release(&self) {
+        if let Some(archive) = self.archive {
+            archive.release();
+        }
+    }
+
     /// The application's root.
     pub fn root(&self) -> &Path {
         &self.root

@@ -1,5 +1,5 @@
 """Switches the boot archive on. It costs a program that imports nothing next to nothing: until the first import there is only a finder
-that knows where the rest lies.
+that knows where the rest lies (see opening.py of the folder above).
 
 `snapboot run -- COMMAND` has PYTHONPATH name the folder of this file, so `site` imports it. It takes itself out again, so that neither
 the program nor what it starts sees it, and has the program's own `sitecustomize` run. Where a whole environment was enabled, a file of
@@ -23,6 +23,7 @@ FEW = 3
 # It is open before these: what they parse may be there. They import more than that themselves.
 PARSERS = ("importlib.metadata", "json", "tomli", "tomllib", "yaml")
 IMPORT = __import__
+BUILT_IN, FROZEN = external._bootstrap.BuiltinImporter, external._bootstrap.FrozenImporter
 
 
 class Finder:
@@ -42,7 +43,7 @@ class Finder:
         if name == OWN:
             return None
         if name == USER:
-            if may_exist(name, self):
+            if self.may_exist(name):
                 return None
             raise ModuleNotFoundError("No module named %r" % name, name=name)
         if self._ordinary > 0 and name not in PARSERS:
@@ -51,15 +52,46 @@ class Finder:
         self.open()
         return self.find_spec(name, path, target)
 
+    def may_exist(self, name):
+        """Whether there may be a module of that name at the top. Python would list directories that it has not listed yet, and take
+        longer to see that there is nothing in those that it has."""
+        for finder in sys.meta_path:
+            if finder is external.PathFinder:
+                break
+            # No interpreter has such a module built in.
+            if finder is BUILT_IN or finder is FROZEN or finder is self:
+                continue
+            if finder.find_spec(name, None) is not None:
+                return True
+        # What a module's file, or its folder, is called.
+        names = {name, name + ".py", name + ".pyc"}
+        names.update(map(name.__add__, external._imp.extension_suffixes()))
+        for entry in sys.path:
+            finder = sys.path_importer_cache.get(entry, self)
+            if finder is None:
+                continue
+            if finder is self:
+                if not posix.access(entry + "/.", posix.F_OK):
+                    if posix.access(entry, posix.F_OK):
+                        return True  # a zip file
+                elif any(posix.access(entry + "/" + name, posix.F_OK) for name in names):
+                    return True
+            # It lists its directory anew when this has changed.
+            elif type(finder) is not external.FileFinder or finder._path_mtime != modified(entry) or finder._path_cache & names:
+                return True
+        return False
+
+    def opening(self):
+        """What opening.py defines."""
+        # A program that replaces `__import__` does not see what that imports.
+        builtins = dict(vars(sys.modules["builtins"]), __import__=IMPORT)
+        names = {"__builtins__": builtins, "__name__": "snapboot.archive.opening", "__file__": self._folder + "/opening.py"}
+        exec(external.SourceFileLoader(names["__name__"], names["__file__"]).get_code(names["__name__"]), names)
+        return names
+
     def open(self):
         """Opens the archive."""
-        # Whatever this imports itself is found by Python.
-        self.find_spec = find_nothing
-        try:
-            self.find_spec = run(self._folder, "imports")["finder"](self._folder, run, self._lazily)
-        except Exception as error:
-            if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
-                sys.stderr.write("snapboot: no archive: %s (%s)\n" % (error, type(error).__name__))
+        self.opening()["open"](self, self._folder, self._lazily)
 
     def invalidate_caches(self):
         """See importlib.invalidate_caches."""
@@ -68,33 +100,28 @@ class Finder:
             begin_round()
 
 
-def find_nothing(name, path=None, target=None):
-    """What is found where there is no archive."""
-    return None
-
-
-def run(folder, name, **names):
-    """Runs the module of that name in the folder. Returns its names. names: those that it has before."""
-    # A program that replaces `__import__` does not see what these import.
-    builtins = dict(vars(sys.modules["builtins"]), __import__=IMPORT)
-    names = {"__builtins__": builtins, **names, "__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py"}
-    loader = external.SourceFileLoader(names["__name__"], names["__file__"])
-    exec(loader.get_code(loader.name), names)
-    return names
+def modified(path):
+    """When a directory was changed, as Python's finder of its modules notes it; -1 where it is not there."""
+    try:
+        return posix.stat(path or posix.getcwd()).st_mtime
+    except OSError:
+        return -1
 
 
 def switch_on(folder):
-    """Has the imports of this process served by its archive. folder: the one above this file's."""
+    """Has the imports of this process served by its archive. folder: the one above this file's. Returns the finder; None where there is
+    another one, or no archive for this Python."""
     if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or external.PathFinder not in sys.meta_path:
-        return
+        return None
     if any(hasattr(finder, "is_of_archive") for finder in sys.meta_path):
-        return
-    lazily = sys.modules["os"].environ.pop(LAZILY, None)
+        return None
+    lazily = sys.modules["os"].environ.pop(LAZILY, None) if LAZILY.encode() in posix.environ else None
     finder = Finder(folder, lazily)
     sys.meta_path.insert(sys.meta_path.index(external.PathFinder), finder)
     if lazily is not None:
         # Before the main part, whose imports are lazy, too.
         finder.open()
+    return finder
 
 
 def switch_on_here():
@@ -106,43 +133,17 @@ def switch_on_here():
 def take_out(folder):
     """Makes all as it would be without this file. Returns whether this is the first interpreter of the process: others find the variable
     as the program has it, and still search where it led when the process started."""
-    import os
-
-    own, _, before = os.environ.get("PYTHONPATH", "").partition(os.pathsep)
+    environ = sys.modules["os"].environ
+    own, _, before = environ.get("PYTHONPATH", "").partition(":")
     if own == folder:
         if before:
-            os.environ["PYTHONPATH"] = before
+            environ["PYTHONPATH"] = before
         else:
-            del os.environ["PYTHONPATH"]
+            del environ["PYTHONPATH"]
     sys.path.remove(folder)
     sys.path_importer_cache.pop(folder, None)
     del sys.modules[OWN]
     return own == folder
-
-
-def may_exist(name, own=None):
-    """Whether there may be a module of that name at the top. To find out, Python would list directories that it has not listed yet.
-
-    own: a finder on `sys.meta_path` that is not asked.
-    """
-    import _imp
-
-    if all(entry in sys.path_importer_cache for entry in sys.path):
-        return True
-    for finder in sys.meta_path:
-        if finder is not external.PathFinder and finder is not own and finder.find_spec(name, None) is not None:
-            return True
-    endings = ["", ".py", ".pyc"] + _imp.extension_suffixes()
-    for entry in sys.path:
-        if not posix.access(entry + "/.", posix.F_OK):
-            if posix.access(entry, posix.F_OK):
-                return True  # a zip file
-            continue
-        path = entry + "/" + name
-        for ending in endings:
-            if posix.access(path + ending, posix.F_OK):
-                return True
-    return False
 
 
 def start():
@@ -150,9 +151,11 @@ def start():
     folder = __file__.rpartition("/")[0]
     is_first = take_out(folder)
     try:
-        if not may_exist(OWN):
+        # Python imports the program's own one, or says that there is none.
+        if external.PathFinder not in sys.meta_path or Finder(folder.rpartition("/")[0], None).may_exist(OWN):
+            import sitecustomize  # noqa: F401
+        else:
             raise ModuleNotFoundError("No module named %r" % OWN, name=OWN)
-        import sitecustomize  # noqa: F401
     finally:
         if is_first:
             switch_on(folder.rpartition("/")[0])
