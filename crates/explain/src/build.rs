@@ -66,6 +66,8 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
                 last = before;
             }
             Event::Executed(program) => executed = Some(program),
+            // Told of apart, see [`crate::thaw`].
+            Event::Checked { .. } | Event::Mapped { .. } => {}
             Event::Collected { seconds } => {
                 if let Some(above) = stack.last_mut() {
                     let start = (now - begun - seconds).max(above.node.start);
@@ -119,7 +121,7 @@ pub fn part(name: &str, kind: Kind, start: f64) -> Node {
 fn time(event: &Event) -> Option<f64> {
     match event {
         Event::Begin { time, .. } | Event::End { time, .. } => Some(*time),
-        Event::Collected { .. } | Event::Executed(_) => None,
+        _ => None,
     }
 }
 

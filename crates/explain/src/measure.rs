@@ -17,6 +17,7 @@ use crate::count::{self, Counts};
 use crate::events::{self, Event};
 use crate::merge::{median_and_spread, merge, put_calls};
 use crate::outside;
+use crate::thaw;
 use crate::tree::{Kind, Node, Start};
 
 /// Names the file in which a start notes where its time goes.
@@ -93,6 +94,7 @@ impl Subject {
         (measurement.tell)(&format!("{} start: warming up", self.title));
         self.start(self.command())?;
         let (mut plain, mut noted, mut traced) = (Vec::new(), Vec::new(), Vec::new());
+        let mut told = Vec::new();
         for run in 1..=measurement.runs {
             (measurement.tell)(&format!("{} start: {run} of {}", self.title, measurement.runs));
             let before = children_cpu();
@@ -106,6 +108,7 @@ impl Subject {
             plain.push(between - before);
             noted.push(children_cpu() - between);
             traced.push(build::tree(&run, &Counts::default()));
+            told.push(run.events);
         }
         (measurement.tell)(&format!("{} start: counting system calls", self.title));
         let counted = self.counted().ok();
@@ -116,6 +119,9 @@ impl Subject {
         let executes = |root: &Node| root.children.iter().any(|child| child.name.starts_with(build::EXECUTED));
         if let Some(counted) = counted.filter(|counted| !executes(counted)) {
             put_calls(&mut root, &counted);
+        }
+        if self.is_thawed() {
+            thaw::add_launcher(&mut root, &self.program, &told);
         }
         add_rest(&mut root);
         Ok(Start { title: self.title.clone(), command: self.shown(), runs: measurement.runs, overhead, root })
@@ -189,6 +195,11 @@ impl Subject {
         Ok(build::tree(&Run { span: (begun, now()), events: self.told()? }, &counts))
     }
 
+    /// Whether it starts an image.
+    fn is_thawed(&self) -> bool {
+        self.set_up.is_empty()
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.arg0(&self.words[0]).args(&self.words[1..]);
@@ -225,7 +236,7 @@ impl Subject {
         let has_main =
             |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Main, .. }));
         events.filter(has_main).ok_or_else(|| {
-            if self.set_up.is_empty() {
+            if self.is_thawed() {
                 return Failure::failed(format!(
                     "{} should thaw and tell at its end where its time went, but did not. Either the image is not used here and now, and \
                      snapboot inspect --why {} says why; or it was made by another version of Snapboot, and is to be made again; or the program \
