@@ -3,8 +3,11 @@
 Counts are compared with what others say of the same image, `snapboot inspect` and the kernel; times only with each other.
 """
 
+import ctypes
 import json
+import os
 import re
+import struct
 
 import pytest
 from common import languages, support
@@ -115,3 +118,93 @@ def test_a_terminal_shows_how_much_of_it_there_is(image):
     result = support.run([support.SNAPBOOT, "explain", "--all", "-n", "1", image, *arguments], log=False)
     assert re.search(r"├ .*: \d+ inputs in \d+ dir", result.out), result
     assert re.search(r"├ the image: [\d.]+ MB in \d+ mappings", result.out), result
+
+
+def page_faults(root):
+    """The rows that tell of all faults of a part."""
+    return [row for part in root.children for row in part.children if row.name == "page faults"]
+
+
+def counted_by_the_kernel(words, **variables):
+    """How many page faults a process has had."""
+    environment = {**support.environment(), **variables}
+    closed = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+    process = os.posix_spawn(words[0], words, environment, file_actions=closed)
+    _, status, usage = os.wait4(process, 0)
+    assert status == 0
+    return usage.ru_minflt + usage.ru_majflt
+
+
+def test_page_faults_are_as_many_as_the_kernel_counts(image, tmp_path):
+    image, arguments = image
+    rows = page_faults(explained(image, *arguments))
+    told = sum(number(row.detail, "fault") for row in rows)
+    words = [os.fspath(image), *arguments]
+    # A start that is noted as well, and one that ends where the launcher has done its work.
+    whole = counted_by_the_kernel(words, SNAPBOOT_EXPLAIN=str(tmp_path / "told"))
+    launcher = counted_by_the_kernel(words, SNAPBOOT_EXPLAIN=str(tmp_path / "told"), SNAPBOOT_REHEARSE="check")
+    assert told == pytest.approx(whole - launcher, rel=0.1, abs=10)
+    for row in rows:
+        assert sum(number(holder.detail, "fault") for holder in row.children) == number(row.detail, "fault"), row.detail
+
+
+def test_page_faults_are_told_by_what_the_pages_hold(image):
+    image, arguments = image
+    # The main part writes to memory that no image has, page by page: each is a fault.
+    code = {"-c": "x = b'a' * (4 << 20)", "-e": "x = 'a' * (4 << 20)"}[arguments[0]]
+    # Of one run times add up exactly, whatever else the machine does.
+    root = explained(image, arguments[0], code, runs=1)
+    (main,) = [part for part in root.children if part.kind == "main"]
+    (faults,) = [row for row in main.children if row.name == "page faults"]
+    assert faults.kind == "faults" and 0 < faults.milliseconds <= main.milliseconds + 0.001
+    assert number(faults.detail, "fault") >= 1024
+    rows = page_faults(root)
+    held = {holder.name for row in rows for holder in row.children}
+    library = {"-c": "libpython", "-e": "ruby"}[arguments[0]]
+    assert {"heap", "objects, arenas"} <= held and any(library in name for name in held) and any("/libc" in name for name in held)
+    (advance,) = [part for part in root.children if part.name == "pages that every start writes to"]
+    assert sum(number(row.detail, "page copied") + number(row.detail, "pages copied") for row in advance.children) > 20
+    # Whatever is told of them, the parts are still all of the process.
+    assert sum(part.milliseconds for part in root.children) == pytest.approx(root.milliseconds, rel=0.03, abs=0.02)
+    for part in [part for row in (*rows, advance) for part in row.all()]:
+        assert sum(child.milliseconds for child in part.children) <= part.milliseconds + 0.001 * (1 + len(part.children))
+
+
+def test_faults_of_what_the_main_part_loads_are_told_apart(image, tmp_path):
+    image, arguments = image
+    source = {"-c": ("import late", ".py", "x = b'a' * (4 << 20)\n"), "-e": ("require './late'", ".rb", "X = 'a' * (4 << 20)\n")}
+    code, ending, late = source[arguments[0]]
+    (tmp_path / ("late" + ending)).write_text(late)
+    command = [support.SNAPBOOT, "explain", "--json", "-n", "1", image, arguments[0], code]
+    result = support.run(command, log=False, cwd=tmp_path, env=support.environment())
+    assert result.status == 0, result
+    root = tree(json.loads(result.out))
+    (main,) = [part for part in root.children if part.kind == "main"]
+    (faults,) = [row for row in main.children if row.name == "page faults"]
+    assert number(faults.detail, "of these in what it loads") >= 1000
+    assert sum(child.milliseconds for child in main.children) <= main.milliseconds + 0.01
+
+
+def without_tracing():
+    """Has the kernel refuse ptrace to this process and all that it starts, as containers do."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    load, jump_if_equal, give_back = 0x20, 0x15, 0x06
+    refuse, allow, ptrace = 0x00050000 | 1, 0x7FFF0000, 101
+    filter = [(load, 0, 0, 0), (jump_if_equal, 0, 1, ptrace), (give_back, 0, 0, refuse), (give_back, 0, 0, allow)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in filter))
+    program = struct.pack("HxxxxxxP", len(filter), ctypes.addressof(code))
+    set_no_new_privileges, set_seccomp, by_filter = 38, 22, 2
+    assert libc.prctl(set_no_new_privileges, 1, 0, 0, 0) == 0
+    assert libc.prctl(set_seccomp, by_filter, program, 0, 0) == 0
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of ptrace is another one there")
+def test_where_nothing_may_be_traced_a_line_says_so(image):
+    image, arguments = image
+    command = [support.SNAPBOOT, "explain", "-n", "1", image, *arguments]
+    result = support.run(command, log=False, preexec_fn=without_tracing)
+    assert result.status == 0, result
+    assert "Page faults are not told by what the pages hold:" in result.out
+    assert "Operation not permitted" in result.out and "page faults:" not in result.out
+    # What needs no tracing is there.
+    assert "mapping memory and libraries" in result.out and "inputs" in result.out

@@ -2,6 +2,7 @@
 //!
 //! The launcher notes the times, in the order of the image's tables; these say what they are of.
 
+mod faults;
 mod files;
 mod inputs;
 
@@ -9,6 +10,7 @@ use std::path::Path;
 
 use image_file::{ImageFile, Variant};
 
+pub use self::faults::{Faults, Moments};
 use crate::events::Event;
 use crate::merge::median_and_spread;
 use crate::tree::Node;
