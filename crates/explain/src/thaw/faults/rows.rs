@@ -61,13 +61,15 @@ fn after_the_launcher(step: &mut Node, of: &OfPart) {
     }
     all.children.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
     all.seconds = all.children.iter().map(|child| child.seconds).sum();
+    // What is in a part of this one is in the time of that.
+    let inner = of.inner.min(of.count) as f64 / of.count as f64;
     all.detail = Some(match of.inner {
         0 => times(of.count),
-        _ => format!("{}, {} of these in what it loads", times(of.count), of.inner),
+        number => {
+            format!("{}, {number} ({:.2} ms) in what it loads", times(of.count), all.seconds * inner * 1000.0)
+        }
     });
-    // What is in a part of this one is in the time of that.
-    let own = 1.0 - of.inner.min(of.count) as f64 / of.count as f64;
-    super::super::scale(&mut all, own);
+    super::super::scale(&mut all, 1.0 - inner);
     put(step, vec![all]);
 }
 
@@ -135,7 +137,7 @@ mod tests {
         let mut root = root(10.0);
         add(&mut root, &[faults(8, 4)]);
         let all = &root.children[0].children[0];
-        assert_eq!((all.detail.as_deref(), all.seconds), (Some("8 faults, 4 of these in what it loads"), 2.0));
+        assert_eq!((all.detail.as_deref(), all.seconds), (Some("8 faults, 4 (2000.00 ms) in what it loads"), 2.0));
         assert!(told(all).contains(&(OTHERS, "2 faults", 0.5)));
     }
 
