@@ -12,6 +12,7 @@ import struct
 import pytest
 from common import languages, support
 
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 CHECKS = ("checking inputs", "waiting for the check of inputs")
 MAPS = "mapping memory and libraries"
 # What an image loads, and what its main part does.
@@ -209,3 +210,25 @@ def test_where_nothing_may_be_traced_a_line_says_so(image):
     assert "Operation not permitted" in result.out and "page faults:" not in result.out
     # What needs no tracing is there.
     assert "mapping memory and libraries" in result.out and "inputs" in result.out
+
+
+def test_an_image_of_several_variants_is_told_of_as_well(tmp_path):
+    image = support.frozen(tmp_path / "x.img", [support.PYTHON], "--preload", "json", "--variants", "3")
+    root = explained(image, "-c", "1", runs=5)
+    assert root.detail == "" and root.below(MAPS) and root.below(*CHECKS)
+    assert sum(row.milliseconds for row in page_faults(root)) > 0
+
+
+def test_the_page_shows_the_same(image, tmp_path):
+    image, arguments = image
+    page = tmp_path / "x.html"
+    result = support.run([support.SNAPBOOT, "explain", "-n", "1", "--html", page, image, *arguments], log=False)
+    assert result.status == 0, result
+    coded = json.loads(DATA.search(page.read_text())[1])["strings"]
+    strings, before = set(), ""
+    for same, new in zip(coded[::2], coded[1::2]):
+        before = before[:same] + new
+        strings.add(before)
+    assert {"the image", "page faults", "heap", "objects, arenas"} <= strings
+    for told in (r"\d+ inputs in \d+ directories.*", r"[\d.]+ MB in \d+ mappings", r"\d+ faults: \d+ pages? copied.*"):
+        assert any(re.fullmatch(told, text) for text in strings), told

@@ -237,12 +237,15 @@ impl Subject {
     /// Has what page faults cost measured, several times: one is short, and easily disturbed.
     fn replay(&self, faults: &mut Faults) {
         let mut costs = Vec::new();
-        for _ in 0..TRIES {
+        for _ in 0..faults.most_replays() {
             let mut replay = faults.replay();
             let outcome = self.count(&mut replay).map(|_| replay.outcome());
             // Nobody reads what a start has told that ended there.
             let _ = fs::remove_file(self.file());
             costs.push(outcome.unwrap_or_else(|error| Err(error.to_string())));
+            if faults.are_enough(&costs) {
+                break;
+            }
         }
         faults.take_costs(costs);
     }

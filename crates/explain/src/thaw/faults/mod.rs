@@ -31,6 +31,9 @@ use crate::tree::Node;
 /// How many pages of a file that are in memory anyway one fault maps, at most: those that lie together in a range of this size.
 const AROUND: u64 = 16 * PAGE;
 
+/// In how many processes faults are taken again.
+const REPLAYS: usize = 8;
+
 /// Looks at a start between its parts.
 pub struct Moments {
     /// Before which entries pages are looked at.
@@ -86,6 +89,8 @@ pub struct Faults {
     thawed: usize,
     /// How many of the pages that are to be brought in again are there by then.
     there: usize,
+    /// How many variants the image has.
+    variants: usize,
     /// Why it is not known what they cost.
     untimed: Option<String>,
 }
@@ -148,7 +153,8 @@ impl Faults {
             }
             Some(OfPart { count, inner, held, interval })
         });
-        let mut faults = Faults { parts: parts.collect::<Option<_>>()?, thawed, there: 0, untimed: None };
+        let (parts, variants) = (parts.collect::<Option<_>>()?, image.variants.len());
+        let mut faults = Faults { parts, thawed, there: 0, variants, untimed: None };
         let pages = faults.after_the_launcher().flat_map(|held| &held.changes);
         faults.there = pages.filter(|(page, _)| at_first.region(*page).is_some()).count();
         Some(faults)
@@ -163,20 +169,27 @@ impl Faults {
         self.parts.iter().filter(|part| !part.interval.is_launcher).flat_map(|part| part.held.values())
     }
 
+    /// How many processes at most to take them again in, so that surely some are of the same variant of the image.
+    pub fn most_replays(&self) -> usize {
+        2 * REPLAYS * self.variants
+    }
+
+    /// Whether these are enough of [`Faults::replay`]s.
+    pub fn are_enough(&self, runs: &[Result<Vec<Cost>, String>]) -> bool {
+        runs.iter().any(Result::is_err) || runs.iter().flatten().filter(|run| self.fits(run)).count() >= REPLAYS
+    }
+
+    /// Whether a replay was in the same variant of the image: in another one nothing lies where it was.
+    fn fits(&self, run: &[Cost]) -> bool {
+        run.iter().map(|cost| cost.pages).sum::<usize>() * 2 >= self.there
+    }
+
     /// Takes what they have cost in several [`Faults::replay`]s; or why that is not known.
     pub fn take_costs(&mut self, runs: Vec<Result<Vec<Cost>, String>>) {
-        let mut why = None;
-        let mut costs = Vec::new();
-        for run in runs {
-            match run {
-                // Of another variant of the image nothing lies where it was.
-                Ok(run) if run.iter().map(|cost| cost.pages).sum::<usize>() * 2 >= self.there => costs.push(run),
-                Ok(_) => why = why.or(Some("the pages lie elsewhere in each start".to_owned())),
-                Err(error) => why = Some(error),
-            }
-        }
+        let why = runs.iter().find_map(|run| run.as_ref().err().cloned());
+        let costs: Vec<Vec<Cost>> = runs.into_iter().flatten().filter(|run| self.fits(run)).collect();
         if costs.is_empty() {
-            self.untimed = why;
+            self.untimed = Some(why.unwrap_or_else(|| "the pages lie elsewhere in each start".to_owned()));
             return;
         }
         let (new, entering) = replay::of_new_memory().unwrap_or_default();
