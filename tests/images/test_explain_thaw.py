@@ -226,7 +226,7 @@ def test_the_page_shows_the_same(image, tmp_path):
     assert result.status == 0, result
     coded = json.loads(DATA.search(page.read_text())[1])["strings"]
     strings, before = set(), ""
-    for same, new in zip(coded[::2], coded[1::2]):
+    for same, new in zip(coded[::2], coded[1::2], strict=True):
         before = before[:same] + new
         strings.add(before)
     assert {"the image", "page faults", "heap", "objects, arenas"} <= strings
