@@ -7,6 +7,11 @@ use crate::tree::{Kind, Node};
 /// What the row of a program begins with that a process goes on as.
 pub const EXECUTED: &str = "executed: ";
 
+/// What comes between launcher and front end.
+pub const RETURN: &str = "return from the fork, environment";
+/// How a thawed process ends, behind all that it tells of.
+pub const END_OF_THAW: &str = "flushing, end of the process";
+
 /// One start.
 pub struct Run {
     /// When the process was started and had ended, in seconds of the monotonic clock.
@@ -66,6 +71,8 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
                 last = before;
             }
             Event::Executed(program) => executed = Some(program),
+            // Told of apart, see [`crate::thaw`].
+            Event::Checked { .. } | Event::Mapped { .. } => {}
             Event::Collected { seconds } => {
                 if let Some(above) = stack.last_mut() {
                     let start = (now - begun - seconds).max(above.node.start);
@@ -75,7 +82,7 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
             }
         }
     }
-    let name = if is_thaw { "flushing, end of the process" } else { "end of the interpreter" };
+    let name = if is_thaw { END_OF_THAW } else { "end of the interpreter" };
     let mut end = match executed {
         Some(program) => part(&format!("{EXECUTED}{program}"), Kind::Other, now - begun),
         None => part(name, Kind::Exit, now - begun),
@@ -93,7 +100,7 @@ fn between(root: &mut Node, now: f64, last: (u64, u64), before: (u64, u64)) {
     const NOTHING: f64 = 20e-6;
     let end = root.children.last().map_or(0.0, |child| child.start + child.seconds);
     if now - end > NOTHING {
-        let mut gap = part("return from the fork, environment", Kind::Context, end);
+        let mut gap = part(RETURN, Kind::Context, end);
         gap.seconds = now - end;
         gap.system_calls = before.0.saturating_sub(last.0);
         gap.failed_lookups = before.1.saturating_sub(last.1);
@@ -119,7 +126,7 @@ pub fn part(name: &str, kind: Kind, start: f64) -> Node {
 fn time(event: &Event) -> Option<f64> {
     match event {
         Event::Begin { time, .. } | Event::End { time, .. } => Some(*time),
-        Event::Collected { .. } | Event::Executed(_) => None,
+        _ => None,
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::ControlFlow;
 use std::process::Command;
 
 use nix::libc;
@@ -36,24 +37,43 @@ impl Counts {
         self.total
     }
 
-    /// Takes a call into account that has come back.
-    fn add(&mut self, number: i64, argument: u64, result: i64) {
+    /// Takes a call into account that has come back. Returns the number of the entry that comes, where the call tells one.
+    fn add(&mut self, number: i64, argument: u64, result: i64) -> Option<usize> {
         if number == libc::SYS_getpgid && (FIRST_NUMBER..2 * FIRST_NUMBER).contains(&argument) {
-            self.before.insert((argument - FIRST_NUMBER) as usize, self.total);
-            return;
+            let entry = (argument - FIRST_NUMBER) as usize;
+            self.before.insert(entry, self.total);
+            return Some(entry);
         }
         self.total.0 += 1;
         if [libc::ENOENT, libc::ENOTDIR].map(|error| -i64::from(error)).contains(&result) {
             self.total.1 += 1;
         }
+        None
     }
+}
+
+/// Looks at a process whose calls are counted, while it is stopped.
+pub trait Watch {
+    /// Right before the entry of that number. Where that was all that is wanted, the process is killed.
+    fn at(&mut self, process: Pid, number: usize) -> ControlFlow<()>;
+    /// It ends, and its memory is still there.
+    fn at_end(&mut self, process: Pid);
+}
+
+/// Looks at nothing.
+impl Watch for () {
+    fn at(&mut self, _: Pid, _: usize) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn at_end(&mut self, _: Pid) {}
 }
 
 /// Counts the calls of a command's first thread. `command` stops itself before it executes the program, as `snapboot traced` does. Fails
 /// where the machine does not allow tracing.
-pub fn count(command: &mut Command) -> io::Result<Counts> {
+pub fn count(command: &mut Command, watch: &mut dyn Watch) -> io::Result<Counts> {
     let child = Pid::from_raw(command.spawn()?.id() as i32);
-    let counts = follow(child);
+    let counts = follow(child, watch);
     if counts.is_err() {
         // It may have ended by itself.
         let _ = kill(child, Signal::SIGKILL);
@@ -62,11 +82,14 @@ pub fn count(command: &mut Command) -> io::Result<Counts> {
     Ok(counts?)
 }
 
-fn follow(child: Pid) -> nix::Result<Counts> {
+fn follow(child: Pid, watch: &mut dyn Watch) -> nix::Result<Counts> {
     let mut counts = Counts::default();
     let mut call = None;
     waitpid(child, Some(WaitPidFlag::WUNTRACED))?;
-    let options = Options::PTRACE_O_TRACESYSGOOD | Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_EXITKILL;
+    let options = Options::PTRACE_O_TRACESYSGOOD
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_TRACEEXIT
+        | Options::PTRACE_O_EXITKILL;
     ptrace::seize(child, options)?;
     kill(child, Signal::SIGCONT)?;
     loop {
@@ -76,13 +99,25 @@ fn follow(child: Pid) -> nix::Result<Counts> {
                 let (number, argument, result) = arch::call(&ptrace::getregs(child)?);
                 match call.take() {
                     None => call = Some((number, argument)),
-                    Some((number, argument)) => counts.add(number, argument, result),
+                    Some((number, argument)) => {
+                        if let Some(entry) = counts.add(number, argument, result) {
+                            if watch.at(child, entry).is_break() {
+                                kill(child, Signal::SIGKILL)?;
+                                waitpid(child, None)?;
+                                return Ok(counts);
+                            }
+                        }
+                    }
                 }
                 None
             }
             // Only the last program counts, and not what has started it.
             WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_EXEC) => {
                 counts = Counts::default();
+                None
+            }
+            WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_EXIT) => {
+                watch.at_end(child);
                 None
             }
             WaitStatus::Stopped(_, signal) => Some(signal),
@@ -117,7 +152,7 @@ mod tests {
         let script = "kill -STOP $$; exec ls /nowhere-at-all";
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(script).stderr(std::process::Stdio::null());
-        let (calls, failed) = count(&mut command).unwrap().total();
+        let (calls, failed) = count(&mut command, &mut ()).unwrap().total();
         assert!(calls > 10 && failed >= 1, "{calls} {failed}");
     }
 }

@@ -15,6 +15,10 @@ pub enum Event {
     Collected { seconds: f64 },
     /// The process goes on as this program.
     Executed(String),
+    /// How long a thaw took for each directory of inputs, as the tables of the image list them. `beside`: in a second process meanwhile.
+    Checked { tables: u64, beside: bool, seconds: Vec<f64> },
+    /// How long a thaw took for each file that it mapped, as the tables list them; then for the image itself, and for all other memory.
+    Mapped { tables: u64, seconds: Vec<f64> },
 }
 
 /// Reads what a start has told. None where it is cut off, or something else. Times in seconds of the monotonic clock.
@@ -24,7 +28,7 @@ pub fn parse(told: &[u8]) -> Option<Vec<Event>> {
     let depth = events.iter().try_fold(0usize, |depth, event| match event {
         Event::Begin { .. } => Some(depth + 1),
         Event::End { .. } => depth.checked_sub(1),
-        Event::Collected { .. } | Event::Executed(_) => Some(depth),
+        _ => Some(depth),
     });
     (depth == Some(0)).then_some(events)
 }
@@ -45,6 +49,15 @@ fn event(entry: &[u8]) -> Option<Event> {
             Some(Event::End { time: seconds(time)?, detail, failed })
         }
         "executed" => Some(Event::Executed(value.to_owned())),
+        "checked" => {
+            let mut words = value.splitn(3, ' ');
+            let (tables, beside) = (words.next()?.parse().ok()?, words.next()? == "1");
+            Some(Event::Checked { tables, beside, seconds: all_seconds(words.next().unwrap_or_default())? })
+        }
+        "mapped" => {
+            let (tables, times) = value.split_once(' ')?;
+            Some(Event::Mapped { tables: tables.parse().ok()?, seconds: all_seconds(times)? })
+        }
         "collected" => Some(Event::Collected { seconds: seconds(value)? }),
         _ => None,
     }
@@ -52,6 +65,11 @@ fn event(entry: &[u8]) -> Option<Event> {
 
 fn seconds(nanoseconds: &str) -> Option<f64> {
     Some(nanoseconds.parse::<i64>().ok()? as f64 / 1e9)
+}
+
+/// Those of a list of times.
+fn all_seconds(times: &str) -> Option<Vec<f64>> {
+    times.split_ascii_whitespace().map(seconds).collect()
 }
 
 /// The kind of that name, as JSON has it.
@@ -74,5 +92,13 @@ mod tests {
         }
         assert_eq!(parse(b"begin=1 body a\0"), None);
         assert_eq!(parse(b"end=1 \0"), None);
+        let seconds = vec![1e-9, 2.5];
+        assert_eq!(
+            parse(b"checked=4096 1 1 2500000000\0mapped=4096 1 2500000000\0").unwrap(),
+            [
+                Event::Checked { tables: 4096, beside: true, seconds: seconds.clone() },
+                Event::Mapped { tables: 4096, seconds }
+            ]
+        );
     }
 }

@@ -12,6 +12,7 @@ mod outside;
 mod page;
 mod saved;
 mod spans;
+mod thaw;
 mod trace;
 mod tree;
 

@@ -13,10 +13,11 @@ use runtime::{language_of, locate, resolve, search_path, Language};
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::build::{self, Run};
-use crate::count::{self, Counts};
+use crate::count::{self, Counts, Watch};
 use crate::events::{self, Event};
 use crate::merge::{median_and_spread, merge, put_calls};
 use crate::outside;
+use crate::thaw::{self, Faults, Moments};
 use crate::tree::{Kind, Node, Start};
 
 /// Names the file in which a start notes where its time goes.
@@ -25,6 +26,8 @@ const FILE: &str = "SNAPBOOT_EXPLAIN";
 const COUNT: &str = "SNAPBOOT_EXPLAIN_COUNT";
 /// The hidden subcommand of `snapboot` that stops itself, and then executes a program.
 const TRACED: &str = "traced";
+/// How often a start is followed until it has the parts that were expected, as nearly all have at once.
+const TRIES: usize = 8;
 /// How much of a failed command's standard error is shown (bytes).
 const SHOWN: usize = 2000;
 
@@ -93,6 +96,7 @@ impl Subject {
         (measurement.tell)(&format!("{} start: warming up", self.title));
         self.start(self.command())?;
         let (mut plain, mut noted, mut traced) = (Vec::new(), Vec::new(), Vec::new());
+        let mut told = Vec::new();
         for run in 1..=measurement.runs {
             (measurement.tell)(&format!("{} start: {run} of {}", self.title, measurement.runs));
             let before = children_cpu();
@@ -106,9 +110,13 @@ impl Subject {
             plain.push(between - before);
             noted.push(children_cpu() - between);
             traced.push(build::tree(&run, &Counts::default()));
+            told.push(run.events);
         }
         (measurement.tell)(&format!("{} start: counting system calls", self.title));
-        let counted = self.counted().ok();
+        let (counted, faults) = match told.last() {
+            Some(events) if self.is_thawed() => self.followed(events),
+            _ => (self.counted(&mut ()).map(|(counted, _)| counted).ok(), None),
+        };
         // Processor time: others on the machine change it least.
         let overhead = median_and_spread(&mut noted).0 / median_and_spread(&mut plain).0.max(f64::MIN_POSITIVE) - 1.0;
         let mut root = merge(traced);
@@ -116,6 +124,14 @@ impl Subject {
         let executes = |root: &Node| root.children.iter().any(|child| child.name.starts_with(build::EXECUTED));
         if let Some(counted) = counted.filter(|counted| !executes(counted)) {
             put_calls(&mut root, &counted);
+        }
+        if self.is_thawed() {
+            thaw::add_launcher(&mut root, &self.program, &told);
+        }
+        match faults {
+            Some(Ok(faults)) => root.detail = faults.add_to(&mut root),
+            Some(Err(why)) => root.detail = Some(format!("Page faults are not told by what the pages hold: {why}.")),
+            None => {}
         }
         add_rest(&mut root);
         Ok(Start { title: self.title.clone(), command: self.shown(), runs: measurement.runs, overhead, root })
@@ -177,16 +193,66 @@ impl Subject {
         Ok(Run { span, events: self.told()? })
     }
 
-    /// The tree of a start whose system calls were counted.
-    fn counted(&self) -> Result<Node> {
-        let snapboot = std::env::current_exe().map_err(|error| Failure::io("find", Path::new("snapboot"), &error))?;
-        let mut command = Command::new(snapboot);
+    /// The tree of a start whose system calls were counted, and what it has told.
+    fn counted(&self, watch: &mut dyn Watch) -> Result<(Node, Vec<Event>)> {
+        let begun = now();
+        let counts =
+            self.count(watch).map_err(|error| Failure::failed(format!("a start cannot be traced: {error}")))?;
+        let run = Run { span: (begun, now()), events: self.told()? };
+        Ok((build::tree(&run, &counts), run.events))
+    }
+
+    fn count(&self, watch: &mut dyn Watch) -> std::io::Result<Counts> {
+        let mut command = Command::new(std::env::current_exe()?);
         command.arg(TRACED).arg(&self.program).args(&self.words[1..]);
         let mut command = self.noting(silent(command));
         command.env(COUNT, "1");
-        let begun = now();
-        let counts = count::count(&mut command).map_err(|error| Failure::io("trace", &self.program, &error))?;
-        Ok(build::tree(&Run { span: (begun, now()), events: self.told()? }, &counts))
+        count::count(&mut command, watch)
+    }
+
+    /// The same of a thaw like one that has told of these events, with its page faults; or why there are none of these.
+    fn followed(&self, events: &[Event]) -> (Option<Node>, Option<std::result::Result<Faults, String>>) {
+        let (mut like, mut counted) = (events.to_vec(), None);
+        for _ in 0..TRIES {
+            let mut moments = Moments::like(&like);
+            let events = match self.counted(&mut moments) {
+                Ok((tree, events)) => {
+                    counted = Some(tree);
+                    events
+                }
+                Err(failure) => return (counted, Some(Err(failure.message))),
+            };
+            if let Some(error) = &moments.failed {
+                return (counted, Some(Err(error.to_string())));
+            }
+            if let Some(mut faults) = Faults::of(&self.program, &events, &moments) {
+                self.replay(&mut faults);
+                return (counted, Some(Ok(faults)));
+            }
+            like = events;
+        }
+        (counted, Some(Err("its parts are others in each start".to_owned())))
+    }
+
+    /// Has what page faults cost measured, several times: one is short, and easily disturbed.
+    fn replay(&self, faults: &mut Faults) {
+        let mut costs = Vec::new();
+        for _ in 0..faults.most_replays() {
+            let mut replay = faults.replay();
+            let outcome = self.count(&mut replay).map(|_| replay.outcome());
+            // Nobody reads what a start has told that ended there.
+            let _ = fs::remove_file(self.file());
+            costs.push(outcome.unwrap_or_else(|error| Err(error.to_string())));
+            if faults.are_enough(&costs) {
+                break;
+            }
+        }
+        faults.take_costs(costs);
+    }
+
+    /// Whether it starts an image.
+    fn is_thawed(&self) -> bool {
+        self.set_up.is_empty()
     }
 
     fn command(&self) -> Command {
@@ -225,7 +291,7 @@ impl Subject {
         let has_main =
             |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Main, .. }));
         events.filter(has_main).ok_or_else(|| {
-            if self.set_up.is_empty() {
+            if self.is_thawed() {
                 return Failure::failed(format!(
                     "{} should thaw and tell at its end where its time went, but did not. Either the image is not used here and now, and \
                      snapboot inspect --why {} says why; or it was made by another version of Snapboot, and is to be made again; or the program \

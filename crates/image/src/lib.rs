@@ -82,6 +82,10 @@ impl ContentDigest {
 /// Places inside the reserved range.
 pub mod reserved {
     use crate::RESERVED_START;
+    /// How long the launcher took for each directory of inputs, where `snapboot explain` asks.
+    pub const TIMES_OF_DIRECTORIES: u64 = RESERVED_START + 0x00d0_0000;
+    /// How long it took for each file that it mapped.
+    pub const TIMES_OF_FILES: u64 = RESERVED_START + 0x00e0_0000;
     /// A launcher that got its image as an argument maps the image's head here.
     pub const HEAD: u64 = RESERVED_START + 0x00f0_0000;
     /// The launcher maps the tables here.

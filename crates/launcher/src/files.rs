@@ -8,6 +8,7 @@ use crate::answers::Known;
 use crate::freshness::{self, Freshness, Recorded};
 use crate::frozen::Frozen;
 use crate::helper_process::Work;
+use crate::laps::Laps;
 use crate::reason::{Reason, Thing};
 use crate::shared_file::Lookups;
 use crate::start::without_nul;
@@ -26,14 +27,16 @@ pub struct Files<'a> {
     outcome: Option<Result<(), Reason>>,
     /// What is known of files whose times have changed.
     pub freshness: Freshness,
+    /// How long each directory took, with its inputs.
+    pub laps: Laps,
 }
 
 impl<'a> Files<'a> {
-    /// The inputs of a frozen process, not looked at yet.
-    pub fn of(frozen: &'a Frozen) -> Result<Self, Reason> {
+    /// The inputs of a frozen process, not looked at yet. `laps`: room for the time that each directory takes.
+    pub fn of(frozen: &'a Frozen, laps: Laps) -> Result<Self, Reason> {
         let Frozen { file, tables, image_id, settings, .. } = frozen;
         let freshness = Freshness::of(*file, tables, *image_id, settings.policy).map_err(Reason::image)?;
-        Ok(Files { frozen, outcome: None, freshness })
+        Ok(Files { frozen, outcome: None, freshness, laps })
     }
 
     /// Whether there is more to look at than a second process costs.
@@ -49,20 +52,22 @@ impl<'a> Files<'a> {
 
 impl Work for Files<'_> {
     fn run(&mut self) {
-        self.outcome = Some(unchanged(self.frozen, &mut self.freshness));
+        self.outcome = Some(unchanged(self.frozen, &mut self.freshness, &mut self.laps));
     }
 }
 
 /// Compares every input, directory by directory; the first difference is the reason for the fallback.
-fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
+fn unchanged(frozen: &Frozen, freshness: &mut Freshness, laps: &mut Laps) -> Result<(), Reason> {
     if freshness.trusts() {
         return Ok(());
     }
     let mut known = Known::of(frozen);
     let mut inputs = frozen.rows::<Input>(Section::Inputs)?.enumerate();
-    for row in frozen.rows::<Directory>(Section::Directories)? {
+    laps.begin();
+    for (directory, row) in frozen.rows::<Directory>(Section::Directories)?.enumerate() {
         let path = frozen.text(row.path)?;
         if row.flags & directory_flag::MAY_BE_ABSENT != 0 && is_absent(path) {
+            laps.end(directory);
             continue;
         }
         let place = Place::find(path, &row)?;
@@ -106,6 +111,7 @@ fn unchanged(frozen: &Frozen, freshness: &mut Freshness) -> Result<(), Reason> {
             }
         }
         place.close();
+        laps.end(directory);
     }
     Ok(())
 }

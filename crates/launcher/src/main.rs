@@ -28,6 +28,7 @@ mod freshness;
 mod frozen;
 mod helper_process;
 mod image_file;
+mod laps;
 mod link;
 mod memory;
 mod pages;
@@ -83,7 +84,7 @@ fn thaw(start: &Start, image: &ImageFile, block: &mut Block) -> Result<Infallibl
     steps.next("launcher checking machine, process and environment");
     let frozen = check::first(start, image, block)?;
     steps.next("launcher checking inputs");
-    let mut files = Files::of(&frozen)?;
+    let mut files = Files::of(&frozen, steps.directories(&frozen)?)?;
     let pays = files.are_many() && sys::has_cpus();
     let mut files = HelperProcess::start(&mut files, pays);
     if let Some(files) = files.done() {
@@ -91,9 +92,11 @@ fn thaw(start: &Start, image: &ImageFile, block: &mut Block) -> Result<Infallibl
     }
     let laid_out = memory::lay_out(&frozen, &mut files, block.arguments().next().unwrap_or_default(), &mut steps);
     steps.next("launcher waiting for the check of inputs");
+    let is_beside = files.done().is_none();
     let files = files.finish();
     files.outcome()?;
     laid_out?;
+    steps.have_checked(core::mem::take(&mut files.laps), is_beside);
     check::last(&frozen, block)?;
     files.freshness.remember();
     steps.next("launcher restoring the kernel's state");

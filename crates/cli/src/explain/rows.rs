@@ -12,6 +12,8 @@ pub struct Row {
     pub depth: usize,
     /// What it is.
     pub name: String,
+    /// How much of it there is: of what a thaw checks, maps and brings in.
+    pub amount: Option<String>,
     pub kind: Kind,
     /// With all that it contains, and without (s).
     pub seconds: f64,
@@ -33,6 +35,7 @@ fn add(node: &Node, depth: usize, least: f64, rows: &mut Vec<Row>) {
     rows.push(Row {
         depth,
         name: name(node),
+        amount: amount(node),
         kind: node.kind,
         seconds: node.seconds,
         spread: node.spread,
@@ -58,6 +61,10 @@ fn add(node: &Node, depth: usize, least: f64, rows: &mut Vec<Row>) {
                 [only] => name(only),
                 several => format!("{} more", several.len()),
             },
+            amount: match folded.as_slice() {
+                [only] => amount(only),
+                _ => None,
+            },
             kind: Kind::Other,
             seconds,
             spread: 0.0,
@@ -76,6 +83,10 @@ fn name(node: &Node) -> String {
         Kind::Code => "read and decode".to_owned(),
         _ => short(&node.name),
     }
+}
+
+fn amount(node: &Node) -> Option<String> {
+    node.detail.clone().filter(|_| matches!(node.kind, Kind::Launcher | Kind::Mapping | Kind::Faults))
 }
 
 /// A path as one would say it: from the current directory, or from the folder of libraries that it is in.

@@ -173,7 +173,15 @@ fn line(row: &Row, below: &[Row], whole: f64, look: &Look) -> String {
         }
     };
     let room = look.width.saturating_sub(numbers.chars().count() + branch.chars().count() + 2);
-    let name = tail(&human::harmless(&row.name), room);
+    let name = match &row.amount {
+        // Of a path the end counts, of an amount the begin.
+        Some(amount) => {
+            let amount = human::shortened(&human::harmless(amount), room.saturating_sub(NAME));
+            let room = room.saturating_sub(amount.chars().count() + 2);
+            format!("{}: {amount}", tail(&human::harmless(&row.name), room))
+        }
+        None => tail(&human::harmless(&row.name), room),
+    };
     let share = row.own / whole;
     let name = match row.kind {
         _ if share >= 0.1 => look.colour("1;31", &name),

@@ -1,0 +1,138 @@
+//! What page faults cost: they are taken again, one after the other, in a process that has been thawed up to its first instruction.
+//!
+//! A byte of each page is read or written through /proc/PID/mem, which has the kernel bring the page in as a fault does; a second time, the page
+//! is there, and what is left over is the cost of the fault. What the processor takes to enter the kernel and to come back is measured in
+//! memory of this process, and added. The process is killed afterwards: nothing of the program runs.
+
+use std::fs::{File, OpenOptions};
+use std::hint::black_box;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use nix::unistd::Pid;
+
+use super::pages::{Change, Snapshot, PAGE};
+use crate::count::Watch;
+use crate::merge::median_and_spread;
+
+/// How many pages of this process are touched to measure what a fault costs.
+const TRIAL: usize = 256;
+/// How often.
+const TRIALS: usize = 5;
+/// Memory of this size is always new: no allocator keeps so much (bytes).
+const FRESH: usize = 40 << 20;
+
+/// Pages of a process that shall be brought in, and what that took.
+pub struct Replay<'a> {
+    /// Before this entry the process is as it was thawed.
+    entry: usize,
+    groups: Vec<&'a [(u64, Change)]>,
+    /// Of each group; or why there are none.
+    costs: Result<Vec<Cost>, String>,
+}
+
+/// What the pages of a group have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Without what the processor takes to enter the kernel (s).
+    pub seconds: f64,
+    /// How many pages that were; others were not there yet.
+    pub pages: usize,
+}
+
+impl<'a> Replay<'a> {
+    /// Of these pages, group by group, before the entry of that number.
+    pub fn of(entry: usize, groups: Vec<&'a [(u64, Change)]>) -> Replay<'a> {
+        Replay { entry, groups, costs: Err("the process ended before it was thawed".to_owned()) }
+    }
+
+    /// What each group has cost; or why that is not known.
+    pub fn outcome(self) -> Result<Vec<Cost>, String> {
+        self.costs
+    }
+
+    fn take(&self, process: Pid) -> io::Result<Vec<Cost>> {
+        let now = Snapshot::of(process)?;
+        let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{process}/mem"))?;
+        let is_there = |address: u64, change| match (now.region(address), change) {
+            // What is written to a shared mapping would get into its file.
+            (Some(region), Change::Written) => region.is_private,
+            (region, Change::Read) => region.is_some(),
+            (None, _) => false,
+        };
+        self.groups
+            .iter()
+            .map(|group| {
+                let there: Vec<_> = group.iter().copied().filter(|&(page, change)| is_there(page, change)).collect();
+                let (first, again) = (touch(&memory, &there)?, touch(&memory, &there)?);
+                Ok(Cost { seconds: (first - again).max(0.0), pages: there.len() })
+            })
+            .collect()
+    }
+}
+
+impl Watch for Replay<'_> {
+    fn at(&mut self, process: Pid, number: usize) -> ControlFlow<()> {
+        if number < self.entry {
+            return ControlFlow::Continue(());
+        }
+        self.costs = self.take(process).map_err(|error| error.to_string());
+        ControlFlow::Break(())
+    }
+
+    fn at_end(&mut self, _: Pid) {}
+}
+
+/// How long it takes to touch these pages (s).
+fn touch(memory: &File, pages: &[(u64, Change)]) -> io::Result<f64> {
+    let begun = Instant::now();
+    for &(page, change) in pages {
+        match change {
+            Change::Read => memory.read_exact_at(&mut [0], page)?,
+            Change::Written => memory.write_all_at(&[0], page)?,
+        }
+    }
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+/// What a fault for new memory costs (s), and how much of that the kernel does not take: what a fault costs more than the same page through
+/// /proc/PID/mem.
+pub fn of_new_memory() -> io::Result<(f64, f64)> {
+    let own = OpenOptions::new().read(true).write(true).open("/proc/self/mem")?;
+    let (mut all, mut inner) = (Vec::new(), Vec::new());
+    for _ in 0..TRIALS {
+        let mut memory = [(); 2].map(|()| vec![0u8; FRESH]);
+        all.push(elapsed(|| write_pages(&mut memory[0])) - elapsed(|| write_pages(&mut memory[0])));
+        let first = (memory[1].as_ptr() as u64).next_multiple_of(PAGE);
+        let pages: Vec<_> = (0..TRIAL as u64).map(|number| (first + number * PAGE, Change::Written)).collect();
+        inner.push(touch(&own, &pages)? - touch(&own, &pages)?);
+        black_box(&mut memory);
+    }
+    let [all, inner] = [all, inner].map(|mut times| median_and_spread(&mut times).0.max(0.0) / TRIAL as f64);
+    Ok((all, (all - inner).clamp(0.0, all)))
+}
+
+fn write_pages(memory: &mut [u8]) {
+    for byte in memory.iter_mut().step_by(PAGE as usize).take(TRIAL) {
+        *black_box(byte) = 0;
+    }
+}
+
+fn elapsed(what: impl FnOnce()) -> f64 {
+    let begun = Instant::now();
+    what();
+    begun.elapsed().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_costs_something_and_its_parts_no_more() {
+        let (all, entering) = of_new_memory().expect("memory that is touched has faults");
+        assert!(all > 0.0 && (0.0..=all).contains(&entering), "{all} {entering}");
+    }
+}
