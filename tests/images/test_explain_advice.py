@@ -25,7 +25,7 @@ def test_the_commands_advised_make_a_start_that_loads_less(language, tmp_path):
     bin.mkdir()
     (bin / "snapboot").symlink_to(support.SNAPBOOT)
     env = support.environment(SNAPBOOT_STATE=state, PATH=f"{bin}:{os.environ['PATH']}")
-    command = ["snapboot", "explain", "--json", "-n", "1", "--", language.program, "app" + language.ending, "one word"]
+    command = ["snapboot", "explain", "--json", "--no-archive", "-n", "1", "--", language.program, "app" + language.ending, "one word"]
     explained = support.run(command, cwd=folder, env=env, log=False)
     assert explained.status == 0, explained
     assert not list(state.rglob("starts/*")), "what was counted of a trial is of no use to anybody"

@@ -2,6 +2,8 @@
 //!
 //! `python/snapboot/explain/run/sitecustomize.py` and `ruby/lib/snapboot/explain/run.rb` write it, and describe it.
 
+use rustix::time::{clock_gettime, ClockId};
+
 use crate::tree::Kind;
 
 /// What a start tells at one moment.
@@ -15,6 +17,14 @@ pub enum Event {
     Collected { seconds: f64 },
     /// The process goes on as this program.
     Executed(String),
+    /// `snapboot run` has switched the boot archive on, and the program's own start begins.
+    HasRun { time: f64 },
+}
+
+/// What `snapboot run` notes, see [`Event::HasRun`].
+pub fn has_run() -> Vec<u8> {
+    let time = clock_gettime(ClockId::Monotonic);
+    format!("run={}\0", time.tv_sec * 1_000_000_000 + time.tv_nsec).into_bytes()
 }
 
 /// Reads what a start has told. None where it is cut off, or something else. Times in seconds of the monotonic clock.
@@ -24,7 +34,7 @@ pub fn parse(told: &[u8]) -> Option<Vec<Event>> {
     let depth = events.iter().try_fold(0usize, |depth, event| match event {
         Event::Begin { .. } => Some(depth + 1),
         Event::End { .. } => depth.checked_sub(1),
-        Event::Collected { .. } | Event::Executed(_) => Some(depth),
+        Event::Collected { .. } | Event::Executed(_) | Event::HasRun { .. } => Some(depth),
     });
     (depth == Some(0)).then_some(events)
 }
@@ -45,6 +55,7 @@ fn event(entry: &[u8]) -> Option<Event> {
             Some(Event::End { time: seconds(time)?, detail, failed })
         }
         "executed" => Some(Event::Executed(value.to_owned())),
+        "run" => Some(Event::HasRun { time: seconds(value)? }),
         "collected" => Some(Event::Collected { seconds: seconds(value)? }),
         _ => None,
     }

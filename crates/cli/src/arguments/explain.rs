@@ -10,8 +10,9 @@ use super::Quiet;
 /// Show where the time of a start goes, and what to do about it.
 ///
 /// COMMAND: what you would type to start a Python or Ruby program. It is started N times as it is and N times with its start noted, in turns,
-/// and once more to count system calls and failed look-ups. Then it is frozen for a trial, in a folder that is removed afterwards, and its thaw is
-/// measured in the same way. IMAGE ARGS: a start of that image alone. With --vs, two commands or images, each as it is, and what differs most.
+/// and once more to count system calls and failed look-ups. In the same way its starts by `snapboot run --no-freeze` are measured, once two to eight
+/// starts have filled a boot archive of their own. Then it is frozen for a trial, and its thaw is measured. Archive and image are in a folder that is
+/// removed afterwards. IMAGE ARGS: a start of that image alone. With --vs, two commands or images, each as it is, and what differs most.
 /// What --json has printed, in a file, can stand for what it tells of: REPORT alone shows it again, --vs compares its first start.
 ///
 /// Shows how long each sort of thing took, side by side; the parts of the start that cost most; and advice. Times are those of the middle half
@@ -43,9 +44,13 @@ pub struct Explain {
     #[arg(long)]
     pub all: bool,
 
-    /// Make no trial freeze: show the ordinary start alone.
+    /// Make no trial freeze: show no thawed start.
     #[arg(long)]
     pub no_freeze: bool,
+
+    /// Show no start with the boot archive.
+    #[arg(long)]
+    pub no_archive: bool,
 
     /// Go on when the command ends with a status other than 0. Default: stop and show what it wrote to its standard
     /// error.

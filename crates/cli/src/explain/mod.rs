@@ -1,6 +1,7 @@
 //! `snapboot explain`: where the time of a start goes, and what to do about it.
 
 mod advice;
+mod archived;
 mod folder;
 mod rows;
 mod same;
@@ -54,12 +55,15 @@ fn saved(words: &[OsString]) -> Option<Report> {
 
 /// Measures a command, or what is compared.
 fn measured(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Report> {
-    let (starts, advice) = match commands {
+    let Found { starts, no_archive, advice } = match commands {
         [words] if !is_image(words) => command(words, arguments, progress)?,
-        several => (as_they_are(several, arguments, progress)?, Vec::new()),
+        several => {
+            Found { starts: as_they_are(several, arguments, progress)?, no_archive: None, advice: Vec::new() }
+        }
     };
     Ok(Report {
         starts,
+        no_archive,
         advice,
         snapboot: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(),
@@ -112,18 +116,31 @@ fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progres
     Ok(starts)
 }
 
+/// What was found out about a command, or about what is compared.
+struct Found {
+    starts: Vec<Start>,
+    no_archive: Option<String>,
+    advice: Vec<Advice>,
+}
+
 /// Measures the starts of a command.
-fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Result<(Vec<Start>, Vec<Advice>)> {
-    let installation = Installation::find()?;
-    let mut starts = vec![measure(Subject::ordinary(words, &installation)?, arguments, progress)?];
-    let mut advice = Vec::new();
-    if !arguments.no_freeze {
-        let best = best(words, &starts[0], arguments, progress)?;
-        advice = best.advice;
-        starts.extend(best.thawed);
-    }
-    advice.extend(advice::ordinary(words, &starts[0]));
-    Ok((starts, advice))
+fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Result<Found> {
+    let ordinary = measure(Subject::ordinary(words, &Installation::find()?)?, arguments, progress)?;
+    let (archived, no_archive) = match arguments.no_archive {
+        true => (None, None),
+        false => match archived::measure(words, &ordinary, arguments, progress)? {
+            Ok(start) => (Some(start), None),
+            Err(why) => (None, Some(why)),
+        },
+    };
+    let best = match arguments.no_freeze {
+        true => Best { thawed: None, advice: Vec::new() },
+        false => best(words, &ordinary, arguments, progress)?,
+    };
+    let mut advice = best.advice;
+    advice.extend(advice::ordinary(words, &ordinary));
+    let starts = std::iter::once(ordinary).chain(archived).chain(best.thawed).collect();
+    Ok(Found { starts, no_archive, advice })
 }
 
 /// What came of all trials.

@@ -74,6 +74,9 @@ fn name(node: &Node) -> String {
         Kind::Search if node.detail.as_deref() == Some("not there") => format!("search for {} (not there)", node.name),
         Kind::Search => "search".to_owned(),
         Kind::Code => "read and decode".to_owned(),
+        Kind::Lookup => "look-up in the archive".to_owned(),
+        Kind::Stored => "code from the archive".to_owned(),
+        Kind::Data => format!("from the archive: {}", short(&node.name)),
         _ => short(&node.name),
     }
 }
@@ -115,6 +118,9 @@ pub fn differences(one: &Node, other: &Node) -> Vec<(String, f64, f64)> {
     let named = |((kind, name), (one, other))| match kind {
         Kind::Search => (format!("search for {name}"), one, other),
         Kind::Code => (format!("reading and decoding {name}"), one, other),
+        Kind::Lookup => (format!("look-up of {name} in the archive"), one, other),
+        Kind::Stored => (format!("code of {name} from the archive"), one, other),
+        Kind::Data => (format!("{name} from the archive"), one, other),
         _ => (name, one, other),
     };
     let mut rows: Vec<_> = times.into_iter().map(named).collect();

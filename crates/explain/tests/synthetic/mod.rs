@@ -68,6 +68,7 @@ pub fn rails(hostile: &str) -> Report {
     let place = format!("/srv/shop/config/initializers/metrics.rb:14{hostile}");
     Report {
         starts,
+        no_archive: None,
         advice: vec![
             advice(
                 "Freeze it",
