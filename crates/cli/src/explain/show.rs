@@ -32,6 +32,8 @@ const MAX_DIFFERENCES: usize = 15;
 /// Columns of a bar where there is room, and the narrowest one.
 const BAR: usize = 10;
 const LEAST_BAR: usize = 4;
+/// Columns that a spread takes below a bar.
+const SPREAD: usize = 9;
 /// Columns of what a sort of thing is called, and of a time.
 const SORT: usize = 28;
 const TIME: usize = 11;
@@ -118,8 +120,7 @@ fn sorts(report: &Report, look: &Look) -> String {
     }
     let mut line = format!(" {:<SORT$}", "the whole process");
     for start in &report.starts {
-        // Without bars there is no room for it.
-        let spread = if bar_width < BAR { String::new() } else { format!("± {}", time(start.root.spread)) };
+        let spread = if bar_width < SPREAD { String::new() } else { format!("± {}", time(start.root.spread)) };
         let _ = write!(line, "{:>widest$} {spread:<bar_width$} ", time(start.root.seconds));
     }
     let _ = writeln!(page, "{}", look.bold(line.trim_end()));
