@@ -157,3 +157,51 @@ def test_where_there_is_no_archive_one_line_says_why(language, program, tmp_path
 def test_a_start_that_has_none_says_why(command, why):
     starts, about = report(explained(command, "--json"))
     assert list(starts) == ["ordinary"] and why in about["no_archive"]
+
+
+def differing(result):
+    """The lines of what differs most."""
+    assert result.status == 0, result
+    return result.out.split("What differs most")[1].split("\n\n")[0].splitlines()[2:]
+
+
+@languages.both
+def test_starts_of_saved_reports_are_compared_by_their_kind(language, program, tmp_path):
+    saved = explained(program, "--json", cwd=tmp_path)
+    (tmp_path / "a.json").write_text(saved.out)
+
+    def compared(kinds):
+        words = [support.SNAPBOOT, "explain", "--start", kinds, "--diff", "a.json", "a.json"]
+        return support.run(words, cwd=tmp_path, log=False)
+
+    result = compared("ordinary,archive")
+    lines = differing(result)
+    assert result.out.splitlines()[0].split() == ["A,", "ordinary", "B,", "with", "archive"]
+    assert "B, start with archive of " in result.out
+    assert any("opening the boot archive" in line or "snapboot run" in line for line in lines), result
+    # One kind is meant for both.
+    result = compared("archive")
+    assert result.out.splitlines()[0].split() == ["A,", "with", "archive", "B,", "with", "archive"]
+    assert {line.split("ms")[2].strip() for line in differing(result)} == {"+0.00"}, result
+    none = compared("thawed")
+    assert none.status == 2 and "tells of 2 starts: ordinary, with archive" in none.err, none
+
+
+@languages.both
+def test_starts_of_two_commands_are_compared_with_their_archives(language, program, tmp_path):
+    other = program[:1] + ["other" + language.ending]
+    source = (tmp_path / ("app" + language.ending)).read_text()
+    wait = {"python": "import time\ntime.sleep(0.2)\n", "ruby": "sleep 0.2\n"}[language.name]
+    (tmp_path / ("other" + language.ending)).write_text(source + wait)
+    words = [support.SNAPBOOT, "explain", "-n", "1", "--start", "archive", "--", *program, "--vs", *other]
+    result = support.run(words, cwd=tmp_path, log=False)
+    assert "__main__" in differing(result)[0], result
+    assert result.out.splitlines()[0].split() == ["A,", "with", "archive", "B,", "with", "archive"]
+
+
+def test_a_kind_is_named_only_where_starts_are_compared():
+    command = [support.PYTHON, "-c", "import json.tool"]
+    for options in (["--start", "archive"], ["--start", "ordinary,archive,thawed"]):
+        words = [support.SNAPBOOT, "explain", *options, "--", *command, *(["--vs", *command] if "," in options[1] else [])]
+        result = support.run(words, log=False)
+        assert result.status == 2 and "--start says which starts are compared" in result.err, result

@@ -176,7 +176,8 @@ fn finish(node: &mut Node, failed: bool) {
 /// Adds a part to the one that it is in. Collections are one part of each, and so is data of the same name.
 fn add(above: &mut Node, node: Node) {
     if matches!(node.kind, Kind::Collector | Kind::Data) {
-        let is_same = |child: &&mut Node| child.kind == node.kind && (node.kind == Kind::Collector || child.name == node.name);
+        let is_same =
+            |child: &&mut Node| child.kind == node.kind && (node.kind == Kind::Collector || child.name == node.name);
         if let Some(same) = above.children.iter_mut().find(is_same) {
             same.seconds += node.seconds;
             same.system_calls += node.system_calls;
@@ -229,7 +230,10 @@ mod tests {
                     end=4500000000 |begin=4500000000 data regular expressions|end=4750000000 |end=5000000000 |end=8000000000 |";
         let root = tree_of(told);
         let parts = |node: &Node| node.children.iter().map(|child| (child.kind, child.seconds)).collect::<Vec<_>>();
-        assert_eq!(parts(&root), [(Kind::Archive, 0.5), (Kind::Interpreter, 0.5), (Kind::Main, 6.0), (Kind::Exit, 2.0)]);
+        assert_eq!(
+            parts(&root),
+            [(Kind::Archive, 0.5), (Kind::Interpreter, 0.5), (Kind::Main, 6.0), (Kind::Exit, 2.0)]
+        );
         assert_eq!(root.children.iter().map(|child| child.start).collect::<Vec<_>>(), [0.0, 0.5, 1.0, 7.0]);
         let module = &root.children[2].children[1];
         assert_eq!(parts(module), [(Kind::Lookup, 0.5), (Kind::Stored, 0.5), (Kind::Data, 0.75)]);

@@ -273,7 +273,6 @@ impl Subject {
             self.shown
         )
     }
-
 }
 
 /// Input and output are /dev/null.

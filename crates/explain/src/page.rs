@@ -139,8 +139,14 @@ mod tests {
     #[test]
     fn markers_in_a_report_stay_what_they_are() {
         let text = "DATA /* STYLE */ /* SCRIPT */".to_owned();
-        let report =
-            Report { starts: vec![], no_archive: None, advice: vec![], snapboot: text.clone(), machine: text.clone(), when: text };
+        let report = Report {
+            starts: vec![],
+            no_archive: None,
+            advice: vec![],
+            snapboot: text.clone(),
+            machine: text.clone(),
+            when: text,
+        };
         let page = page(&report);
         assert_eq!(page.matches("DATA /* STYLE */ /* SCRIPT */").count(), 3);
         assert_eq!(page.matches(":root {").count(), STYLE.matches(":root {").count());

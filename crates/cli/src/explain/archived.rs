@@ -12,17 +12,17 @@ use crate::arguments::Explain;
 use crate::ordinary;
 use crate::progress::Progress;
 
-/// Measures one, in an archive of its own that is filled first. Or says why there is none: a sentence. `ordinary`: the other start of the same.
+/// Measures one, in an archive of its own that is filled first. Or says why there is none: a sentence. `ordinary`: the other start of the same, if there is one.
 pub fn measure(
     words: &[OsString],
-    ordinary: &Start,
+    ordinary: Option<&Start>,
     arguments: &Explain,
     progress: &Progress,
 ) -> Result<std::result::Result<Start, String>> {
     if let Some(why) = inapplicable(words)? {
         return Ok(Err(none(why)));
     }
-    if ordinary.root.detail.is_some() {
+    if ordinary.is_some_and(|start| start.root.detail.is_some()) {
         return Ok(Err(none("what it does could not be noted from within")));
     }
     let mut subject = Subject::archived(words, &Installation::find()?)?;

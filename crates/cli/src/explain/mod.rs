@@ -3,6 +3,7 @@
 mod advice;
 mod archived;
 mod folder;
+mod one;
 mod rows;
 mod same;
 mod show;
@@ -28,6 +29,12 @@ pub fn main(arguments: &Explain) -> Result<u8> {
     let progress = Progress::still(arguments.telling.quiet);
     let _folder = folder::make()?;
     let commands = split(&arguments.words, arguments.diff)?;
+    if !arguments.start.is_empty() && (commands.len() < 2 || arguments.start.len() > 2) {
+        return Err(Failure::refusal(
+            "--start says which starts are compared, one kind for both or one for each: snapboot explain --start ordinary,archive -- \
+             COMMAND [ARG...] --vs COMMAND [ARG...].",
+        ));
+    }
     let shown_again = match commands.as_slice() {
         [words] => saved(words),
         _ => None,
@@ -57,9 +64,7 @@ fn saved(words: &[OsString]) -> Option<Report> {
 fn measured(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Report> {
     let Found { starts, no_archive, advice } = match commands {
         [words] if !is_image(words) => command(words, arguments, progress)?,
-        several => {
-            Found { starts: as_they_are(several, arguments, progress)?, no_archive: None, advice: Vec::new() }
-        }
+        several => Found { starts: as_they_are(several, arguments, progress)?, no_archive: None, advice: Vec::new() },
     };
     Ok(Report {
         starts,
@@ -99,15 +104,13 @@ fn is_image(words: &[OsString]) -> bool {
     Kind::is_image(Path::new(&words[0]))
 }
 
-/// Measures one start of each command or image, and takes the first of each report; of two, each has its letter.
+/// Measures one start of each command or image, and takes one of each report, as --start has it; of two, each has its letter.
 fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Vec<Start>> {
     let mut starts = Vec::new();
-    for words in commands {
-        starts.push(match saved(words).and_then(|report| report.starts.into_iter().next()) {
-            Some(start) => start,
-            None if is_image(words) => measure(Subject::thawed(words)?, arguments, progress)?,
-            None => measure(Subject::ordinary(words, &Installation::find()?)?, arguments, progress)?,
-        });
+    for (place, words) in commands.iter().enumerate() {
+        // One kind is meant for both.
+        let kind = arguments.start.get(place).or(arguments.start.last()).copied();
+        starts.push(one::of(words, kind, arguments, progress)?);
     }
     if let [first, second] = starts.as_mut_slice() {
         first.title = format!("A, {}", first.title);
@@ -128,7 +131,7 @@ fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Resu
     let ordinary = measure(Subject::ordinary(words, &Installation::find()?)?, arguments, progress)?;
     let (archived, no_archive) = match arguments.no_archive {
         true => (None, None),
-        false => match archived::measure(words, &ordinary, arguments, progress)? {
+        false => match archived::measure(words, Some(&ordinary), arguments, progress)? {
             Ok(start) => (Some(start), None),
             Err(why) => (None, Some(why)),
         },

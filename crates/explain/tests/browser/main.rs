@@ -97,7 +97,8 @@ fn the_start_with_the_archive_has_a_chart_and_colours_of_its_own() {
         let Some(browser) = Browser::show(&page(&report), PHONE, scheme) else { return };
         browser.click("#shown button:nth-child(2)");
         assert_eq!(browser.value("document.querySelector('#shown [aria-pressed=true]').textContent"), "With archive");
-        let shown = "panels.filter((panel) => !panel.element.hidden).map((panel) => panel.element.getAttribute('aria-label'))";
+        let shown =
+            "panels.filter((panel) => !panel.element.hidden).map((panel) => panel.element.getAttribute('aria-label'))";
         assert_eq!(browser.value(shown), json!(["With archive"]));
         assert_eq!(browser.value("byId('headline').textContent.endsWith('thawed')"), json!(true));
         let legend = browser.value("[...document.querySelectorAll('#legend li')].map((at) => at.textContent)");
@@ -105,7 +106,8 @@ fn the_start_with_the_archive_has_a_chart_and_colours_of_its_own() {
             assert!(legend.as_array().expect("a list").contains(&json!(label)), "{label}: {legend}");
         }
         // Nobody takes what comes from the archive for what it spares.
-        let colours = "[...document.querySelectorAll('#legend .swatch')].map((at) => getComputedStyle(at).backgroundColor)";
+        let colours =
+            "[...document.querySelectorAll('#legend .swatch')].map((at) => getComputedStyle(at).backgroundColor)";
         let colours = browser.value(colours);
         let mut different: Vec<String> = colours.as_array().expect("a list").iter().map(Value::to_string).collect();
         let all = different.len();
@@ -113,7 +115,8 @@ fn the_start_with_the_archive_has_a_chart_and_colours_of_its_own() {
         different.dedup();
         assert_eq!(different.len(), all, "{colours}");
         // In the table, search and code of a module are the module's.
-        let row = browser.value("panels[1].table.all.filter((row) => ['lookup', 'stored'].includes(row.largest.kind.id)).length");
+        let row = browser
+            .value("panels[1].table.all.filter((row) => ['lookup', 'stored'].includes(row.largest.kind.id)).length");
         assert_eq!(row, json!(0));
         assert_eq!(browser.value("byId('no-archive').getClientRects().length"), json!(0));
         assert_eq!(browser.complaints(), Vec::<Value>::new());
