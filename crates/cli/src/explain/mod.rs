@@ -140,7 +140,10 @@ fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Resu
         true => Best { thawed: None, advice: Vec::new() },
         false => best(words, &ordinary, arguments, progress)?,
     };
-    let mut advice = best.advice;
+    let with_archive = archived
+        .as_ref()
+        .and_then(|archived| advice::archived(words, &ordinary, archived, best.thawed.as_ref(), !arguments.no_freeze));
+    let mut advice: Vec<Advice> = with_archive.into_iter().chain(best.advice).collect();
     advice.extend(advice::ordinary(words, &ordinary));
     let starts = std::iter::once(ordinary).chain(archived).chain(best.thawed).collect();
     Ok(Found { starts, no_archive, advice })
