@@ -42,8 +42,8 @@ def test_the_commands_advised_make_a_start_that_loads_less(language, tmp_path):
 # What keeps a socket cannot be frozen. What else it loads takes long to compile, which Python does at each start where it may keep nothing.
 KEPT = {"python": "import socket\nkept = socket.socketpair()\n", "ruby": "require 'socket'\nKEPT = UNIXSocket.pair\n"}
 LARGE = {
-    "python": "".join(f"def function_{number}(one, other={number}):\n    return [one, other, *range({number})]\n" for number in range(4000)),
-    "ruby": "".join(f"def method_{number}(one, other = {number})\n  [one, other, *(1..{number})]\nend\n" for number in range(8000)),
+    "python": "".join(f"def function_{number}(one):\n    return [one, {number}, *range({number})]\n" for number in range(4000)),
+    "ruby": "".join(f"def method_{number}(one)\n  [one, {number}, *(1..{number})]\nend\n" for number in range(8000)),
 }
 USES = {"python": "import json, textwrap, large\nprint(large.function_3(1))\n", "ruby": "require_relative 'large'\np method_3(1)\n"}
 

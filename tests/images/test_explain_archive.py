@@ -4,6 +4,7 @@ What must come from the archive is compared, and never how long that takes: what
 """
 
 import json
+import pathlib
 
 import pytest
 from common import languages, support
@@ -68,7 +69,7 @@ def milliseconds(part):
 
 def names(parts, *kinds):
     """The last parts of the names of those parts, or of their files."""
-    return {part["name"].rpartition("/")[2].rpartition(".rb")[0] or part["name"].rpartition("/")[2] for part in parts if part["cat"] in kinds}
+    return {pathlib.Path(part["name"]).name.removesuffix(".rb") for part in parts if part["cat"] in kinds}
 
 
 @pytest.fixture
@@ -115,6 +116,22 @@ def depth(part, parts):
         other is not part and other["ts"] <= part["ts"] and end <= other["ts"] + other["dur"] and parts.index(other) < parts.index(part)
         for other in parts
     )
+
+
+# Who is warned when this is compiled is warned at each start: its code is not kept.
+WARNS = {"python": "IS_ONE = 1 is 1\n", "ruby": "DOUBLE = { a: 1, a: 2 }\n"}
+
+
+@languages.both
+def test_what_is_left_to_the_interpreter_is_told_of_as_before(language, program, tmp_path):
+    (tmp_path / ("warns" + language.ending)).write_text(WARNS[language.name])
+    load = {"python": "import warns\n", "ruby": "require_relative 'warns'\n"}[language.name]
+    with open(tmp_path / ("app" + language.ending), "a") as file:
+        file.write(load)
+    starts, about = report(explained(program, "--json", env=support.environment(PYTHONDONTWRITEBYTECODE="1"), cwd=tmp_path))
+    parts = starts["with archive"]
+    assert "warns" in names(parts, "code") and "slow" not in names(parts, "code")
+    assert "warns" in names(parts, "lookup")
 
 
 @languages.both

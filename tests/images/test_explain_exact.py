@@ -52,7 +52,8 @@ LOADS_IT = {"python": "import json\nimport dies\n", "ruby": "require 'json'\nreq
 
 
 def told(command, *options, cwd=None):
-    result = support.run([support.SNAPBOOT, "explain", "--json", "--no-freeze", "--no-archive", "-n", "1", *options, "--", *command], cwd=cwd, log=False)
+    alone = ["--no-freeze", "--no-archive", "-n", "1"]
+    result = support.run([support.SNAPBOOT, "explain", "--json", *alone, *options, "--", *command], cwd=cwd, log=False)
     assert result.status == 0, result
     report = json.loads(result.out)
     return [event for event in report["traceEvents"] if event["ph"] == "X"], report["otherData"]["advice"]

@@ -148,18 +148,19 @@ module Snapboot
         nil
       end
 
-      # For `snapboot explain`, which hears of each look-up of code: `listener.looked_up(event, path, ns, found)` with :hit, :miss, :stale or
-      # :revalidated, how long that took, with decoding the code, and whether the archive has found the file as well; of
-      # `listener.compiled_instead(path)`, where there was none; of each other answer, `listener.answered(name, ns)`. Returns nil.
-      def watch(listener)
-        @watcher = listener
+      # For `snapboot explain`. Calls `watcher.looked_up(event, path, took, found)` at every look-up of code, with :hit, :miss,
+      # :stale or :revalidated, how long that took (ns), with decoding the code, and whether the archive has found the file,
+      # too; `compiled_instead(path)` once Ruby has compiled what was not there; and `answered(name, took)` at other answers.
+      # Returns nil.
+      def watch(watcher)
+        @watcher = watcher
         @back&.tell_look_ups
         nil
       end
 
-      # For the back end: a look-up of code has taken place. Takes the number of the event, the path, how long it took (ns), and
-      # whether the archive has found the file.
-      def tell_code(event, path, took = 0, found = false)
+      # For the back end: a look-up of code has taken place. Takes the number of the event, the path, how long it took
+      # (ns), and whether the archive has found the file.
+      def tell_code(event, path, took, found)
         @listeners.each { |listener| listener.call(EVENTS[event], :code, path) }
         @watcher&.looked_up(EVENTS[event], path, took, found)
       end
@@ -169,7 +170,8 @@ module Snapboot
         @watcher&.compiled_instead(path)
       end
 
-      # Returns what the block gives, an answer out of the archive, or nil or `missing` where it has none. `name`: of the answer.
+      # Returns what the block gives: an answer out of the archive, or nil or `missing` where it has none. `name`: what it is
+      # called where somebody watches.
       def answering(name, missing = nil)
         return yield unless @watcher
 

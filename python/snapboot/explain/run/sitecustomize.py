@@ -46,7 +46,7 @@ def loading(load, note, is_main, clock):
 
 
 def searching(find, note, is_main, clock, spans, meet):
-    """In front of what looks for one. meet: is called with the place in spans of what is noted here, and the class of the module's loader."""
+    """In front of what looks for one. meet: is called with the place in spans of what is noted, and the class of the loader."""
 
     def _find_spec(name, path, target=None):
         if not is_main():
@@ -96,7 +96,7 @@ def linking(link, note, is_main, clock):
 
 
 def opening(open, note, is_main, clock, watch):
-    """In front of what opens the boot archive: one of its finder's methods, which has no argument then. watch: is called when it is open."""
+    """In front of what opens the boot archive: one of its finder's methods, which has no argument then. watch: called when it is open."""
 
     def noted():
         if not is_main():

@@ -288,9 +288,9 @@ trace.module_eval do
     def watch
       run = self
       archive = Snapboot::Archive if defined?(Snapboot::Archive) && Snapboot::Archive.enabled?
-      has_code = archive && archive.part?(:code)
+      has_code = archive&.part?(:code)
       self.class::WRAP.call(run, asks_for_code: !has_code)
-      archive.watch(run) if archive
+      archive&.watch(run)
       return if has_code
 
       TracePoint.new(:script_compiled) do |event|
