@@ -148,10 +148,10 @@ module Snapboot
         nil
       end
 
-      # For `snapboot explain`. Calls `watcher.looked_up(event, path, took, found)` at every look-up of code, with :hit, :miss,
-      # :stale or :revalidated, how long that took (ns), with decoding the code, and whether the archive has found the file,
-      # too; `compiled_instead(path)` once Ruby has compiled what was not there; and `answered(name, took)` at other answers.
-      # Returns nil.
+      # For `snapboot explain`. Calls `watcher.looked_up(event, path, took, found)` at every look-up of code, with :hit,
+      # :miss, :stale or :revalidated, how long that took (ns), with decoding the code, and whether the archive has found
+      # the file, too; `compiled_instead(path)` once Ruby has compiled what was not there; and `answered(name, took)` at
+      # other answers. Returns nil.
       def watch(watcher)
         @watcher = watcher
         @back&.tell_look_ups
