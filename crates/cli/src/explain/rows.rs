@@ -189,7 +189,7 @@ pub mod tests {
         };
         let rows = differences(&start(Kind::Search, Kind::Code), &start(Kind::Lookup, Kind::Stored));
         let names: Vec<_> = rows.iter().map(|(name, one, other)| (name.as_str(), *one, *other)).collect();
-        assert_eq!(names[..2], [("search for a", 1.0, 1.0), ("reading and decoding a", 1.0, 1.0)]);
+        assert_eq!(names[1..], [("search for a", 1.0, 1.0), ("reading and decoding a", 1.0, 1.0)]);
     }
 
     #[test]

@@ -105,8 +105,12 @@ fn sorts(report: &Report, look: &Look) -> String {
     };
     // Without bars there may be room for less than a title still.
     let widest = if bar_width == 0 { widest.min(room.saturating_sub(2)) } else { widest };
+    let named = |start: &Start| match start.title.chars().count() > widest {
+        true => start.title.replace("with ", ""),
+        false => start.title.clone(),
+    };
     let head: String =
-        report.starts.iter().map(|start| format!("{:>widest$} {:<bar_width$} ", start.title, "")).collect();
+        report.starts.iter().map(|start| format!("{:>widest$} {:<bar_width$} ", named(start), "")).collect();
     let _ = writeln!(page, "{}", look.bold(format!(" {:<SORT$}{head}", "").trim_end()));
     for kind in kinds {
         let mut line = format!(" {:<SORT$}", sort(kind));
