@@ -253,7 +253,7 @@ class Search:
 
     def __init__(self, native):
         # For `snapboot explain`, which puts itself before the first and calls the second.
-        self.find = native.find
+        self._find = native.find
         self.listen = native.listen
         self._source_at = native.source_at
         self.invalidate_caches = native.begin_round
@@ -268,7 +268,7 @@ class Search:
         entries = sys.path if path is None else path
         if type(entries) is not list:
             entries = list(entries)
-        found = self.find(
+        found = self._find(
             name.rpartition(".")[2], entries, sys.path_importer_cache, external.FileFinder, self._loaders, sys.path_hooks == self._hooks
         )
         if found is None:

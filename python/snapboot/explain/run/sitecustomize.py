@@ -236,7 +236,7 @@ class Spans:
         """See watch_archive."""
         search = finder.__dict__.get("find_spec")
         if hasattr(search, "listen"):
-            search.find = finding(search.find, self)
+            search._find = finding(search._find, self)
             search.listen(self.note_answer)
 
     def note_answer(self, name, took):
