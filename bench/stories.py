@@ -128,7 +128,7 @@ def followed(story: Story, place: Place, runs: int) -> dict:
     """Ask explain, do what it says, and start what there is then. Raises Untold where that does not do what the program did."""
     words = shlex.split(story.typed)
     saved = place.folder.parent / "report.json"  # the program's folder is left as it is
-    saved.write_text(place.run(["snapboot", "explain", "-q", "--json", "-n", str(runs), "--", *words]).stdout)
+    saved.write_text(place.run(["snapboot", "explain", "-q", "--json", "--no-archive", "-n", str(runs), "--", *words]).stdout)
     shown = place.run(["snapboot", "explain", str(saved)]).stdout
     ordinary = json.loads(saved.read_text())
     advice = ordinary["otherData"]["advice"][0]
@@ -207,7 +207,7 @@ def page(name: str, entry: dict) -> str:
     """The Markdown of one story."""
     story = STORIES[name]
     exports = [f"$ export {variable}={value}" for variable, value in story.env.items()]
-    asked = [*exports, f"$ snapboot explain -- {story.typed}", entry["shown"]]
+    asked = [*exports, f"$ snapboot explain --no-archive -- {story.typed}", entry["shown"]]
     done = [f"$ {entry['remedy']}", entry["froze"], f"$ {entry['start']}", entry["printed"]]
     before, after = (report.figure(report.median_of(entry, case), "ms") for case in report.PAIR)
     calls = entry["system calls"]

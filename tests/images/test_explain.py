@@ -54,7 +54,7 @@ REFUSED = {
     "python": "import socket\nkept = socket.socketpair()\n",
     "ruby": "require 'socket'\nKEPT = UNIXSocket.pair\n",
 }
-NO_ARGUMENTS = ("--no-freeze", "-n", "1")
+NO_ARGUMENTS = ("--no-freeze", "--no-archive", "-n", "1")
 
 
 def explained(command, *options, env=None, cwd=None):
@@ -151,7 +151,7 @@ def test_every_version_of_the_interpreter_tells(tmp_path):
 
 
 def test_a_frozen_program_beside_the_ordinary_one(program, tmp_path):
-    result = explained(program, "-n", "1", cwd=tmp_path)
+    result = explained(program, "--no-archive", "-n", "1", cwd=tmp_path)
     assert result.status == 0, result
     head = result.out.splitlines()[0].split()
     assert head == ["ordinary", "thawed"]
@@ -184,7 +184,7 @@ def test_what_stands_in_the_way_is_said(language, tmp_path):
     (tmp_path / ("kept" + language.ending)).write_text(REFUSED[language.name])
     load = {"python": "import kept\n", "ruby": "require_relative 'kept'\nKEPT.first.fileno\n"}[language.name]
     (tmp_path / ("app" + language.ending)).write_text(load)
-    result = explained([language.program, "app" + language.ending], "-n", "1", cwd=tmp_path)
+    result = explained([language.program, "app" + language.ending], "--no-archive", "-n", "1", cwd=tmp_path)
     assert result.status == 0, result
     if language.name == "python":
         assert "This stands in the way of freezing it" in result.out and "socket" in result.out

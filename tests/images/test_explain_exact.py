@@ -36,7 +36,7 @@ MORE = {"python": 2, "ruby": 4}
 def test_the_collector_runs_where_it_does_in_other_starts(language, tmp_path):
     (tmp_path / ("inner" + language.ending)).write_text("1\n")
     (tmp_path / ("app" + language.ending)).write_text(COUNTED[language.name])
-    command = [support.SNAPBOOT, "explain", "--no-freeze", "-n", "1", "--", language.program, "app" + language.ending]
+    command = [support.SNAPBOOT, "explain", "--no-freeze", "--no-archive", "-n", "1", "--", language.program, "app" + language.ending]
     result = support.run(command, cwd=tmp_path, log=False)
     assert result.status == 0, result
     _, plain, noted, _ = (int(line) for line in (tmp_path / "told").read_text().splitlines())
@@ -52,7 +52,8 @@ LOADS_IT = {"python": "import json\nimport dies\n", "ruby": "require 'json'\nreq
 
 
 def told(command, *options, cwd=None):
-    result = support.run([support.SNAPBOOT, "explain", "--json", "--no-freeze", "-n", "1", *options, "--", *command], cwd=cwd, log=False)
+    alone = ["--no-freeze", "--no-archive", "-n", "1"]
+    result = support.run([support.SNAPBOOT, "explain", "--json", *alone, *options, "--", *command], cwd=cwd, log=False)
     assert result.status == 0, result
     report = json.loads(result.out)
     return [event for event in report["traceEvents"] if event["ph"] == "X"], report["otherData"]["advice"]
@@ -96,7 +97,7 @@ def test_an_interrupted_explanation_leaves_nothing_behind(option, tmp_path):
     (tmp_path / "app.py").write_text(waits)
     (tmp_path / "temporary").mkdir()
     env = support.environment(TMPDIR=tmp_path / "temporary")
-    command = [support.SNAPBOOT, "explain", option, "--", support.PYTHON, "app.py"]
+    command = [support.SNAPBOOT, "explain", option, "--no-archive", "--", support.PYTHON, "app.py"]
     with subprocess.Popen(command, cwd=tmp_path, env=env, start_new_session=True, stderr=subprocess.DEVNULL) as process:
         with open(tmp_path / "begun"):
             pass

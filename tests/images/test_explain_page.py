@@ -13,7 +13,7 @@ DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', r
 
 def explained(*options):
     command = [support.PYTHON, "-c", "import json"]
-    return support.run([support.SNAPBOOT, "explain", "--no-freeze", "-n", "1", *options, "--", *command], log=False)
+    return support.run([support.SNAPBOOT, "explain", "--no-freeze", "--no-archive", "-n", "1", *options, "--", *command], log=False)
 
 
 def test_page_and_json_hold_the_measured_start(tmp_path):

@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 use crate::audit;
 use crate::boot;
 use crate::document;
+use crate::listener;
 use crate::notation;
 
 /// So many texts are looked for in vain: a boot that reads more files than this reads other ones at each start.
@@ -113,6 +114,7 @@ pub fn look_up<'py>(python: Python<'py>, context: &str, text: &[u8]) -> Known<'p
     if !is_on() || text.len() > LONGEST {
         return Known::Ignored;
     }
+    let begun = listener::begin();
     let opened = state().opened.clone();
     let mut digest = None;
     for path in &opened {
@@ -128,6 +130,7 @@ pub fn look_up<'py>(python: Python<'py>, context: &str, text: &[u8]) -> Known<'p
             && head[..32] == digest.get_or_insert_with(|| Sha256::digest(text))[..]
         {
             if let Some(object) = read(python, document) {
+                listener::tell(python, path, begun);
                 return Known::Parsed(object, number(&head[40..]));
             }
         }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
 use crate::boot;
+use crate::listener;
 use crate::marshal;
 
 /// serve_entry_points(distribution, make) -> None. Has the property of that class look into the archive.
@@ -93,12 +94,14 @@ impl EntryPoints {
         let python = distribution.py();
         let function = self.function.bind(python);
         let Some((answer, keep)) = self.functions(python) else { return function.call1((distribution,)) };
+        let begun = listener::begin();
         let Ok(answer) = answer.bind(python).call1((distribution,)) else { return function.call1((distribution,)) };
         // The answer, and what is to be kept with it where there is none.
         let Ok((known, file)) = answer.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() else {
             return function.call1((distribution,));
         };
         if file.is_none() {
+            listener::tell(python, "entry points of distributions", begun);
             return Ok(known);
         }
         let result = function.call1((distribution,))?;

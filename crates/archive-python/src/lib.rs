@@ -13,6 +13,7 @@ mod data;
 mod document;
 mod entry_points;
 mod json;
+mod listener;
 mod main_part;
 mod marshal;
 mod methods;

@@ -18,6 +18,7 @@ use crate::code::{self, Code};
 use crate::cwd::Cwd;
 use crate::entry_points::{entry_points_at, serve_entry_points};
 use crate::json::serve_json;
+use crate::listener::listen;
 use crate::search::{search, Endings, Found, Outcome};
 use crate::served::served;
 use crate::source::Source;
@@ -39,6 +40,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(served, module)?)?;
     module.add_function(wrap_pyfunction!(serve_entry_points, module)?)?;
     module.add_function(wrap_pyfunction!(entry_points_at, module)?)?;
+    module.add_function(wrap_pyfunction!(listen, module)?)?;
     module.add_function(wrap_pyfunction!(flush, module)?)
 }
 

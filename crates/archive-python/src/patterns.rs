@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::boot;
+use crate::listener;
 use crate::marshal;
 
 /// Longer patterns (characters) are made by programs, and seldom twice.
@@ -38,10 +39,13 @@ impl Compile {
         let python = p.py();
         let original = self.original.bind(python);
         let Some(name) = self.name(p, flags) else { return call(original, p, flags) };
+        let begun = listener::begin();
         if let Some(arguments) = self.known(python, &name) {
             let make = self.make.bind(python);
             let all: Vec<_> = std::iter::once(p.clone()).chain(arguments.iter()).collect();
-            return make.call1(PyTuple::new(python, all)?);
+            let pattern = make.call1(PyTuple::new(python, all)?);
+            listener::tell(python, "regular expressions", begun);
+            return pattern;
         }
         let pattern = call(original, p, flags)?;
         // An error: a compiler that is not as it was expected.

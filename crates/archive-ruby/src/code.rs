@@ -18,6 +18,7 @@ use archive::{Entry, Kind, NewInput};
 
 use crate::boot::BOOT;
 use crate::cell::GvlCell;
+use crate::events::Finder;
 use crate::relocate::relocate;
 use crate::ruby::{Id, Main, Method, Protected, Root, Ruby, Value};
 use crate::script::Script;
@@ -210,8 +211,8 @@ impl<C> Known<C> {
     }
 }
 
-/// What the archive has of a script. Listeners hear of the look-up.
-pub fn find<'r>(ruby: Main<'r>, script: &Script) -> Protected<Known<Value<'r>>> {
+/// What the archive has of a script. Listeners hear of the look-up. `finder`: who has found the script.
+pub fn find<'r>(ruby: Main<'r>, script: &Script, finder: Finder) -> Protected<Known<Value<'r>>> {
     let known = CODE.with(ruby, |code| (code.class, code.ids.load_from_binary, code.scopes));
     let Some((class, load_from_binary, scopes)) = known else { return Ok(Known::Nothing) };
     let before = ruby.error_info();
@@ -235,7 +236,7 @@ pub fn find<'r>(ruby: Main<'r>, script: &Script) -> Protected<Known<Value<'r>>> 
         }
     });
     let (event, known) = found.unwrap_or((Event::Miss, Known::Nothing));
-    events::tell(ruby, event, &script.path, begun)?;
+    events::tell(ruby, event, &script.path, finder, begun)?;
     Ok(known)
 }
 
@@ -306,7 +307,7 @@ fn load_iseq<'r>(ruby: Ruby<'r>, _: Value<'r>, path: Value<'r>) -> Protected<Val
     }
     let script = BOOT.with(ruby, |boot| SESSION.with(ruby, |session| boot.script_at(&path, session)));
     let Some(script) = script.flatten().flatten() else { return Ok(ruby.nil()) };
-    let known = find(ruby, &script)?;
+    let known = find(ruby, &script, Finder::Ruby)?;
     answer(ruby, script, known)
 }
 
@@ -348,6 +349,9 @@ fn note(ruby: Main<'_>, tracepoint: Value<'_>) -> Protected<()> {
     // Before the code runs: the files that it loads are awaited in turn.
     ruby.disable(tracer)?;
     warnings::stop(*ruby)?;
+    if let Some(script) = &awaited {
+        events::tell_compiled(ruby, &script.path)?;
+    }
     let Some(script) = awaited.filter(|_| !warnings::were_heard()) else { return Ok(()) };
     let iseq = ruby.send(tracepoint, "instruction_sequence", &[])?;
     let path = ruby.send(iseq, "path", &[])?;

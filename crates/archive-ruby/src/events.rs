@@ -17,6 +17,13 @@ struct Subscriptions {
     names: Vec<Vec<u8>>,
 }
 
+/// Who has found the file of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finder {
+    Archive,
+    Ruby,
+}
+
 static SUBSCRIPTIONS: GvlCell<Subscriptions> = GvlCell::empty();
 
 /// From now on Snapboot::Archive hears of every look-up of code.
@@ -37,12 +44,22 @@ pub fn begin(ruby: Main<'_>) -> Option<Instant> {
     are_told.then(Instant::now)
 }
 
-/// Reports a look-up of code, of which `begun` is what [`begin`] has returned. May raise what a listener raises.
-pub fn tell(ruby: Main<'_>, event: Event, path: &CStr, begun: Option<Instant>) -> Protected<()> {
+/// Reports a look-up of code, of which `begun` is what [`begin`] has returned. `finder`: who has found the file. May raise what a listener
+/// raises.
+pub fn tell(ruby: Main<'_>, event: Event, path: &CStr, finder: Finder, begun: Option<Instant>) -> Protected<()> {
     if let Some(begun) = begun {
         let took = ruby.number(begun.elapsed().as_nanos() as usize);
-        let arguments = [ruby.number(event as usize), ruby.text(path.to_bytes())?, took];
+        let found = ruby.boolean(finder == Finder::Archive);
+        let arguments = [ruby.number(event as usize), ruby.text(path.to_bytes())?, took, found];
         ruby.send(archive(ruby)?, "tell_code", &arguments)?;
+    }
+    Ok(())
+}
+
+/// Reports that Ruby has compiled a script whose code was not there. May raise what a listener raises.
+pub fn tell_compiled(ruby: Main<'_>, path: &CStr) -> Protected<()> {
+    if begin(ruby).is_some() {
+        ruby.send(archive(ruby)?, "tell_compiled", &[ruby.text(path.to_bytes())?])?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use archive::session::{real_path, Directories, LookUp, Parts, Share};
 
 use crate::boot::{self, Boot, BOOT};
 use crate::code::{self, Known};
+use crate::events::Finder;
 use crate::heap::Heap;
 use crate::load_path::LoadPath;
 use crate::names::{self, Extension, Place};
@@ -254,7 +255,7 @@ fn load<'r>(ruby: Main<'r>, receiver: Value<'r>, script: Script) -> Protected<Va
     if !code::is_usable(ruby)? {
         return load_source(ruby, receiver, &script);
     }
-    match code::find(ruby, &script)? {
+    match code::find(ruby, &script, Finder::Archive)? {
         Known::Empty if can_provide(ruby, &script)? => provide(ruby, script),
         known => load_with_code(ruby, receiver, script, known),
     }

@@ -1,8 +1,9 @@
 //! An ordinary start of a command, with the boot archive of its runtime.
 
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use failure::{reason, Result};
@@ -21,13 +22,23 @@ const NO_FORMAT: i32 = 8;
 
 /// Becomes the program; returns only when that fails. `words`: the program's, its name first. `archive`: the one to switch on.
 pub fn start(program: &Path, words: &[OsString], archive: BootArchive) -> Result<u8> {
+    let noted = noted();
     let changed = match archive {
-        BootArchive::Ruby => Some(("RUBYOPT", set_up::ruby_option(&Installation::find()?.ruby_run()?)?)),
+        BootArchive::Ruby => {
+            let installation = Installation::find()?;
+            let noting = noted.as_ref().and_then(|_| installation.ruby_explain().ok());
+            Some(("RUBYOPT", set_up::ruby_option(&installation.ruby_run()?, noting.as_deref())?))
+        }
         BootArchive::Python => {
-            set_up::python_path(&Installation::find()?.python_run()?).map(|path| ("PYTHONPATH", path))
+            let installation = Installation::find()?;
+            let noting = noted.as_ref().and_then(|_| installation.python_explain().ok());
+            set_up::python_path(&installation.python_run()?, noting.as_deref()).map(|path| ("PYTHONPATH", path))
         }
         BootArchive::None => None,
     };
+    if let (Some(file), Some(_)) = (noted, &changed) {
+        tell(&file);
+    }
     let changed = changed.as_ref().map(|(name, value)| (*name, value.as_os_str()));
     let mut error = store::execute(program, words, changed);
     if error.raw_os_error() == Some(NO_FORMAT) && is_text(program) {
@@ -38,6 +49,18 @@ pub fn start(program: &Path, words: &[OsString], archive: BootArchive) -> Result
     }
     render::tell(&format!("snapboot: cannot execute {}: {}", program.display(), reason(&error)));
     Ok(if error.kind() == io::ErrorKind::NotFound { NOT_THERE } else { CANNOT_EXECUTE })
+}
+
+/// The file in which `snapboot explain` has this start note where its time goes.
+fn noted() -> Option<OsString> {
+    std::env::var_os(explain::FILE)
+}
+
+/// Notes that this command has done its part, and the program's own start begins. What cannot be noted is missed by `explain` alone.
+fn tell(file: &OsStr) {
+    if let Ok(mut file) = OpenOptions::new().append(true).create(true).mode(0o600).open(file) {
+        let _ = file.write_all(&explain::has_run());
+    }
 }
 
 /// Whether a file may be a script without a first line that names its interpreter: nobody else's program has a NUL in its first lines.

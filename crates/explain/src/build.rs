@@ -39,7 +39,14 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
         true => part("execution, opening the image", Kind::Launcher, 0.0),
         false => part("the interpreter's own start", Kind::Interpreter, 0.0),
     };
-    interpreter.seconds = first - begun;
+    if let Some(Event::HasRun { time }) = run.events.first() {
+        // Its calls are not counted: counting begins with the program that it executes.
+        let mut switch = part("snapboot run", Kind::Archive, 0.0);
+        switch.seconds = time - begun;
+        interpreter.start = switch.seconds;
+        root.children.push(switch);
+    }
+    interpreter.seconds = first - begun - interpreter.start;
     (interpreter.system_calls, interpreter.failed_lookups) = counts.before(0);
     root.children.push(interpreter);
 
@@ -55,8 +62,13 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
                 if stack.is_empty() && *kind != Kind::Launcher {
                     between(&mut root, now - begun, last, before);
                 }
-                if let Some(above) = stack.last_mut().filter(|_| *kind == Kind::Code) {
-                    search_before(above, now - begun, before);
+                let search = match kind {
+                    Kind::Code => Some(Kind::Search),
+                    Kind::Stored => Some(Kind::Lookup),
+                    _ => None,
+                };
+                if let Some((above, search)) = stack.last_mut().zip(search) {
+                    search_before(above, search, now - begun, before);
                 }
                 stack.push(Open { node: part(name, *kind, now - begun), before });
             }
@@ -70,6 +82,7 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
                 add(stack.last_mut().map_or(&mut root, |above| &mut above.node), open.node);
                 last = before;
             }
+            Event::HasRun { .. } => {}
             Event::Executed(program) => executed = Some(program),
             // Told of apart, see [`crate::thaw`].
             Event::Checked { .. } | Event::Mapped { .. } => {}
@@ -130,13 +143,14 @@ fn time(event: &Event) -> Option<f64> {
     }
 }
 
-/// What Ruby does before it reads a feature's code is a search, which it does not tell of: it has told of nothing else before.
-fn search_before(above: &mut Open, now: f64, calls: (u64, u64)) {
+/// What Ruby does before it reads a feature's code is a search, which it does not tell of: it has told of nothing else before. So is what the boot
+/// archive does before it has the code of a file that it has found. `kind`: of that search.
+fn search_before(above: &mut Open, kind: Kind, now: f64, calls: (u64, u64)) {
     let node = &mut above.node;
     if node.kind != Kind::Body || node.children.iter().any(|child| child.kind != Kind::Collector) {
         return;
     }
-    let mut search = part(&node.name, Kind::Search, node.start);
+    let mut search = part(&node.name, kind, node.start);
     search.seconds = (now - node.start - node.children.iter().map(|child| child.seconds).sum::<f64>()).max(0.0);
     search.system_calls = calls.0.saturating_sub(above.before.0);
     search.failed_lookups = calls.1.saturating_sub(above.before.1);
@@ -149,27 +163,32 @@ fn finish(node: &mut Node, failed: bool) {
     if node.kind != Kind::Body {
         return;
     }
-    let found = node.children.iter_mut().find(|child| child.kind == Kind::Search && child.name == node.name);
+    let is_search = |kind| matches!(kind, Kind::Search | Kind::Lookup);
+    let found = node.children.iter_mut().find(|child| is_search(child.kind) && child.name == node.name);
     if let Some(search) = found {
         let origin = search.detail.take();
         node.detail = node.detail.take().or(origin);
     }
     if node.detail.is_none() {
-        let code = node.children.iter().find(|child| child.kind == Kind::Code);
+        let code = node.children.iter().find(|child| matches!(child.kind, Kind::Code | Kind::Stored));
         node.detail = code.and_then(|code| code.detail.clone());
     }
-    if failed && node.children.iter().all(|child| matches!(child.kind, Kind::Search | Kind::Collector)) {
+    if failed && node.children.iter().all(|child| is_search(child.kind) || child.kind == Kind::Collector) {
         node.kind = Kind::Search;
         node.detail = Some("not there".to_owned());
         node.children.retain(|child| child.kind == Kind::Collector);
     }
 }
 
-/// Adds a part to the one that it is in. Collections are one part of each.
+/// Adds a part to the one that it is in. Collections are one part of each, and so is data of the same name.
 fn add(above: &mut Node, node: Node) {
-    if node.kind == Kind::Collector {
-        if let Some(same) = above.children.iter_mut().find(|child| child.kind == Kind::Collector) {
+    if matches!(node.kind, Kind::Collector | Kind::Data) {
+        let is_same =
+            |child: &&mut Node| child.kind == node.kind && (node.kind == Kind::Collector || child.name == node.name);
+        if let Some(same) = above.children.iter_mut().find(is_same) {
             same.seconds += node.seconds;
+            same.system_calls += node.system_calls;
+            same.failed_lookups += node.failed_lookups;
             return;
         }
     }
@@ -208,6 +227,23 @@ mod tests {
         let module = &tree_of(told).children[1];
         let kinds: Vec<_> = module.children.iter().map(|child| (child.kind, child.seconds)).collect();
         assert_eq!(kinds, [(Kind::Search, 1.0), (Kind::Code, 0.5)]);
+        assert_eq!(module.detail.as_deref(), Some("/a.rb"));
+    }
+
+    #[test]
+    fn a_start_with_the_archive_tells_what_comes_from_there() {
+        let told = "run=1500000000|begin=2000000000 main __main__|begin=2000000000 archive opening the boot archive|end=2500000000 |\
+                    begin=3000000000 body a|begin=3500000000 stored /a.rb|end=4000000000 /a.rb|begin=4000000000 data regular expressions|\
+                    end=4500000000 |begin=4500000000 data regular expressions|end=4750000000 |end=5000000000 |end=8000000000 |";
+        let root = tree_of(told);
+        let parts = |node: &Node| node.children.iter().map(|child| (child.kind, child.seconds)).collect::<Vec<_>>();
+        assert_eq!(
+            parts(&root),
+            [(Kind::Archive, 0.5), (Kind::Interpreter, 0.5), (Kind::Main, 6.0), (Kind::Exit, 2.0)]
+        );
+        assert_eq!(root.children.iter().map(|child| child.start).collect::<Vec<_>>(), [0.0, 0.5, 1.0, 7.0]);
+        let module = &root.children[2].children[1];
+        assert_eq!(parts(module), [(Kind::Lookup, 0.5), (Kind::Stored, 0.5), (Kind::Data, 0.75)]);
         assert_eq!(module.detail.as_deref(), Some("/a.rb"));
     }
 

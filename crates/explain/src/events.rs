@@ -2,6 +2,8 @@
 //!
 //! `python/snapboot/explain/run/sitecustomize.py` and `ruby/lib/snapboot/explain/run.rb` write it, and describe it.
 
+use rustix::time::{clock_gettime, ClockId};
+
 use crate::tree::Kind;
 
 /// What a start tells at one moment.
@@ -19,6 +21,14 @@ pub enum Event {
     Checked { tables: u64, beside: bool, seconds: Vec<f64> },
     /// How long a thaw took for each file that it mapped, as the tables list them; then for the image itself, and for all other memory.
     Mapped { tables: u64, seconds: Vec<f64> },
+    /// `snapboot run` has switched the boot archive on, and the program's own start begins.
+    HasRun { time: f64 },
+}
+
+/// What `snapboot run` notes, see [`Event::HasRun`].
+pub fn has_run() -> Vec<u8> {
+    let time = clock_gettime(ClockId::Monotonic);
+    format!("run={}\0", time.tv_sec * 1_000_000_000 + time.tv_nsec).into_bytes()
 }
 
 /// Reads what a start has told. None where it is cut off, or something else. Times in seconds of the monotonic clock.
@@ -58,6 +68,7 @@ fn event(entry: &[u8]) -> Option<Event> {
             let (tables, times) = value.split_once(' ')?;
             Some(Event::Mapped { tables: tables.parse().ok()?, seconds: all_seconds(times)? })
         }
+        "run" => Some(Event::HasRun { time: seconds(value)? }),
         "collected" => Some(Event::Collected { seconds: seconds(value)? }),
         _ => None,
     }

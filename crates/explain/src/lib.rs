@@ -3,6 +3,7 @@
 #![deny(missing_docs)]
 
 mod arch;
+mod archived;
 mod build;
 mod count;
 mod events;
@@ -16,8 +17,10 @@ mod thaw;
 mod trace;
 mod tree;
 
+pub use archived::WITH_ARCHIVE;
 pub use build::EXECUTED;
-pub use measure::{Measurement, Subject};
+pub use events::has_run;
+pub use measure::{Measurement, Subject, FILE};
 pub use page::page;
 pub use saved::saved;
 pub use trace::trace;

@@ -20,8 +20,8 @@ use crate::outside;
 use crate::thaw::{self, Faults, Moments};
 use crate::tree::{Kind, Node, Start};
 
-/// Names the file in which a start notes where its time goes.
-const FILE: &str = "SNAPBOOT_EXPLAIN";
+/// The variable that names the file in which a start notes where its time goes.
+pub const FILE: &str = "SNAPBOOT_EXPLAIN";
 /// Says that system calls are counted from outside.
 const COUNT: &str = "SNAPBOOT_EXPLAIN_COUNT";
 /// The hidden subcommand of `snapboot` that stops itself, and then executes a program.
@@ -33,15 +33,20 @@ const SHOWN: usize = 2000;
 
 /// What is started, and how.
 pub struct Subject {
-    words: Vec<OsString>,
-    program: PathBuf,
-    title: String,
+    pub(crate) words: Vec<OsString>,
+    pub(crate) program: PathBuf,
+    pub(crate) title: String,
     /// Of an ordinary start.
-    language: Option<Language>,
-    set_up: Vec<(&'static str, OsString)>,
+    pub(crate) language: Option<Language>,
+    /// Variables of starts that are noted.
+    pub(crate) set_up: Vec<(&'static str, OsString)>,
+    /// Variables of every start.
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+    /// What one would type.
+    pub(crate) shown: String,
     /// Whether a status other than 0 is none of our business.
     pub allow_failure: bool,
-    folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 /// What a start is measured with besides the subject.
@@ -59,9 +64,9 @@ impl Subject {
         let shown = Path::new(&words[0]).display();
         let language = language_of(words);
         let set_up = match language {
-            Some(Language::Ruby) => ("RUBYOPT", set_up::ruby_option(&installation.ruby_explain()?)?),
+            Some(Language::Ruby) => ("RUBYOPT", set_up::ruby_option(&installation.ruby_explain()?, None)?),
             Some(Language::Python) => {
-                let path = set_up::python_path(&installation.python_explain()?).ok_or_else(|| {
+                let path = set_up::python_path(&installation.python_explain()?, None).ok_or_else(|| {
                     Failure::refusal(
                         "a start is measured by way of PYTHONPATH, which is set to nothing here, or Snapboot's own directory has a colon \
                          in its path. Unset PYTHONPATH, or install Snapboot elsewhere.",
@@ -87,8 +92,17 @@ impl Subject {
     fn new(words: &[OsString], program: PathBuf, title: &str) -> Result<Subject> {
         let folder =
             tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
-        let (words, title) = (words.to_vec(), title.to_owned());
-        Ok(Subject { words, program, title, language: None, set_up: Vec::new(), allow_failure: false, folder })
+        Ok(Subject {
+            words: words.to_vec(),
+            program,
+            title: title.to_owned(),
+            language: None,
+            set_up: Vec::new(),
+            variables: Vec::new(),
+            shown: words.join(OsStr::new(" ")).to_string_lossy().into_owned(),
+            allow_failure: false,
+            folder,
+        })
     }
 
     /// Measures it.
@@ -134,7 +148,7 @@ impl Subject {
             None => {}
         }
         add_rest(&mut root);
-        Ok(Start { title: self.title.clone(), command: self.shown(), runs: measurement.runs, overhead, root })
+        Ok(Start { title: self.title.clone(), command: self.shown.clone(), runs: measurement.runs, overhead, root })
     }
 
     /// Measures a start that tells nothing itself.
@@ -173,7 +187,7 @@ impl Subject {
             _ => "Only the whole is shown.",
         };
         root.detail = Some(format!("What it does could not be noted from within: {why}. {shown}"));
-        Ok(Start { title: self.title.clone(), command: self.shown(), runs: measurement.runs, overhead, root })
+        Ok(Start { title: self.title.clone(), command: self.shown.clone(), runs: measurement.runs, overhead, root })
     }
 
     /// A start that tells of its imports on standard error, if it is of Python.
@@ -188,7 +202,7 @@ impl Subject {
     }
 
     /// One start that is noted.
-    fn traced(&self) -> Result<Run> {
+    pub(crate) fn traced(&self) -> Result<Run> {
         let span = self.start(self.noting(self.command()))?;
         Ok(Run { span, events: self.told()? })
     }
@@ -205,6 +219,7 @@ impl Subject {
     fn count(&self, watch: &mut dyn Watch) -> std::io::Result<Counts> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(TRACED).arg(&self.program).args(&self.words[1..]);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let mut command = self.noting(silent(command));
         command.env(COUNT, "1");
         count::count(&mut command, watch)
@@ -255,9 +270,10 @@ impl Subject {
         self.set_up.is_empty()
     }
 
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.arg0(&self.words[0]).args(&self.words[1..]);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         silent(command)
     }
 
@@ -271,7 +287,7 @@ impl Subject {
     }
 
     /// Starts a command and waits for its end; returns when both were.
-    fn start(&self, mut command: Command) -> Result<(f64, f64)> {
+    pub(crate) fn start(&self, mut command: Command) -> Result<(f64, f64)> {
         let failed = |error: std::io::Error| Failure::io("start", &self.program, &error);
         let begun = now();
         let status = command.spawn().and_then(|mut child| child.wait()).map_err(failed)?;
@@ -283,7 +299,7 @@ impl Subject {
     }
 
     /// Takes what the last start has told.
-    fn told(&self) -> Result<Vec<Event>> {
+    pub(crate) fn told(&self) -> Result<Vec<Event>> {
         let told = fs::read(self.file()).ok();
         let _ = fs::remove_file(self.file());
         let events = told.and_then(|told| events::parse(&told));
@@ -296,14 +312,14 @@ impl Subject {
                     "{} should thaw and tell at its end where its time went, but did not. Either the image is not used here and now, and \
                      snapboot inspect --why {} says why; or it was made by another version of Snapboot, and is to be made again; or the program \
                      ended without its exit handlers (by a signal, os._exit, exit!, exec).",
-                    self.shown(),
+                    self.shown,
                     self.program.display()
                 ));
             }
             Failure::failed(format!(
                 "{} should tell at its end where its time went, but did not. It may have ended without its exit handlers (by a signal, os._exit, \
                  exit!, exec), or have options that make an interpreter ignore its environment (python -I, -E, -S).",
-                self.shown()
+                self.shown
             ))
         })
     }
@@ -320,13 +336,8 @@ impl Subject {
         format!(
             "{} should end with exit status 0, but ended with {status}, so its time would say little. Mend the command, or pass \
              --allow-failure. {said}",
-            self.shown()
+            self.shown
         )
-    }
-
-    /// The command on one line.
-    fn shown(&self) -> String {
-        self.words.join(OsStr::new(" ")).to_string_lossy().into_owned()
     }
 }
 

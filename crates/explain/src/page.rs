@@ -21,10 +21,14 @@ const SCRIPT: &str = concat!(
 );
 
 /// All kinds, with what the page calls them and says about them, in the order in which it lists them.
-const KINDS: [(Kind, &str, &str); 14] = [
+const KINDS: [(Kind, &str, &str); 18] = [
     (Kind::Interpreter, "Interpreter", "the interpreter's own start"),
+    (Kind::Archive, "Archive", "switching the boot archive on, and opening it"),
     (Kind::Search, "Search", "looking for the files of modules"),
+    (Kind::Lookup, "Archived search", "the same, answered from the boot archive"),
     (Kind::Code, "Code", "reading and decoding code"),
+    (Kind::Stored, "Archived code", "code from the boot archive"),
+    (Kind::Data, "Archived data", "parsed files, patterns and gems from the boot archive"),
     (Kind::Body, "Body", "what modules do while they are loaded"),
     (Kind::Collector, "Garbage collection", "the collector's runs"),
     (Kind::Launcher, "Launcher", "checking the image"),
@@ -53,6 +57,7 @@ fn data(report: &Report) -> String {
         "snapboot": report.snapboot,
         "machine": report.machine,
         "when": report.when,
+        "no_archive": report.no_archive,
         "advice": report.advice,
         "kinds": KINDS.map(|(kind, label, about)| json!([kind, label, about])),
         "strings": front_coded(&strings),
@@ -134,8 +139,14 @@ mod tests {
     #[test]
     fn markers_in_a_report_stay_what_they_are() {
         let text = "DATA /* STYLE */ /* SCRIPT */".to_owned();
-        let report =
-            Report { starts: vec![], advice: vec![], snapboot: text.clone(), machine: text.clone(), when: text };
+        let report = Report {
+            starts: vec![],
+            no_archive: None,
+            advice: vec![],
+            snapboot: text.clone(),
+            machine: text.clone(),
+            when: text,
+        };
         let page = page(&report);
         assert_eq!(page.matches("DATA /* STYLE */ /* SCRIPT */").count(), 3);
         assert_eq!(page.matches(":root {").count(), STYLE.matches(":root {").count());

@@ -25,8 +25,8 @@ pub fn saved(text: &str) -> Option<Report> {
             root: tree(profile, events.into_iter().filter(|event| event.phase == "X"))?,
         });
     }
-    let Other { snapboot, machine, when, advice, .. } = file.other;
-    (!starts.is_empty()).then_some(Report { starts, advice, snapboot, machine, when })
+    let Other { snapboot, machine, when, no_archive, advice, .. } = file.other;
+    (!starts.is_empty()).then_some(Report { starts, no_archive, advice, snapboot, machine, when })
 }
 
 /// The parts are opened and closed in a profile, and have their figures in the events, in the same order.
@@ -74,6 +74,7 @@ struct Other {
     snapboot: String,
     machine: String,
     when: String,
+    no_archive: Option<String>,
     advice: Vec<Advice>,
     starts: Vec<About>,
 }
@@ -146,6 +147,7 @@ mod tests {
             Advice { headline: text("h"), text: text("t"), place: None, remedy: None, start: None, saves: Some(1.0) };
         Report {
             starts: vec![start("ordinary", root.clone()), start("thawed", root)],
+            no_archive: Some(text("n")),
             advice: vec![advice],
             snapboot: text("1"),
             machine: text("m"),

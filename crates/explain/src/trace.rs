@@ -35,6 +35,7 @@ pub fn trace(report: &Report) -> String {
             snapboot: &report.snapboot,
             machine: &report.machine,
             when: &report.when,
+            no_archive: report.no_archive.as_deref(),
             advice: &report.advice,
             starts: report.starts.iter().map(|start| About { runs: start.runs, overhead: start.overhead }).collect(),
         },
@@ -69,6 +70,8 @@ struct Other<'a> {
     snapboot: &'a str,
     machine: &'a str,
     when: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_archive: Option<&'a str>,
     advice: &'a [Advice],
     starts: Vec<About>,
 }

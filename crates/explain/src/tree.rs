@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// The kinds of start that were measured, the ordinary one first.
     pub starts: Vec<Start>,
+    /// Why there is no start with the boot archive among them, where one was wanted: a sentence.
+    pub no_archive: Option<String>,
     /// What to do about it, what saves most first.
     pub advice: Vec<Advice>,
     /// Version of Snapboot.
@@ -63,10 +65,18 @@ pub enum Kind {
     Process,
     /// The interpreter's own start.
     Interpreter,
+    /// Switching the boot archive on, and opening it.
+    Archive,
     /// Looking for the file of a module or feature.
     Search,
+    /// The same, answered from the boot archive.
+    Lookup,
     /// Reading and decoding code.
     Code,
+    /// Code from the boot archive.
+    Stored,
+    /// Data from the boot archive: parsed files, regular expressions, what RubyGems and Bundler work out.
+    Data,
     /// The body of a module or feature: what is executed when it is loaded.
     Body,
     /// Garbage collection.

@@ -43,7 +43,7 @@ fn profiles_are_evented_and_balanced() {
     let frames = list(&file["shared"]["frames"]).len();
     let profiles = list(&file["profiles"]);
     let titles: Vec<&str> = profiles.iter().map(|profile| text(&profile["name"])).collect();
-    assert_eq!(titles, ["Ordinary", "With archive", "Thawed"]);
+    assert_eq!(titles, ["ordinary", "with archive", "thawed"]);
     for profile in profiles {
         assert_eq!(profile["type"], "evented");
         assert_eq!(profile["unit"], "nanoseconds");

@@ -35,7 +35,7 @@ module Snapboot
 
     @back = nil
     @listeners = []
-    @timers = []
+    @watcher = nil
     @waiting = {}
 
     class << self
@@ -148,19 +148,38 @@ module Snapboot
         nil
       end
 
-      # For `snapboot explain`: calls the block at every look-up of code, with :hit, :miss, :stale or :revalidated, the path,
-      # and how long the look-up took, with decoding the code (ns). Returns nil.
-      def on_code(&block)
-        @timers.push(block)
+      # For `snapboot explain`. Calls `watcher.looked_up(event, path, took, found)` at every look-up of code, with :hit,
+      # :miss, :stale or :revalidated, how long that took (ns), with decoding the code, and whether the archive has found
+      # the file, too; `compiled_instead(path)` once Ruby has compiled what was not there; and `answered(name, took)` at
+      # other answers. Returns nil.
+      def watch(watcher)
+        @watcher = watcher
         @back&.tell_look_ups
         nil
       end
 
-      # For the back end: a look-up of code has taken place. Takes the number of the event, the path, and how long it
-      # took (ns).
-      def tell_code(event, path, took = 0)
+      # For the back end: a look-up of code has taken place. Takes the number of the event, the path, how long it took
+      # (ns), and whether the archive has found the file.
+      def tell_code(event, path, took, found)
         @listeners.each { |listener| listener.call(EVENTS[event], :code, path) }
-        @timers.each { |timer| timer.call(EVENTS[event], path, took) }
+        @watcher&.looked_up(EVENTS[event], path, took, found)
+      end
+
+      # For the back end: Ruby has compiled the code that was not there.
+      def tell_compiled(path)
+        @watcher&.compiled_instead(path)
+      end
+
+      # Returns what the block gives: an answer out of the archive, or nil or `missing` where it has none. `name`: what it is
+      # called where somebody watches.
+      def answering(name, missing = nil)
+        return yield unless @watcher
+
+        begun = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+        answer = yield
+        took = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - begun
+        @watcher.answered(name, took) unless answer.nil? || missing.equal?(answer)
+        answer
       end
 
       # For the back end: the file of that name, which `after_load` waits for, has been loaded.

@@ -3,16 +3,17 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::Quiet;
 
 /// Show where the time of a start goes, and what to do about it.
 ///
 /// COMMAND: what you would type to start a Python or Ruby program. It is started N times as it is and N times with its start noted, in turns,
-/// and once more to count system calls and failed look-ups. Then it is frozen for a trial, in a folder that is removed afterwards, and its thaw is
-/// measured in the same way. IMAGE ARGS: a start of that image alone. With --vs, two commands or images, each as it is, and what differs most.
-/// What --json has printed, in a file, can stand for what it tells of: REPORT alone shows it again, --vs compares its first start.
+/// and once more to count system calls and failed look-ups. In the same way its starts by `snapboot run --no-freeze` are measured, once two to eight
+/// starts have filled a boot archive of their own. Then it is frozen for a trial, and its thaw is measured. Archive and image are in a folder that is
+/// removed afterwards. IMAGE ARGS: a start of that image alone. With --vs, two commands or images, each as it is, and what differs most.
+/// What --json has printed, in a file, can stand for what it tells of: REPORT alone shows it again, --vs compares its first start, or the one that --start names.
 ///
 /// Shows how long each sort of thing took, side by side; the parts of the start that cost most; and advice. Times are those of the middle half
 /// of the runs, averaged, with half the width of that half behind ±. Modules or features are shown with those that they load; own is the time without these.
@@ -29,7 +30,8 @@ Examples:
   snapboot explain --html start.html -- flask routes
   snapboot explain ./rails.img runner 1
   snapboot explain -- python3.12 app.py --vs python3.13 app.py
-  snapboot explain --diff yesterday.json today.json"
+  snapboot explain --diff yesterday.json today.json
+  snapboot explain --start ordinary,archive --diff today.json today.json"
 )]
 pub struct Explain {
     #[command(flatten)]
@@ -43,9 +45,13 @@ pub struct Explain {
     #[arg(long)]
     pub all: bool,
 
-    /// Make no trial freeze: show the ordinary start alone.
+    /// Make no trial freeze: show no thawed start.
     #[arg(long)]
     pub no_freeze: bool,
+
+    /// Show no start with the boot archive.
+    #[arg(long)]
+    pub no_archive: bool,
 
     /// Go on when the command ends with a status other than 0. Default: stop and show what it wrote to its standard
     /// error.
@@ -64,8 +70,24 @@ pub struct Explain {
     #[arg(long)]
     pub diff: bool,
 
+    /// Which start --vs and --diff compare: ordinary, archive or thawed; two with a comma between them: of A and of B. Default: ordinary; of an
+    /// image its thaw, of a report the first one that it tells of.
+    #[arg(long, value_name = "KIND", value_delimiter = ',', num_args = 1)]
+    pub start: Vec<Kind>,
+
     /// The command or the image, and its arguments; after --vs the one to compare it with.
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true,
           value_hint = ValueHint::CommandWithArguments)]
     pub words: Vec<OsString>,
+}
+
+/// A kind of start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// As it is.
+    Ordinary,
+    /// With the boot archive.
+    Archive,
+    /// From an image.
+    Thawed,
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, ValueHint};
 
 pub use archive::{Archive, ArchiveAction, ArchiveBuild, ArchiveList, ArchivePrune, ArchiveVerify};
-pub use explain::Explain;
+pub use explain::{Explain, Kind as StartKind};
 pub use freeze::{Cpu, Freeze};
 pub use hidden::{Confined, Manual, Traced, Watched};
 

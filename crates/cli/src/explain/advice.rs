@@ -8,7 +8,7 @@ use freeze::Written;
 use regex::Regex;
 use runtime::{resolve, search_path};
 
-use super::trial::Trial;
+use super::trial::{self, Trial};
 use super::Tried;
 use crate::human;
 
@@ -16,6 +16,8 @@ use crate::human;
 const WORTH: f64 = 0.05;
 /// A start must take less than this share of another one's time to be worth a command.
 pub const WORTHWHILE: f64 = 0.8;
+/// A start with the boot archive must take less than this share of an ordinary one's time: it costs nothing but the words before the command.
+const WORTH_RUNNING: f64 = 0.9;
 /// How many pieces of one sort there are.
 const MAX: usize = 5;
 
@@ -64,6 +66,39 @@ pub fn frozen(ordinary: &Start, tried: &Tried, silent: Option<String>) -> Vec<Ad
 pub fn not_loaded(names: &[String], why: &str) -> Advice {
     let headline = format!("{} cannot be loaded before the image is written", names.join(", "));
     Advice { place: place_in(why), ..worded(&headline, Some(why)) }
+}
+
+/// When a start with the boot archive is the fastest that there is, or all that is left. `thawed`: None: there is none; `was_tried`: whether it was
+/// tried.
+pub fn archived(
+    words: &[OsString],
+    ordinary: &Start,
+    archived: &Start,
+    thawed: Option<&Start>,
+    was_tried: bool,
+) -> Option<Advice> {
+    let (before, after) = (ordinary.root.seconds, archived.root.seconds);
+    let is_gain = after < before * WORTH_RUNNING && before - after > ordinary.root.spread + archived.root.spread;
+    if !is_gain || thawed.is_some_and(|thawed| thawed.root.seconds < after.min(before * WORTHWHILE)) {
+        return None;
+    }
+    let why = match (thawed, was_tried) {
+        (Some(thawed), _) => format!("From an image a start takes {}. ", time(thawed.root.seconds)),
+        (None, true) => "It could not be frozen for a trial. ".to_owned(),
+        (None, false) => String::new(),
+    };
+    let text = format!(
+        "{why}With the boot archive it takes {} instead of {}: look-ups of files, their code and parsed data come from there, for as long as \
+         these files are unchanged. The first starts fill it.",
+        time(after),
+        time(before)
+    );
+    Some(Advice {
+        text,
+        remedy: Some(format!("snapboot run --no-freeze -- {}", trial::line(words))),
+        saves: Some(before - after),
+        ..worded(&format!("Start it with the boot archive: {:.1} times as fast", before / after), None)
+    })
 }
 
 /// When the command cannot be frozen: why, sentence and place.
@@ -223,6 +258,33 @@ fn time(seconds: f64) -> String {
 mod tests {
     use super::super::rows::tests::node;
     use super::*;
+
+    fn start(seconds: f64) -> Start {
+        let root = Node { spread: seconds / 100.0, ..node("process", Kind::Process, seconds, vec![]) };
+        Start { title: String::new(), command: String::new(), runs: 5, overhead: 0.0, root }
+    }
+
+    #[test]
+    fn the_archive_is_advised_where_nothing_else_is_faster() {
+        let words = ["python".into(), "my app.py".into()];
+        let advised = |after: f64, thawed: Option<f64>, was_tried| {
+            archived(&words, &start(1.0), &start(after), thawed.map(start).as_ref(), was_tried)
+        };
+        let advice = advised(0.5, None, true).unwrap();
+        assert_eq!(advice.remedy.as_deref(), Some("snapboot run --no-freeze -- python 'my app.py'"));
+        assert_eq!((advice.saves, advice.headline.contains("2.0 times")), (Some(0.5), true));
+        assert!(advice.text.contains("could not be frozen") && advice.text.contains("500 ms instead of 1000 ms"));
+        assert!(!advised(0.5, None, false).unwrap().text.contains("frozen"));
+        assert!(advised(0.5, Some(0.7), true).unwrap().text.contains("From an image a start takes 700 ms"));
+        // Another start is faster, or this one is not.
+        assert_eq!(advised(0.5, Some(0.1), true), None);
+        assert_eq!(advised(0.95, None, true), None);
+        let mut unsteady = start(0.8);
+        unsteady.root.spread = 0.3;
+        assert_eq!(archived(&words, &start(1.0), &unsteady, None, true), None);
+        // Freezing is not advised where it gains so little.
+        assert!(advised(0.88, Some(0.85), true).is_some());
+    }
 
     #[test]
     fn places_are_found_in_sentences() {

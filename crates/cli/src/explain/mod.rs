@@ -1,7 +1,9 @@
 //! `snapboot explain`: where the time of a start goes, and what to do about it.
 
 mod advice;
+mod archived;
 mod folder;
+mod one;
 mod rows;
 mod same;
 mod show;
@@ -27,6 +29,12 @@ pub fn main(arguments: &Explain) -> Result<u8> {
     let progress = Progress::still(arguments.telling.quiet);
     let _folder = folder::make()?;
     let commands = split(&arguments.words, arguments.diff)?;
+    if !arguments.start.is_empty() && (commands.len() < 2 || arguments.start.len() > 2) {
+        return Err(Failure::refusal(
+            "--start says which starts are compared, one kind for both or one for each: snapboot explain --start ordinary,archive -- \
+             COMMAND [ARG...] --vs COMMAND [ARG...].",
+        ));
+    }
     let shown_again = match commands.as_slice() {
         [words] => saved(words),
         _ => None,
@@ -54,12 +62,13 @@ fn saved(words: &[OsString]) -> Option<Report> {
 
 /// Measures a command, or what is compared.
 fn measured(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Report> {
-    let (starts, advice) = match commands {
+    let Found { starts, no_archive, advice } = match commands {
         [words] if !is_image(words) => command(words, arguments, progress)?,
-        several => (as_they_are(several, arguments, progress)?, Vec::new()),
+        several => Found { starts: as_they_are(several, arguments, progress)?, no_archive: None, advice: Vec::new() },
     };
     Ok(Report {
         starts,
+        no_archive,
         advice,
         snapboot: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(),
@@ -95,15 +104,13 @@ fn is_image(words: &[OsString]) -> bool {
     Kind::is_image(Path::new(&words[0]))
 }
 
-/// Measures one start of each command or image, and takes the first of each report; of two, each has its letter.
+/// Measures one start of each command or image, and takes one of each report, as --start has it; of two, each has its letter.
 fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Vec<Start>> {
     let mut starts = Vec::new();
-    for words in commands {
-        starts.push(match saved(words).and_then(|report| report.starts.into_iter().next()) {
-            Some(start) => start,
-            None if is_image(words) => measure(Subject::thawed(words)?, arguments, progress)?,
-            None => measure(Subject::ordinary(words, &Installation::find()?)?, arguments, progress)?,
-        });
+    for (place, words) in commands.iter().enumerate() {
+        // One kind is meant for both.
+        let kind = arguments.start.get(place).or(arguments.start.last()).copied();
+        starts.push(one::of(words, kind, arguments, progress)?);
     }
     if let [first, second] = starts.as_mut_slice() {
         first.title = format!("A, {}", first.title);
@@ -112,18 +119,34 @@ fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progres
     Ok(starts)
 }
 
+/// What was found out about a command, or about what is compared.
+struct Found {
+    starts: Vec<Start>,
+    no_archive: Option<String>,
+    advice: Vec<Advice>,
+}
+
 /// Measures the starts of a command.
-fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Result<(Vec<Start>, Vec<Advice>)> {
-    let installation = Installation::find()?;
-    let mut starts = vec![measure(Subject::ordinary(words, &installation)?, arguments, progress)?];
-    let mut advice = Vec::new();
-    if !arguments.no_freeze {
-        let best = best(words, &starts[0], arguments, progress)?;
-        advice = best.advice;
-        starts.extend(best.thawed);
-    }
-    advice.extend(advice::ordinary(words, &starts[0]));
-    Ok((starts, advice))
+fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Result<Found> {
+    let ordinary = measure(Subject::ordinary(words, &Installation::find()?)?, arguments, progress)?;
+    let (archived, no_archive) = match arguments.no_archive {
+        true => (None, None),
+        false => match archived::measure(words, Some(&ordinary), arguments, progress)? {
+            Ok(start) => (Some(start), None),
+            Err(why) => (None, Some(why)),
+        },
+    };
+    let best = match arguments.no_freeze {
+        true => Best { thawed: None, advice: Vec::new() },
+        false => best(words, &ordinary, arguments, progress)?,
+    };
+    let with_archive = archived
+        .as_ref()
+        .and_then(|archived| advice::archived(words, &ordinary, archived, best.thawed.as_ref(), !arguments.no_freeze));
+    let mut advice: Vec<Advice> = with_archive.into_iter().chain(best.advice).collect();
+    advice.extend(advice::ordinary(words, &ordinary));
+    let starts = std::iter::once(ordinary).chain(archived).chain(best.thawed).collect();
+    Ok(Found { starts, no_archive, advice })
 }
 
 /// What came of all trials.

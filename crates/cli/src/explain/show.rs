@@ -29,8 +29,14 @@ const MAX_ROWS: usize = 40;
 const NAME: usize = 20;
 /// How many parts are shown by which two starts differ.
 const MAX_DIFFERENCES: usize = 15;
-/// Columns of a bar.
+/// Columns of a bar where there is room, and the narrowest one.
 const BAR: usize = 10;
+const LEAST_BAR: usize = 4;
+/// Columns that a spread takes below a bar.
+const SPREAD: usize = 9;
+/// Columns of what a sort of thing is called, and of a time.
+const SORT: usize = 28;
+const TIME: usize = 11;
 
 impl Look {
     /// As the terminal of standard output has it, and NO_COLOR.
@@ -64,6 +70,9 @@ impl Look {
 /// All of it.
 pub fn page(report: &Report, look: &Look) -> String {
     let mut page = sorts(report, look);
+    for line in report.no_archive.iter().flat_map(|why| wrapped(why, look.width - 2)) {
+        let _ = writeln!(page, " {}", look.faint(&line));
+    }
     if let [one, other] = report.starts.as_slice() {
         if one.title.starts_with("A, ") {
             page += &differing(one, other, look);
@@ -88,22 +97,35 @@ fn sorts(report: &Report, look: &Look) -> String {
     kinds.dedup();
     let mut page = String::new();
     // Writing to a string cannot fail.
-    let head: String = report.starts.iter().map(|start| format!("{:>11} {:<BAR$} ", start.title, "")).collect();
-    let _ = writeln!(page, "{}", look.bold(format!(" {:<28}{head}", "").trim_end()));
+    let widest = report.starts.iter().map(|start| start.title.chars().count()).fold(TIME, usize::max);
+    let room = (look.width - SORT - 1) / report.starts.len().max(1);
+    let bar_width = match room.saturating_sub(widest + 2).min(BAR) {
+        width if width < LEAST_BAR => 0,
+        width => width,
+    };
+    // Without bars there may be room for less than a title still.
+    let widest = if bar_width == 0 { widest.min(room.saturating_sub(2)) } else { widest };
+    let named = |start: &Start| match start.title.chars().count() > widest {
+        true => start.title.replace("with ", ""),
+        false => start.title.clone(),
+    };
+    let head: String =
+        report.starts.iter().map(|start| format!("{:>widest$} {:<bar_width$} ", named(start), "")).collect();
+    let _ = writeln!(page, "{}", look.bold(format!(" {:<SORT$}{head}", "").trim_end()));
     for kind in kinds {
-        let mut line = format!(" {:<28}", sort(kind));
+        let mut line = format!(" {:<SORT$}", sort(kind));
         for (start, sums) in report.starts.iter().zip(&sums) {
             let seconds = sums.iter().find(|(of, ..)| *of == kind).map(|(_, seconds, ..)| *seconds);
             let time = seconds.map_or("–".to_owned(), time);
-            let bar = bar(seconds.unwrap_or(0.0) / start.root.seconds);
-            let _ = write!(line, "{time:>11} {} ", look.colour("36", &bar));
+            let bar = bar(seconds.unwrap_or(0.0) / start.root.seconds, bar_width);
+            let _ = write!(line, "{time:>widest$} {} ", look.colour("36", &bar));
         }
         let _ = writeln!(page, "{}", line.trim_end());
     }
-    let mut line = format!(" {:<28}", "the whole process");
+    let mut line = format!(" {:<SORT$}", "the whole process");
     for start in &report.starts {
-        let spread = format!("± {}", time(start.root.spread));
-        let _ = write!(line, "{:>11} {spread:<BAR$} ", time(start.root.seconds));
+        let spread = if bar_width < SPREAD { String::new() } else { format!("± {}", time(start.root.spread)) };
+        let _ = write!(line, "{:>widest$} {spread:<bar_width$} ", time(start.root.seconds));
     }
     let _ = writeln!(page, "{}", look.bold(line.trim_end()));
     page
@@ -138,7 +160,7 @@ fn tree(start: &Start, look: &Look) -> String {
     };
     let runs = human::count(start.runs as usize, "run");
     let mut page = String::new();
-    let title = format!("{} start of {}", capitalised(&start.title), human::harmless(&start.command));
+    let title = format!("{} of {}", capitalised(&titled(&start.title)), human::harmless(&start.command));
     let _ = writeln!(page, " {}", look.bold(&human::shortened(&title, look.width - 2)));
     let _ = writeln!(page, " {}", look.faint(&format!("{runs}; {measuring}")));
     for line in start.root.detail.iter().flat_map(|detail| wrapped(detail, look.width - 2)) {
@@ -150,6 +172,14 @@ fn tree(start: &Start, look: &Look) -> String {
         let _ = writeln!(page, " {}", line(row, &shown[index + 1..], start.root.seconds, look));
     }
     page
+}
+
+/// A start by its title: `ordinary start`, `A, start with archive`.
+fn titled(title: &str) -> String {
+    match title.strip_suffix(explain::WITH_ARCHIVE) {
+        Some(letter) => format!("{letter}start {}", explain::WITH_ARCHIVE),
+        None => format!("{title} start"),
+    }
 }
 
 fn line(row: &Row, below: &[Row], whole: f64, look: &Look) -> String {
@@ -213,8 +243,12 @@ fn sort(kind: Kind) -> &'static str {
     match kind {
         Kind::Process | Kind::Other => "measuring, not told apart",
         Kind::Interpreter => "the interpreter's own start",
+        Kind::Archive => "the archive's own start",
         Kind::Search => "path search",
+        Kind::Lookup => "look-ups from the archive",
         Kind::Code => "reading and decoding code",
+        Kind::Stored => "code from the archive",
+        Kind::Data => "data from the archive",
         Kind::Body => "bodies of modules",
         Kind::Collector => "garbage collection",
         Kind::Exit => "exit",
@@ -231,15 +265,15 @@ fn time(seconds: f64) -> String {
     human::milliseconds(seconds * 1000.0)
 }
 
-/// A share as a bar.
-fn bar(share: f64) -> String {
+/// A share as a bar of that width.
+fn bar(share: f64, width: usize) -> String {
     const PARTS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
+    let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
     if !eighths.is_multiple_of(8) {
         bar.push(PARTS[eighths % 8]);
     }
-    format!("{bar}{}", " ".repeat(BAR - bar.chars().count()))
+    format!("{bar}{}", " ".repeat(width - bar.chars().count()))
 }
 
 /// The end of a text, which tells one path from others.
@@ -299,23 +333,28 @@ mod tests {
         };
         let text = || String::new();
         let report = Report {
-            starts: vec![start("ordinary"), start("thawed")],
+            starts: vec![start("ordinary"), start(explain::WITH_ARCHIVE), start("thawed")],
+            no_archive: None,
             advice: vec![advice],
             snapboot: text(),
             machine: text(),
             when: text(),
         };
-        let plain = page(&report, &Look { width: 80, has_colour: false, shows_all: false });
-        assert!(!plain.contains('\x1b'));
-        let long: Vec<_> = plain.lines().filter(|line| line.chars().count() > 80).collect();
-        assert!(long.is_empty(), "{}", long.join("\n"));
+        for width in [60, 80, 100, 140] {
+            let plain = page(&report, &Look { width, has_colour: false, shows_all: false });
+            assert!(!plain.contains('\x1b'));
+            let long: Vec<_> = plain.lines().filter(|line| line.chars().count() > width).collect();
+            assert!(long.is_empty(), "{}", long.join("\n"));
+            assert!(plain.contains("Start with archive of python a.py"), "{plain}");
+        }
+        assert_eq!(titled("A, with archive"), "A, start with archive");
         assert!(page(&report, &Look { width: 80, has_colour: true, shows_all: false }).contains('\x1b'));
     }
 
     #[test]
     fn bars_are_as_long_as_their_share() {
-        assert_eq!(bar(0.5), "█████     ");
-        assert_eq!(bar(0.01), "▏         ");
-        assert_eq!(bar(1.0).chars().count(), BAR);
+        assert_eq!(bar(0.5, 10), "█████     ");
+        assert_eq!(bar(0.01, 10), "▏         ");
+        assert_eq!(bar(1.0, 6).chars().count(), 6);
     }
 }

@@ -115,7 +115,7 @@ impl Drop for Trial {
 }
 
 /// Words as a shell reads them.
-fn line(words: &[OsString]) -> String {
+pub fn line(words: &[OsString]) -> String {
     words.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 

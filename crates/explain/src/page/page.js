@@ -233,6 +233,8 @@ function headline() {
 function begin() {
   headline();
   byId("compared").append(...starts.map(compared));
+  byId("no-archive").textContent = report.no_archive ?? "";
+  byId("no-archive").hidden = !report.no_archive;
   byId("legend").append(...used.map((kind) => element("li", { title: kind.about }, swatch(kind), kind.label)));
   byId("kinds").append(kindsTable());
   byId("starts").append(...panels.map((panel) => panel.element));

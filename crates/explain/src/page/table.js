@@ -124,9 +124,9 @@ function rowsOf(start) {
   return [...rows.values()];
 }
 
-// The search for a module and the reading of its code are the module's.
+// The search for a module and the reading of its code are the module's, wherever they come from.
 function owner(part) {
-  const isModules = ["search", "code"].includes(part.kind.id) && part.parent?.kind.id === "body";
+  const isModules = ["search", "lookup", "code", "stored"].includes(part.kind.id) && part.parent?.kind.id === "body";
   return isModules ? part.parent : part;
 }
 

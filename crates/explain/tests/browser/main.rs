@@ -55,7 +55,7 @@ fn it_is_legible_on_desktops_and_phones_in_light_and_dark() {
         for width in [DESKTOP, PHONE] {
             browser.resize(width);
             browser.wait(&format!("innerWidth === {width} && document.querySelector('.rows').clientWidth < {width}"));
-            for shown in [1, 3, 4] {
+            for shown in [1, 2, 3, 4] {
                 browser.click(&format!("#shown button:nth-child({shown})"));
                 let context = format!("{scheme}, {width} wide, choice {shown}");
                 let needed = browser.value("document.documentElement.scrollWidth");
@@ -88,6 +88,46 @@ fn starts_can_be_seen_side_by_side() {
     browser.wait(&format!("innerWidth === {PHONE}"));
     let below = browser.value(places);
     assert_eq!(below[0][1], below[2][1], "a phone has no room for them beside each other: {below}");
+}
+
+#[test]
+fn the_start_with_the_archive_has_a_chart_and_colours_of_its_own() {
+    let mut report = synthetic::rails("");
+    for scheme in ["light", "dark"] {
+        let Some(browser) = Browser::show(&page(&report), PHONE, scheme) else { return };
+        browser.click("#shown button:nth-child(2)");
+        assert_eq!(browser.value("document.querySelector('#shown [aria-pressed=true]').textContent"), "With archive");
+        let shown =
+            "panels.filter((panel) => !panel.element.hidden).map((panel) => panel.element.getAttribute('aria-label'))";
+        assert_eq!(browser.value(shown), json!(["With archive"]));
+        assert_eq!(browser.value("byId('headline').textContent.endsWith('thawed')"), json!(true));
+        let legend = browser.value("[...document.querySelectorAll('#legend li')].map((at) => at.textContent)");
+        for label in ["Archive", "Archived search", "Archived code", "Archived data"] {
+            assert!(legend.as_array().expect("a list").contains(&json!(label)), "{label}: {legend}");
+        }
+        // Nobody takes what comes from the archive for what it spares.
+        let colours =
+            "[...document.querySelectorAll('#legend .swatch')].map((at) => getComputedStyle(at).backgroundColor)";
+        let colours = browser.value(colours);
+        let mut different: Vec<String> = colours.as_array().expect("a list").iter().map(Value::to_string).collect();
+        let all = different.len();
+        different.sort();
+        different.dedup();
+        assert_eq!(different.len(), all, "{colours}");
+        // In the table, search and code of a module are the module's.
+        let row = browser
+            .value("panels[1].table.all.filter((row) => ['lookup', 'stored'].includes(row.largest.kind.id)).length");
+        assert_eq!(row, json!(0));
+        assert_eq!(browser.value("byId('no-archive').getClientRects().length"), json!(0));
+        assert_eq!(browser.complaints(), Vec::<Value>::new());
+    }
+    report.starts.remove(1);
+    report.no_archive = Some(format!("There is no start with the boot archive to show: {HOSTILE}."));
+    let Some(browser) = Browser::show(&page(&report), PHONE, "light") else { return };
+    assert_eq!(browser.value("byId('no-archive').textContent"), json!(report.no_archive));
+    assert_eq!(browser.value("byId('no-archive').getClientRects().length"), json!(1));
+    assert_eq!(browser.value("document.documentElement.scrollWidth"), json!(PHONE));
+    assert_eq!(browser.complaints(), Vec::<Value>::new());
 }
 
 #[test]

@@ -45,18 +45,19 @@ def loading(load, note, is_main, clock):
     return _find_and_load
 
 
-def searching(find, note, is_main, clock, meet):
-    """In front of what looks for one. meet: is called with the class of each module's loader."""
+def searching(find, note, is_main, clock, spans, meet):
+    """In front of what looks for one. meet: is called with the place in spans of what is noted, and the class of the loader."""
 
     def _find_spec(name, path, target=None):
         if not is_main():
             return find(name, path, target)
+        place = len(spans)
         note((clock(), "search", name))
         origin = ""
         try:
             spec = find(name, path, target)
             origin = getattr(spec, "origin", None) or ""
-            meet(type(getattr(spec, "loader", None)))
+            meet(place, type(getattr(spec, "loader", None)))
             return spec
         finally:
             note((clock(), None, origin))
@@ -64,13 +65,13 @@ def searching(find, note, is_main, clock, meet):
     return _find_spec
 
 
-def reading(read, note, is_main, clock):
-    """In front of what reads its code."""
+def reading(read, note, is_main, clock, kind="code"):
+    """In front of what reads its code. kind: of part."""
 
     def get_code(self, name):
         if not is_main():
             return read(self, name)
-        note((clock(), "code", name))
+        note((clock(), kind, name))
         try:
             return read(self, name)
         finally:
@@ -94,19 +95,32 @@ def linking(link, note, is_main, clock):
     return create_module
 
 
-def opening(open, note, is_main, clock):
-    """In front of what opens the boot archive: one of its finder's methods, which has no argument then."""
+def opening(open, note, is_main, clock, watch):
+    """In front of what opens the boot archive: one of its finder's methods, which has no argument then. watch: called when it is open."""
 
     def noted():
         if not is_main():
             return open()
         note((clock(), "archive", "opening the boot archive"))
         try:
-            return open()
+            open()
+            watch()
         finally:
             note((clock(), None, ""))
 
     return noted
+
+
+def finding(find, spans):
+    """In front of what looks for a module in the boot archive. Tells the Spans whether it was there."""
+
+    def found(tail, entries, importers, finder, loaders, usual):
+        source = find(tail, entries, importers, finder, loaders, usual)
+        if spans.is_main():
+            spans.answered = True if source else False
+        return source
+
+    return found
 
 
 def archive():
@@ -136,6 +150,15 @@ def shown(path):
     return path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else str(path)
 
 
+def entries_of(path):
+    """How many entries the file has already."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().count(b"\0")
+    except OSError:
+        return 0
+
+
 class Spans:
     """What is noted of the main thread of this process."""
 
@@ -161,6 +184,8 @@ class Spans:
         self.told = False
         # Classes of loaders that are known.
         self.met = set()
+        # Whether the last search was answered by the boot archive.
+        self.answered = False
 
     def watch(self):
         """Has imports and collections noted from now on. The first import has its parts noted: a start may have none."""
@@ -185,22 +210,41 @@ class Spans:
         self.wrap(external.ExtensionFileLoader, "create_module", linking)
         # An archive that is open already knows these as they are, and would serve nothing any more.
         if "find_spec" not in getattr(archive(), "__dict__", ()):
-            self.wrap(bootstrap, "_find_spec", lambda *parts: searching(*parts, self.meet))
+            self.wrap(bootstrap, "_find_spec", lambda *parts: searching(*parts, self.spans, self.meet))
             self.wrap(external.SourceLoader, "get_code", reading)
             self.wrap(external.SourcelessFileLoader, "get_code", reading)
 
-    def meet(self, kind):
+    def meet(self, place, kind):
         """Has a loader noted that gets the code of sources by itself, as the boot archive's does."""
+        if self.answered:
+            self.answered = False
+            self.spans[place + 1] = "lookup"
         if kind not in self.met:
             self.met.add(kind)
             if issubclass(kind, external.SourceLoader) and "get_code" in kind.__dict__ and kind is not external.SourceLoader:
-                self.wrap(kind, "get_code", reading)
+                # What it leaves to Python is a part of that.
+                is_of_archive = kind.__module__ == external.SourceLoader.__module__
+                self.wrap(kind, "get_code", lambda *parts: reading(*parts, "stored" if is_of_archive else "code"))
 
     def watch_archive(self):
-        """Has the opening of the boot archive noted, where there is one that is still to be opened."""
+        """Has the opening of the boot archive noted, and what is answered from it, where there is one that is still to be opened."""
         finder = archive()
         if finder is not None:
-            self.wrap(finder, "open", opening)
+            self.wrap(finder, "open", lambda *parts: opening(*parts, lambda: self.watch_opened(finder)))
+
+    def watch_opened(self, finder):
+        """See watch_archive."""
+        search = finder.__dict__.get("find_spec")
+        if hasattr(search, "listen"):
+            search._find = finding(search._find, self)
+            search.listen(self.note_answer)
+
+    def note_answer(self, name, took):
+        """Something else was answered by the boot archive, in so many nanoseconds."""
+        if self.is_main():
+            now = clock()
+            self.note((now - took, "data", name))
+            self.note((now, None, ""))
 
     def wrap(self, owner, attribute, wrapper):
         """Puts a function in front of another one."""
@@ -269,7 +313,7 @@ def watch_ordinary(path, counts, begun):
     """Notes from now on what takes the time, up to the last exit handler. begun: when this file was begun. Returns the Spans."""
     import atexit
 
-    spans = Spans(path, counts, 0)
+    spans = Spans(path, counts, entries_of(path) if counts else 0)
     spans.step("other", "measuring: setting up", begun)
     register, unregister = atexit.register, atexit.unregister
     ended = []
@@ -302,11 +346,7 @@ def watch_thawed(path):
     if "os" in sys.modules:
         sys.modules["os"].environ._data.pop(COUNT.encode(), None)
     posix.unsetenv(COUNT)
-    first = 0
-    if counts:
-        with open(path, "rb") as file:
-            first = file.read().count(b"\0")
-    spans = Spans(path, counts, first)
+    spans = Spans(path, counts, entries_of(path) if counts else 0)
     spans.step("other", "measuring: setting up", begun)
     spans.watch()
     spans.step("context", "search path, arguments")

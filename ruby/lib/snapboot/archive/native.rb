@@ -17,7 +17,8 @@ module Snapboot
     #   parts are switched on. Returns nil, or what is not.
     # - keeps_code?: whether code gets into the archive.
     # - compile(path or feature with extension): keeps the code of a script without running it, for build.rb.
-    # - tell_look_ups: calls Snapboot::Archive.tell_code at every look-up of code from now on.
+    # - tell_look_ups: calls Snapboot::Archive.tell_code at every look-up of code from now on, and tell_compiled where Ruby
+    #   had to compile it.
     # - await_file(name): calls Snapboot::Archive.tell_loaded when a file of that name has been loaded by require.
     module Native
       # Where the library may be: beside this gem's files, where `make install` puts it, in the checkout's build.

@@ -33,7 +33,7 @@ trace.module_eval do
       @process = Process.pid
       @thread = Thread.current
       @spans = []
-      @first = 0
+      @first = @counts && File.exist?(@path) ? File.binread(@path).count("\0") : 0
       @pending = nil
       @collected = 0
     end
@@ -63,7 +63,6 @@ trace.module_eval do
 
     # Notes a thaw, whose front end tells what it does, and when it has come to its end. Returns itself.
     def start_thawed
-      @first = File.binread(@path).count("\0") if @counts
       set_up
       watch
       at_exit { end_main }
@@ -105,6 +104,7 @@ trace.module_eval do
       before = @asks_plain
       @asks_plain = asks_plain
       enter(:body, name)
+      @body = @spans.size
       result = failed = yield
     ensure
       @asks_plain = before
@@ -126,12 +126,32 @@ trace.module_eval do
       enter(:code, path)
     end
 
-    # The boot archive has looked for its code, which took so long (ns). What it does not have is compiled next.
-    def looked_up(event, path, took)
-      return unless here? && %i[hit revalidated].include?(event)
+    # The boot archive has looked for its code, which took so long (ns). What it does not have is compiled next. +found+:
+    # whether it has found the file, too.
+    def looked_up(event, path, took, found)
+      return unless here?
 
-      enter(:code, path, now - took)
+      begun = now - took
+      @missed = begun unless %i[hit revalidated].include?(event)
+      search(begun) unless found
+      enter(:stored, path, begun)
       leave(path)
+    end
+
+    # Ruby has, since then, read and compiled the code that was not there.
+    def compiled_instead(path)
+      return unless here? && @missed
+
+      enter(:code, path, @missed)
+      leave(path)
+    end
+
+    # Something else comes from the boot archive, and took so long (ns).
+    def answered(name, took)
+      return unless here?
+
+      enter(:data, name, now - took)
+      leave
     end
 
     # Its code is there.
@@ -188,6 +208,15 @@ trace.module_eval do
     end
 
     private
+
+    # What the feature that is being loaded did up to then was a search, if it has done nothing else.
+    def search(ended)
+      before = @body ? @spans[@body..] : nil
+      return unless before && @spans[@body - 2] == :body && before.each_slice(3).all? { |_, kind| kind == :collected }
+
+      enter(:search, @spans[@body - 1], @spans[@body - 3])
+      @spans.push(ended, nil, nil)
+    end
 
     # Ends all that is open, and writes it. Returns where in the file that begins.
     def tell_early(executed)
@@ -258,9 +287,11 @@ trace.module_eval do
 
     def watch
       run = self
-      archive = Snapboot::Archive if defined?(Snapboot::Archive) && Snapboot::Archive.part?(:code)
-      self.class::WRAP.call(run, asks_for_code: !archive)
-      return archive.on_code { |event, path, took| run.looked_up(event, path, took) } if archive
+      archive = Snapboot::Archive if defined?(Snapboot::Archive) && Snapboot::Archive.enabled?
+      has_code = archive&.part?(:code)
+      self.class::WRAP.call(run, asks_for_code: !has_code)
+      archive&.watch(run)
+      return if has_code
 
       TracePoint.new(:script_compiled) do |event|
         run.compiled(event.instruction_sequence) if run.pending? && !event.eval_script

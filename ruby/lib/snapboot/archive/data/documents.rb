@@ -81,8 +81,10 @@ module Snapboot
           end
 
           def fetch(path, description)
-            payload = Archive.fetch(:data, path, context: description)
-            payload ? load(payload) : MISSING
+            Archive.answering(path, MISSING) do
+              payload = Archive.fetch(:data, path, context: description)
+              payload ? load(payload) : MISSING
+            end
           end
 
           def parse(path, description, traits)

@@ -38,7 +38,9 @@ module Snapboot
           # stored; nil if it is not known what it depends on.
           def known(file)
             code = Archive.fetch(:memo, file, context: @context) or return remember(file)
-            specification(file, RubyVM::InstructionSequence.load_from_binary(code)) unless code.empty?
+            return if code.empty?
+
+            Archive.answering("gemspecs") { specification(file, RubyVM::InstructionSequence.load_from_binary(code)) }
           rescue StandardError, ScriptError
             nil
           end

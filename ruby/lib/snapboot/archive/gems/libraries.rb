@@ -62,12 +62,14 @@ module Snapboot
           end
 
           def recall(context, stubs)
-            payload = Archive.fetch(:memo, Gem.default_dir, context: context) or return
-            return @known if @payload == payload && @stubs.equal?(stubs)
+            Archive.answering("names of gems' files") do
+              payload = Archive.fetch(:memo, Gem.default_dir, context: context) or next
+              next @known if @payload == payload && @stubs.equal?(stubs)
 
-            @payload = payload
-            @stubs = stubs
-            @known = positions(Marshal.load(payload), stubs) # rubocop:disable Security/MarshalLoad
+              @payload = payload
+              @stubs = stubs
+              @known = positions(Marshal.load(payload), stubs) # rubocop:disable Security/MarshalLoad
+            end
           end
 
           # What this process has found out itself, as long as the directories are the same.

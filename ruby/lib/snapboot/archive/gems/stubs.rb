@@ -92,8 +92,10 @@ module Snapboot
           end
 
           def recall(path)
-            payload = Archive.fetch(:memo, path, context: @context)
-            Marshal.load(payload) if payload # rubocop:disable Security/MarshalLoad
+            Archive.answering("lists of gems") do
+              payload = Archive.fetch(:memo, path, context: @context)
+              Marshal.load(payload) if payload # rubocop:disable Security/MarshalLoad
+            end
           end
 
           def remember(path, identity)

@@ -45,9 +45,11 @@ module Snapboot
 
         # The answers that are remembered and hold.
         def recall
-          @payload ||= Archive.fetch(:memo, @name, context: @context) or return
-          paths, state, answers = Marshal.load(@payload) # rubocop:disable Security/MarshalLoad
-          answers if Archive.tree_state(paths) == state
+          Archive.answering("searches of directories") do
+            @payload ||= Archive.fetch(:memo, @name, context: @context) or next
+            paths, state, answers = Marshal.load(@payload) # rubocop:disable Security/MarshalLoad
+            answers if Archive.tree_state(paths) == state
+          end
         end
 
         # What a library keeps in this process it found at its first search, so that every later answer belongs to the state

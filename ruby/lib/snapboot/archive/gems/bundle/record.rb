@@ -11,8 +11,10 @@ module Snapboot
             # The record of this bundle in these circumstances, or nil.
             def recall
               ::Bundler.configure
-              payload = Archive.fetch(:memo, ::Bundler.default_gemfile.to_s, context: context) or return
-              new(*Marshal.load(payload)) # rubocop:disable Security/MarshalLoad
+              Archive.answering("the bundle") do
+                payload = Archive.fetch(:memo, ::Bundler.default_gemfile.to_s, context: context) or next
+                new(*Marshal.load(payload)) # rubocop:disable Security/MarshalLoad
+              end
             rescue StandardError, ScriptError
               nil
             end
