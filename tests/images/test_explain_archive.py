@@ -205,15 +205,16 @@ def test_starts_of_saved_reports_are_compared_by_their_kind(language, program, t
 
 
 @languages.both
-def test_starts_of_two_commands_are_compared_with_their_archives(language, program, tmp_path):
+@pytest.mark.parametrize(("kind", "column"), [("archive", ["with", "archive"]), ("thawed", ["thawed"])])
+def test_starts_of_two_commands_are_compared_by_kind(kind, column, language, program, tmp_path):
     other = program[:1] + ["other" + language.ending]
     source = (tmp_path / ("app" + language.ending)).read_text()
     wait = {"python": "import time\ntime.sleep(0.2)\n", "ruby": "sleep 0.2\n"}[language.name]
     (tmp_path / ("other" + language.ending)).write_text(source + wait)
-    words = [support.SNAPBOOT, "explain", "-n", "1", "--start", "archive", "--", *program, "--vs", *other]
+    words = [support.SNAPBOOT, "explain", "-n", "1", "--start", kind, "--", *program, "--vs", *other]
     result = support.run(words, cwd=tmp_path, log=False)
     assert "__main__" in differing(result)[0], result
-    assert result.out.splitlines()[0].split() == ["A,", "with", "archive", "B,", "with", "archive"]
+    assert result.out.splitlines()[0].split() == ["A,", *column, "B,", *column]
 
 
 def test_a_kind_is_named_only_where_starts_are_compared():
