@@ -105,6 +105,24 @@ def test_what_belongs_to_a_start_is_left_to_it_and_named(program, source):
     assert program.starts_alike("harmless", COLUMNS="98") == "harmless 4\n"
 
 
+# Ways in which a module reads a file of the directory in which the program is started, if it is there.
+READS_HERE = {
+    "by open": "open('settings').read()",
+    "by pathlib": "__import__('pathlib').Path('settings').read_text()",
+    "by a descriptor": "os.read(os.open(b'./settings'[2:], os.O_RDONLY), 9).decode()",
+    "by a parser": "__import__('fileinput').input('settings').readline()",
+}
+
+
+@pytest.mark.parametrize("read", READS_HERE.values(), ids=READS_HERE)
+def test_a_tool_that_reads_where_it_is_started(tmp_path, read):
+    (tmp_path / "tool").mkdir()
+    program = Program(tmp_path / "tool")
+    program.module("left", f"import os\nVALUE = {read} if os.path.exists('settings') else None\n")
+    program.module("harmless", "VALUE = 4\n")
+    training.a_tool_that_reads_where_it_is_started(program, tmp_path / "starts", "left", "left")
+
+
 # Sets attributes before it imports what does.
 ATTRIBUTES = """import builtins, config, sys
 

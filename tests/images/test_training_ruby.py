@@ -154,6 +154,28 @@ def test_what_belongs_to_a_start_is_left_to_it_and_named(program, source):
     assert program.starts_alike("harmless", COLUMNS="98") == "harmless 1 \n"
 
 
+# Ways in which a feature reads a file of the directory in which the program is started, if it is there.
+READS_HERE = {
+    "by open": "File.open('settings', &:read)",
+    "by Kernel's open": "open('settings').then { |file| file.read.tap { file.close } }",
+    "at once": "File.read('settings')",
+    "in lines": "IO.readlines('settings').first",
+    "line by line": "File.foreach('settings').first",
+    "by pathname": "Pathname('settings').read",
+    "by YAML": "YAML.load_file('settings')",
+}
+
+
+@pytest.mark.parametrize("read", READS_HERE.values(), ids=READS_HERE)
+def test_a_tool_that_reads_where_it_is_started(tmp_path, read):
+    (tmp_path / "tool").mkdir()
+    program = Program(tmp_path / "tool")
+    source = f"require 'pathname'\nrequire 'yaml'\nclass App\n  @read = {read} if File.exist?('settings')\n  def self.loads = @read\nend\n"
+    left = program.feature("left", source)
+    program.feature("harmless", "")
+    training.a_tool_that_reads_where_it_is_started(program, tmp_path / "starts", left, "left")
+
+
 def test_a_feature_of_every_run_may_patch_what_is_there(program):
     program.feature("patches", "class String\n  def shout = upcase\nend\n")
     program.feature("uses", "require 'patches'\nVALUE = 'a'.shout\n")

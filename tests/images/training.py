@@ -60,3 +60,36 @@ def pages_come_with_the_start(program, *options):
     for argument in ("idle", "other"):
         spared = (memory["use"] - memory[argument]) * 1024 // PAGE
         assert spared > (faults["other"] - FEW) // 2, seen
+
+
+def a_tool_that_reads_where_it_is_started(program, folder, left, name):
+    """A tool whose part `left` reads `settings` of the current directory while it is loaded starts from one image in any directory,
+    and an image of a program of that directory depends on the file.
+
+    folder: a new one, for the directories in which it is started. name: of the part, for the program.
+    """
+    directories = [folder / "one", folder / "two", folder / "none"]
+    for directory in directories:
+        directory.mkdir(parents=True)
+    for directory in directories[:2]:
+        (directory / "settings").write_text(directory.name + "\n")
+    env = support.environment()
+    command = [program.interpreter, program.script]
+    options = [option for run in (f"{name} harmless", "harmless") for option in ("--train", run)]
+    result = support.freeze(program.image, command, *options, env=env, cwd=directories[0])
+    assert result.status == 0, result
+    assert f"  {left} reads settings of the current directory" in result.out, result
+    for directory in directories:
+        thawed = support.run([program.image, name, "harmless"], env=env, cwd=directory)
+        ordinary = support.run([*command, name, "harmless"], env=env, cwd=directory)
+        assert not thawed.fell_back, thawed
+        assert (thawed.status, thawed.out) == (ordinary.status, ordinary.out), (thawed, ordinary)
+        assert (directory.name in thawed.out) == (directory.name != "none"), thawed
+    # In the folder of the program it may stay.
+    (program.folder / "settings").write_text("own\n")
+    assert "settings of the current directory" not in program.freeze(f"{name} harmless").out
+    program.start([name], {}, program.folder, program.script.name)
+    (program.folder / "settings").write_text("edited\n")
+    edited = support.run([program.image, name], env=env, cwd=program.folder)
+    assert edited.fell_back
+    assert "edited" in edited.out

@@ -15,6 +15,10 @@ pub const LOCALE_ARCHIVE: &str = "/usr/lib/locale/locale-archive";
 /// the kind of the look-up as a digit, a slash and its text behind. With nothing behind, the look-up has ended. There is no such file.
 pub const ANNOUNCED: &[u8] = b"/dev/null/snapboot/";
 
+/// What a process has behind [`ANNOUNCED`] that only tries what may be loaded early, and ends then. Whatever it tries and the program may
+/// have, the program itself does again.
+pub const TRIAL: &[u8] = b"trial";
+
 /// The digest of the answer that a look-up finds in this content. None where the content is not understood.
 pub fn answer(kind: u32, lookup: &[u8], content: &[u8]) -> Option<[u8; 16]> {
     match kind {

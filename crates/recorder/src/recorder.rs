@@ -17,7 +17,7 @@ use rustix::io::retry_on_intr;
 use rustix::net::{recvmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use image::lookup_kind;
-use inputs::lookups::{ANNOUNCED, LOCALE_ARCHIVE, TABLES};
+use inputs::lookups::{ANNOUNCED, LOCALE_ARCHIVE, TABLES, TRIAL};
 
 use crate::accesses::{Accesses, Named, ReadKernelFile, Writer, LOADER_CACHE};
 use crate::calls::{self, Access, Base, Use};
@@ -44,8 +44,8 @@ impl Recorder {
         let Some(listener) = receive(socket)? else { return Ok(None) };
         let (ended, at_end) = io::pipe()?;
         let starts = Starts::at(start);
-        let (paths, announced) = (Paths::default(), HashMap::new());
-        let state = State { writer: Writer::new(read), paths, starts, announced, failed: None };
+        let (paths, announced, trials) = (Paths::default(), HashMap::new(), HashSet::new());
+        let state = State { writer: Writer::new(read), paths, starts, announced, trials, failed: None };
         let thread = thread::Builder::new().name("recorder".to_owned()).spawn(move || state.run(&listener, &ended))?;
         Ok(Some(Recorder { at_end, thread }))
     }
@@ -80,6 +80,8 @@ struct State {
     starts: Starts,
     /// What threads look up at the moment in a table that others share: kind and text.
     announced: HashMap<i32, (u32, Vec<u8>)>,
+    /// Processes that only try what may be loaded early.
+    trials: HashSet<i32>,
     /// Why not even the first name could be read.
     failed: Option<io::Error>,
 }
@@ -145,6 +147,10 @@ impl State {
                     if c_long::from(call.nr) == libc::SYS_chdir {
                         self.starts.change(&path, named);
                     }
+                    // What it finds in the directory of this start leads to no more than to leaving out what looks there.
+                    if named == Named::FROM_START && self.trials.contains(&process) {
+                        continue;
+                    }
                     if self.note_reader(&path, used, process, call) {
                         continue;
                     }
@@ -177,7 +183,7 @@ impl State {
         false
     }
 
-    /// Takes down what a thread will look up, as [`ANNOUNCED`] describes.
+    /// Takes down what a thread will look up, or that it is a trial, as [`ANNOUNCED`] and [`TRIAL`] describe.
     fn announce(&mut self, thread: i32, told: &[u8]) {
         match told {
             [kind @ b'0'..=b'9', b'/', text @ ..] => {
@@ -187,6 +193,7 @@ impl State {
                 }
                 self.announced.insert(thread, lookup);
             }
+            _ if told == TRIAL => drop(self.trials.insert(thread)),
             _ => drop(self.announced.remove(&thread)),
         }
     }

@@ -1,5 +1,5 @@
-"""What an import makes outside of the process, and what it looks for that others make there: in a child that only tries imports, and
-ends for good."""
+"""What an import makes outside of the process, what it looks for that others make there, and what it reads of the current directory: in
+a child that only tries imports, and ends for good."""
 
 import posix
 import sys
@@ -38,6 +38,8 @@ class Making:
         elif event == "open" and type(arguments[0]) is not int and type(arguments[2]) is int and arguments[2] & WRITING:
             if not _tries_folders(sys._getframe(1)):
                 self._add("opens %s for writing", arguments[0])
+        elif event == "open" and _is_found_from_here(arguments[0]) and not _is_of_this_folder(sys._getframe(1)):
+            self._add("reads %s of the current directory", _text(arguments[0]))
 
     def _add(self, phrase, path):
         path = str(path)
@@ -68,6 +70,33 @@ def _tries_folders(frame):
     return False
 
 
+def _is_found_from_here(path):
+    """Whether that is a file whose name starts in the current directory: in each start made elsewhere it is another one, or none."""
+    try:
+        text = _text(path)
+        return not text.startswith("/") and posix.stat(text).st_mode & FORMAT == REGULAR
+    except (OSError, TypeError, ValueError):
+        return False
+
+
+def _is_of_this_folder(frame):
+    """Whether the module that is being loaded lies in or below the current directory. A program of this folder is started there, and an
+    image of it may depend on what the folder holds; a tool is started anywhere."""
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    if frame is None:
+        return False
+    path = frame.f_code.co_filename
+    here = posix.getcwd().rstrip("/")
+    return not path.startswith("/") or path.startswith(here + "/")
+
+
+def _text(path):
+    """The text of a path in any of its forms."""
+    path = posix.fspath(path)
+    return path.decode(sys.getfilesystemencoding(), "surrogateescape") if isinstance(path, bytes) else path
+
+
 def _caller(frame):
     """Name of the module that has a process started."""
     while frame is not None and frame.f_globals.get("__name__") in ("os", "subprocess"):
@@ -82,6 +111,9 @@ ASK_THE_MACHINE = {"ctypes.util", "platform"}
 LISTS = {"os.listdir", "os.scandir"}
 # S_ISVTX and S_IWOTH of stat.h.
 SHARED = 0o1002
+# S_IFMT and S_IFREG.
+FORMAT = 0o170000
+REGULAR = 0o100000
 TEMPORARY = "makes a temporary file or folder"
 REMOVERS = {"tempfile.mkdtemp": posix.rmdir, "tempfile.mkstemp": posix.unlink}
 WRITING = posix.O_CREAT | posix.O_WRONLY | posix.O_RDWR

@@ -19,6 +19,8 @@ class Deeds
   # What the maker of a file or folder gives it who removes it at its end.
   TEMPORARY = File::EXCL
   TEMPORARY_MODE = 0o700
+  # Labels of the code of a file, outside of all methods and classes.
+  FILE_BODIES = ["<top (required)>", "<main>"].freeze
   NAME = Module.instance_method(:inspect)
   private_constant :NAME
 
@@ -41,6 +43,7 @@ class Deeds
     [Kernel, Kernel.singleton_class, IO.singleton_class].product(%i[open sysopen]) do |owner, name|
       wrap(owner, name) { |path, mode| opened(path, mode) }
     end
+    %i[read binread readlines foreach].each { |name| wrap(IO.singleton_class, name) { |path| read(path) } }
     %i[write binwrite].each { |name| wrap(IO.singleton_class, name) { |path| make(path, false, "writes") } }
     watch_methods
   end
@@ -73,6 +76,18 @@ class Deeds
     mode = mode[:mode] if mode.is_a?(Hash)
     writes = mode.is_a?(Integer) ? mode.anybits?(WRITING) : mode.to_s.match?(/[wa+]/)
     make(path, mode.is_a?(Integer) && mode.anybits?(TEMPORARY), "opens for writing") if writes
+    read(path) unless writes
+  end
+
+  # A file whose name starts in the current directory is another one, or none, in each start made elsewhere. A program of
+  # this folder is started there, and an image of it may depend on what the folder holds; a tool is started anywhere.
+  def read(path)
+    name = path.respond_to?(:to_path) ? path.to_path : path
+    return unless name.is_a?(String) && !name.start_with?("/", "|") && File.file?(name)
+
+    loaded = caller_locations.find { |place| FILE_BODIES.include?(place.base_label) }&.absolute_path
+    here = File.expand_path(".")
+    @trial.note("reads #{name} of the current directory") unless loaded&.start_with?("#{here.chomp("/")}/")
   end
 
   def make(path, is_temporary, event)

@@ -19,6 +19,10 @@ class Learnt
   # RubyGems chooses its version in each start, by the arguments and by the lock file of the current directory.
   PER_START_GEM = "bundler"
 
+  # Tells the recorder that a process is a trial: see crates/inputs/src/lookups.rs.
+  TRIAL = "/dev/null/snapboot/trial"
+  private_constant :TRIAL
+
   # +request+: names the features, in the order in which their loading began. +main+: the text of the main part, or nil
   # where it may be any.
   def initialize(request, main)
@@ -201,7 +205,10 @@ class Learnt
   # Has a child load them. Returns why some of them must be left out, by path.
   def rehearse(paths, reads, gem_lists)
     Reads.phase("rehearsal")
-    child = Process.fork { Trial.new(self, @directory, reads, gem_lists).run(paths) }
+    child = Process.fork do
+      File.exist?(TRIAL)
+      Trial.new(self, @directory, reads, gem_lists).run(paths)
+    end
     Process::Status.wait(child) # leaves $? alone
     Reads.phase("program")
     Trial.result(@directory)
