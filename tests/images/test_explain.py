@@ -12,6 +12,8 @@ import re
 import pytest
 from common import languages, support
 
+from .unseen import UNSEEN
+
 # Milliseconds that each of them sleeps, and what it loads in between. `middle` looks for files that are not there, too.
 SLEEPS = {"slow": 80, "middle": 20, "inner": 40}
 SOURCES = {
@@ -27,24 +29,6 @@ SOURCES = {
         "inner": "sleep 0.04\n",
         "app": "require_relative 'slow'\nrequire_relative 'middle'\n",
     },
-}
-# Ends with status 1 where the program can see that its start is noted.
-UNSEEN = {
-    "python": """
-import os, sys, traceback
-assert not [name for name in os.environ if name.startswith("SNAPBOOT_EXPLAIN") or name == "PYTHONPATH"], os.environ
-assert not [path for path in sys.path if "explain" in path], sys.path
-assert "sitecustomize" not in sys.modules
-try:
-    import missing
-except ImportError as error:
-    assert len(traceback.extract_tb(error.__traceback__)) == 1
-""",
-    "ruby": """
-exit 1 if ENV.keys.grep(/SNAPBOOT_EXPLAIN/).any? || ENV.key?("RUBYOPT")
-exit 1 if $LOADED_FEATURES.grep(/explain/).any?
-exit 1 unless at_exit { }.is_a?(Proc) && Kernel.private_method_defined?(:require)
-""",
 }
 HOOKED = {
     "python": ("import snapboot, time\n\n@snapboot.after_thaw\ndef renew():\n    time.sleep(0.05)\n", "hooked.renew"),

@@ -9,6 +9,8 @@ import pathlib
 import pytest
 from common import languages, support
 
+from .unseen import UNSEEN
+
 # Milliseconds that the module `slow` sleeps.
 SLEEP = 40
 # What the archive can hold of a program: modules, a data file, and what only this language has of it.
@@ -25,24 +27,6 @@ SOURCES = {
     },
 }
 ANSWERS = {"python": {"regular expressions", "data.json"}, "ruby": {"data.yml"}}
-# Ends with status 1 where the program can see that its start is noted, or how its archive was switched on.
-UNSEEN = {
-    "python": """
-import json, os, sys, textwrap, traceback
-assert not [name for name in os.environ if name.startswith("SNAPBOOT_EXPLAIN") or name == "PYTHONPATH"], os.environ
-assert not [path for path in sys.path if "/snapboot/explain/" in path or "/snapboot/archive/" in path], sys.path
-assert "sitecustomize" not in sys.modules
-try:
-    import missing
-except ImportError as error:
-    assert len(traceback.extract_tb(error.__traceback__)) == 1
-""",
-    "ruby": """
-exit 1 if ENV.keys.grep(/SNAPBOOT_EXPLAIN/).any? || ENV.key?("RUBYOPT")
-exit 1 if $LOADED_FEATURES.grep(%r{/snapboot/explain/}).any?
-exit 1 unless at_exit { }.is_a?(Proc) && Kernel.private_method_defined?(:require)
-""",
-}
 NOTHING = {"python": "-c", "ruby": "-e"}
 
 

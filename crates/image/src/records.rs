@@ -24,6 +24,18 @@ record! {
     }
 }
 
+impl Mapping {
+    /// What its making is timed as, where `snapboot explain` asks: a file of the files section, by its row; behind these `files` rows the
+    /// image; and behind that all else.
+    pub fn timed_as(&self, files: usize) -> usize {
+        match self.kind {
+            mapping_kind::FILE => self.file as usize,
+            mapping_kind::IMAGE | mapping_kind::COPY => files,
+            _ => files + 1,
+        }
+    }
+}
+
 /// `Mapping::file` of memory that belongs to no file.
 pub const NO_FILE: u32 = u32::MAX;
 

@@ -38,15 +38,10 @@ pub fn lay_out(
     let mut vdso = Vdso { group: drop_old(frozen)?, size: frozen.vdso_group_size, was_moved: false };
     let mut library = Library { index: image::NO_FILE, file: Fd(0), inputs };
     let files = frozen.rows::<MappedFile>(Section::Files)?;
-    let (image, other) = (files.len(), files.len() + 1);
-    let laps = steps.files(other + 1);
-    let mut lap = other;
+    let laps = steps.files(files.len() + 2);
+    let mut lap = files.len() + 1;
     for mapping in frozen.rows::<Mapping>(Section::Mappings)? {
-        let next = match mapping.kind {
-            mapping_kind::FILE => mapping.file as usize,
-            mapping_kind::IMAGE | mapping_kind::COPY => image,
-            _ => other,
-        };
+        let next = mapping.timed_as(files.len());
         if next != lap {
             laps.end(lap);
             lap = next;

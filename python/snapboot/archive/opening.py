@@ -1,16 +1,15 @@
 """Opens the boot archive, when an import is worth that: see run/sitecustomize.py. Reading this takes longer than a program that imports
 nothing may be held up."""
 
-import _frozen_importlib_external as external
 import posix
 import sys
 
 
-def open(finder, folder, lazily):
+def open(finder, folder, run, lazily):
     """Opens the archive.
 
-    finder: what gets a function `find_spec` that finds modules in it, or finds nothing. folder: that of this file. lazily: see `finder` of
-    imports.py.
+    finder: what gets a function `find_spec` that finds modules in it, or finds nothing. folder: that of this file. run, lazily: see
+    `finder` of imports.py.
     """
     # Whatever this imports itself is found by Python.
     finder.find_spec = find_nothing
@@ -24,13 +23,3 @@ def open(finder, folder, lazily):
 def find_nothing(name, path=None, target=None):
     """What is found where there is no archive."""
     return None
-
-
-def run(folder, name, **names):
-    """Runs the module of that name in the folder. Returns its names. names: those that it has before."""
-    # Its imports are seen by a program that replaces `__import__` as little as those of this file.
-    builtins = dict(vars(sys.modules["builtins"]), __import__=__builtins__["__import__"])
-    names = {"__builtins__": builtins, **names, "__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py"}
-    loader = external.SourceFileLoader(names["__name__"], names["__file__"])
-    exec(loader.get_code(loader.name), names)
-    return names

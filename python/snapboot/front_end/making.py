@@ -4,6 +4,8 @@ a child that only tries imports, and ends for good."""
 import posix
 import sys
 
+from .request import decode
+
 
 class Making:
     """Hears of it from its making on. The ear cannot be taken off, so this is never made in a process that becomes an image.
@@ -94,7 +96,7 @@ def _is_of_this_folder(frame):
 def _text(path):
     """The text of a path in any of its forms."""
     path = posix.fspath(path)
-    return path.decode(sys.getfilesystemencoding(), "surrogateescape") if isinstance(path, bytes) else path
+    return decode(path) if isinstance(path, bytes) else path
 
 
 def _caller(frame):

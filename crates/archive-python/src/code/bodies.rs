@@ -1,6 +1,6 @@
 //! The memory of what runs once: the code of modules and of the bodies of their classes.
 //!
-//! Nothing refers to that code any more when the module has run, so its memory is used again for the next module's: a fifth of all that code
+//! Nothing refers to that code any more when the module has run, so its memory is used again for the next module's: a sixth of all that code
 //! takes. Nobody tells when that is. It is seen when the next code is about to be made, by the counts of references.
 #![allow(unsafe_code)]
 
@@ -15,13 +15,12 @@ const STEP: usize = 64 << 10;
 const RUNNING: usize = 64;
 
 /// The bodies of one module.
-pub struct Body {
+struct Body {
     start: usize,
     size: usize,
     objects: Vec<Object>,
 }
 
-#[derive(Clone, Copy)]
 struct Object {
     object: *mut PyObject,
     is_code: bool,
@@ -35,7 +34,7 @@ struct Object {
 pub struct Bodies {
     /// Start and size of what is free, by address.
     free: Vec<(usize, usize)>,
-    /// The last one, which is that of the module that runs, is the module's own code.
+    /// Of modules that may still be running. The last object of each is the module's own code.
     running: Vec<Body>,
 }
 

@@ -1,6 +1,7 @@
 //! What is written of code: a head, and a note for each object, after those of the objects that it refers to.
 //!
-//! A note is a byte that says what follows (and, by its highest bit, whether that is needed only until the module has run), a size (32 bits) and so many bytes; a constant has its place among `Types::constants` instead.
+//! A note is a byte that says what follows (and, by its highest bit, whether that is needed only until the module has run), a size (32 bits) and
+//! so many bytes; a constant has its place among `Types::constants` instead.
 //! Objects are numbered in the order of their notes, the last is the module's code. What refers to others has their numbers, 16 bits each: a
 //! tuple those of its items; code, after what describes it without being an object, those of the objects of `Layout::objects`, and then its
 //! `Layout::tail`, which the size is of. All numbers are little-endian.

@@ -48,9 +48,8 @@ impl References {
         passing.dedup();
         loop {
             let before = passing.len();
-            for lasting in self.lasting(&passing) {
-                passing.retain(|number| *number != lasting);
-            }
+            let lasting = self.lasting(&passing);
+            passing.retain(|number| !lasting.contains(number));
             if passing.len() == before {
                 return passing;
             }

@@ -1,6 +1,6 @@
 //! The files that a thaw maps: the image itself, and libraries.
 
-use image::{mapping_kind, MappedFile, Mapping, Section};
+use image::{MappedFile, Mapping, Section};
 use image_file::Variant;
 
 use super::{count, put, size, step};
@@ -15,15 +15,9 @@ pub fn add(root: &mut Node, variant: &Variant, seconds: &[f64]) {
     else {
         return;
     };
-    let image = files.len();
-    let mut mapped = vec![(0u64, 0u64); image + 2];
+    let mut mapped = vec![(0u64, 0u64); files.len() + 2];
     for row in rows {
-        let index = match row.kind {
-            mapping_kind::FILE => row.file as usize,
-            mapping_kind::IMAGE | mapping_kind::COPY => image,
-            _ => image + 1,
-        };
-        if let Some((number, bytes)) = mapped.get_mut(index) {
+        if let Some((number, bytes)) = mapped.get_mut(row.timed_as(files.len())) {
             *number += 1;
             *bytes += row.end - row.start;
         }

@@ -23,6 +23,8 @@ FEW = 3
 # It is open before these: what they parse may be there. They import more than that themselves.
 PARSERS = ("importlib.metadata", "json", "tomli", "tomllib", "yaml")
 IMPORT = __import__
+# Stands for the finder of a directory that Python has not looked at yet.
+NOT_ASKED = object()
 BUILT_IN, FROZEN = external._bootstrap.BuiltinImporter, external._bootstrap.FrozenImporter
 
 
@@ -43,7 +45,7 @@ class Finder:
         if name == OWN:
             return None
         if name == USER:
-            if self.may_exist(name):
+            if may_exist(name, self):
                 return None
             raise ModuleNotFoundError("No module named %r" % name, name=name)
         if self._ordinary > 0 and name not in PARSERS:
@@ -52,52 +54,25 @@ class Finder:
         self.open()
         return self.find_spec(name, path, target)
 
-    def may_exist(self, name):
-        """Whether there may be a module of that name at the top. Python would list directories that it has not listed yet, and take
-        longer to see that there is nothing in those that it has."""
-        for finder in sys.meta_path:
-            if finder is external.PathFinder:
-                break
-            # No interpreter has such a module built in.
-            if finder is BUILT_IN or finder is FROZEN or finder is self:
-                continue
-            if finder.find_spec(name, None) is not None:
-                return True
-        # What a module's file, or its folder, is called.
-        names = {name, name + ".py", name + ".pyc"}
-        names.update(map(name.__add__, external._imp.extension_suffixes()))
-        for entry in sys.path:
-            finder = sys.path_importer_cache.get(entry, self)
-            if finder is None:
-                continue
-            if finder is self:
-                if not posix.access(entry + "/.", posix.F_OK):
-                    if posix.access(entry, posix.F_OK):
-                        return True  # a zip file
-                elif any(posix.access(entry + "/" + name, posix.F_OK) for name in names):
-                    return True
-            # It lists its directory anew when this has changed.
-            elif type(finder) is not external.FileFinder or finder._path_mtime != modified(entry) or finder._path_cache & names:
-                return True
-        return False
-
-    def opening(self):
-        """What opening.py defines."""
-        # A program that replaces `__import__` does not see what that imports.
-        builtins = dict(vars(sys.modules["builtins"]), __import__=IMPORT)
-        names = {"__builtins__": builtins, "__name__": "snapboot.archive.opening", "__file__": self._folder + "/opening.py"}
-        exec(external.SourceFileLoader(names["__name__"], names["__file__"]).get_code(names["__name__"]), names)
-        return names
-
     def open(self):
         """Opens the archive."""
-        self.opening()["open"](self, self._folder, self._lazily)
+        run(self._folder, "opening")["open"](self, self._folder, run, self._lazily)
 
     def invalidate_caches(self):
         """See importlib.invalidate_caches."""
         begin_round = getattr(self.find_spec, "invalidate_caches", None)
         if begin_round is not None:
             begin_round()
+
+
+def run(folder, name, **names):
+    """Runs the module of that name in the folder. Returns its names. names: those that it has before."""
+    # A program that replaces `__import__` does not see what these import.
+    builtins = dict(vars(sys.modules["builtins"]), __import__=IMPORT)
+    names = {"__builtins__": builtins, **names, "__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py"}
+    loader = external.SourceFileLoader(names["__name__"], names["__file__"])
+    exec(loader.get_code(loader.name), names)
+    return names
 
 
 def modified(path):
@@ -109,19 +84,17 @@ def modified(path):
 
 
 def switch_on(folder):
-    """Has the imports of this process served by its archive. folder: the one above this file's. Returns the finder; None where there is
-    another one, or no archive for this Python."""
+    """Has the imports of this process served by its archive. folder: the one above this file's."""
     if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or external.PathFinder not in sys.meta_path:
-        return None
+        return
     if any(hasattr(finder, "is_of_archive") for finder in sys.meta_path):
-        return None
+        return
     lazily = sys.modules["os"].environ.pop(LAZILY, None) if LAZILY.encode() in posix.environ else None
     finder = Finder(folder, lazily)
     sys.meta_path.insert(sys.meta_path.index(external.PathFinder), finder)
     if lazily is not None:
         # Before the main part, whose imports are lazy, too.
         finder.open()
-    return finder
 
 
 def switch_on_here():
@@ -146,13 +119,46 @@ def take_out(folder):
     return own == folder
 
 
+def may_exist(name, own=None):
+    """Whether there may be a module of that name at the top. Python would list directories that it has not listed yet, and take
+    longer to see that there is nothing in those that it has.
+
+    own: a finder on `sys.meta_path` that is not asked.
+    """
+    for finder in sys.meta_path:
+        if finder is external.PathFinder:
+            break
+        # No interpreter has such a module built in.
+        if finder is BUILT_IN or finder is FROZEN or finder is own:
+            continue
+        if finder.find_spec(name, None) is not None:
+            return True
+    # What a module's file, or its folder, is called.
+    names = {name, name + ".py", name + ".pyc"}
+    names.update(map(name.__add__, external._imp.extension_suffixes()))
+    for entry in sys.path:
+        finder = sys.path_importer_cache.get(entry, NOT_ASKED)
+        if finder is None:
+            continue
+        if finder is NOT_ASKED:
+            if not posix.access(entry + "/.", posix.F_OK):
+                if posix.access(entry, posix.F_OK):
+                    return True  # a zip file
+            elif any(posix.access(entry + "/" + name, posix.F_OK) for name in names):
+                return True
+        # It lists its directory anew when this has changed.
+        elif type(finder) is not external.FileFinder or finder._path_mtime != modified(entry) or finder._path_cache & names:
+            return True
+    return False
+
+
 def start():
     """What `site` imports this file for."""
     folder = __file__.rpartition("/")[0]
     is_first = take_out(folder)
     try:
         # Python imports the program's own one, or says that there is none.
-        if external.PathFinder not in sys.meta_path or Finder(folder.rpartition("/")[0], None).may_exist(OWN):
+        if external.PathFinder not in sys.meta_path or may_exist(OWN):
             import sitecustomize  # noqa: F401
         else:
             raise ModuleNotFoundError("No module named %r" % OWN, name=OWN)

@@ -117,7 +117,7 @@ def finding(find, spans):
     def found(tail, entries, importers, finder, loaders, usual):
         source = find(tail, entries, importers, finder, loaders, usual)
         if spans.is_main():
-            spans.answered = True if source else False
+            spans.answered = bool(source)
         return source
 
     return found
@@ -162,10 +162,11 @@ def entries_of(path):
 class Spans:
     """What is noted of the main thread of this process."""
 
-    def __init__(self, path, counts, first):
-        """path: the file to write to. counts: whether system calls are counted from outside. first: how many entries it has already."""
+    def __init__(self, path, counts):
+        """path: the file to write to. counts: whether system calls are counted from outside."""
         self.path, self.counts, self.process = path, counts, posix.getpid()
         main, spans = get_ident(), []
+        first = entries_of(path) if counts else 0
 
         def note_and_count(span):
             try:
@@ -313,7 +314,7 @@ def watch_ordinary(path, counts, begun):
     """Notes from now on what takes the time, up to the last exit handler. begun: when this file was begun. Returns the Spans."""
     import atexit
 
-    spans = Spans(path, counts, entries_of(path) if counts else 0)
+    spans = Spans(path, counts)
     spans.step("other", "measuring: setting up", begun)
     register, unregister = atexit.register, atexit.unregister
     ended = []
@@ -346,7 +347,7 @@ def watch_thawed(path):
     if "os" in sys.modules:
         sys.modules["os"].environ._data.pop(COUNT.encode(), None)
     posix.unsetenv(COUNT)
-    spans = Spans(path, counts, entries_of(path) if counts else 0)
+    spans = Spans(path, counts)
     spans.step("other", "measuring: setting up", begun)
     spans.watch()
     spans.step("context", "search path, arguments")
