@@ -4,6 +4,7 @@
 #   make            the release build                 make demo     four programs thawed, one with an archive
 #   make test       every test suite                  make bench    all scenarios, the tables of docs/benchmarks.md (PLANS=cold-boot: some)
 #   make lint       the style checks                  make fuzz     damaged images, CASES=1000000
+#   make agreement  compares what `snapboot explain` says with independent measures, for three programs
 #   make stories    follows the advice of `snapboot explain` for three programs, writes docs/stories.md
 #   make check-aarch64  type-checks all crates for aarch64, where nothing is frozen yet
 #   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
@@ -30,7 +31,7 @@ PLANS ?= scenarios cold-boot python-boot models
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench stories lint fuzz install install-built packages containers clean toolchain uniqueness staleness damage sweep sweep-python modules strangers check-aarch64
+.PHONY: build test demo bench agreement stories lint fuzz install install-built packages containers clean toolchain uniqueness staleness damage sweep sweep-python modules strangers check-aarch64
 
 # Each start by `snapboot run` goes through the command, which takes half the time to start when it is linked statically. What else there
 # is becomes part of other processes.
@@ -52,6 +53,9 @@ demo: build
 bench: build
 	for plan in $(PLANS); do $(PYTHON) bench/run.py --plan $$plan -n $(N); done
 	$(PYTHON) bench/report.py --write
+
+agreement: build
+	$(PYTHON) bench/agreement.py
 
 stories: build
 	$(PYTHON) bench/stories.py -n $(N)

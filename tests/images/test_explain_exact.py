@@ -43,6 +43,30 @@ def test_the_collector_runs_where_it_does_in_other_starts(language, tmp_path):
     assert plain <= noted <= plain + MORE[language.name]
 
 
+# Tells what lies beneath a module's body: on CPython 3.11 and later even the place of a frame can make one slow.
+BENEATH = """
+import sys
+frame, names = sys._getframe(), []
+while frame:
+    names.append(frame.f_code.co_name)
+    frame = frame.f_back
+print(*names, file=open("told", "a"))
+"""
+
+
+def test_a_module_is_executed_on_top_of_the_same_frames(tmp_path):
+    (tmp_path / "inner.py").write_text(BENEATH)
+    (tmp_path / "outer.py").write_text("import inner\n")
+    result = support.run(
+        [support.SNAPBOOT, "explain", "--no-freeze", "--no-archive", "-n", "1", "--", languages.PYTHON.program, "-c", "import outer"],
+        cwd=tmp_path, log=False,
+    )  # fmt: skip
+    assert result.status == 0, result
+    starts = (tmp_path / "told").read_text().splitlines()
+    # One to warm up, one as it is, one that is noted, one whose system calls are counted.
+    assert len(starts) == 4 and len(set(starts)) == 1, starts
+
+
 # While `dies` is loaded, the process ends without its exit handlers, or goes on as another program.
 ENDS = {
     "python": {"exit": "import os\nos._exit(0)\n", "exec": "import os\nos.execvp('sleep', ['sleep', '0'])\n"},

@@ -1,7 +1,9 @@
 //! Several runs as one tree.
 //!
-//! The parts of the run in the middle are shown. Each time and each begin is a median, so that what disturbs a run or two does not count. Medians of
-//! parts need not add up to that of the whole: what is left of it is a part of its own (see the decision on medians).
+//! The parts of the run in the middle are shown. What a part takes itself, and when it begins, are medians of all runs, so that what disturbs a run or
+//! two does not count; with its children it takes what all of these take. Only collections are those of that run: another run has them in
+//! other parts, so that a median of each would be none at all. Together they take the median of what they take in each run. What is left of
+//! the whole process is a part of its own (see the decision on medians).
 
 use std::collections::HashMap;
 
@@ -11,8 +13,19 @@ use crate::tree::{Kind, Node};
 pub fn merge(mut runs: Vec<Node>) -> Node {
     runs.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
     let mut shown = runs[runs.len() / 2].clone();
-    settle(&mut shown, &runs.iter().map(Some).collect::<Vec<_>>());
+    let mut collected: Vec<f64> = runs.iter().map(collections).collect();
+    let of_shown = collections(&shown);
+    let share = if of_shown > 0.0 { median_and_spread(&mut collected).0 / of_shown } else { 1.0 };
+    settle(&mut shown, &runs.iter().map(Some).collect::<Vec<_>>(), share);
+    let mut all: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
+    shown.seconds = median_and_spread(&mut all).0;
     shown
+}
+
+/// How long collections take, all together (s).
+fn collections(node: &Node) -> f64 {
+    let own = if node.kind == Kind::Collector { node.seconds } else { 0.0 };
+    own + node.children.iter().map(collections).sum::<f64>()
 }
 
 /// Puts the system calls of another run of the same into a tree.
@@ -38,20 +51,26 @@ pub fn median_and_spread(values: &mut [f64]) -> (f64, f64) {
     (at(0.5), (at(0.75) - at(0.25)) / 2.0)
 }
 
-/// `runs`: the same part in each, if it is there.
-fn settle(node: &mut Node, runs: &[Option<&Node>]) {
+/// `runs`: the same part in each, if it is there. `share`: by which collections of the shown run are longer than others.
+fn settle(node: &mut Node, runs: &[Option<&Node>], share: f64) {
+    let all = |time: fn(&Node) -> f64| runs.iter().map(|run| run.map_or(0.0, time)).collect::<Vec<f64>>();
     // What a run does not have has taken no time in it.
-    let mut all: Vec<f64> = runs.iter().map(|run| run.map_or(0.0, |run| run.seconds)).collect();
-    (node.seconds, node.spread) = median_and_spread(&mut all);
+    let own = median_and_spread(&mut all(Node::own)).0;
+    node.spread = median_and_spread(&mut all(|run| run.seconds)).1;
     let mut begins: Vec<f64> = runs.iter().flatten().map(|run| run.start).collect();
     if !begins.is_empty() {
         node.start = median_and_spread(&mut begins).0;
     }
     let theirs: Vec<_> = runs.iter().map(|run| run.map(by_key)).collect();
     for (key, child) in keys(&node.children).into_iter().zip(&mut node.children) {
+        if child.kind == Kind::Collector {
+            child.seconds *= share;
+            continue;
+        }
         let same: Vec<Option<&Node>> = theirs.iter().map(|children| children.as_ref()?.get(&key).copied()).collect();
-        settle(child, &same);
+        settle(child, &same, share);
     }
+    node.seconds = own + node.children.iter().map(|child| child.seconds).sum::<f64>();
 }
 
 /// What tells a part from others beside it: kind, name, and how many of these come before.
@@ -99,6 +118,36 @@ mod tests {
         let merged = merge(runs);
         assert_eq!((merged.seconds, merged.children[0].seconds, merged.children[1].seconds), (13.0, 2.0, 10.0));
         assert_eq!(merged.spread, 4.0);
+    }
+
+    #[test]
+    fn a_part_takes_what_it_takes_itself_and_what_its_parts_take() {
+        let run = |inner: [f64; 3]| {
+            let parts = vec![node("b", inner[0], vec![]), node("c", inner[1], vec![])];
+            node("process", 100.0, vec![node("a", inner.iter().sum(), parts)])
+        };
+        // Each is disturbed once, so that the median of all together is more than these take.
+        let merged = merge(vec![run([9.0, 2.0, 3.0]), run([1.0, 9.0, 3.0]), run([1.0, 2.0, 9.0])]);
+        let part = &merged.children[0];
+        assert_eq!((part.seconds, part.own()), (6.0, 3.0));
+        assert_eq!(merged.seconds, 100.0);
+    }
+
+    #[test]
+    fn collections_that_move_from_part_to_part_take_what_they_take() {
+        let collection = |seconds| Node { kind: Kind::Collector, ..node("garbage collection", seconds, vec![]) };
+        let part = |name, collected: Option<f64>| {
+            node(name, 1.0 + collected.unwrap_or(0.0), collected.map(collection).into_iter().collect())
+        };
+        let run = |a, b, c, whole| node("process", whole, vec![part("a", a), part("b", b), part("c", c)]);
+        let runs = vec![
+            run(Some(4.0), None, None, 20.0),
+            run(None, Some(2.0), Some(3.0), 21.0),
+            run(None, Some(2.0), Some(8.0), 30.0),
+        ];
+        let merged = merge(runs);
+        assert_eq!(collections(&merged), 5.0);
+        assert!(merged.children.iter().all(|part| part.own() == 1.0));
     }
 
     #[test]

@@ -15,8 +15,8 @@ use super::Quiet;
 /// removed afterwards. IMAGE ARGS: a start of that image alone. With --vs, two commands or images, each as it is, and what differs most.
 /// What --json has printed, in a file, can stand for what it tells of: REPORT alone shows it again, --vs compares its first start, or the one that --start names.
 ///
-/// Shows how long each sort of thing took, side by side; the parts of the start that cost most; and advice. Times are those of the middle half
-/// of the runs, averaged, with half the width of that half behind ±. Modules or features are shown with those that they load; own is the time without these.
+/// Shows how long each sort of thing took, side by side; the parts of the start that cost most; and advice. Times are medians of the
+/// runs, with half the width of their middle half behind ±. Modules or features are shown with those that they load; own is the time without these.
 /// Input and output of the program are /dev/null.
 ///
 /// Exit status: 0; 1 when the command failed (unless --allow-failure); 2 when it cannot be started or measured.
