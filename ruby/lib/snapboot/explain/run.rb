@@ -231,6 +231,8 @@ trace.module_eval do
 
     def write(executed)
       @ended = true
+      # A collection would walk over all of the program, which ends.
+      was_disabled = GC.disable
       File.open(@path, File::WRONLY | File::CREAT | File::APPEND, 0o600) do |file|
         file.sync = true
         file.write(entries)
@@ -238,6 +240,8 @@ trace.module_eval do
         number(@spans.size / 3) if @counts
         file.write("end=#{now} \0")
       end
+    ensure
+      GC.enable unless was_disabled
     end
 
     # Takes this file out of RUBYOPT. Returns the one that switches the boot archive on, if that comes next.
