@@ -3,8 +3,8 @@
 # Measures how long each `require` of a Ruby program takes, without anything of Snapboot: for bench/agreement.py.
 #
 # RUBYOPT=-r names this file, REQUIRED_TIMES the file that gets a line for each feature that was loaded: its milliseconds
-# with all that it loads itself, but without garbage collections, and its name as it was asked for. RubyGems asks Ruby for what
-# it has found, so that a feature may be there twice, one inside the other.
+# with all that it loads itself, but without garbage collections, and its name as it was asked for. RubyGems asks Ruby for
+# what it has found, so that a feature may be there twice, one inside the other.
 times = []
 
 # Milliseconds of the program itself. Before Ruby 3.1 nothing tells how long collections take.

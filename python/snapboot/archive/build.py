@@ -82,6 +82,14 @@ def compile_own_files():
     compileall.compile_dir(HERE, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
 
 
+def run(name):
+    """Runs another module of this folder. Returns its names."""
+    names = {"__name__": "snapboot.archive." + name, "__file__": HERE + "/" + name + ".py"}
+    with open(names["__file__"], encoding="utf-8") as file:
+        exec(compile(file.read(), names["__file__"], "exec"), names)
+    return names
+
+
 def main():
     """Returns an exit status, or why there is no archive."""
     tell = os.fdopen(os.dup(1), "w", 1)
@@ -91,9 +99,8 @@ def main():
     sys.path.remove(HERE)
     # What is compiled is not to be left beside its source.
     sys.dont_write_bytecode = True
-    names = {"__name__": "snapboot.archive.imports", "__file__": HERE + "/imports.py"}
-    with open(names["__file__"], encoding="utf-8") as file:
-        exec(compile(file.read(), names["__file__"], "exec"), names)
+    names = run("imports")
+    names["importing"].compiling = run("compiling")["Compiling"]
     native = names["load_library"](HERE)
     reason = native.open(script or sys.executable, names["description"](), _imp.extension_suffixes(), names["tag"](), main.__code__)
     if reason is not None:

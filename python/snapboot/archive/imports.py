@@ -6,7 +6,6 @@ Python's own loaders get what is found, and do the rest: after its import a modu
 import _frozen_importlib
 import _frozen_importlib_external as external
 import _imp
-import _warnings
 import posix
 import sys
 
@@ -34,11 +33,14 @@ MANY = 4
 
 
 def built_in(name):
-    """A module that is built into the interpreter. It is not registered in `sys.modules` where it was not before."""
-    is_known = name in sys.modules
-    module = __import__(name)
-    if not is_known:
-        del sys.modules[name]
+    """A module that is built into the interpreter. It is not registered in `sys.modules` where it was not before, and is made without the
+    search of an import, which would take a tenth of what it takes to open the archive."""
+    if name in sys.modules:
+        return sys.modules[name]
+    module = _imp.create_builtin(_frozen_importlib.ModuleSpec(name, _frozen_importlib.BuiltinImporter))
+    _imp.exec_builtin(module)
+    # Before CPython 3.12 some modules register themselves.
+    sys.modules.pop(name, None)
     return module
 
 
@@ -64,6 +66,8 @@ class Importing:
         self.unfinished = []
         # Lazy imports, if they were asked for.
         self.lazy = None
+        # Makes the method of a loader that compiles: see compiling.py.
+        self.compiling = None
 
     def do_after(self, module, function):
         """Calls a function with a module that was run; with one that is still being run, when another one is about to be that."""
@@ -107,33 +111,6 @@ class Importing:
 importing = Importing()
 
 
-class Compiling:
-    """The method `source_to_code` of a loader, which notes whether Python warns of the source. Code is kept only where it does not: where
-    it is compiled each time, each start warns."""
-
-    def __init__(self, loader):
-        self._loader = loader
-        self.has_compiled = self.has_warned = False
-
-    def __call__(self, data, path, **options):
-        self.has_compiled = True
-        filters = getattr(sys.modules.get("warnings", _warnings), "filters", None)
-        if type(filters) is list:
-            # As Python calls the module of such a warning: no other warning is of one that is called like a file.
-            name = path[:-3] if path.endswith(".py") else path
-            error = ("error", None, Warning, name, 0)
-            filters.insert(0, error)
-            try:
-                return SOURCE_LOADER.source_to_code(self._loader, data, path, **options)
-            except (SyntaxError, Warning):
-                pass
-            finally:
-                if error in filters:
-                    filters.remove(error)
-        self.has_warned = True
-        return SOURCE_LOADER.source_to_code(self._loader, data, path, **options)
-
-
 class Loader(SOURCE_LOADER):
     """The loader of a module whose code may be in the archive. It becomes an ordinary one once it has given the code."""
 
@@ -155,7 +132,7 @@ class Loader(SOURCE_LOADER):
                 if collects:
                     importing.enable()
         if code is None:
-            self.source_to_code = compiling = Compiling(self)
+            self.source_to_code = compiling = importing.compiling(self)
             try:
                 code = self.get_code(fullname)
             finally:
@@ -192,9 +169,8 @@ class Loader(SOURCE_LOADER):
 Loader.__name__ = Loader.__qualname__ = SOURCE_LOADER.__name__
 Loader.__module__ = SOURCE_LOADER.__module__
 # Tracebacks leave out the frames of Python's own import system, which they know by its files.
-for function in (Compiling.__call__, Loader.get_code, Loader.exec_module):
-    function.__code__ = function.__code__.replace(co_filename=OWN_FILE)
-del function
+_imp._fix_co_filename(Loader.get_code.__code__, OWN_FILE)
+_imp._fix_co_filename(Loader.exec_module.__code__, OWN_FILE)
 
 
 def is_import(frame):
@@ -228,6 +204,8 @@ def is_original():
 def usual_loaders():
     """What a finder of directories has in `_loaders` where nobody has given it other endings or loaders. Raises ImportError."""
     for hook in sys.path_hooks:
+        if getattr(hook, "__module__", None) == "zipimport":
+            continue  # takes its time to say that a directory is no zip file
         try:
             finder = hook("/")
         except ImportError:
@@ -395,6 +373,12 @@ def finder(folder, run, lazily):
     if not is_original():
         raise ImportError("something has replaced what imports modules before the archive could be opened")
     native = load_library(folder)
+
+    def first_compiling(loader):
+        importing.compiling = run(folder, "compiling")["Compiling"]
+        return importing.compiling(loader)
+
+    importing.compiling = first_compiling
     # Code with lazy imports and code without are never mixed up.
     context = description() if lazily is None else description() + " lazy 1"
     reason = native.open(program(), context, _imp.extension_suffixes(), tag(), finder.__code__)

@@ -1,5 +1,5 @@
 """Switches the boot archive on. It costs a program that imports nothing next to nothing: until the first import there is only a finder
-that knows where the rest lies (see opening.py of the folder above).
+that knows where the rest lies (see imports.py of the folder above).
 
 `snapboot run -- COMMAND` has PYTHONPATH name the folder of this file, so `site` imports it. It takes itself out again, so that neither
 the program nor what it starts sees it, and has the program's own `sitecustomize` run. Where a whole environment was enabled, a file of
@@ -55,14 +55,24 @@ class Finder:
         return self.find_spec(name, path, target)
 
     def open(self):
-        """Opens the archive."""
-        run(self._folder, "opening")["open"](self, self._folder, run, self._lazily)
+        """Opens the archive. Whatever that imports itself is found by Python."""
+        self.find_spec = find_nothing
+        try:
+            self.find_spec = run(self._folder, "imports")["finder"](self._folder, run, self._lazily)
+        except Exception as error:
+            if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
+                sys.stderr.write("snapboot: no archive: %s (%s)\n" % (error, type(error).__name__))
 
     def invalidate_caches(self):
         """See importlib.invalidate_caches."""
         begin_round = getattr(self.find_spec, "invalidate_caches", None)
         if begin_round is not None:
             begin_round()
+
+
+def find_nothing(name, path=None, target=None):
+    """What is found where there is no archive."""
+    return None
 
 
 def run(folder, name, **names):

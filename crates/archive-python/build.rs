@@ -1,0 +1,7 @@
+//! Links the unwinder in.
+
+include!("../archive/unwinder.rs");
+
+fn main() {
+    link_unwinder();
+}

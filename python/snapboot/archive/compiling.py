@@ -1,0 +1,37 @@
+"""Compiles modules whose code is not in the boot archive yet. Only starts that fill it read this file."""
+
+import _imp
+import _warnings
+import sys
+from _frozen_importlib_external import SourceFileLoader, cache_from_source
+
+
+class Compiling:
+    """The method `source_to_code` of a loader, which notes whether Python warns of the source. Code is kept only where it does not: where
+    it is compiled each time, each start warns."""
+
+    def __init__(self, loader):
+        self._loader = loader
+        self.has_compiled = self.has_warned = False
+
+    def __call__(self, data, path, **options):
+        self.has_compiled = True
+        filters = getattr(sys.modules.get("warnings", _warnings), "filters", None)
+        if type(filters) is list:
+            # As Python calls the module of such a warning: no other warning is of one that is called like a file.
+            name = path[:-3] if path.endswith(".py") else path
+            error = ("error", None, Warning, name, 0)
+            filters.insert(0, error)
+            try:
+                return SourceFileLoader.source_to_code(self._loader, data, path, **options)
+            except (SyntaxError, Warning):
+                pass
+            finally:
+                if error in filters:
+                    filters.remove(error)
+        self.has_warned = True
+        return SourceFileLoader.source_to_code(self._loader, data, path, **options)
+
+
+# Tracebacks leave its frame out (see Loader of imports.py).
+_imp._fix_co_filename(Compiling.__call__.__code__, cache_from_source.__code__.co_filename)
