@@ -74,7 +74,13 @@ class Exit
 
   # True when Ruby has more to do at the end than to flush.
   def blocked?
-    Thread.list.size > 1 || Ractor.count > 1 || descriptors_opened?
+    threads_left? || Ractor.count > 1 || descriptors_opened?
+  end
+
+  # Ruby ends them, and what they do to end properly is done.
+  def threads_left?
+    threads = Thread.list
+    threads.size > 1 && (threads - Recipes.threads).size > 1
   end
 
   def descriptors_opened?

@@ -29,6 +29,11 @@ module Recipes
       true
     end
 
+    # Those that run now, and that #after_thaw starts again: they have nothing to do that a process must wait for at its end.
+    def threads
+      []
+    end
+
     def after_thaw; end
   end
 
@@ -61,6 +66,11 @@ module Recipes
     # Tells them that +what+ is about to be read in the file +reader+.
     def reading(what, reader, reads)
       @all.each { |recipe| recipe.reading(what, reader, reads) }
+    end
+
+    # Threads that are there after a thaw, too.
+    def threads
+      @all.flat_map(&:threads)
     end
 
     # The recipes for what is loaded now.

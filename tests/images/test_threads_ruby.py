@@ -1,0 +1,102 @@
+"""A thread that a library starts when it is loaded: a thaw starts those again that are known, and the others are left to each start."""
+
+import pytest
+from common import support
+
+from .test_training_ruby import Program
+
+FEATURE = "concurrent/atomic/ruby_thread_local_var"
+# What concurrent-ruby 1.1.6 does there.
+LIBRARY = """module Concurrent
+  class RubyThreadLocalVar
+    FREE   = []
+    LOCK   = Mutex.new
+    ARRAYS = {} # used as a hash set
+    QUEUE  = Queue.new
+    THREAD = Thread.new do
+      while true
+        method, i = QUEUE.pop
+        case method
+        when :thread_local_finalizer
+          LOCK.synchronize do
+            FREE.push(i)
+            # The cost of it
+            ARRAYS.each_value do |array|
+              array[i] = nil
+            end
+          end
+        when :thread_finalizer
+          LOCK.synchronize do
+            # Gone
+            ARRAYS.delete(i)
+          end
+        end
+      end
+    end
+
+    private_constant :FREE, :LOCK, :ARRAYS, :QUEUE, :THREAD
+
+    def self.forget(place)
+      QUEUE.push([:thread_local_finalizer, place])
+      sleep 0.01 while FREE.empty?
+      FREE
+    end
+
+    def self.thread = THREAD
+  end
+end
+"""
+PROGRAM = r"""$LOAD_PATH.unshift("#{__dir__}/lib")
+require ARGV.shift
+variable = Concurrent::RubyThreadLocalVar
+p Thread.list.size, variable.constants, variable.thread.inspect[/ \S+:\d+/]
+p variable.thread.then { |thread| [thread.alive?, thread.name, thread.report_on_exception, Thread.list.include?(thread)] }
+p variable.forget(7) if ARGV.first == "forget"
+p Process.wait2(fork { exit!(Thread.list.size) }).last.exitstatus
+"""
+NOT_IN_THE_IMAGE = "is not in the image"
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "app").mkdir()
+    program = Program(tmp_path / "app", PROGRAM)
+    (program.folder / "lib/concurrent/atomic").mkdir(parents=True)
+    return program
+
+
+@pytest.mark.parametrize("first", ["", "Thread.report_on_exception = false\n"])
+def test_a_thread_that_a_thaw_starts_again(program, first):
+    program.feature(FEATURE, first + LIBRARY)
+    said = program.freeze(FEATURE)
+    assert "must be left" not in said.out
+    assert NOT_IN_THE_IMAGE not in said.err
+    assert program.learnt() == [FEATURE]
+    assert program.starts_alike(FEATURE, "forget").startswith("2\n[]\n")
+    assert program.starts_alike(FEATURE).endswith("true]\n1\n")
+
+
+def test_a_preload_starts_it_as_well(program):
+    program.feature(FEATURE, LIBRARY)
+    said = support.freeze(
+        program.image, [support.RUBY, "app.rb"], "--preload", f"./lib/{FEATURE}.rb", cwd=program.folder, env=support.environment()
+    )
+    assert said.status == 0, said
+    assert NOT_IN_THE_IMAGE not in said.err
+    program.starts_alike(FEATURE, "forget")
+
+
+OTHERS = (
+    LIBRARY.replace("ARRAYS.delete(i)", "ARRAYS.delete(i + 1)"),
+    LIBRARY.replace("THREAD = Thread.new do", "sleep 0\n    THREAD = Thread.start do"),
+    LIBRARY + "Thread.new { sleep }\n",
+)
+
+
+@pytest.mark.parametrize("source", OTHERS)
+def test_other_threads_are_left_to_each_start(program, source):
+    program.feature(FEATURE, source)
+    said = program.freeze(FEATURE)
+    assert "changes the running threads" in said.out
+    assert program.learnt() == []
+    program.starts_alike(FEATURE)
