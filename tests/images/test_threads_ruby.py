@@ -100,3 +100,23 @@ def test_other_threads_are_left_to_each_start(program, source):
     assert "changes the running threads" in said.out
     assert program.learnt() == []
     program.starts_alike(FEATURE)
+
+
+# What a feature defines, and what is printed of it at the end.
+FINALIZERS = {
+    "ObjectSpace.define_finalizer(KEPT, proc { puts 'freed' })": "main\nfreed\n",
+    "at_end = Object.new\ndef at_end.call(_) = puts('freed')\nObjectSpace.define_finalizer(KEPT, at_end)": "main\nfreed\n",
+    "ObjectSpace.define_finalizer(KEPT, proc {})": "main\n",
+}
+
+
+@pytest.mark.parametrize("source", FINALIZERS)
+def test_finalizers_that_are_defined_before_the_freeze_point_run_at_the_end(tmp_path, source):
+    program = Program(tmp_path, """$LOAD_PATH.unshift("#{__dir__}/lib")\nrequire ARGV.first\nputs "main"\n""")
+    program.feature("kept", f"KEPT = Object.new\n{source}\n")
+    program.freeze("kept")
+    assert program.learnt() == ["kept"]
+    assert program.starts_alike("kept") == FINALIZERS[source]
+    made = support.freeze(program.image, [support.RUBY, "app.rb"], "--preload", "./lib/kept.rb", cwd=program.folder)
+    assert made.status == 0, made
+    assert program.starts_alike("kept") == FINALIZERS[source]

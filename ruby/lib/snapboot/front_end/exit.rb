@@ -17,6 +17,9 @@ class Exit
       !feature.start_with?("/") || feature == own_feature || feature.match?(ORDINARY_FEATURES)
     end
     @quick = false
+    @more_to_do = false
+    # What was defined before the freeze point runs at the end, too.
+    watch_method(ObjectSpace.singleton_class, :define_finalizer) if @possible
   end
 
   # To be called right before the freeze; +stream+ is the main script, which Ruby closes unless it has a DATA part;
@@ -39,7 +42,7 @@ class Exit
 
   # To be called at the very end, which +error+ has led to, if any. Returns when the ordinary end is needed.
   def leave(error)
-    return unless @quick
+    return if !@quick || @more_to_do
 
     # With a cause it may have replaced an error that Ruby still has to show.
     return unless error.nil? || (error.is_a?(SystemExit) && error.cause.nil?)
@@ -58,6 +61,11 @@ class Exit
 
     blocked?
     flush
+  end
+
+  # The watched method was called, +place+ being where.
+  def note(method, place)
+    @more_to_do ||= method != :define_finalizer || !Recipes.harmless_finalizers?(place&.absolute_path.to_s)
   end
 
   # Makes an error of a watched method look as if nobody watched.
@@ -97,10 +105,9 @@ class Exit
     end
   end
 
-  # What the end has to do for these cannot be looked up later: finalizers run, and an object that was made for a descriptor
-  # already open, standard output for example, is flushed.
+  # What the end has to do for these cannot be looked up later: an object that was made for a descriptor already open, standard
+  # output for example, is flushed. Finalizers run as well: see #initialize.
   def watch
-    watch_method(ObjectSpace.singleton_class, :define_finalizer)
     watch_method(IO.singleton_class, :for_fd)
     watch_method(IO, :initialize)
   end
@@ -112,7 +119,7 @@ class Exit
     original = owner.instance_method(name)
     owner.alias_method(name, name) # nothing is discarded then, of which Ruby would warn
     owner.define_method(name) do |*arguments, **keywords, &block|
-      watcher.instance_variable_set(:@quick, false)
+      watcher.note(name, caller_locations(1, 1).first)
       original.bind_call(self, *arguments, **keywords, &block)
     rescue StandardError => e
       watcher.hide(e, name)

@@ -1,9 +1,11 @@
 # frozen_string_literal: true
 
-# The gem concurrent-ruby up to 1.1.6, which starts a thread when one of its files is loaded: it frees the places of variables
-# that are gone, and nothing else ends without it. A fork drops it, so a thaw starts it again.
+# The gem concurrent-ruby. Up to 1.1.6 it starts a thread when one of its files is loaded: that frees the places of variables
+# that are gone, and does nothing else. A fork drops it, so a thaw starts it again.
 module ConcurrentRecipe
   FILE = "/concurrent/atomic/ruby_thread_local_var.rb"
+  # Their finalizers free such places, or tell the thread to do so. The second is that of 1.2 and later.
+  VARIABLES = [FILE, "/concurrent/atomic/locals.rb"].freeze
   NAME = :THREAD
   # The lines that start it, in all versions that have it, without comments. From others nobody knows what the thread does.
   FORM = <<~RUBY.lines.map(&:strip).freeze
@@ -32,6 +34,10 @@ module ConcurrentRecipe
 
     def applies?
       !threads.empty?
+    end
+
+    def harmless_finalizers?(path)
+      path.end_with?(*VARIABLES)
     end
 
     # Asked for after each feature of a training run, and at the end of each thawed process.
