@@ -65,7 +65,9 @@ class Exit
 
   # The watched method was called, +place+ being where.
   def note(method, place)
-    @more_to_do ||= method != :define_finalizer || !Recipes.harmless_finalizers?(place&.absolute_path.to_s)
+    return if method == :define_finalizer && Recipes.harmless_finalizers?(place&.absolute_path.to_s)
+
+    @more_to_do = true
   end
 
   # Makes an error of a watched method look as if nobody watched.
@@ -105,8 +107,8 @@ class Exit
     end
   end
 
-  # What the end has to do for these cannot be looked up later: an object that was made for a descriptor already open, standard
-  # output for example, is flushed. Finalizers run as well: see #initialize.
+  # What the end has to do for these cannot be looked up later: an object that was made for a descriptor already open,
+  # standard output for example, is flushed. Finalizers run as well: see #initialize.
   def watch
     watch_method(IO.singleton_class, :for_fd)
     watch_method(IO, :initialize)

@@ -49,7 +49,8 @@ module ConcurrentRecipe
     end
 
     def before_freeze
-      @start = holder.class_eval("-> { #{@code.delete_prefix("#{NAME} = ")} }", *@place)
+      # It is FORM, at its own place: that is what the thread shows of itself.
+      @start = holder.class_eval(@code.sub("#{NAME} = ", "-> { ") << " }", *@place)
     end
 
     def after_thaw
