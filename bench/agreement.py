@@ -5,10 +5,10 @@
     bench/agreement.py -n 5 rails             one of them, with so many rounds
     bench/agreement.py -- asciidoctor FILE    any command
 
-Python's own `-X importtime` is the measure for Python, a wrapper of `require` for Ruby (programs/agreement/required.rb). A round is a call of
-`explain` and as many measured starts, one after the other, so that whatever changes on the machine meets both. Medians are compared, without
-garbage collections: one takes place in whichever part makes the object too many, and each way to measure moves that a little. The exit
-status is 1 where one of the ROWS parts that take longest differs by more than MOST.
+Python's own `-X importtime` is the measure for Python, a wrapper of `require` for Ruby (programs/agreement/required.rb). A round is a call
+of `explain` and as many measured starts, one after the other, so that whatever changes on the machine meets both. Medians are compared,
+without garbage collections: one takes place in whichever part makes the object too many, and each way to measure moves that a little. The
+exit status is 1 where one of the ROWS parts that take longest differs by more than MOST.
 """
 
 import argparse
@@ -61,7 +61,8 @@ def tensorflow() -> Program:
 
 
 def rails() -> Program:
-    return Program(["bin/rails", "runner", "puts 1"], {"RAILS_ENV": "production", "REQUIRED_BUNDLED": "1"}, workloads.prepare("rails")["dir"])
+    env = {"RAILS_ENV": "production", "REQUIRED_BUNDLED": "1"}
+    return Program(["bin/rails", "runner", "puts 1"], env, workloads.prepare("rails")["dir"])
 
 
 PROGRAMS = {"web-trio": web_trio, "rails": rails, "tensorflow": tensorflow}

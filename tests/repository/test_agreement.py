@@ -12,7 +12,11 @@ import agreement  # noqa: E402
 # Milliseconds that each of them sleeps, and sleeps no shorter under load.
 SLEEPS = {"outer": 30, "inner": 60}
 SOURCES = {
-    "python": {"outer": "import time\ntime.sleep(0.03)\nimport inner\n", "inner": "import time\ntime.sleep(0.06)\n", "app": "import outer\n"},
+    "python": {
+        "outer": "import time\ntime.sleep(0.03)\nimport inner\n",
+        "inner": "import time\ntime.sleep(0.06)\n",
+        "app": "import outer\n",
+    },
     "ruby": {
         "outer": "sleep 0.03\nrequire_relative 'inner'\n",
         "inner": "sleep 0.06\n",

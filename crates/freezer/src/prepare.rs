@@ -11,6 +11,9 @@ use crate::sys::{self, File};
 const PATIENCE: u32 = 500;
 const STEP: u32 = 5;
 
+/// What the front end calls a thread that it starts again after each thaw.
+const RENEWED: &[u8] = b"snapboot:again";
+
 /// Collects findings and keeps them for the child.
 pub fn inspect() {
     let mut findings = Findings::default();
@@ -42,6 +45,9 @@ fn threads(findings: &mut Findings) {
     for thread in &others {
         let name = task_file(thread, b"comm");
         let name = name.trim_ascii_end();
+        if name == RENEWED {
+            continue;
+        }
         if libgomp.iter().any(|range| range.contains(&instruction_pointer(thread))) {
             findings.add(
                 Kind::Thread,

@@ -17,6 +17,9 @@ class Exit
       !feature.start_with?("/") || feature == own_feature || feature.match?(ORDINARY_FEATURES)
     end
     @quick = false
+    @more_to_do = false
+    # What was defined before the freeze point runs at the end, too.
+    watch_method(ObjectSpace.singleton_class, :define_finalizer) if @possible
   end
 
   # To be called right before the freeze; +stream+ is the main script, which Ruby closes unless it has a DATA part;
@@ -39,7 +42,7 @@ class Exit
 
   # To be called at the very end, which +error+ has led to, if any. Returns when the ordinary end is needed.
   def leave(error)
-    return unless @quick
+    return if !@quick || @more_to_do
 
     # With a cause it may have replaced an error that Ruby still has to show.
     return unless error.nil? || (error.is_a?(SystemExit) && error.cause.nil?)
@@ -60,6 +63,13 @@ class Exit
     flush
   end
 
+  # The watched method was called, +place+ being where.
+  def note(method, place)
+    return if method == :define_finalizer && Recipes.harmless_finalizers?(place&.absolute_path.to_s)
+
+    @more_to_do = true
+  end
+
   # Makes an error of a watched method look as if nobody watched.
   def hide(error, method)
     outside = error.backtrace.drop_while { |frame| frame.start_with?(__FILE__) }
@@ -74,7 +84,13 @@ class Exit
 
   # True when Ruby has more to do at the end than to flush.
   def blocked?
-    Thread.list.size > 1 || Ractor.count > 1 || descriptors_opened?
+    threads_left? || Ractor.count > 1 || descriptors_opened?
+  end
+
+  # Ruby ends them, and what they do to end properly is done.
+  def threads_left?
+    threads = Thread.list
+    threads.size > 1 && (threads - Recipes.threads).size > 1
   end
 
   def descriptors_opened?
@@ -91,10 +107,9 @@ class Exit
     end
   end
 
-  # What the end has to do for these cannot be looked up later: finalizers run, and an object that was made for a descriptor
-  # already open, standard output for example, is flushed.
+  # What the end has to do for these cannot be looked up later: an object that was made for a descriptor already open,
+  # standard output for example, is flushed. Finalizers run as well: see #initialize.
   def watch
-    watch_method(ObjectSpace.singleton_class, :define_finalizer)
     watch_method(IO.singleton_class, :for_fd)
     watch_method(IO, :initialize)
   end
@@ -106,7 +121,7 @@ class Exit
     original = owner.instance_method(name)
     owner.alias_method(name, name) # nothing is discarded then, of which Ruby would warn
     owner.define_method(name) do |*arguments, **keywords, &block|
-      watcher.instance_variable_set(:@quick, false)
+      watcher.note(name, caller_locations(1, 1).first)
       original.bind_call(self, *arguments, **keywords, &block)
     rescue StandardError => e
       watcher.hide(e, name)

@@ -13,6 +13,8 @@ class FreezeRun
               "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
   # The files that load what training runs have shown.
   LEARNING = %w[process_state deeds globals trial learnt].freeze
+  # The name of threads that a thaw starts again, for the freezer's prepare.rs.
+  RENEWED = "snapboot:again"
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
 
@@ -221,6 +223,7 @@ class FreezeRun
     @recipes = Recipes.applicable
     @recipes.each do |recipe|
       recipe.before_freeze
+      recipe.threads.each { |thread| thread.name = RENEWED }
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
     @umask = @reads.umask

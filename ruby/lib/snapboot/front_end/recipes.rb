@@ -29,6 +29,16 @@ module Recipes
       true
     end
 
+    # Whether the finalizers that the file at this path defines do nothing that is left to see when the process has ended.
+    def harmless_finalizers?(_path)
+      false
+    end
+
+    # Those that run now, and that #after_thaw starts again: they have nothing to do that a process must wait for at its end.
+    def threads
+      []
+    end
+
     def after_thaw; end
   end
 
@@ -61,6 +71,16 @@ module Recipes
     # Tells them that +what+ is about to be read in the file +reader+.
     def reading(what, reader, reads)
       @all.each { |recipe| recipe.reading(what, reader, reads) }
+    end
+
+    # Whether one says so of the file at +path+.
+    def harmless_finalizers?(path)
+      @all.any? { |recipe| recipe.harmless_finalizers?(path) }
+    end
+
+    # Threads that are there after a thaw, too.
+    def threads
+      @all.flat_map(&:threads)
     end
 
     # The recipes for what is loaded now.
