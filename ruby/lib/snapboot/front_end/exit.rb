@@ -29,7 +29,7 @@ class Exit
 
     @stream = stream
     writers = ObjectSpace.each_object(IO).select { |io| !io.closed? && !io.equal?(STDIN) && io != stream }
-    # Ruby's own end flushes them as they lie in its memory. The standard ones are older than all others, of which one may lie
+    # Ruby's own end flushes them as they lie in its memory. The standard ones are older than others, of which one may lie
     # where a collection before the freeze has freed something.
     standard, others = writers.partition { |io| io.equal?(STDOUT) || io.equal?(STDERR) }
     @writers = standard + others
