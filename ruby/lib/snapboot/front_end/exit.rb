@@ -125,7 +125,8 @@ class Exit
     original = owner.instance_method(name)
     owner.alias_method(name, name) # nothing is discarded then, of which Ruby would warn
     owner.define_method(name) do |*arguments, **keywords, &block|
-      watcher.note(name, caller_locations(1, 1).first)
+      # Whether this frame is among them depends on how this file is called, and on the version.
+      watcher.note(name, caller_locations(0, 2).find { |place| place.path != __FILE__ })
       original.bind_call(self, *arguments, **keywords, &block)
     rescue StandardError => e
       watcher.hide(e, name)

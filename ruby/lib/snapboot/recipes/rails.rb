@@ -8,6 +8,8 @@ module RailsRecipe
   # guards, which match any argument.
   COMMANDS = %w[new plugin test t test:all test:db test:system test:models test:controllers test:helpers test:mailers
                 test:jobs test:channels test:functionals test:units test:integration test:generators].freeze
+  # Up to 7.0 their finalizer looks once more whether the process is a forked one: at its end that changes nothing.
+  HANDLERS = %w[pool handler].map { |name| "/active_record/connection_adapters/abstract/connection_#{name}.rb" }.freeze
 
   class << self
     include Recipes::Defaults
@@ -15,6 +17,10 @@ module RailsRecipe
     # True when an application has been initialized.
     def applies?
       Object.const_defined?(:Rails) && Rails.respond_to?(:application) && !Rails.application.nil?
+    end
+
+    def harmless_finalizers?(path)
+      path.end_with?(*HANDLERS)
     end
 
     # Loads what the main part surely needs.
