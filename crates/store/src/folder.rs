@@ -23,7 +23,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 const IMAGE: &str = ".img";
 
 /// The folder of a command. Holds NUMBER.img for each image, `command.json` (see [`Command`]), `attempt.json`
-/// (see [`crate::attempt::Attempt`]), `profile` (what starts have told) and `lock`.
+/// (see [`crate::attempt::Attempts`]), `profile` (what starts have told) and `lock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     path: PathBuf,
