@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Folder, StartTimes};
+use crate::{clock, Folder, StartTimes};
 
 /// Its file in the folder of the command.
 const FILE: &str = "attempt.json";
@@ -167,7 +167,7 @@ impl Attempt {
     }
 
     fn age(&self) -> u64 {
-        unix_now().saturating_sub(self.at)
+        clock::seconds_since(self.at)
     }
 }
 
@@ -176,14 +176,10 @@ fn doubled(first: u64, more: u32, longest: u64) -> u64 {
     (first << more.min(20)).min(longest)
 }
 
-/// Seconds since 1970.
-pub fn unix_now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::unix_now;
 
     fn refused(file: &Path) -> Attempt {
         let files = vec![FileState::of(file)];
@@ -214,6 +210,18 @@ mod tests {
         assert!(!failed(true, 1, 5) && failed(true, 1, 10) && !failed(true, 2, 15) && failed(true, 2, 20));
         assert!(!failed(false, 1, 50) && failed(false, 1, 60));
         assert!(!failed(true, 60, 3500) && failed(true, 60, 3600));
+    }
+
+    #[test]
+    fn what_lies_ahead_of_the_clock_bars_nothing() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("tool.py");
+        let ahead = unix_now() + 1000;
+        assert!(Attempt { at: ahead, ..refused(&file) }.may_follow());
+        let outcome = Outcome::Failed { why: String::new(), files: Vec::new(), passing: false };
+        assert!(Attempt { at: ahead, failed: 9, outcome, ..refused(&file) }.may_follow());
+        let outcome = Outcome::Made { took: 1.0, times: None };
+        assert!(Attempt { at: ahead, in_vain: 40, outcome, ..refused(&file) }.may_follow());
     }
 
     #[test]

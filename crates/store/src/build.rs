@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use failure::Result;
 use freeze::{Finding, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step};
@@ -18,7 +19,8 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::fs::FlockOperation;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
-use crate::attempt::{unix_now, Attempt, FileState, Outcome};
+use crate::attempt::{Attempt, FileState, Outcome};
+use crate::clock::unix_now;
 use crate::background::Asked;
 use crate::folder::lock;
 use crate::{background, limits, machine, room, sys, Command, Folder, StartTimes, Store};
@@ -42,7 +44,7 @@ pub fn in_background(words: &[OsString]) {
 
 /// `pid`: of the program that has asked for it; `limit`: of the store (bytes); `terminal`: of the starts that it is for.
 fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, terminal: Option<Terminal>) {
-    let begun = SystemTime::now();
+    let before = states(folder);
     sys::step_back();
     wait_for(pid);
     let Some(store) = Store::find() else { return };
@@ -50,11 +52,11 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, terminal: Opti
     // Next to the folders of this place; another place has other builders.
     let all = folder.path().with_file_name(".builder");
     let Some(_all) = lock(&all, FlockOperation::LockExclusive) else { return };
-    let made = |image: &Path| image.metadata().and_then(|status| status.modified()).is_ok_and(|made| made > begun);
-    // Somebody else may have asked, too.
+    // Somebody else may have asked, too. Not by the time of an image: the clock may have been set back since.
+    let made: Vec<PathBuf> = states(folder).difference(&before).map(|(image, ..)| image.clone()).collect();
     let is_done = match asked {
-        Asked::Again(image) => made(image),
-        Asked::New { seen } => folder.images().len() > *seen || folder.images().iter().any(|image| made(image)),
+        Asked::Again(image) => made.iter().any(|made| made == image),
+        Asked::New { seen } => folder.images().len() > *seen || !made.is_empty(),
     };
     if is_done || machine::is_busy().is_some() {
         return;
@@ -66,6 +68,15 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, terminal: Opti
     sys::alarm(LIMIT);
     build(folder, &output, terminal, false, &Silent);
     limits::prune(&store, limit);
+}
+
+/// The images of a folder, each with what tells it from another one of that name: where its file lies, and when that was last changed.
+fn states(folder: &Folder) -> BTreeSet<(PathBuf, u64, i64, i64)> {
+    let state = |image: PathBuf| {
+        let status = image.metadata().ok()?;
+        Some((image, status.ino(), status.ctime(), status.ctime_nsec()))
+    };
+    folder.images().into_iter().filter_map(state).collect()
 }
 
 /// Makes an image of the folder's command for starts at such a `terminal`, or without one, and writes down what came of it. `makes_do`: whether

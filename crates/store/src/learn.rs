@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::SystemTime;
 
-use crate::attempt::{unix_now, Attempt};
+use crate::attempt::Attempt;
 use crate::background::Asked;
-use crate::{background, limits, room, sys, Folder};
+use crate::{background, clock, limits, room, sys, Folder};
 
 /// The subcommand that a start executes when it has told something new.
 pub const SUBCOMMAND: &str = "learn";
@@ -27,7 +28,7 @@ pub fn from(words: &[OsString]) {
     if room::lacks().is_some()
         || !has_news(&folder, image)
         || !attempt.may_follow()
-        || unix_now() < attempt.at + wait(attempt.learnt)
+        || clock::seconds_since(attempt.at) < wait(attempt.learnt)
     {
         return;
     }
@@ -38,7 +39,8 @@ pub fn from(words: &[OsString]) {
 
 fn has_news(folder: &Folder, image: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|status| status.modified());
-    matches!((changed(&folder.profile()), changed(image)), (Ok(told), Ok(made)) if told >= made)
+    // A clock that was set back cannot tell which was first.
+    matches!((changed(&folder.profile()), changed(image)), (Ok(told), Ok(made)) if told >= made || made > SystemTime::now())
 }
 
 fn wait(learnt: u32) -> u64 {
