@@ -7,7 +7,7 @@
 use alloc::vec;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_long};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use inputs::attributes::{Attribute, Class, Source};
 
@@ -136,13 +136,15 @@ pub fn remember() {
         kept.start[attribute as usize] = read(attribute);
     }
     kept.last = kept.start;
+    STACK_LIMIT.store(kept.start[Attribute::LimitStack as usize].word(0), Relaxed);
     super::arena::release();
 }
 
 /// The soft limit of the stack's size when the process started, by which the kernel has laid out its memory.
 pub fn stack_limit_at_start() -> u64 {
-    kept().start[Attribute::LimitStack as usize].word(0)
+    STACK_LIMIT.load(Relaxed)
 }
+static STACK_LIMIT: AtomicU64 = AtomicU64::new(0);
 
 /// Whether a front end may ask.
 pub fn is_asked(name: &[u8]) -> bool {
@@ -189,11 +191,15 @@ fn next_changed() -> Option<Attribute> {
 /// refused. To be called before the fork that is the freeze, by which the kernel drops some.
 pub fn compare(mut refuse: impl FnMut(Attribute)) {
     let kept = kept();
+    let mut has_other_rights = false;
     for &attribute in Attribute::ALL {
         let (index, now) = (attribute as usize, read(attribute));
-        if now == kept.start[index] {
+        // The kernel changes these together with the user.
+        let follows = has_other_rights && matches!(attribute, Attribute::Dumpable | Attribute::ParentDeathSignal);
+        if now == kept.start[index] || follows {
             continue;
         }
+        has_other_rights |= matches!(attribute, Attribute::Users | Attribute::Groups | Attribute::Capabilities);
         if attribute.is_repeated() && (attribute == Attribute::Directory || !now.is_digest) {
             kept.is_changed[index] = true;
             kept.frozen[index] = now;
@@ -258,8 +264,8 @@ fn read(attribute: Attribute) -> Value {
             let size = directory(&mut path);
             Value::of(&path[..size])
         }
-        OutOfMemoryScore => Value::of(file::read_file(b"/proc/thread-self/oom_score_adj\0").trim_ascii()),
-        CoreDumpFilter => Value::of(file::read_file(b"/proc/self/coredump_filter\0").trim_ascii()),
+        OutOfMemoryScore => setting(b"/proc/thread-self/oom_score_adj\0"),
+        CoreDumpFilter => setting(b"/proc/self/coredump_filter\0"),
         Affinity => {
             let mut mask = [0u8; MASK_BITS / 8];
             match call(libc::SYS_sched_getaffinity, [0, mask.len(), mask.as_mut_ptr() as usize]) {
@@ -380,9 +386,9 @@ fn set(attribute: Attribute, value: &Value, before: &Value, directory: &[u8]) ->
             let status = unsafe { libc::chdir(directory.as_ptr().cast()) };
             if status == 0 { Ok(0) } else { Err(errno()) }
         }
-        OutOfMemoryScore => write(b"/proc/self/oom_score_adj\0", &[value.bytes()]),
+        OutOfMemoryScore => write(b"/proc/self/oom_score_adj\0", [value.bytes(), b""]),
         // It is read without the sign of a hexadecimal number.
-        CoreDumpFilter => write(b"/proc/self/coredump_filter\0", &[b"0x", value.bytes()]),
+        CoreDumpFilter => write(b"/proc/self/coredump_filter\0", [b"0x", value.bytes()]),
         Affinity => call(libc::SYS_sched_setaffinity, [0, value.bytes().len(), place]),
         Scheduling => call(libc::SYS_sched_setattr, [0, place, 0]),
         IoPriority => call(libc::SYS_ioprio_set, [IOPRIO_WHO_PROCESS as usize, 0, number]),
@@ -460,9 +466,19 @@ fn all_files(folder: &[u8], names: &[&[u8]], read: impl Fn(&[u8]) -> alloc::vec:
     Value::of(&texts.collect::<alloc::vec::Vec<_>>().join(&b'\n'))
 }
 
-fn write(path: &[u8], parts: &[&[u8]]) -> Result<usize, c_int> {
+/// A file that can be set again. A thawed process has no heap of the freezer's.
+fn setting(path: &[u8]) -> Value {
+    let mut text = [0; ROOM];
+    let size = File::open(path, libc::O_RDONLY).and_then(|file| file.read_at(&mut text, 0)).unwrap_or(0);
+    Value::of(text[..size].trim_ascii())
+}
+
+fn write(path: &[u8], parts: [&[u8]; 2]) -> Result<usize, c_int> {
     let file = File::open(path, libc::O_WRONLY)?;
-    file.write_at(&parts.concat(), 0).map(|()| 0)
+    let mut text = [0; 2 * ROOM];
+    let mut bytes = parts.iter().copied().flatten();
+    let size = text.iter_mut().zip(&mut bytes).map(|(place, byte)| *place = *byte).count();
+    file.write_at(&text[..size], 0).map(|()| 0)
 }
 
 fn prctl<const N: usize>(option: c_int, arguments: [usize; N]) -> Result<usize, c_int> {

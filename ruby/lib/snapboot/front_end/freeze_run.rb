@@ -291,7 +291,8 @@ class FreezeRun
         @context.fall_back("with these arguments the application may be another one")
       end
       @context.renew_arguments(arguments)
-      return after_thaw
+      after_thaw
+      return return_until_main
     end
 
     command = CommandLine.new(@context.main_words)
@@ -301,6 +302,7 @@ class FreezeRun
     @context.renew_arguments(command.arguments)
     after_thaw
     apply_options(command)
+    return_until_main
   end
 
   # In another directory the launcher names the script by its absolute path; or by a link, see crates/launcher link.rs.
@@ -350,8 +352,31 @@ class FreezeRun
 
   # Does to the kernel's attributes of this process what the boot has done, before the program sees them.
   def repeat_attributes
+    @started_in = current_directory
     name = @attributes.repeat
     @context.fall_back("this start cannot change its #{name} as the program did when it was frozen") if name
+  end
+
+  # Where the boot went to another directory: Ruby still looks for the script by its name from where it was started. So this process
+  # goes back there until the first line of the main part runs.
+  def return_until_main
+    own = current_directory
+    return if @started_in.nil? || own == @started_in
+
+    Dir.chdir(@started_in)
+    trace = TracePoint.new(:line) do |event|
+      next if event.path.start_with?(@directory, "<internal:") || Thread.current != Thread.main
+
+      trace.disable
+      Dir.chdir(own)
+    end
+    trace.enable
+  end
+
+  def current_directory
+    Dir.pwd
+  rescue SystemCallError
+    nil # it is gone
   end
 
   def run_hooks(kind)
