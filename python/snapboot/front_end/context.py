@@ -9,7 +9,7 @@ from .command_line import parse
 from .early import umask
 from .environment import IGNORED, Environment
 from .explained import begin
-from .folder import kept_by_name
+from .folder import current, kept_by_name
 from .importers import folder_of, shadows
 from .main_part import Fallback, Prepared, new_main_module, script_name
 from .randomness import Randomness
@@ -25,6 +25,7 @@ class Context:
         """To be made first of all, before the program can change anything."""
         self.environment = Environment()
         self.streams = Streams()
+        self.started_in = current()
         # An image must not pass on that it was frozen in the background, where SIGINT is ignored.
         if _signal.getsignal(_signal.SIGINT) == _signal.SIG_IGN:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
@@ -80,7 +81,9 @@ class Context:
         # None where nothing has loaded it.
         self.main_thread = getattr(sys.modules.get("threading"), "_main_thread", None)
         kept = [(module, kept_by_name(name)) for name, module in sys.modules.items()]
-        self.kept_folders = [(module, *names) for module, names in kept if names is not None and hasattr(module, names[0])]
+        kept = [(module, *names) for module, names in kept if names is not None and hasattr(module, names[0])]
+        # One into which the program went while it booted is no start's own.
+        self.kept_folders = [(module, name, gone) for module, name, gone in kept if getattr(module, name) in (self.started_in, gone)]
 
     def learn(self, early):
         """Notes what the program knows of this start. early: the Early that has seen it boot."""
@@ -240,10 +243,7 @@ class Context:
 
     def _renew_kept_folders(self):
         """Gives the current directory to the modules that keep it under a name of theirs."""
-        try:
-            folder = posix.getcwd()
-        except OSError:
-            folder = None
+        folder = current()
         for module, name, gone in self.kept_folders:
             setattr(module, name, folder or gone)
 

@@ -13,8 +13,9 @@ from .exit import FOLDER, Exit
 from .importers import Importers
 from .imports import leading_imports
 from .origins import Origins
+from .process_attributes import ProcessAttributes
 from .reads import Reads
-from .report import PROGRAM_RAISED, USER_MISTAKE, Report
+from .report import FREEZER_REFUSED, NOT_WRITTEN, PROGRAM_RAISED, USER_MISTAKE, Report
 from .request import encode, read_request
 from .seeding import Seeding
 
@@ -37,13 +38,15 @@ class Freeze:
         self.report = Report()
         self.folder = self.context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
         self.request = read_request(self.folder)
-        self.origins = Origins() if self.request.origins else None
+        self.attributes = ProcessAttributes(self.request.attributes)
+        self.origins = Origins(self.folder, self.attributes) if self.request.origins else None
         self.mute = Mute(self.request.boot_only)
         self.front_end = hooks.FrontEnd(self._freeze_point)
         self.running = False
         self.early = None
         self.reads = Reads(self.folder, self.context.environment.show, self.request.elsewhere)
         self.reads.terminal = self.request.terminal
+        self.reads.attributes = self.attributes
         self.reading = True
         if self.request.profile is not None:
             from .telling import Telling  # here, since what is loaded without need is a part of each thaw
@@ -63,6 +66,7 @@ class Freeze:
             self._raised(error, NEVER_STARTS)
         try:
             preload.load_preloads(self.request.preload, self.report if main.kind == "script" else None)
+            self._check_attributes()
             source, package = self._source_of(main)
             if source is not None:
                 self._load(leading_imports(source), package)
@@ -138,6 +142,7 @@ class Freeze:
 
     def _settle(self):
         """All that comes before the freeze. A function of its own, whose variables are gone by then: a thaw would free them."""
+        self._check_attributes()
         try:
             self.front_end.run_before()
         except BaseException as error:
@@ -171,6 +176,7 @@ class Freeze:
                 pass
         gc.collect()
         self.exit.settle()
+        self.attributes.repeats = any(name[0] == "+" for name in self.attributes.changed())
         self._warm_up()
         gc.collect()
         gc.freeze()
@@ -203,6 +209,9 @@ class Freeze:
             return Main("code", "pass", ["-c"])
         if self.exit.telling is not None:
             self.exit.telling.begin(self.context.environment.data)
+        # An interpreter still has to find its script from where it was started.
+        if self.attributes.repeats and (main.kind != "script" or self.context.prepared is not None):
+            self._repeat_attributes()
         spans = self.exit.spans = self.context.spans
         try:
             self.front_end.run_after(spans)
@@ -211,6 +220,18 @@ class Freeze:
         if spans is not None:
             spans.step("main", "__main__")
         return main
+
+    def _repeat_attributes(self):
+        """Does to the kernel's attributes of this process what the boot has done, before the program sees them."""
+        self.attributes.repeats = False
+        name = self.attributes.repeat()
+        if name is not None:
+            self.context.fall_back("this start cannot change its %s as the program did when it was frozen" % name)
+
+    def _check_attributes(self):
+        """Ends the freezing process if the program has changed what a thaw cannot: it may not be able to read its own files any more."""
+        if self.attributes.refused():
+            self._end(FREEZER_REFUSED)
 
     def _start(self, main, leave):
         try:
@@ -228,6 +249,8 @@ class Freeze:
             if self.running:
                 self._end(USER_MISTAKE, "the script cannot be compiled; run it the ordinary way to see why")
             self.context.fall_back(reason)
+        if self.attributes.repeats and not self.running and not self.exit.rehearses:
+            self._repeat_attributes()
         self.exit.from_file = main.kind in ("script", "stdin")
         trampoline.Trampoline(call, leave)
 
@@ -246,6 +269,7 @@ class Freeze:
 
     def _raised(self, error, text=None):
         """The program's own code raised while it was booted: shows that as Python does, and ends."""
+        self._check_attributes()
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename.startswith(FOLDER):
             trace = trace.tb_next
@@ -271,7 +295,12 @@ class Freeze:
             self.report.add("site", "1")
         if error is not None:
             self.report.add("error", error)
-        self.report.write(self.folder)
+        for name in self.attributes.changed():
+            self.report.add("attribute", name[1:])
+        try:
+            self.report.write(self.folder)
+        except OSError:
+            status = NOT_WRITTEN
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

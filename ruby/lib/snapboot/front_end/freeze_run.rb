@@ -37,6 +37,7 @@ class FreezeRun
     Reads.phase("front end")
     @request = Request.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
     @report = Report.new(@request.directory)
+    @report.attributes = @attributes = ProcessAttributes.new(@request.list("attribute"))
     check_runtime
     ARGV.pop(PAD_ARGUMENTS) unless @request.simulated?
     Environment.clean
@@ -116,13 +117,15 @@ class FreezeRun
     gem_lists.watch
     folder = Folder.new(@request.directory, elsewhere?)
     @report.reads = @reads = Reads.new(@directory, @environment, folder)
+    @reads.attributes = @attributes
     @reads.terminal = @request.list("terminal").map(&:to_i) unless @request.list("binds_terminal").empty?
     @reads.watch(@request.main == :script ? nil : $0)
-    origins = Origins.new(@directory, @request.list("origins_in")) if @request.value("origins") == "1"
+    origins = Origins.new(@directory, @request, @attributes) if @request.value("origins") == "1"
     origins&.watch
     own = $LOADED_FEATURES.size
     Recipes.chosen = @request.value("recipe")
     Preload.new(@request.list("preload"), @report, @directory).run
+    @report.check_attributes
     Recipes.load_main(@request.value("script").to_s)
     @inputs = inputs
     @gem_lists = gem_lists
@@ -182,6 +185,7 @@ class FreezeRun
     @exit.prepare(@script&.stream)
     @telling&.settle
     warm_up
+    @repeats = @attributes.changed.any? { |name| name.start_with?("+") }
     ENV["SNAPBOOT_ARM"] = @request.directory
     # A large request makes malloc merge what the collections have freed: now, not page by page in every thaw.
     String.new(capacity: MERGING_REQUEST)
@@ -219,6 +223,7 @@ class FreezeRun
   end
 
   def prepare_program
+    @report.check_attributes
     run_hooks(:before_freeze)
     @recipes = Recipes.applicable
     @recipes.each do |recipe|
@@ -286,7 +291,8 @@ class FreezeRun
         @context.fall_back("with these arguments the application may be another one")
       end
       @context.renew_arguments(arguments)
-      return after_thaw
+      after_thaw
+      return return_until_main
     end
 
     command = CommandLine.new(@context.main_words)
@@ -296,6 +302,7 @@ class FreezeRun
     @context.renew_arguments(command.arguments)
     after_thaw
     apply_options(command)
+    return_until_main
   end
 
   # In another directory the launcher names the script by its absolute path; or by a link, see crates/launcher link.rs.
@@ -335,11 +342,41 @@ class FreezeRun
     @spans = @context.spans
     @spans&.step(:context, "gems, framework")
     @telling&.begin
+    repeat_attributes if @repeats
     @kept_gems&.renew
     @recipes.each(&:after_thaw)
     run_hooks(:after_thaw)
     @spans&.step(:main, "__main__")
     nil
+  end
+
+  # Does to the kernel's attributes of this process what the boot has done, before the program sees them.
+  def repeat_attributes
+    @started_in = current_directory
+    name = @attributes.repeat
+    @context.fall_back("this start cannot change its #{name} as the program did when it was frozen") if name
+  end
+
+  # Where the boot went to another directory: Ruby still looks for the script by its name from where it was started. So this process
+  # goes back there until the first line of the main part runs.
+  def return_until_main
+    own = current_directory
+    return if @started_in.nil? || own == @started_in
+
+    Dir.chdir(@started_in)
+    trace = TracePoint.new(:line) do |event|
+      next if event.path.start_with?(@directory, "<internal:") || Thread.current != Thread.main
+
+      trace.disable
+      Dir.chdir(own)
+    end
+    trace.enable
+  end
+
+  def current_directory
+    Dir.pwd
+  rescue SystemCallError
+    nil # it is gone
   end
 
   def run_hooks(kind)
