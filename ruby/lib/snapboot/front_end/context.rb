@@ -13,9 +13,10 @@ class Context
   # The Folder of what the program keeps, or nil.
   attr_writer :folder
 
-  # To be made right before the freeze. +seeding+ has seen the program boot.
-  def initialize(request, environment, seeding)
+  # To be made right before the freeze. +seeding+ has seen the program boot; +settings+ are settled.
+  def initialize(request, environment, seeding, settings)
     @request = request
+    @settings = settings
     @command_line_file = request.command_line_file
     @environment = environment
     @environment.record
@@ -33,18 +34,14 @@ class Context
   # Reads the new command line. Runs the ordinary command instead when a standard stream is closed: Ruby fills such
   # holes when it starts.
   def read_command_line
-    @words = File.binread(@command_line_file).split("\0", -1)
-    @words.pop
-    @words.each { |word| word.force_encoding(@encoding) unless binary?(word) }
+    take_words(File.binread(@command_line_file))
     fall_back("a standard stream is closed") if hole?
   end
 
   # Does what can be done before the thaw without an effect.
   def warm_up
-    file = @command_line_file
-    @command_line_file = "/proc/self/cmdline"
-    read_command_line
-    @command_line_file = file
+    take_words(@settings.command_line)
+    hole?
     main_words
     renew
   end
@@ -58,6 +55,7 @@ class Context
     @stdio.renew
     @randomness.renew
     File.umask(@umask) if @umask
+    @settings.renew_process
     renew_folder
   end
 
@@ -68,7 +66,8 @@ class Context
 
   # Gives ARGV its new content.
   def renew_arguments(arguments)
-    ARGV.replace(arguments.each(&:freeze))
+    Settings::ARGUMENTS.replace(arguments.each(&:freeze))
+    @settings.renew_arguments
   end
 
   # Runs the original command the ordinary way. Does not return. Says +reason+ in the words in which crates/launcher
@@ -81,6 +80,12 @@ class Context
   end
 
   private
+
+  def take_words(line)
+    @words = line.split("\0", -1)
+    @words.pop
+    @words.each { |word| word.force_encoding(@encoding) unless binary?(word) }
+  end
 
   def renew_folder
     @folder&.renew

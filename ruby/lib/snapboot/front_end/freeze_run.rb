@@ -38,6 +38,7 @@ class FreezeRun
     @request = Request.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
     @report = Report.new(@request.directory)
     check_runtime
+    @settings = Settings.new
     ARGV.pop(PAD_ARGUMENTS) unless @request.simulated?
     Environment.clean
     @environment = Environment.new(@request.directory)
@@ -57,6 +58,7 @@ class FreezeRun
     freeze
     @context.renew_arguments(CommandLine.new(@context.main_words).arguments)
     after_thaw
+    nil
   end
 
   private
@@ -170,11 +172,13 @@ class FreezeRun
 
   # Returns in the thawed process. The freezing one ends in here.
   def freeze
+    run_before_freeze
+    @settings.settle
     prepare_program
     @report.finish(Report::WRITTEN) if elsewhere?
     check_compiler
     @seeding.finish
-    @context = Context.new(@request, @environment, @seeding)
+    @context = Context.new(@request, @environment, @seeding, @settings)
     @context.umask = @umask
     @context.folder = @folder
     @context.warnings.each { |warning| @report.add("warning", warning) }
@@ -218,11 +222,16 @@ class FreezeRun
                          "the main part.")
   end
 
-  def prepare_program
+  def run_before_freeze
     run_hooks(:before_freeze)
     @recipes = Recipes.applicable
+    @recipes.each(&:before_freeze)
+  rescue StandardError, ScriptError => e
+    @report.program_failed(e, @directory)
+  end
+
+  def prepare_program
     @recipes.each do |recipe|
-      recipe.before_freeze
       recipe.threads.each { |thread| thread.name = RENEWED }
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
@@ -239,8 +248,6 @@ class FreezeRun
     # A feature that is always there: makes Ruby index the changed list of features now.
     require "thread" # rubocop:disable Lint/RedundantRequireStatement
     COLLECTIONS.times { GC.start }
-  rescue StandardError, ScriptError => e
-    @report.program_failed(e, @directory)
   end
 
   # Runs what a thaw will run, as far as that has no effect, so that the inline caches are filled and the methods found:
@@ -286,7 +293,8 @@ class FreezeRun
         @context.fall_back("with these arguments the application may be another one")
       end
       @context.renew_arguments(arguments)
-      return after_thaw
+      after_thaw
+      return @script ? @settings.put_back_before_main : nil
     end
 
     command = CommandLine.new(@context.main_words)
@@ -296,6 +304,7 @@ class FreezeRun
     @context.renew_arguments(command.arguments)
     after_thaw
     apply_options(command)
+    @settings.put_back_before_main
   end
 
   # In another directory the launcher names the script by its absolute path; or by a link, see crates/launcher link.rs.
@@ -321,8 +330,8 @@ class FreezeRun
   def apply_options(command)
     $LOAD_PATH.unshift(*command.directories.map { |name| File.expand_path(name) }) unless command.directories.empty?
     unless command.verbose == :unchanged
-      $VERBOSE = command.verbose
-      Warning[:deprecated] = command.verbose == true
+      @settings.start_with("Warning[:deprecated]", command.verbose == true)
+      @settings.start_with("$VERBOSE", command.verbose)
     end
     command.features.each { |feature| require feature }
   rescue StandardError, ScriptError => e
@@ -332,6 +341,7 @@ class FreezeRun
 
   def after_thaw
     @context.renew
+    @settings.put_back
     @spans = @context.spans
     @spans&.step(:context, "gems, framework")
     @telling&.begin
