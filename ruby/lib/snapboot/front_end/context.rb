@@ -50,6 +50,7 @@ class Context
   def renew
     ignored = ENV.delete("SNAPBOOT_IGNORED") if ENV.key?("SNAPBOOT_IGNORED")
     ignored&.split(",")&.each { |signal| leave_ignored(signal.to_i) }
+    @environment_renewed = true
     @environment.renew
     @spans = Explained.begin if ENV.key?("SNAPBOOT_EXPLAIN")
     @stdio.renew
@@ -67,7 +68,6 @@ class Context
   # Gives ARGV its new content.
   def renew_arguments(arguments)
     Settings::ARGUMENTS.replace(arguments.each(&:freeze))
-    @settings.renew_arguments
   end
 
   # Runs the original command the ordinary way. Does not return. Says +reason+ in the words in which crates/launcher
@@ -75,11 +75,18 @@ class Context
   def fall_back(reason)
     refuse_rehearsal(reason) if ENV.key?("SNAPBOOT_REHEARSE")
     log("snapboot: #{reason}; starting the ordinary way\n") unless ["", "0"].include?(ENV.fetch("SNAPBOOT_LOG", ""))
+    ENV.replace(started_with) if @environment_renewed
     ENV.delete("SNAPBOOT_IGNORED")
     exec([@interpreter, @words[0]], *@words[1..])
   end
 
   private
+
+  # What the boot has changed in the environment is nothing to an ordinary start.
+  def started_with
+    entries = File.binread("/proc/self/environ").split("\0").map { |entry| entry.split("=", 2) }
+    entries.select { |_, value| value }.reverse.to_h
+  end
 
   def take_words(line)
     @words = line.split("\0", -1)

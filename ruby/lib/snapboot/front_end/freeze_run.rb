@@ -98,13 +98,22 @@ class FreezeRun
   end
 
   def default_freeze_point
-    boot
+    guard { boot }
     return if @waiting
 
     check_input
-    @script&.open_name
+    guard { @script&.open_name }
     freeze
     run_main
+  end
+
+  # Nothing that goes wrong in the front end's own code is to look like an error of the program. While freezing it is reported,
+  # in a thawed process the program is started the ordinary way.
+  def guard
+    yield
+  rescue StandardError, ScriptError => e
+    @report.unexpected(e, @directory) unless @state == :thawed
+    @context.fall_back("unexpected #{Report.described(e, @directory)}")
   end
 
   # Everything that the frozen process shall have done.
@@ -173,6 +182,10 @@ class FreezeRun
   # Returns in the thawed process. The freezing one ends in here.
   def freeze
     run_before_freeze
+    guard { freeze_program }
+  end
+
+  def freeze_program
     @settings.settle
     prepare_program
     @report.finish(Report::WRITTEN) if elsewhere?
@@ -286,25 +299,30 @@ class FreezeRun
 
   # After the thaw: lets Ruby run what the new command line says.
   def run_main
-    if @request.main == :script
-      name_script(@context.main_words.first) if @script
-      arguments = @context.main_words.drop(1)
-      unless @recipes.all? { |recipe| recipe.honours?(arguments) }
-        @context.fall_back("with these arguments the application may be another one")
-      end
-      @context.renew_arguments(arguments)
-      after_thaw
-      return @script ? @settings.put_back_before_main : nil
-    end
+    options = guard { @request.main == :script ? take_script : take_command }
+    after_thaw
+    apply_options(options) if options
+    guard { @settings.put_back_before_main } if @script
+  end
 
+  def take_script
+    name_script(@context.main_words.first) if @script
+    arguments = @context.main_words.drop(1)
+    unless @recipes.all? { |recipe| recipe.honours?(arguments) }
+      @context.fall_back("with these arguments the application may be another one")
+    end
+    @context.renew_arguments(arguments)
+    nil
+  end
+
+  # Returns the CommandLine whose options are still to be obeyed.
+  def take_command
     command = CommandLine.new(@context.main_words)
     @context.fall_back("these options need an ordinary start of Ruby") unless command.honoured?
     @context.fall_back("an option may change what was preloaded") if command.changes_preload? && preloaded?
     @context.fall_back("only Ruby itself can read the program") unless take(command)
     @context.renew_arguments(command.arguments)
-    after_thaw
-    apply_options(command)
-    @settings.put_back_before_main
+    command
   end
 
   # In another directory the launcher names the script by its absolute path; or by a link, see crates/launcher link.rs.
@@ -340,8 +358,11 @@ class FreezeRun
   end
 
   def after_thaw
-    @context.renew
-    @settings.put_back
+    guard do
+      @context.renew
+      @settings.freeze_again
+      @settings.put_back
+    end
     @spans = @context.spans
     @spans&.step(:context, "gems, framework")
     @telling&.begin

@@ -59,12 +59,14 @@ class Settings
     @command_line = File.binread(COMMAND_LINE)
     @name_then = File.binread(NAME)
     @flags_then = STREAMS.map { |stream| flags(stream) }
+    @encodings_then = encodings
     @kept = {}
     watch_title
   end
 
   # Takes out what the program has set, of what belongs to the process, too. To be called right before the freeze.
   def settle
+    @frozen = [ARGUMENTS, *STREAMS].select(&:frozen?).each { |object| ObjectHeader.thaw(object) }
     SCRIPT_NAMES.each { |name| untrace_var(name, @on_name) }
     define_setproctitle(@setproctitle)
     take
@@ -72,8 +74,7 @@ class Settings
     @name = now.chomp unless now == @name_then
     @flags = STREAMS.map { |stream| flags(stream) }
     @flags = nil if @flags == @flags_then
-    @arguments_frozen = ARGUMENTS.frozen?
-    ObjectHeader.thaw(ARGUMENTS) if @arguments_frozen
+    @encoded = encodings != @encodings_then
   end
 
   # Gives the program its settings.
@@ -85,7 +86,7 @@ class Settings
   # The same, when Ruby has parsed the main script.
   def put_back_before_main
     take
-    return if @kept.empty? && !late?
+    return unless @encoded || late? || !@kept.empty?
 
     stand_ins = STREAMS.map { |stream| StandIn.new(stream) }
     stand_ins[-1] = StandIn.new(STDERR) do
@@ -109,9 +110,9 @@ class Settings
     @flags&.zip(STREAMS) { |flags, stream| renew_flags(stream, *flags) }
   end
 
-  # To be called when the thaw is done with ARGV.
-  def renew_arguments
-    ARGUMENTS.freeze if @arguments_frozen
+  # To be called when the thaw is done with ARGV and the standard streams.
+  def freeze_again
+    @frozen.each(&:freeze)
   end
 
   private
@@ -125,6 +126,11 @@ class Settings
     values.each { |name, value| ALL.fetch(name).last.call(value) unless name == "$VERBOSE" }
   ensure
     $VERBOSE = values.fetch("$VERBOSE", verbose) unless values.empty?
+  end
+
+  # Ruby sets those of the standard streams to its own, unless stand-ins are in the way.
+  def encodings
+    STREAMS.map { |stream| [stream.external_encoding, stream.internal_encoding] unless stream.closed? }
   end
 
   def compile_options
