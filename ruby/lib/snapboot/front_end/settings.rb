@@ -74,7 +74,7 @@ class Settings
     @name = now.chomp unless now == @name_then
     @flags = STREAMS.map { |stream| flags(stream) }
     @flags = nil if @flags == @flags_then
-    @encoded = encodings != @encodings_then
+    @stream_changed = encodings != @encodings_then || STREAMS.any? { |stream| @frozen.include?(stream) }
   end
 
   # Gives the program its settings.
@@ -86,7 +86,7 @@ class Settings
   # The same, when Ruby has parsed the main script.
   def put_back_before_main
     take
-    return unless @encoded || late? || !@kept.empty?
+    return unless @stream_changed || late? || !@kept.empty?
 
     stand_ins = STREAMS.map { |stream| StandIn.new(stream) }
     stand_ins[-1] = StandIn.new(STDERR) do
