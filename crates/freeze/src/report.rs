@@ -117,6 +117,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
              exits while it loads; load less with --preload, or guard its exit ({}).",
             runtime.label
         ))),
+        Some(USER_ERROR) if report.all("unexpected").next().is_some() => Err(unexpected(&report)),
         Some(USER_ERROR) if !errors.is_empty() => Err(Failure::refusal(errors.join("\nsnapboot: "))),
         Some(REFUSED) if errors.is_empty() => {
             Err(Failure::failed("the freezer refused, but gave no reason. This is an error in Snapboot: report it."))
@@ -131,6 +132,17 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
         )),
         code => Err(failed(code, status, &errors, &missed)),
     }
+}
+
+/// An error of a front end's own code: whatever the program has done, it starts the ordinary way.
+fn unexpected(report: &Entries) -> Failure {
+    let errors: Vec<String> = report.texts("unexpected").collect();
+    Failure::refusal(format!(
+        "cannot freeze: Snapboot itself met with something unexpected in this process, which is no fault of the program: {}. \
+         Probably the program has changed an object or a method of the interpreter that Snapboot relies on. Leave what does so to \
+         the main part; and report this, since it should be refused by name or work.",
+        errors.join("; ")
+    ))
 }
 
 /// The program's own failure; its traceback stands above. `missed`: what it read and did not see.

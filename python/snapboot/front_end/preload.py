@@ -3,6 +3,8 @@
 import posix
 import sys
 
+from .stdio import flush
+
 
 class UnknownPreload(Exception):
     """A name in --preload that there is no module for. Its text says what was looked for, where, and what to do."""
@@ -160,9 +162,7 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
             if not one.guarded:
                 raise
             mark = GUARDED
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
+        flush("stdout", "stderr")
         making.clean_up()
         if output.size() or reads.count_early() > early or TEMPORARY in made:
             return
