@@ -49,6 +49,10 @@ class Freeze:
             from .telling import Telling  # here, since what is loaded without need is a part of each thaw
 
             self.exit.telling = Telling(self.request)
+        if self.request.archive is not None:
+            from .boot_archive import BootArchive  # the same
+
+            self.exit.archive = BootArchive(self.request)
 
     def run(self):
         """See the function."""
@@ -203,6 +207,8 @@ class Freeze:
             return Main("code", "pass", ["-c"])
         if self.exit.telling is not None:
             self.exit.telling.begin(self.context.environment.data)
+        if self.exit.archive is not None:
+            self.exit.archive.begin(main)
         spans = self.exit.spans = self.context.spans
         try:
             self.front_end.run_after(spans)

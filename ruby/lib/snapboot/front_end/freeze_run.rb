@@ -24,6 +24,9 @@ class FreezeRun
   # What notes where the time of a thaw goes, or nil.
   attr_reader :spans
 
+  # The BootArchive of an image of the store, or nil.
+  attr_reader :archive
+
   # +feature+: the path of the file that Ruby was told to require. +load_file+: loads a file of the front end by its name.
   def initialize(feature, load_file)
     @feature = feature
@@ -59,6 +62,11 @@ class FreezeRun
     after_thaw
   end
 
+  # The archive of this process is open.
+  def has_archive
+    @telling&.listen_to_archive
+  end
+
   private
 
   # An image of the store has its starts tell what else they load.
@@ -68,6 +76,10 @@ class FreezeRun
     # Here, since what is loaded without need is a part of each thaw.
     %w[activations telling].each { |name| @load_file.call(name) }
     @telling = Telling.new(@request)
+    return if @request.value("archive").nil?
+
+    @load_file.call("boot_archive")
+    @archive = BootArchive.new(@request.value("archive"), self)
   end
 
   def check_runtime
@@ -181,6 +193,7 @@ class FreezeRun
     @seeding = nil
     @exit.prepare(@script&.stream)
     @telling&.settle
+    @archive&.settle
     warm_up
     ENV["SNAPBOOT_ARM"] = @request.directory
     # A large request makes malloc merge what the collections have freed: now, not page by page in every thaw.

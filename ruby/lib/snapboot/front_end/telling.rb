@@ -31,12 +31,18 @@ class Telling
     @known = $LOADED_FEATURES.dup
     @load_path = @searched = @initial = $LOAD_PATH.dup
     @activations = Activations.new
-    TracePoint.new(:script_compiled) do |event|
-      next if event.eval_script
+    @tracer = TracePoint.new(:script_compiled) do |event|
+      note_begun(event.instruction_sequence.path) unless event.eval_script
+    end
+    @tracer.enable
+  end
 
-      @begun[event.instruction_sequence.path] ||= $LOADED_FEATURES.size
-      note_searched unless $LOAD_PATH == @load_path
-    end.enable
+  # The archive of this process is open, and tells of each file instead: its code is not used while compiling is traced.
+  def listen_to_archive
+    return unless Snapboot::Archive.part?(:code)
+
+    @tracer.disable
+    Snapboot::Archive.on_event { |_, kind, path| note_begun(path) if kind == :code }
   end
 
   # Notes what this process is, before the program can change it.
@@ -59,6 +65,12 @@ class Telling
   end
 
   private
+
+  # The file of that path is about to run.
+  def note_begun(path)
+    @begun[path] ||= $LOADED_FEATURES.size
+    note_searched unless $LOAD_PATH == @load_path
+  end
 
   def note_searched
     @load_path = $LOAD_PATH.dup
