@@ -30,7 +30,7 @@ PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
 METADATA = "importlib.metadata"
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
-# The finder on `sys.meta_path` that runs this file, and its program where the process was thawed.
+# The finder on `sys.meta_path` that runs this file, and what knows its program where the process was thawed.
 OWN_FINDER = globals().get("OWN_FINDER")
 THAWED_PROGRAM = getattr(OWN_FINDER, "thawed_program", None)
 
@@ -303,7 +303,7 @@ def load_library(folder):
 def program():
     """A path that tells this program from others: its script's, or one that stands for a module or the interpreter itself."""
     if THAWED_PROGRAM is not None:
-        return THAWED_PROGRAM
+        return THAWED_PROGRAM()
     name = sys.argv[0] if sys.argv else ""
     if name == "-m":
         words = getattr(sys, "orig_argv", ())

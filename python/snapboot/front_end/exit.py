@@ -47,6 +47,8 @@ class Exit:
         """See freeze_run.Freeze. What the end does it cannot do, but it can go the way there."""
         trampoline.Trampoline(int, list.clear)
         self._news()
+        if self.archive is not None:
+            self.archive.end()
         try:
             sys.stderr.flush()
         except trampoline.Ended:

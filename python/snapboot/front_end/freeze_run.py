@@ -52,7 +52,7 @@ class Freeze:
         if self.request.archive is not None:
             from .boot_archive import BootArchive  # the same
 
-            self.exit.archive = BootArchive(self.request)
+            self.exit.archive = BootArchive(self.request, self.context)
 
     def run(self):
         """See the function."""
@@ -175,6 +175,8 @@ class Freeze:
                 pass
         gc.collect()
         self.exit.settle()
+        if self.exit.archive is not None:
+            self.exit.archive.settle()
         self._warm_up()
         gc.collect()
         gc.freeze()
@@ -207,8 +209,6 @@ class Freeze:
             return Main("code", "pass", ["-c"])
         if self.exit.telling is not None:
             self.exit.telling.begin(self.context.environment.data)
-        if self.exit.archive is not None:
-            self.exit.archive.begin(main)
         spans = self.exit.spans = self.context.spans
         try:
             self.front_end.run_after(spans)

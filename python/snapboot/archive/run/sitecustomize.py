@@ -33,7 +33,7 @@ class Finder:
 
     # What tells it from others: there is one, whoever has switched it on.
     is_of_archive = True
-    # In a thawed process: the path that tells its program from others (see imports.py). None in an ordinary start.
+    # In a thawed process: returns the path that tells its program from others (see imports.py). None in an ordinary start.
     thawed_program = None
     # Writes what the archive is to have besides. None: it is not open.
     flush = None

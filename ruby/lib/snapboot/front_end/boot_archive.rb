@@ -4,8 +4,8 @@
 #
 # For images of the store alone, whose request names the file +archive+ that switches one on. Nothing is opened, nor looked at,
 # before Ruby loads a file after the thaw. What waits for that is `RubyVM::InstructionSequence.load_iseq`, which Ruby asks
-# for the code of each file before it compiles it: a frame of that method is gone when the file runs, so nobody sees it in a
-# backtrace, as a `require` of ours would be. The archive puts its own one in its place.
+# for the code of each file before it compiles it: the frame of that method is gone when the file runs, so that no backtrace
+# shows it, as it would show a `require` of ours. The archive puts its own one in its place.
 class BootArchive
   CODE = RubyVM::InstructionSequence
   # So few files are compiled before the archive could be open.
@@ -15,10 +15,11 @@ class BootArchive
   # By identity, see ruby/lib/snapboot/archive.rb.
   LATER = {}.compare_by_identity.tap { |mask| mask[Object] = :never }.freeze
 
-  # +switch+: the file of the request. +run+: the FreezeRun.
-  def initialize(switch, run)
-    @setup = File.join(File.dirname(switch, 2), "setup.rb")
-    @run = run
+  # +request+: of the image. +telling+: its Telling.
+  def initialize(request, telling)
+    @library = File.dirname(request.value("archive"), 2)
+    @script = request.value("script")
+    @telling = telling
     @loaded = 0
   end
 
@@ -35,7 +36,7 @@ class BootArchive
 
   # Ruby is about to load this file. Returns its code, or nil where Ruby is to compile it.
   def code_of(path)
-    return unless @waits && @run.state == :thawed && (@loaded += 1) > FEW
+    return unless @waits && @telling.folder && (@loaded += 1) > FEW
 
     @waits = false
     Thread.handle_interrupt(LATER) { open }
@@ -46,8 +47,11 @@ class BootArchive
 
   def open
     CODE.singleton_class.__send__(:remove_method, :load_iseq)
-    REQUIRE.bind_call(Object.new, @setup)
-    @run.has_archive
+    REQUIRE.bind_call(Object.new, "#{@library}/archive.rb")
+    return unless Snapboot::Archive.set_up(@script, @telling.folder)
+
+    REQUIRE.bind_call(Object.new, "#{@library}/setup.rb")
+    @telling.listen_to_archive(%r{\A#{Regexp.escape(@library)}/|/libsnapboot_ruby\.so\z})
   rescue StandardError, ScriptError => e
     warn("snapboot: no archive: #{e.message} (#{e.class})") if ENV["SNAPBOOT_LOG"] == "1"
   end

@@ -62,11 +62,6 @@ class FreezeRun
     after_thaw
   end
 
-  # The archive of this process is open.
-  def has_archive
-    @telling&.listen_to_archive
-  end
-
   private
 
   # An image of the store has its starts tell what else they load.
@@ -79,7 +74,7 @@ class FreezeRun
     return if @request.value("archive").nil?
 
     @load_file.call("boot_archive")
-    @archive = BootArchive.new(@request.value("archive"), self)
+    @archive = BootArchive.new(@request, @telling)
   end
 
   def check_runtime

@@ -15,6 +15,9 @@ class Telling
   SPAWN = Process.method(:spawn)
   OPEN = File.method(:open)
 
+  # In which this process was started; nil where it has none.
+  attr_reader :folder
+
   # +request+ names the file and the command.
   def initialize(request)
     @profile = request.value("profile")
@@ -37,8 +40,10 @@ class Telling
     @tracer.enable
   end
 
-  # The archive of this process is open, and tells of each file instead: its code is not used while compiling is traced.
-  def listen_to_archive
+  # The archive of this process, whose +own+ files are no news, is open, and tells of each file instead: its code is not used
+  # while compiling is traced.
+  def listen_to_archive(own)
+    @own = own
     return unless Snapboot::Archive.part?(:code)
 
     @tracer.disable
@@ -88,7 +93,9 @@ class Telling
 
   # What there is to tell, as entries; most starts have nothing.
   def news
-    new = ($LOADED_FEATURES - @known - @left).select { |path| path.start_with?("/") && File.file?(path) }
+    new = ($LOADED_FEATURES - @known - @left).select do |path|
+      path.start_with?("/") && !(@own && path.match?(@own)) && File.file?(path)
+    end
     return "" if new.empty? || new.any?(BUNDLER)
 
     now = ENV.to_h
