@@ -177,6 +177,12 @@ impl Boot<'_> {
         if let Some(store) = self.store {
             request.push("profile", &store.profile);
             store.on_news.iter().for_each(|word| request.push("on_news", word));
+            // An installation without one has images all the same.
+            let archive = match self.runtime.language {
+                Language::Python => self.installation.python_run(),
+                Language::Ruby => self.installation.ruby_run(),
+            };
+            archive.iter().for_each(|file| request.push("archive", file));
             request.push("binds_terminal", "1");
             let streams = store.terminal.map_or([false; 3], |terminal| terminal.streams);
             let at_terminal = ["0", "1", "2"].into_iter().zip(streams).filter(|(_, is_terminal)| *is_terminal);

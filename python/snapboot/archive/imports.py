@@ -34,6 +34,9 @@ PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
 METADATA = "importlib.metadata"
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
+# The finder on `sys.meta_path` that runs this file, and what knows its program where the process was thawed.
+OWN_FINDER = globals().get("OWN_FINDER")
+THAWED_PROGRAM = getattr(OWN_FINDER, "thawed_program", None)
 
 
 def built_in(name):
@@ -51,7 +54,9 @@ def built_in(name):
 def at_exit(function, *arguments):
     """Has it called when the program's exit handlers have run."""
     # Before CPython 3.10 each import of a module that is not registered makes another list of handlers, which replaces this one.
-    atexit = built_in("atexit") if sys.version_info >= (3, 10) else __import__("atexit")
+    # A thawed process ends by its front end, which runs the handlers of a registered one.
+    is_hidden = sys.version_info >= (3, 10) and THAWED_PROGRAM is None
+    atexit = built_in("atexit") if is_hidden else __import__("atexit")
     atexit.register(function, *arguments)
 
 
@@ -382,6 +387,8 @@ def load_library(folder):
 
 def program():
     """A path that tells this program from others: its script's, or one that stands for a module or the interpreter itself."""
+    if THAWED_PROGRAM is not None:
+        return THAWED_PROGRAM()
     name = sys.argv[0] if sys.argv else ""
     if name == "-m":
         words = getattr(sys, "orig_argv", ())
@@ -468,6 +475,8 @@ def finder(own, folder, run):
     reason = native.open(program(), context, _imp.extension_suffixes(), tag(), finder.__code__)
     if reason is not None:
         raise ImportError(reason)
+    if OWN_FINDER is not None:
+        OWN_FINDER.flush = native.flush
     name_unknown_switches()
     if variable("SNAPBOOT_STATS") == "1":
         at_exit(print_counts, native)
@@ -490,9 +499,12 @@ def finder(own, folder, run):
     if native.is_on("collector"):
 
         def make_collector(gc):
-            collector = run(folder, "collector")["Collector"](gc, native, native.is_on("exit"))
+            # In a thawed process all that the image has is set aside, and its own end releases what came since.
+            sets_aside = native.is_on("exit") and THAWED_PROGRAM is None
+            collector = run(folder, "collector")["Collector"](gc, native, sets_aside)
             # What is registered first is called last.
-            at_exit(guard.call, collector.end)
+            if sets_aside:
+                at_exit(guard.call, collector.end)
             return collector
 
         importing.collect_less(make_collector)

@@ -54,6 +54,10 @@ class Freeze:
             from .telling import Telling  # here, since what is loaded without need is a part of each thaw
 
             self.exit.telling = Telling(self.request)
+        if self.request.archive is not None:
+            from .boot_archive import BootArchive  # the same
+
+            self.exit.archive = BootArchive(self.request, self.context)
 
     def run(self):
         """See the function."""
@@ -183,6 +187,8 @@ class Freeze:
         gc.collect()
         self.exit.settle()
         self.attributes.repeats = any(name[0] == "+" for name in self.attributes.changed())
+        if self.exit.archive is not None:
+            self.exit.archive.settle()
         self._warm_up()
         gc.collect()
         gc.freeze()

@@ -31,6 +31,10 @@ class Finder:
 
     # What tells it from others: there is one, whoever has switched it on.
     is_of_archive = True
+    # In a thawed process: returns the path that tells its program from others (see imports.py). None in an ordinary start.
+    thawed_program = None
+    # Writes what the archive is to have besides. None: it is not open.
+    flush = None
 
     def __init__(self, folder):
         self._folder = folder
@@ -54,7 +58,7 @@ class Finder:
         """Opens the archive. Whatever that imports itself is found by Python."""
         self.find_spec = find_nothing
         try:
-            self.find_spec = run(self._folder, "imports")["finder"](self, self._folder, run)
+            self.find_spec = run(self._folder, "imports", OWN_FINDER=self)["finder"](self, self._folder, run)
         except Exception as error:
             if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
                 sys.stderr.write("snapboot: no archive: %s (%s)\n" % (error, type(error).__name__))
@@ -89,11 +93,14 @@ def modified(path):
         return -1
 
 
+def has_room():
+    """Whether files are found by Python's own finder, and not from an archive already."""
+    return external.PathFinder in sys.meta_path and not any(hasattr(finder, "is_of_archive") for finder in sys.meta_path)
+
+
 def switch_on(folder):
     """Has the imports of this process served by its archive. folder: the one above this file's."""
-    if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or external.PathFinder not in sys.meta_path:
-        return
-    if any(hasattr(finder, "is_of_archive") for finder in sys.meta_path):
+    if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or not has_room():
         return
     sys.meta_path.insert(sys.meta_path.index(external.PathFinder), Finder(folder))
 

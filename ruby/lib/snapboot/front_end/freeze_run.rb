@@ -24,6 +24,9 @@ class FreezeRun
   # What notes where the time of a thaw goes, or nil.
   attr_reader :spans
 
+  # The BootArchive of an image of the store, or nil.
+  attr_reader :archive
+
   # +feature+: the path of the file that Ruby was told to require. +load_file+: loads a file of the front end by its name.
   def initialize(feature, load_file)
     @feature = feature
@@ -71,6 +74,10 @@ class FreezeRun
     # Here, since what is loaded without need is a part of each thaw.
     %w[activations telling].each { |name| @load_file.call(name) }
     @telling = Telling.new(@request)
+    return if @request.value("archive").nil?
+
+    @load_file.call("boot_archive")
+    @archive = BootArchive.new(@request, @telling)
   end
 
   def check_runtime
@@ -201,6 +208,7 @@ class FreezeRun
     @seeding = nil
     @exit.prepare(@script&.stream)
     @telling&.settle
+    @archive&.settle
     warm_up
     @repeats = @attributes.changed.any? { |name| name.start_with?("+") }
     ENV["SNAPBOOT_ARM"] = @request.directory
