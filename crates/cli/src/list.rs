@@ -187,7 +187,7 @@ fn page(rows: &[Row]) -> String {
         let own = row.why.first().filter(|why| Some(*why) != row.hidden.as_ref());
         let why: String = own.map(|why| human::harmless(why)).unwrap_or_default();
         vec![
-            row.name.clone(),
+            human::harmless(&row.name),
             human::size(row.size),
             row.thawed.to_string(),
             row.fallen_back.to_string(),

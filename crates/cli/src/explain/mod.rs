@@ -57,7 +57,7 @@ pub fn main(arguments: &Explain) -> Result<u8> {
 /// The report of `snapboot explain --json` that these words name: there is one, of a file.
 fn saved(words: &[OsString]) -> Option<Report> {
     let [file] = words else { return None };
-    explain::saved(&std::fs::read_to_string(file).ok()?)
+    explain::saved(&trust::look::read_to_string(Path::new(file)).ok()?)
 }
 
 /// Measures a command, or what is compared.
@@ -101,7 +101,8 @@ fn split(words: &[OsString], diff: bool) -> Result<Vec<&[OsString]>> {
 }
 
 fn is_image(words: &[OsString]) -> bool {
-    Kind::is_image(Path::new(&words[0]))
+    // A word without a slash is looked for in PATH.
+    words[0].as_encoded_bytes().contains(&b'/') && Kind::is_image(Path::new(&words[0]))
 }
 
 /// Measures one start of each command or image, and takes one of each report, as --start has it; of two, each has its letter.
