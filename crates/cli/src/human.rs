@@ -48,6 +48,19 @@ pub fn harmless_lines(text: &str) -> String {
     text.chars().map(|letter| if is_harmful(letter) && !is_layout(letter) { '?' } else { letter }).collect()
 }
 
+/// As [`harmless_lines`], for a page with colours of its own: only those that pages have (bold, faint, a few colours) pass.
+pub fn harmless_page(page: &str, has_colour: bool) -> String {
+    let mut pieces = page.split('\x1b');
+    let mut text = harmless_lines(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let code = piece.strip_prefix('[').and_then(|rest| rest.split_once('m')).map(|(code, _)| code);
+        let is_colour = code.is_some_and(|code| ["0", "1", "2", "1;31", "31", "32", "33", "36"].contains(&code));
+        text.push(if is_colour && has_colour { '\x1b' } else { '?' });
+        text += &harmless_lines(piece);
+    }
+    text
+}
+
 /// As JSON has them: what reads it gets all characters back.
 pub fn escaped_in_json(json: &str) -> String {
     let is_plain = |letter: char| !is_harmful(letter) || letter == '\n';
@@ -135,6 +148,9 @@ mod tests {
         let text = "a\x1b[2J\n\tb\u{9b}c\u{202e}d\re\x07";
         assert_eq!(harmless_lines(text), "a?[2J\n\tb?c?d?e?");
         assert_eq!(harmless(text), "a?[2J??b?c?d?e?");
+        let page = "\x1b[1mbold\x1b[0m\x1b]0;title\x07\x1b[2J\x1b[31m";
+        assert_eq!(harmless_page(page, true), "\x1b[1mbold\x1b[0m?]0;title??[2J\x1b[31m");
+        assert_eq!(harmless_page(page, false), "?[1mbold?[0m?]0;title??[2J?[31m");
         let json = serde_json::to_string(text).unwrap();
         let escaped = escaped_in_json(&json);
         assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);

@@ -163,10 +163,12 @@ fn not_runnable(named: &Path) -> u8 {
     // Without a slash, it was looked for in PATH.
     let is_path = is_path(named);
     let (found, status) = match Kind::of(named) {
+        Ok(Kind::Image) if !is_path => {
+            ("no such command, but an image of that name here (write ./ before it)", ordinary::NOT_THERE)
+        }
         _ if named.is_dir() && is_path => ("a directory", ordinary::CANNOT_EXECUTE),
         Ok(kind) if is_path => (kind.words(), ordinary::CANNOT_EXECUTE),
         Ok(kind) => (kind.words(), ordinary::NOT_THERE),
-        _ if !is_path && Kind::is_image(named) => ("no such command, but an image of that name here (write ./ before it)", ordinary::NOT_THERE),
         Err(_) if !is_path => ("no such command", ordinary::NOT_THERE),
         Err(_) if !named.exists() => ("no such file", ordinary::NOT_THERE),
         Err(_) => ("a file that cannot be read", ordinary::CANNOT_EXECUTE),

@@ -44,9 +44,10 @@ pub fn main(arguments: &Explain) -> Result<u8> {
         None => measured(&commands, arguments, &progress)?,
     };
     progress.stop();
-    render::print(&match arguments.json {
-        true => explain::trace(&report) + "\n",
-        false => show::page(&report, &show::Look::of_terminal(arguments.all)),
+    let look = show::Look::of_terminal(arguments.all);
+    render::print_as_it_is(&match arguments.json {
+        true => human::escaped_in_json(&(explain::trace(&report) + "\n")),
+        false => human::harmless_page(&show::page(&report, &look), look.has_colour),
     })?;
     if let Some(file) = &arguments.html {
         std::fs::write(file, explain::page(&report)).map_err(|error| Failure::io("write", file, &error))?;
