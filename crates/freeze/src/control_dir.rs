@@ -144,7 +144,11 @@ mod tests {
         }
         let lock = File::open(&running).unwrap();
         flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+        // A pipe would wait for somebody who writes.
+        let pipe = top.path().join(".app.img.freezing-4194307");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
         let _dir = ControlDir::create(&output).unwrap();
+        assert!(pipe.symlink_metadata().is_ok());
         assert!(!abandoned.exists() && other.exists() && running.exists());
     }
 }
