@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::render;
+use crate::{human, render};
 
 /// How long output that a child's children still hold open is waited for.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
@@ -43,7 +43,7 @@ impl Progress {
     /// Says what is being done.
     pub fn phase(&self, text: impl Into<String>) {
         if let Some(bar) = &self.bar {
-            bar.set_message(text.into());
+            bar.set_message(human::harmless(&text.into()));
         }
     }
 

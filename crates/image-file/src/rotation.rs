@@ -61,7 +61,7 @@ pub fn remove_counter(image: &Path) {
 
 fn head(path: &Path) -> Option<ThawsHead> {
     let mut bytes = [0; ThawsHead::SIZE];
-    fs::File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
+    trust::look::open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
     Some(ThawsHead::decode(&bytes)).filter(|head| head.magic == ThawsHead::MAGIC)
 }
 

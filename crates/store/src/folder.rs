@@ -1,6 +1,6 @@
 //! The folder of a command: its images, who it is, and what came of the last attempt to make one.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -11,7 +11,7 @@ use rustix::fs::{flock, FlockOperation};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-use crate::place::{self, is_own};
+use crate::place;
 use crate::Command;
 
 /// So many images of one command are kept: for several environments.
@@ -45,9 +45,9 @@ impl Folder {
         &self.path
     }
 
-    /// Whether nobody else can have written to it.
+    /// Whether it is this user's, and nobody else can have written to it.
     pub fn is_own(&self) -> bool {
-        is_own(&self.path) && self.path.parent().is_some_and(is_own)
+        trust::check_own_directory(&self.path).is_ok()
     }
 
     /// Makes it, for this command.
@@ -95,9 +95,9 @@ impl Folder {
         self.path.join("profile")
     }
 
-    /// Reads a file of the folder; None where it is not there, or damaged.
+    /// Reads a file of the folder; None where it is not there, damaged, or may be somebody else's.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        serde_json::from_slice(&fs::read(self.path.join(name)).ok()?).ok()
+        serde_json::from_slice(&trust::read(&self.path.join(name)).ok()?).ok()
     }
 
     /// Writes a file of the folder, whole or not at all.
@@ -136,7 +136,10 @@ impl Folder {
 
 /// Takes a lock.
 pub fn lock(path: &Path, how: FlockOperation) -> Option<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    // A pipe in its place would wait for somebody who reads.
+    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
     flock(&file, how).ok()?;
     Some(file)
 }

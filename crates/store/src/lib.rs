@@ -29,4 +29,4 @@ pub use folder::Folder;
 pub use place::Store;
 pub use saved::StartTimes;
 pub use shims::Shims;
-pub use sys::execute;
+pub use sys::{execute, execute_open};

@@ -4,9 +4,9 @@
 //! then lies in a folder beside it, under its own name, since programs tell their users what they are called.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
@@ -191,6 +191,13 @@ fn put_in_front(
         return Err(Failure::refusal(format!("an image of {name} is being made just now. Try again in a moment.")));
     };
     let image = folder.first_image();
+    let users = if in_place { Users::of(found) } else { Users::Owner };
+    if let Some(refusal) = out_of_reach(users, &folder, store, name) {
+        if is_new {
+            let _ = fs::remove_dir_all(folder.path());
+        }
+        return Err(refusal);
+    }
     let whom = For { environment: &environment_number(), terminal: None, somebody_waits: true };
     let outcome = build::build(&folder, &image, &whom, progress);
     let Some(freeze::FreezeOutcome::Written(written)) = outcome else {
@@ -199,6 +206,13 @@ fn put_in_front(
         }
         return outcome.map(Outcome::NotFrozen).ok_or_else(|| Failure::failed(format!("{name} could not be frozen.")));
     };
+    if !users.are_among(Users::of(&image)) {
+        let _ = fs::remove_dir_all(folder.path());
+        return Err(Failure::refusal(format!(
+            "{} can be started by others, but the image of {name} cannot: it holds what only its owner may read. {REMEDY}",
+            found.display()
+        )));
+    }
     let link = if in_place {
         found.to_owned()
     } else {
@@ -215,6 +229,62 @@ fn put_in_front(
     });
     let on_path = installed.on_path();
     Ok(Outcome::Installed(Box::new(Installation { installed, written: *written, instead_of, on_path })))
+}
+
+/// What to do where an image in place cannot be had.
+const REMEDY: &str = "Install without --in-place, which concerns nobody else";
+
+/// Who can start a program, as far as modes tell: those of the file and of all directories above it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Users {
+    All,
+    Group(u32),
+    Owner,
+}
+
+impl Users {
+    fn of(program: &Path) -> Users {
+        let Ok(status) = program.metadata() else { return Users::Owner };
+        let group = status.gid();
+        let above: Vec<_> = program.canonicalize().iter().flat_map(|path| path.ancestors().skip(1)).map(entered_by).collect();
+        let all_enter = above.iter().all(|(mode, _)| mode & 0o001 != 0);
+        let group_enters = above.iter().all(|(mode, of)| mode & 0o001 != 0 || *of == group && mode & 0o010 != 0);
+        match status.mode() {
+            mode if mode & 0o005 == 0o005 && all_enter => Users::All,
+            mode if mode & 0o050 == 0o050 && group_enters && !is_alone(group) => Users::Group(group),
+            _ => Users::Owner,
+        }
+    }
+
+    /// Whether the others are these, or more.
+    fn are_among(self, others: Users) -> bool {
+        self == Users::Owner || others == Users::All || self == others
+    }
+}
+
+fn entered_by(directory: &Path) -> (u32, u32) {
+    directory.metadata().map_or((0, 0), |status| (status.mode(), status.gid()))
+}
+
+fn is_alone(group: u32) -> bool {
+    trust::is_group_of_user_alone(group, rustix::process::geteuid().as_raw())
+}
+
+/// Lets those who can start a command reach the folder of its image, as far as the store's own directories are in the way; why not, where
+/// others are.
+fn out_of_reach(users: Users, folder: &Folder, store: &Store, name: &str) -> Option<Failure> {
+    if users == Users::Owner {
+        return None;
+    }
+    let own: Vec<&Path> = folder.path().ancestors().take_while(|path| path.starts_with(store.data())).collect();
+    // To go through, and to list nothing.
+    own.iter().for_each(|directory| drop(fs::set_permissions(directory, Permissions::from_mode(0o711))));
+    let blocked = folder.path().ancestors().find(|path| entered_by(path).0 & 0o001 == 0)?;
+    Some(Failure::refusal(format!(
+        "others can start {name}, too, and could not reach its image: only the owner may enter {}. {REMEDY}, or name a store that all can \
+         reach (SNAPBOOT_STORE=/var/lib/snapboot).",
+        blocked.display()
+    )))
 }
 
 /// Gives a command a second name in a folder beside it.

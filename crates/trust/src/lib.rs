@@ -26,6 +26,7 @@ use rustix::fs::{fstat, openat, readlinkat, FileType, Mode, OFlags, Stat, CWD};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+pub use groups::is_of_user_alone as is_group_of_user_alone;
 pub use refusal::{Refusal, What};
 
 /// As many links are followed as the kernel follows.
@@ -139,7 +140,7 @@ struct Walk {
     /// What is left of the path.
     rest: VecDeque<OsString>,
     links: usize,
-    /// Whether a directory above lets nobody but its owner in: then modes below it count for nothing.
+    /// Whether a directory above lets nobody but its owner in: then no group comes to what lies below it, whatever the modes there.
     is_enclosed: bool,
     also: Option<Also>,
     /// What is there, where the last component is no directory, and its name in `directory`.
@@ -267,7 +268,7 @@ fn check_owner(path: &Path, status: &Stat) -> Result<(), Refusal> {
 /// Fails where anybody but the owner may write. A group may that nobody else is in.
 fn check_writers(path: &Path, status: &Stat, is_enclosed: bool) -> Result<(), Refusal> {
     let by_group = status.st_mode & GROUP_WRITES != 0 && !groups::is_of_user_alone(status.st_gid, geteuid().as_raw());
-    if !is_enclosed && (by_group || status.st_mode & OTHERS_WRITE != 0) {
+    if by_group && !is_enclosed || status.st_mode & OTHERS_WRITE != 0 {
         return Err(Refusal::new(path, What::Writers(status.st_mode & 0o7777)));
     }
     Ok(())
