@@ -162,6 +162,7 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
+        making.look()
         making.clean_up()
         if output.size() or reads.count_early() > early or TEMPORARY in made:
             return
