@@ -157,12 +157,14 @@ fn forget_oldest(folder: &Path) {
         let is_sum = name.len() == 16 && name.as_bytes().iter().all(u8::is_ascii_hexdigit);
         let found =
             entry.metadata().ok().filter(|it| is_sum && it.is_file() && it.len() == StartsHead::FILE_SIZE as u64)?;
-        Some((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), entry.path()))
+        let written = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        // What lies ahead was written before the clock was set back, and so before all others.
+        Some((written <= SystemTime::now(), written, entry.path()))
     };
     let mut all: Vec<_> = entries.filter_map(written).collect();
     all.sort();
     let many = all.len().saturating_sub(MAX);
-    for (_, path) in &all[..many] {
+    for (.., path) in &all[..many] {
         let _ = fs::remove_file(path);
     }
 }

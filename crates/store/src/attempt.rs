@@ -12,6 +12,7 @@ use failure::Result;
 use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::{self, unix_now};
 use crate::{Folder, StartTimes};
 
 /// Its file in the folder of the command.
@@ -301,7 +302,7 @@ impl Attempts {
 
     /// How long ago the last one was (seconds); long ago where the clock was set back since.
     pub fn age(&self) -> u64 {
-        unix_now().checked_sub(self.at).unwrap_or(u64::MAX)
+        clock::seconds_since(self.at)
     }
 }
 
@@ -314,11 +315,6 @@ fn left(then: u64, length: u64) -> Option<u64> {
 /// Twice the first for each one more, up to the longest (seconds).
 fn doubled(first: u64, more: u32, longest: u64) -> u64 {
     (first << more.min(20)).min(longest)
-}
-
-/// Seconds since 1970.
-fn unix_now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]
@@ -384,6 +380,19 @@ mod tests {
         assert!(waits(true, 1, 5) && !waits(true, 1, 10) && waits(true, 2, 15) && !waits(true, 2, 20));
         assert!(waits(false, 1, 50) && !waits(false, 1, 60));
         assert!(waits(true, 60, 3500) && !waits(true, 60, 3600));
+    }
+
+    #[test]
+    fn what_lies_ahead_of_the_clock_bars_nothing() {
+        for outcome in [refused(), failed(true), failed(false)] {
+            let (_top, folder) = folder();
+            let mut all = Attempts::default();
+            (0..9).for_each(|_| attempt(&mut all, &folder, "one", outcome.clone(), &[]));
+            assert!(all.why_none("one").is_some());
+            all.at += 1_000_000;
+            all.outcomes.iter_mut().for_each(|attempt| attempt.at += 1_000_000);
+            assert!(all.why_none("one").is_none(), "{outcome:?}");
+        }
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use failure::Result;
 use freeze::{Finding, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step};
@@ -52,7 +53,7 @@ pub struct For<'a> {
 
 /// `pid`: of the program that has asked for it; `limit`: of the store (bytes).
 fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>) {
-    let begun = SystemTime::now();
+    let before = states(folder);
     sys::step_back();
     let Some(store) = Store::find() else { return };
     // From here on nobody else starts a builder, and starts say that an image is being made.
@@ -61,11 +62,11 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     // Next to the folders of this place; another place has other builders.
     let all = folder.path().with_file_name(".builder");
     let Some(_all) = lock(&all, FlockOperation::LockExclusive) else { return };
-    let made = |image: &Path| image.metadata().and_then(|status| status.modified()).is_ok_and(|made| made > begun);
-    // Somebody else may have asked, too.
+    // Somebody else may have asked, too. Not by the time of an image: the clock may have been set back since.
+    let made: Vec<PathBuf> = states(folder).difference(&before).map(|(image, ..)| image.clone()).collect();
     let is_done = match asked {
-        Asked::Again(image) | Asked::ForNews(image) => made(image),
-        Asked::New { seen } => folder.images().len() > *seen || folder.images().iter().any(|image| made(image)),
+        Asked::Again(image) | Asked::ForNews(image) => made.iter().any(|made| made == image),
+        Asked::New { seen } => folder.images().len() > *seen || !made.is_empty(),
     };
     let attempts = Attempts::of(folder);
     if is_done || machine::is_busy().is_some() || attempts.why_none(whom.environment).is_some() {
@@ -79,6 +80,15 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     sys::alarm(LIMIT);
     attempt(folder, &output, whom, for_news, &Silent);
     limits::prune(&store, limit);
+}
+
+/// The images of a folder, each with what tells it from another one of that name: where its file lies, and when that was last changed.
+fn states(folder: &Folder) -> BTreeSet<(PathBuf, u64, i64, i64)> {
+    let state = |image: PathBuf| {
+        let status = image.metadata().ok()?;
+        Some((image, status.ino(), status.ctime(), status.ctime_nsec()))
+    };
+    folder.images().into_iter().filter_map(state).collect()
 }
 
 /// Where a new image goes: in the place of an earlier one for the same environment that no start has used, as it does not fit that.

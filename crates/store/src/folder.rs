@@ -81,7 +81,7 @@ impl Folder {
         let free = (1..=MAX_IMAGES).map(|number| self.image(number)).find(|image| !image.exists());
         free.unwrap_or_else(|| {
             let images = self.images();
-            let oldest = images.iter().min_by_key(|image| crate::limits::last_used(image));
+            let oldest = images.iter().min_by_key(|image| crate::clock::by_age(crate::limits::last_used(image)));
             oldest.cloned().unwrap_or_else(|| self.image(1))
         })
     }

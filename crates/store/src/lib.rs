@@ -9,6 +9,7 @@
 pub mod attempt;
 pub mod background;
 pub mod build;
+mod clock;
 pub mod command;
 pub mod fallback;
 pub mod fit;
