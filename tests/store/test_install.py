@@ -99,6 +99,33 @@ def test_a_command_is_installed_and_taken_away_again(tool):
     assert again.status == 2 and "not installed" in again.err, again
 
 
+# As pip does, to name itself in its notice; `which` imported in either way.
+FINDS_ITSELF = """import os, shutil, sys
+from shutil import which
+def main():
+    for find in (which, shutil.which):
+        found = find("tool")
+        print(found, os.path.samefile(found, sys.argv[0]), find("sibling"), find("other"), find("no-such"))
+"""
+
+
+def test_a_program_that_looks_its_own_name_up_finds_itself(tmp_path):
+    tool = Tool(tmp_path, PYTHON)
+    (tool.lib / "part.py").write_text(FINDS_ITSELF)
+    others = tmp_path / "others"
+    others.mkdir()
+    tool.store.env["PATH"] += f":{others}"
+    for path in (tool.bin / "sibling", others / "other"):
+        shutil.copy2(tool.path, path)
+    ordinary = support.run([tool.path], env=tool.store.env, cwd=tmp_path)
+    assert ordinary.out.count(f"{tool.path} True {tool.bin / 'sibling'} {others / 'other'} None") == 2, ordinary
+    assert tool.store.snapboot("install", "tool", "sibling", "other").status == 0
+    thawed = tool.start()
+    # What lies elsewhere is found where a shell finds it.
+    assert is_thawed(thawed)
+    assert thawed.out == ordinary.out.replace(f"{others / 'other'}", f"{tool.store.place}/data/bin/other"), thawed
+
+
 def test_an_upgrade_shows_at_once_and_thaws_again(tool):
     tool.store.snapboot("install", "tool")
     tool.write("two")

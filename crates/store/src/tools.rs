@@ -236,6 +236,7 @@ fn put_in_front(
     let installed = Installed { name: name.to_owned(), link: link.clone(), program: program.to_owned(), in_place };
     let before = all(store).into_iter().find(|(other, other_folder)| other.link == link && *other_folder != folder);
     folder.write(FILE, &installed)?;
+    replace_by_link(&folder.program_link(), program)?;
     replace_by_link(&link, &image)?;
     let instead_of = before.map(|(other, folder)| {
         let _ = fs::remove_dir_all(folder.path());
