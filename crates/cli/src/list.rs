@@ -8,6 +8,7 @@ use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::this_process::ThisProcess;
 use image_file::{differences, ImageFile};
+use runtime::search_path;
 use serde::Serialize;
 use store::attempt::{Attempts, Outcome};
 use store::tools::{Installed, OnPath};
@@ -61,6 +62,8 @@ enum State {
     Refused,
     /// The last attempt went wrong.
     Failed,
+    /// The installed command is gone, and its image waits for it to come back.
+    Dormant,
     /// There is none yet.
     None,
 }
@@ -73,6 +76,7 @@ impl State {
             State::Building => "building",
             State::Refused => "refused",
             State::Failed => "failed",
+            State::Dormant => "dormant",
             State::None => "none yet",
         }
     }
@@ -121,6 +125,10 @@ fn rows(folder: &Folder) -> Vec<Row> {
         return vec![row(folder.path().to_owned(), state, why)];
     }
     let replaced = replaced(folder, installed.as_ref());
+    let dormant = installed.as_ref().filter(|it| it.is_dormant()).map(|it| {
+        let (program, name) = (it.program.display(), &it.name);
+        format!("{program} is gone; the image is used again when it is back, and snapboot uninstall {name} removes it")
+    });
     images
         .iter()
         .map(|image| {
@@ -134,6 +142,7 @@ fn rows(folder: &Folder) -> Vec<Row> {
                 .and_then(|image| differences::stale_for(&image, &of_start))
                 .unwrap_or_else(|failure| vec![failure.message]);
             let (state, why) = match why.is_empty() {
+                _ if dormant.is_some() => (State::Dormant, dormant.iter().cloned().collect()),
                 true => (State::Fresh, why),
                 false if folder.is_building() => (State::Building, why),
                 false => (State::Stale, [why, since(&attempts, image)].concat()),
@@ -184,8 +193,8 @@ fn replaced(folder: &Folder, installed: Option<&Installed>) -> Vec<String> {
 
 /// Why the name of an installed command leads to another program.
 fn hidden(installed: &Installed) -> Option<String> {
-    match installed.on_path() {
-        _ if installed.in_place => None,
+    match installed.on_path(&search_path()) {
+        _ if installed.in_place || installed.is_dormant() => None,
         OnPath::Image => None,
         OnPath::Other(Some(other)) => Some(format!("{} comes first on PATH: see snapboot shellenv", other.display())),
         OnPath::Other(None) => Some("its directory is not on PATH: see snapboot shellenv".to_owned()),

@@ -15,7 +15,8 @@ use runtime::search_path;
 use rustix::fs::{access, Access};
 use store::command::BootArchive;
 use store::fallback::{Next, Start};
-use store::{background, fit, limits, tools, Command, Folder, Shims, Store};
+use store::tools::{self, Dormant};
+use store::{background, fit, limits, Command, Folder, Shims, Store};
 
 use crate::{ordinary, render};
 
@@ -97,12 +98,15 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     let Some(start) = Start::parse(words) else {
         return Err(Failure::refusal("snapboot fallback is for images of the store alone. See snapboot --help."));
     };
-    // Before the image is taken away.
     let arguments = start.arguments().unwrap_or_default();
-    if let Some((name, other)) = Folder::of(&start.image).and_then(|folder| tools::gone(&folder)) {
+    if let Some(Dormant { installed, other }) = Folder::of(&start.image).and_then(|folder| tools::dormant(&folder)) {
         let Some(other) = other else {
             // As a shell says it.
-            render::tell(&format!("snapboot: {name}: command not found"));
+            let (name, program) = (&installed.name, installed.program.display());
+            render::tell(&format!(
+                "snapboot: {name}: command not found: {program} is gone. Its image waits for it to come back; snapboot uninstall {name} \
+                 removes that."
+            ));
             return Ok(ordinary::NOT_THERE);
         };
         let words = [&[other.clone().into_os_string()], arguments].concat();

@@ -360,6 +360,7 @@ impl Session<'_> {
             warnings,
             language: self.runtime.language,
             learnt: report.learnt.len(),
+            learnt_in: profile.folders_of(&report.learnt),
             patterns: report.patterns,
             tells_version: profile.tells_version,
             lacks: lacks.is_any(),

@@ -131,7 +131,7 @@ fn attempt(
     };
     let came_of_it = match &outcome {
         FreezeOutcome::Written(written) => {
-            attempts.count_made(unused, written.learnt, written.lacks);
+            attempts.count_made(unused, (written.learnt, written.learnt_in.clone()), written.lacks);
             // Without a terminal it cannot be measured at one.
             if whom.terminal.is_none() {
                 attempts.times =
@@ -185,7 +185,7 @@ fn request(
                 background::terminal_word(whom.terminal).into(),
             ],
             terminal: whom.terminal,
-            knows: attempts.knows,
+            knows: attempts.knows(),
             makes_do: whom.somebody_waits || attempts.makes_do(whom.environment),
             lesser_age: attempts.lesser_age(),
         }),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use failure::Result;
 use rustix::fs::{flock, FlockOperation};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
@@ -90,6 +91,11 @@ impl Folder {
         self.path.join(format!("{number}{IMAGE}"))
     }
 
+    /// A link to the program of an installed command, which python/snapboot/front_end/which.py follows.
+    pub(crate) fn program_link(&self) -> PathBuf {
+        self.path.join("program")
+    }
+
     /// The file in which starts tell what they load.
     pub fn profile(&self) -> PathBuf {
         self.path.join("profile")
@@ -126,7 +132,9 @@ impl Folder {
     /// Whether somebody makes an image in it.
     pub fn is_building(&self) -> bool {
         // Shared, so that others who only look are not taken for builders.
-        self.lock_file().exists() && lock(&self.lock_file(), FlockOperation::NonBlockingLockShared).is_none()
+        // Where it cannot be opened, as in a store that is read-only, nobody makes one.
+        open_at_once(OpenOptions::new().read(true), &self.lock_file())
+            .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
     }
 
     fn lock_file(&self) -> PathBuf {
@@ -137,11 +145,14 @@ impl Folder {
 /// Takes a lock.
 pub fn lock(path: &Path, how: FlockOperation) -> Option<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    // A pipe in its place would wait for somebody who reads.
-    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
+    let file = open_at_once(options.write(true).create(true).truncate(false).mode(0o600), path).ok()?;
     flock(&file, how).ok()?;
     Some(file)
+}
+
+/// Opens a file; of another kind, such as a FIFO, nothing is waited for.
+fn open_at_once(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
 #[cfg(test)]

@@ -65,6 +65,11 @@ impl Store {
         self.data.join("tools")
     }
 
+    /// A folder in which nothing is, and in which no program is started.
+    pub(crate) fn empty(&self) -> PathBuf {
+        self.data.join("empty")
+    }
+
     /// The directory for PATH.
     pub fn bin(&self) -> PathBuf {
         self.data.join("bin")

@@ -164,6 +164,10 @@ class Freeze:
         self._stop_reads()
         self.mute.end()
         self.importers.stop()
+        if self.exit.telling is not None and self.request.script:
+            from .which import find_programs  # see above
+
+            find_programs(self.request.script)
         self.context.settle(self.seeding, self.importers)
         self.seeding = None
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])

@@ -163,6 +163,7 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
                 raise
             mark = GUARDED
         flush("stdout", "stderr")
+        making.look()
         making.clean_up()
         if output.size() or reads.count_early() > early or TEMPORARY in made:
             return
