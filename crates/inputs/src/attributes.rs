@@ -143,7 +143,7 @@ impl Attribute {
             Class::Rights => {
                 " while it booted; a thaw would have more rights than an ordinary start, so do that in the main part, or in an after_thaw hook"
             }
-            _ => " while it booted, which a thaw cannot repeat; do that in the main part, or in an after_thaw hook",
+            _ => " while it booted; a thaw cannot repeat that, so do it in the main part, or in an after_thaw hook",
         };
         ["the program has changed its ", self.name(), remedy]
     }

@@ -155,12 +155,14 @@ pub fn is_asked(name: &[u8]) -> bool {
 /// `changed` for the next one that is not as it was at the start; `repeat`, in a thawed process, sets again what the boot has set, and fails
 /// with the first that cannot be. Returns an errno; 0 where there is nothing more, or all has been set.
 pub fn answer(word: &[u8]) -> c_int {
-    match word {
-        b"look" => number_of(changed_since_last_look()),
-        b"changed" => number_of(next_changed()),
-        b"repeat" => number_of(repeat().err()),
-        _ => 0,
-    }
+    let found = match word {
+        b"look" => changed_since_last_look(),
+        b"changed" => next_changed(),
+        b"repeat" => return number_of(repeat().err()),
+        _ => None,
+    };
+    super::arena::release();
+    number_of(found)
 }
 
 fn number_of(attribute: Option<Attribute>) -> c_int {
