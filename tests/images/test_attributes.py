@@ -173,8 +173,8 @@ def test_a_directory_that_was_named_from_the_start_binds_to_that(language, tmp_p
         (folder / "data/greeting").write_text(greeting)
     image = tmp_path / "app.img"
     assert program.freeze(image).status == 0
-    assert support.thawed([image], cwd=tmp_path).out == "here\n"
-    assert support.run([image], cwd=other).out == "there\n"
+    assert support.thawed([image], env=program.environment(), cwd=tmp_path).out == "here\n"
+    assert support.run([image], env=program.environment(), cwd=other).out == "there\n"
 
 
 SECOND = {
@@ -192,7 +192,7 @@ def test_what_is_read_of_the_new_directory_is_not_that_of_the_start(language, tm
     ordinary = program.start(program.command())
     assert program.freeze(tmp_path / "app.img").status == 0
     for folder in (tmp_path, "/"):
-        assert support.run([tmp_path / "app.img"], cwd=folder).out == ordinary.out
+        assert support.run([tmp_path / "app.img"], env=program.environment(), cwd=folder).out == ordinary.out
 
 
 def test_each_attribute_has_a_row():
