@@ -8,6 +8,8 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void, CStr};
 use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
+use crate::standard_streams;
+
 use super::attributes;
 use super::noted::{is_on, note, phase, variable};
 use super::on_demand::{self, name_of};
@@ -146,6 +148,9 @@ pass_on! {
         if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
     }
     fn isatty(number: c_int) -> c_int { if (0..=2).contains(&number) { fact_of(b"terminal", number as u32) } }
+    // What becomes of standard streams.
+    fn dup2(from: c_int, to: c_int) -> c_int { standard_streams::copied(from, to) }
+    fn dup3(from: c_int, to: c_int, _flags: c_int) -> c_int { standard_streams::copied(from, to) }
     // Local time follows a variable that the C library reads itself.
     fn localtime(_time: *const c_void) -> *mut c_void { variables(&[c"TZ"]) }
     fn localtime_r(_time: *const c_void, _answer: *mut c_void) -> *mut c_void { variables(&[c"TZ"]) }

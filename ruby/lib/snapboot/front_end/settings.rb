@@ -68,7 +68,7 @@ class Settings
   def settle
     @frozen = [ARGUMENTS, *STREAMS].select(&:frozen?).each { |object| ObjectHeader.thaw(object) }
     SCRIPT_NAMES.each { |name| untrace_var(name, @on_name) }
-    define_setproctitle(@setproctitle)
+    define_setproctitle(@setproctitle) if Process.method(:setproctitle).unbind == @watching # or else it is the program's
     take
     now = File.binread(NAME)
     @name = now.chomp unless now == @name_then
@@ -137,11 +137,15 @@ class Settings
     RubyVM::InstructionSequence.compile_option
   end
 
+  def same?(one, other)
+    one.equal?(other) || (one.instance_of?(String) && one == other)
+  end
+
   # Takes out what the program has set since.
   def take
     @kept = ALL.each_with_object({}) do |(name, (get, _)), kept|
       value = get.call
-      kept[name] = value unless value.equal?(@ordinary[name])
+      kept[name] = value unless same?(value, @ordinary[name])
     end
     now = compile_options
     @kept_compiler = now unless now == @compiler
@@ -178,6 +182,7 @@ class Settings
     define_setproctitle(lambda do |title|
       original.bind_call(Process, title).tap { settings.title_set(nil, title) }
     end)
+    @watching = Process.method(:setproctitle).unbind
   end
 
   def define_setproctitle(body)
