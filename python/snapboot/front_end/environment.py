@@ -73,6 +73,10 @@ class Environment:
         own = (now, posix.environ, self._set, self.own)
         self._copies = Copies(before, own) if self.was_read else None
 
+    def own_objects(self):
+        """For `Secrets.settle`: the ids of what is renewed here, and of what the program has set, in which secrets are exchanged."""
+        return {id(self._data), id(posix.environ), id(self._booted_with)}, {id(self._set)}
+
     def renew(self, entries):
         """Takes over the new process' environment; returns the signals that are to stay ignored.
 

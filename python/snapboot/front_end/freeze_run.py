@@ -16,6 +16,7 @@ from .origins import Origins
 from .reads import Reads
 from .report import PROGRAM_RAISED, USER_MISTAKE, Report
 from .request import encode, read_request
+from .secret_values import Secrets
 from .seeding import Seeding
 
 
@@ -42,13 +43,19 @@ class Freeze:
         self.front_end = hooks.FrontEnd(self._freeze_point)
         self.running = False
         self.early = None
-        self.reads = Reads(self.folder, self.context.environment.show, self.request.elsewhere)
+        self.secrets = Secrets(self.request.secrets, posix.environ)
+        self.reads = Reads(self.folder, self._show, self.request.elsewhere)
         self.reads.terminal = self.request.terminal
         self.reading = True
         if self.request.profile is not None:
             from .telling import Telling  # here, since what is loaded without need is a part of each thaw
 
             self.exit.telling = Telling(self.request)
+
+    def _show(self, name, value):
+        """The program is shown a variable that it has looked up."""
+        self.context.environment.show(name, value)
+        self.secrets.show(name, value)
 
     def run(self):
         """See the function."""
@@ -129,7 +136,7 @@ class Freeze:
     def _freeze(self):
         """Returns in the thawed process only."""
         self._settle()
-        if self.request.elsewhere:
+        if self.request.elsewhere or self.request.compares_secrets:
             self._end(fork.WRITTEN)
         self.front_end.state = "thawed"
         status = fork.freeze(self.folder)
@@ -171,9 +178,32 @@ class Freeze:
                 pass
         gc.collect()
         self.exit.settle()
+        if not self.request.elsewhere:
+            self._settle_secrets()
         self._warm_up()
         gc.collect()
         gc.freeze()
+
+    def _settle_secrets(self):
+        """Finds what the program keeps of its secrets, and writes down what else is in this process: in a child, which may load for that."""
+        own, kept = self.context.environment.own_objects()
+        for problem in self.secrets.settle(own, kept):
+            self.report.add("secret_kept", problem)
+        self.context.secrets = self.secrets
+        if not self.secrets.values:
+            return
+        if self.request.compares_secrets:
+            for what in self.secrets.derived(self.folder, own):
+                self.report.add("derived", what)
+            self.secrets.write_texts(self.folder, own)
+            return
+        child = fork.fork()
+        if not child:
+            try:
+                self.secrets.write_texts(self.folder, own)
+            finally:
+                posix._exit(0)
+        posix.waitpid(child, 0)
 
     def _warm_up(self):
         """Has the interpreter find each attribute and method that a thaw uses, and specialise the code: each thaw would do that, which

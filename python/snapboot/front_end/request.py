@@ -16,6 +16,8 @@ class Request:
     thawed processes tell what else they load, or None; on_news: what they start then; known: names of modules that are not
     told. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where it is for
     starts with and without. elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
+    secrets: names of variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in
+    the process is compared with a boot with others.
     """
 
     def __init__(self, folder, entries):
@@ -42,6 +44,8 @@ class Request:
         self.terminal = frozenset(map(int, fields.get("terminal", []))) if "binds_terminal" in fields else None
         self.origins = fields.get("origins") == ["1"]
         self.elsewhere = fields.get("elsewhere") == ["1"]
+        self.secrets = [encode(name) for name in fields.get("secret", [])]
+        self.compares_secrets = fields.get("compares_secrets") == ["1"]
 
 
 def read_request(folder):
