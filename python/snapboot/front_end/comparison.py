@@ -7,7 +7,7 @@ not frozen, since it leaves much behind.
 import gc
 import sys
 
-from .holders_of_texts import TEXTS, UNTRACKED, front_end_objects, own_frames
+from .holders_of_texts import TEXTS, UNTRACKED, front_end_objects, own_frames, referents
 
 SIZE = 8
 
@@ -15,15 +15,21 @@ SIZE = 8
 def digests(patterns, own):
     """The digests of all, sorted. own: ids of objects that do not count."""
     digest = _digest()
-    return b"".join(sorted({digest(content) for _, content in contents(patterns, own)}))
+    found = set()
+    for _, content in contents(patterns, own | {id(found)}):
+        found.add(digest(content))
+    return b"".join(sorted(found))
 
 
 def named(patterns, own, suspects):
     """Who holds what has one of these digests, in words."""
     wanted = {suspects[at : at + SIZE] for at in range(0, len(suspects), SIZE)}
     digest = _digest()
-    holders = [(holder, content) for holder, content in contents(patterns, own) if digest(content) in wanted]
-    return sorted({_describe(holder, content) for holder, content in holders})
+    found = []
+    for holder, content in contents(patterns, own | {id(wanted), id(found)}):
+        if digest(content) in wanted:
+            found.append((holder, content))
+    return sorted({_describe(holder, content) for holder, content in found})
 
 
 def _digest():
@@ -36,7 +42,7 @@ def contents(patterns, own):
     own = own | front_end_objects() | own_frames()
     seen = set()
     stack = gc.get_objects()
-    seen.add(id(stack))
+    seen |= {id(stack), id(seen), id(own)}
     for tracked in stack:
         below = [tracked]
         while below:
@@ -48,7 +54,7 @@ def contents(patterns, own):
                 for name, value in list(holder.items()):
                     if type(name) is str and type(value) in SMALL:
                         yield (holder, name), _plain(patterns, name) + b"=" + repr(value).encode()
-            for thing in gc.get_referents(holder):
+            for thing in referents(holder):
                 kind = type(thing)
                 if issubclass(kind, TEXTS):
                     yield (holder, thing), _plain(patterns, thing)

@@ -24,7 +24,7 @@ class Kept:
         self.old = old
         self.pieces = pieces  # of a text: see Patterns.split
         self.count = 0  # of references that are known
-        self.puts = []  # functions that take the new object
+        self.puts = []  # functions that take the new object, and the old one
 
 
 class Search:
@@ -54,15 +54,20 @@ class Search:
                 self._names[id(holder.__dict__)] = holder.__name__
         is_wanted = self._text
         while is_wanted is not None:
-            holders, olds, new = [], [], []
-            self._find(is_wanted, holders, olds)
-            for holder, old in zip(holders, olds):
-                self._take(holder, old, new)
+            new = self._take_all(is_wanted)
             # Who holds what cannot be changed gets another one of that.
             found = set(map(id, new))
             is_wanted = (lambda thing, found=found: id(thing) in found) if new else None
-        del holders, olds, new, holder, old
+        del new, is_wanted
         self._count()
+
+    def _take_all(self, is_wanted):
+        """Notes all references to what is wanted. Returns holders that have to be made anew."""
+        holders, olds, new = [], [], []
+        self._find(is_wanted, holders, olds)
+        for holder, old in zip(holders, olds):
+            self._take(holder, old, new)
+        return new
 
     def _text(self, thing):
         """Whether that is a text with a secret in it."""
@@ -88,7 +93,7 @@ class Search:
                 holder = below.pop()
                 if id(holder) in this or type(holder) is Kept:
                     continue
-                for thing in gc.get_referents(holder):
+                for thing in referents(holder):
                     if is_wanted(thing):
                         holders.append(holder)
                         olds.append(thing)
@@ -127,43 +132,44 @@ class Search:
         if id(holder) in self._classes:
             owner = self._classes[id(holder)]
             for name in [name for name, value in holder.items() if value is old]:
-                yield lambda value, name=name: type.__setattr__(owner, name, value)
+                yield lambda value, old, name=name: type.__setattr__(owner, name, value)
         elif issubclass(kind, dict):
             for name in [name for name, value in dict.items(holder) if value is old]:
-                yield lambda value, name=name: dict.__setitem__(holder, name, value)
+                yield lambda value, old, name=name: dict.__setitem__(holder, name, value)
             if kind is dict and any(name is old for name in holder):
-                yield lambda value: _rekey(holder, old, value)
+                yield lambda value, old: _rekey(holder, old, value)
         elif issubclass(kind, list):
             for at in [at for at, value in enumerate(list.__iter__(holder)) if value is old]:
-                yield lambda value, at=at: list.__setitem__(holder, at, value)
+                yield lambda value, old, at=at: list.__setitem__(holder, at, value)
         elif kind is set:
-            yield lambda value: (holder.discard(old), holder.add(value))
+            yield lambda value, old: (holder.discard(old), holder.add(value))
         elif kind is FUNCTION:
             if holder.__defaults__ is old:
-                yield lambda value: setattr(holder, "__defaults__", value)
+                yield lambda value, old: setattr(holder, "__defaults__", value)
         elif kind.__name__ == "cell":
-            yield lambda value: setattr(holder, "cell_contents", value)
+            yield lambda value, old: setattr(holder, "cell_contents", value)
         elif kind.__name__ == "_lru_cache_wrapper":
-            yield lambda value: holder.cache_clear()
+            yield lambda value, old: holder.cache_clear()
         elif kind.__name__ == "deque":
             for at in [at for at, value in enumerate(holder) if value is old]:
-                yield lambda value, at=at: holder.__setitem__(at, value)
+                yield lambda value, old, at=at: holder.__setitem__(at, value)
         elif kind.__module__ == "functools" and kind.__name__ == "partial":
-            yield lambda value: holder.__setstate__((holder.func, value, holder.keywords, holder.__dict__))
+            yield lambda value, old: holder.__setstate__((holder.func, value, holder.keywords, holder.__dict__))
         else:
             names = getattr(holder, "__dict__", None)
             if type(names) is dict:
                 # Its own, which the collector does not show before somebody asks for it.
                 for name in [name for name, value in names.items() if value is old]:
-                    yield lambda value, name=name: dict.__setitem__(holder.__dict__, name, value)
+                    yield lambda value, old, name=name: dict.__setitem__(holder.__dict__, name, value)
             for owner in kind.__mro__:
                 for member in vars(owner).values():
                     if type(member).__name__ == "member_descriptor" and _value(member, holder) is old:
-                        yield lambda value, member=member: member.__set__(holder, value)
+                        yield lambda value, old, member=member: member.__set__(holder, value)
 
     def _count(self):
         """Looks whether anybody holds a text who is not known."""
-        base = sys.getrefcount(Kept(object()).old)
+        known = Kept(object())
+        base = sys.getrefcount(known.old)
         for kept in self.kept:
             count = sys.getrefcount(kept.old) - base
             if IMMORTAL > count > kept.count and not isinstance(kept.old, bytearray):
@@ -220,7 +226,7 @@ def exchange(all_kept, real):
     for kept in all_kept:
         value = new(kept.old)
         for put in kept.puts:
-            put(value)
+            put(value, kept.old)
 
 
 def _made(kept, real, new):
@@ -242,6 +248,17 @@ def _made(kept, real, new):
     if attributes:
         made.__dict__.update(attributes)
     return made
+
+
+def referents(holder):
+    """What an object refers to: `gc.get_referents` leaves out the names in a dictionary."""
+    if type(holder) is dict:
+        return [*holder, *holder.values()]
+    found = gc.get_referents(holder)
+    if issubclass(type(holder), dict):
+        known = set(map(id, found))
+        found += [name for name in dict.keys(holder) if id(name) not in known]
+    return found
 
 
 def own_frames():
