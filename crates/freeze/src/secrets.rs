@@ -16,14 +16,14 @@ use inputs::secret::Address;
 use crate::secret_names::known_prefix;
 
 /// A made-up value has so many characters of its own at least, so that no other text is like it.
-const SIZE: usize = 20;
+const SIZE: usize = 12;
 
 /// How a made-up value looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Like the real one.
     Same,
-    /// Longer, and of all kinds of characters, where it is no address.
+    /// Much longer or shorter, and of all kinds of characters, where it is no address.
     Other,
 }
 
@@ -67,7 +67,8 @@ impl Fiction {
         let Some(address) = Address::of(real) else {
             return OsString::from_vec(match self.form {
                 Form::Same => alike(real, &mut source),
-                Form::Other => source.mixed(real.len().max(SIZE) + 9),
+                // So much shorter or longer that whoever asks for a minimum is noticed.
+                Form::Other => source.mixed(if real.len() > 32 { 21 } else { 71 }),
             });
         };
         let more = if self.form == Form::Other { 5 } else { 0 };
@@ -75,7 +76,7 @@ impl Fiction {
             if real.is_empty() {
                 return Vec::new();
             }
-            let mut made = source.mixed(real.len().clamp(SIZE, 64) + more);
+            let mut made = source.mixed(real.len().clamp(16, 64) + more);
             if real.contains(&b'%') {
                 // The one character that everybody has to escape there.
                 made.splice(7..7, *b"%40");

@@ -309,6 +309,9 @@ fn forget(name: *const c_char) {
 /// Front ends set this variable to tell who reads from now on.
 const PHASE: &[u8] = b"SNAPBOOT_PHASE";
 
+/// Ruby's front end sets this one to the address of a text: see ruby_text.rs.
+const UNFREEZE: &[u8] = b"SNAPBOOT_UNFREEZE";
+
 /// Looks at a variable that is set: its name, and its value with or without `NAME=` in front.
 fn told(name: *const c_char, value: *const c_char) {
     if name.is_null() || value.is_null() {
@@ -317,6 +320,9 @@ fn told(name: *const c_char, value: *const c_char) {
     // SAFETY: name, value and entry are strings.
     let (name, value) = unsafe { (CStr::from_ptr(name).to_bytes(), CStr::from_ptr(value).to_bytes()) };
     on_demand::forget(Some(name_of(name)));
+    if name_of(name) == UNFREEZE {
+        super::ruby_text::let_change(value);
+    }
     if name_of(name) == PHASE {
         phase(value.strip_prefix(b"SNAPBOOT_PHASE=").unwrap_or(value));
     }

@@ -13,6 +13,9 @@ class Context
   # The Folder of what the program keeps, or nil.
   attr_writer :folder
 
+  # The SecretValues that the program keeps, or nil.
+  attr_writer :secrets
+
   # To be made right before the freeze. +seeding+ has seen the program boot.
   def initialize(request, environment, seeding)
     @request = request
@@ -46,13 +49,16 @@ class Context
     read_command_line
     @command_line_file = file
     main_words
+    @warming = true
     renew
+    @warming = false
   end
 
   # Brings signals, environment, streams and generators in line with the new process.
   def renew
     ignored = ENV.delete("SNAPBOOT_IGNORED") if ENV.key?("SNAPBOOT_IGNORED")
     ignored&.split(",")&.each { |signal| leave_ignored(signal.to_i) }
+    @secrets&.renew { fall_back("a secret has another form than the one that the image was made with") } unless @warming
     @environment.renew
     @spans = Explained.begin if ENV.key?("SNAPBOOT_EXPLAIN")
     @stdio.renew
