@@ -62,8 +62,19 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Arguments that force the fallback, named by a framework's recipe.
     pub guards: Vec<OsString>,
+    /// What the front end knows of secrets that were read.
+    pub secrets: Secrets,
     /// Name and version of the runtime, in its own words.
     pub runtime: Option<String>,
+}
+
+/// What is known of secrets after a boot.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    /// Whether any was read.
+    pub were_read: bool,
+    /// In a boot that looks for that: what was derived from them, in words.
+    pub derived: Vec<String>,
 }
 
 /// How a boot went.
@@ -87,8 +98,10 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
     let site = if report.all("site").next().is_some() { read("site")? } else { Entries::default() };
     let reads = Reads::gather(&[&report, &site], &read("noted")?, runtime.language, environment);
     let mut missed = EnvironmentInputs { environment, reads: &reads }.findings();
+    let reads_secrets = EnvironmentInputs { environment, reads: &reads }.secrets_read().next().is_some();
     missed.extend(reads.early.iter().map(Early::finding));
     attributes::add(&mut findings, attributes::reported(&report, false));
+    missed.extend(report.texts("secret_kept").map(|what| secret_kept(&what)));
     if !findings.is_empty() || status.code() == Some(WRITTEN) {
         findings.extend(missed.iter().cloned());
     }
@@ -100,7 +113,6 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             kept: report.all("kept").map(OsString::from).collect(),
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),
-            reads,
             repeated: attributes::reported(&report, true),
             compared: report.texts("compared").collect(),
             preloaded: report.texts("preloaded").collect(),
@@ -110,6 +122,8 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             warnings: report.texts("warning").chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             left: report.texts("left").next(),
             guards: report.all("guard").map(OsString::from).collect(),
+            secrets: Secrets { were_read: reads_secrets, derived: report.texts("derived").collect() },
+            reads,
             runtime: report.texts("runtime").next(),
         }))),
         Some(WRITTEN) => Err(Failure::failed(format!(
@@ -130,7 +144,10 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
         Some(FREEZER_FAILED) if errors.is_empty() => Err(Failure::passing(
             "the freezer ended with status 4 instead of writing the image, probably since it found no memory (ulimit -v, -d).",
         )),
-        code => Err(failed(code, status, &errors, &missed)),
+        code => {
+            missed.extend(EnvironmentInputs { environment, reads: &reads }.made_up());
+            Err(failed(code, status, &errors, &missed))
+        }
     }
 }
 
@@ -145,7 +162,15 @@ fn unexpected(report: &Entries) -> Failure {
     ))
 }
 
-/// The program's own failure; its traceback stands above. `missed`: what it read and did not see.
+/// A secret is kept where no thaw can exchange it.
+fn secret_kept(what: &str) -> Finding {
+    Finding::new(
+        "secret",
+        format!("{what}, where a thaw cannot put another value; compute that at each start: with snapboot.defer (Snapboot.defer in Ruby), or after the freeze point"),
+    )
+}
+
+/// The program's own failure; its traceback stands above. `missed`: what it read and did not see, or not as it is.
 fn failed(code: Option<i32>, status: ExitStatus, errors: &[String], missed: &[Finding]) -> Failure {
     let mut message = String::from("cannot freeze: the program failed while it booted");
     match (code, status.signal()) {

@@ -1,8 +1,6 @@
 //! One freeze from its request to its image: what is frozen, which boots that takes, and what they add up to.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -21,7 +19,7 @@ use crate::boot_inputs::{self, Booted, Ignored};
 use crate::control_dir::ControlDir;
 use crate::cpu;
 use crate::depends;
-use crate::elsewhere::{self, Elsewhere};
+use crate::elsewhere;
 use crate::environment::Environment;
 use crate::fault::Point;
 use crate::findings::{add_origins, Finding};
@@ -38,7 +36,9 @@ use crate::request::{Cpu, FreezeRequest};
 use crate::training::{Profile, Trainer};
 use crate::variables;
 
+mod derived;
 mod info;
+mod other_folder;
 
 /// Finds out what is to be frozen, and freezes it.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
@@ -241,6 +241,7 @@ impl Session<'_> {
         let mut warnings: Vec<String> = Vec::new();
         let mut first = None;
         let mut looked_up = None;
+        let mut checked = environment.clone();
         let count = self.request.variants;
         for number in 1..=count {
             let boot = Boot {
@@ -283,6 +284,10 @@ impl Session<'_> {
                     report.reads.places.entry((fact_kind::CWD, 0)).or_insert(place);
                 }
             }
+            if report.secrets.were_read && number == 1 {
+                checked.compares_forms = self.check_secrets(&boot, dir, &report)?;
+            }
+            let environment = &checked;
             if let Some(file) = &self.recipe.file {
                 report.loaded.push(file.clone());
                 report.reads.facts.push((fact_kind::CWD, 0));
@@ -342,6 +347,7 @@ impl Session<'_> {
             trainer.terminal,
             self.request.max_thaws,
             self.interrupt,
+            &checked,
         )?;
         starts::begin(assembled.image_id, replaced.map(|(sum, _)| *sum));
         let report = first.unwrap_or_default();
@@ -454,30 +460,6 @@ impl Session<'_> {
             self.progress.note(&note);
         }
         Err(Stop::Refused(findings))
-    }
-
-    /// Boots once more, in a folder that shows what is made of the current directory. Returns what was looked for below it; None when the
-    /// program does more with it than to keep it, as in the first boot, or does not boot there.
-    fn boot_elsewhere(
-        &self,
-        boot: &Boot<'_>,
-        dir: &ControlDir,
-        kept: &[OsString],
-    ) -> Result<Option<BTreeSet<PathBuf>>> {
-        // A runtime that is named from here is not found from there.
-        if Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/') {
-            return Ok(None);
-        }
-        self.progress.step(&Step::BootElsewhere);
-        let elsewhere = Elsewhere::create(dir)?;
-        let ended = self.boot_once(boot, dir, &Watch::Elsewhere(elsewhere.folder().to_owned()));
-        boot.interrupt.check()?;
-        Ok(match ended {
-            Ok((Outcome::Written(report), notes)) if !report.keeps_folder.is_empty() && report.kept == kept => {
-                elsewhere.looked_up(&notes, &report.importers)
-            }
-            _ => None,
-        })
     }
 
     fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Accesses)> {

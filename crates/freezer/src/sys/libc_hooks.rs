@@ -349,6 +349,9 @@ const PHASE: &[u8] = b"SNAPBOOT_PHASE";
 /// A variable that Python's front end sets to the path of a file for [`write_environment`].
 const LIST: &[u8] = b"SNAPBOOT_LIST";
 
+/// Ruby's front end sets this one to the address of a text: see ruby_text.rs.
+const UNFREEZE: &[u8] = b"SNAPBOOT_UNFREEZE";
+
 /// Looks at a variable that is set: its name, and its value with or without `NAME=` in front. Returns the answer to a front end that asks
 /// for attributes, for which no variable is set: 0, or -1 with errno.
 fn told(name: *const c_char, value: *const c_char) -> Option<c_int> {
@@ -371,6 +374,9 @@ fn told(name: *const c_char, value: *const c_char) -> Option<c_int> {
         on_demand::forget(Some(name_only));
         if name_only == PHASE {
             phase(value);
+        }
+        if name_only == UNFREEZE {
+            super::ruby_text::let_change(value);
         }
         if name_only == LIST {
             // SAFETY: the value is the end of a string, and `environ` a null-terminated list of them, or null.

@@ -15,6 +15,7 @@ pub mod libc_hooks;
 mod locale_hooks;
 pub mod noted;
 mod on_demand;
+mod ruby_text;
 mod process;
 
 pub use argv_buffer::ArgvBuffer;

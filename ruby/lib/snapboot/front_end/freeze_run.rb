@@ -13,6 +13,7 @@ class FreezeRun
               "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
   # The files that load what training runs have shown.
   LEARNING = %w[process_state deeds globals trial learnt].freeze
+  SECRETS = %w[secret_values comparison].freeze
   # The name of threads that a thaw starts again, for the freezer's prepare.rs.
   RENEWED = "snapboot:again"
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
@@ -204,6 +205,7 @@ class FreezeRun
     @context = Context.new(@request, @environment, @seeding, @settings)
     @context.umask = @umask
     @context.folder = @folder
+    settle_secrets
     @context.warnings.each { |warning| @report.add("warning", warning) }
     @seeding = nil
     @exit.prepare(@script&.stream)
@@ -223,6 +225,19 @@ class FreezeRun
     @exit.remember_descriptors
     # `snapboot freeze` looks at which pages a thaw has written to up to here, and ends the process.
     Process.kill(:STOP, Process.pid) if ENV.key?("SNAPBOOT_REHEARSE")
+  end
+
+  # Finds what the program keeps of its secrets. Ends where nothing is frozen, and that is compared with another boot.
+  def settle_secrets
+    compares = @request.value("compares_secrets") == "1"
+    unless @request.list("secret").empty?
+      # See prepare_telling.
+      SECRETS.each(&@load_file)
+      secrets = SecretValues.new(@request.directory, @request.list("secret"), compares)
+      secrets.settle(@environment.before, @recipes.flat_map(&:computed_of_secrets), @report)
+      @context.secrets = secrets
+    end
+    @report.finish(Report::WRITTEN) if compares
   end
 
   # Whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
