@@ -3,21 +3,24 @@
 use std::path::PathBuf;
 
 use failure::Result;
+use image_file::differences::{self, Seen};
 use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::this_process::ThisProcess;
-use image_file::{differences, ImageFile};
+use image_file::ImageFile;
 use serde::Serialize;
 use store::attempt::{Attempt, Outcome};
 use store::tools::{Installed, OnPath};
-use store::{limits, Folder, StartTimes, Store};
+use store::{limits, Folder, PutOff, StartTimes, Store};
 
 use crate::arguments::List;
 use crate::progress::Progress;
 use crate::{human, render};
 
-/// Characters of a reason in the table; `--json` has all of it.
-const SHOWN: usize = 72;
+/// So many reasons are shown below a row; `--json` has all.
+const SHOWN: usize = 3;
+/// What stands before a reason.
+const INDENT: &str = "    ";
 
 /// One image, or one command that has none.
 #[derive(Serialize)]
@@ -79,7 +82,8 @@ pub fn main(arguments: &List) -> Result<u8> {
     let store = Store::open()?;
     let progress = Progress::start(false);
     progress.phase("comparing images with what they were made of");
-    let rows: Vec<Row> = store.folders().iter().flat_map(rows).collect();
+    let seen = Seen::default();
+    let rows: Vec<Row> = store.folders().iter().flat_map(|folder| rows(folder, &seen)).collect();
     progress.stop();
     if arguments.json {
         render::print_json(&rows)?;
@@ -91,7 +95,8 @@ pub fn main(arguments: &List) -> Result<u8> {
     Ok(0)
 }
 
-fn rows(folder: &Folder) -> Vec<Row> {
+/// `seen`: what other rows have looked at.
+fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
     let Some(command) = folder.command() else { return Vec::new() };
     let attempt = Attempt::of(folder);
     let installed = Installed::of(folder);
@@ -129,7 +134,7 @@ fn rows(folder: &Folder) -> Vec<Row> {
             let of_start = ThisProcess { boot: Some(boot) };
             let warnings = opened.as_ref().map(|image| Info::of(&image.tables()).warnings).unwrap_or_default();
             let why = opened
-                .and_then(|image| differences::stale_for(&image, &of_start))
+                .and_then(|image| differences::stale_for(&image, &of_start, Some(seen)))
                 .unwrap_or_else(|failure| vec![failure.message]);
             let (state, why) = match why.is_empty() {
                 // Nobody has seen them, where it was made in the background.
@@ -152,6 +157,8 @@ fn rows(folder: &Folder) -> Vec<Row> {
 
 /// The state where no image can be used, and why: `state` and `why`, unless the last attempt to make one says more.
 fn unusable(folder: &Folder, attempt: &Attempt, state: State, why: Vec<String>) -> (State, Vec<String>) {
+    let put_off = PutOff::of(folder).map(|put_off| format!("an image was put off, since {}", put_off.why));
+    let why: Vec<String> = folder.cannot_write().into_iter().chain(put_off).chain(why).collect();
     match &attempt.outcome {
         _ if folder.is_building() => (State::Building, why),
         Outcome::Refused { why, .. } => (State::Refused, why.clone()),
@@ -184,8 +191,6 @@ fn page(rows: &[Row]) -> String {
         seconds => format!("{seconds:.1} s"),
     };
     let cells = rows.iter().map(|row| {
-        let own = row.why.first().filter(|why| Some(*why) != row.hidden.as_ref());
-        let why: String = own.map(|why| human::harmless(why)).unwrap_or_default();
         vec![
             row.name.clone(),
             human::size(row.size),
@@ -194,11 +199,23 @@ fn page(rows: &[Row]) -> String {
             row.saved.map_or_else(String::new, saved),
             row.state.word().to_owned(),
             human::command(row.command.iter().map(String::as_str)),
-            human::shortened(&why, SHOWN),
         ]
     });
-    let table = render::numbers(&["name", "size", "thawed", "fell back", "saved", "state", "command", "why"], 4, cells);
-    table + &hidden_ones(rows)
+    let table = render::numbers(&["name", "size", "thawed", "fell back", "saved", "state", "command"], 4, cells);
+    let mut lines = table.lines();
+    let header: Vec<String> = lines.by_ref().take(2).map(str::to_owned).collect();
+    let below = lines.zip(rows).flat_map(|(line, row)| std::iter::once(line.to_owned()).chain(reasons(row)));
+    let lines: Vec<String> = [header, below.collect()].concat();
+    lines.join("\n") + "\n" + &hidden_ones(rows)
+}
+
+/// Why a row is in its state, in lines of their own: whole, for who acts on half of a reason does the wrong thing.
+fn reasons(row: &Row) -> Vec<String> {
+    let own: Vec<&String> = row.why.iter().filter(|why| Some(*why) != row.hidden.as_ref()).collect();
+    let more = own.len().saturating_sub(SHOWN);
+    let more = (more > 0).then(|| format!("{more} more: snapboot list --json"));
+    let shown = own.into_iter().take(SHOWN).map(|why| human::harmless(why)).chain(more);
+    shown.flat_map(|why| render::wrapped(&why, INDENT)).collect()
 }
 
 /// What is to be said of installed commands whose images a shell does not start.

@@ -1,12 +1,12 @@
 //! `snapboot run`: starts an image, or a command from its image of the store; where there is none, the ordinary way, and asks for one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use archive::Application;
-use failure::{reason, Failure, Result};
+use failure::{Failure, Result};
 use image_file::kind::Kind;
 use image_file::on_noexec_mount;
 use installation::Installation;
@@ -16,6 +16,7 @@ use store::command::BootArchive;
 use store::fallback::{Next, Start};
 use store::{background, fit, limits, tools, Command, Folder, Shims, Store};
 
+use crate::render::log;
 use crate::{ordinary, render};
 
 /// Becomes the program; returns only when that fails. `words`: the image or the command, and its arguments; at least one. `limit`: of the
@@ -50,7 +51,7 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
             let seen = images.len();
             if let Some(image) = image_for(&folder, images) {
                 let words = [&[image.clone().into_os_string()], arguments.as_slice()].concat();
-                log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
+                log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)));
             } else if let Some(why) = background::ask_for_new(&folder, &command, seen, limit) {
                 log(&format!("there is no image for this start, and none is made: {why}; starting the ordinary way"));
             } else {
@@ -107,7 +108,7 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         Next::Other(image) => {
             let words = [&[image.clone().into_os_string()], arguments].concat();
             log(&format!("another image fits this start: {}", image.display()));
-            log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
+            log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)));
         }
         Next::Asked => log("the image is being made again; starting the ordinary way"),
         Next::None(why) => log(&format!("no image is made: {why}; starting the ordinary way")),
@@ -116,15 +117,20 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     ordinary::start(&start.program, &start.argv, archive)
 }
 
-/// Executes an image, also where the kernel would not: on a file system mounted noexec, or without mode x.
-fn execute_image(image: &Path, words: &[OsString]) -> Result<io::Error> {
+/// Executes an image, also where the kernel would not: on a file system mounted noexec, or without mode x. Returns only when that fails, with the
+/// reason.
+fn execute_image(image: &Path, words: &[OsString]) -> Failure {
+    let cannot = |error: io::Error| Failure::io("execute", image, &error);
     // The launcher needs to read an image only; a mode that a copy has lost is no reason not to do what was asked for.
     if on_noexec_mount(image) || access(image, Access::EXEC_OK).is_err() {
-        let launcher = Installation::find()?.launcher()?;
+        let launcher = match Installation::find().and_then(|installation| installation.launcher()) {
+            Ok(launcher) => launcher,
+            Err(failure) => return failure,
+        };
         let all = [launcher.clone().into_os_string(), image.as_os_str().to_owned()];
-        return Ok(store::execute(&launcher, &[&all, &words[1..]].concat(), None));
+        return cannot(store::execute(&launcher, &[&all, &words[1..]].concat(), None));
     }
-    Ok(store::execute(image, words, None))
+    cannot(store::execute(image, words, None))
 }
 
 fn run_image(named: &Path, words: &[OsString]) -> Result<u8> {
@@ -133,11 +139,16 @@ fn run_image(named: &Path, words: &[OsString]) -> Result<u8> {
     if image.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(Failure::refusal(format!("{} is no regular file, and an image is one.", named.display())));
     }
-    let error = execute_image(&image, words)?;
+    let failure = execute_image(&image, words);
+    // It may have lost what executes it, and still knows what it was made from.
+    if let Ok([program, own @ ..]) = image_file::command_of(&image).as_deref() {
+        log(&format!("cannot use the image: {failure} Starting the ordinary way"));
+        let words = [own, &words[1..]].concat();
+        return ordinary::start(Path::new(program), &words, BootArchive::None);
+    }
     Err(Failure::refusal(format!(
-        "cannot execute {}: {}. It should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
+        "{failure} {} should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
         named.display(),
-        reason(&error)
     )))
 }
 
@@ -161,12 +172,4 @@ fn not_runnable(named: &Path) -> u8 {
         image.display()
     ));
     status
-}
-
-/// Tells what is done, and why, where SNAPBOOT_LOG asks for it.
-fn log(text: &str) {
-    let asks = |value: &OsStr| !value.is_empty() && value != "0";
-    if std::env::var_os("SNAPBOOT_LOG").is_some_and(|value| asks(&value)) {
-        render::tell(&format!("snapboot: {text}"));
-    }
 }

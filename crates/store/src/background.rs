@@ -9,7 +9,7 @@ use inputs::environment::is_volatile;
 use runtime::terminal::Terminal;
 
 use crate::attempt::Attempt;
-use crate::{room, sys, Command, Folder};
+use crate::{room, sys, Command, Folder, PutOff};
 
 /// The subcommand that makes an image.
 pub const SUBCOMMAND: &str = "build-image";
@@ -18,7 +18,7 @@ pub const SUBCOMMAND: &str = "build-image";
 ///
 /// `seen`: how many images there were; `limit`: of the store (bytes).
 pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) -> Option<String> {
-    if let Some(why) = room::lacks() {
+    if let Some(why) = in_the_way(folder) {
         return Some(why);
     }
     let mut attempt = Attempt::of(folder);
@@ -41,7 +41,7 @@ pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) 
 
 /// Asks for an image in the place of one that cannot be used any more. Returns why none will be made, if none will.
 pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
-    if let Some(why) = room::lacks() {
+    if let Some(why) = in_the_way(folder) {
         return Some(why);
     }
     let mut attempt = Attempt::of(folder);
@@ -54,6 +54,14 @@ pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
     }
     start(folder, Asked::Again(image), Terminal::of_this_process(), limit);
     None
+}
+
+/// Why no builder could make an image in this folder now, whatever the program; None where nothing is in the way.
+pub(crate) fn in_the_way(folder: &Folder) -> Option<String> {
+    room::lacks().or_else(|| folder.cannot_write()).or_else(|| {
+        let put_off = PutOff::of(folder).filter(PutOff::waits)?;
+        Some(format!("it was put off, since {}", put_off.why))
+    })
 }
 
 /// Which image is asked for.

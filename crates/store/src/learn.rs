@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crate::attempt::Attempt;
 use crate::background::Asked;
-use crate::{background, clock, limits, room, sys, Folder};
+use crate::{background, clock, limits, sys, Folder};
 
 /// The subcommand that a start executes when it has told something new.
 pub const SUBCOMMAND: &str = "learn";
@@ -25,7 +25,7 @@ pub fn from(words: &[OsString]) {
     let image = Path::new(image);
     let Some(folder) = Folder::of(image).filter(Folder::is_own) else { return };
     let mut attempt = Attempt::of(&folder);
-    if room::lacks().is_some()
+    if background::in_the_way(&folder).is_some()
         || !has_news(&folder, image)
         || !attempt.may_follow()
         || clock::seconds_since(attempt.at) < wait(attempt.learnt)

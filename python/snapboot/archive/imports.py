@@ -288,11 +288,25 @@ def load_library(folder):
             posix.stat(path)
         except OSError:
             continue
+        check_whole(path)
         spec = _frozen_importlib.ModuleSpec("snapboot_python", None, origin=path)
         module = _imp.create_dynamic(spec)
         _imp.exec_dynamic(module)
         return module
     raise ImportError("%s was expected above %s; reinstall Snapboot" % (LIBRARY, folder))
+
+
+def check_whole(path):
+    """Raises ImportError where a library was cut off: the dynamic linker would map it all the same, and the process would die of that."""
+    file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    try:
+        header, size = posix.pread(file, 64, 0), posix.fstat(file).st_size
+    finally:
+        posix.close(file)
+    # See elf(5): the section headers come last. Their offset, their size and their number.
+    sections, each, count = (int.from_bytes(header[at:end], "little") for at, end in ((40, 48), (58, 60), (60, 62)))
+    if len(header) < 64 or header[:4] != b"\x7fELF" or size < sections + each * count:
+        raise ImportError("%s is not whole; reinstall Snapboot" % path)
 
 
 def program():
