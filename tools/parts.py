@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the list of the parts of an installed Snapboot, each with its size: by that a start notices half an upgrade (crates/installation/src/whole.rs).
+"""Writes the list of the parts of an installed Snapboot, each with its size. By that a start notices half an upgrade: see
+crates/installation/src/whole.rs.
 
     tools/parts.py PREFIX/libexec/snapboot
 """

@@ -1,6 +1,6 @@
-"""A Snapboot that is impaired keeps no program from starting: each part missing, cut off, or of another version; by `run`, an installed link and an image."""
+"""A Snapboot that is impaired keeps no program from starting, by `run`, an installed link and an image: each part missing, cut off, or old."""
 
-import os
+import contextlib
 import resource
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from common import support
-from common.languages import PYTHON, both
+from common.languages import both
 
 from store.stores import Store
 
@@ -24,7 +24,7 @@ sys.exit(7)
     "ruby": """#!{program}
 require "json"
 names = ENV.keys.reject { |name| name.start_with?("SNAPBOOT") }.sort
-p ARGV, names.map { |name| [name, ENV[name]] }, $LOAD_PATH, $PROGRAM_NAME
+p ARGV, names.map { |name| [name, ENV[name]] }, $LOAD_PATH
 exit 7
 """,
 }
@@ -32,13 +32,12 @@ exit 7
 STALE = {"python": {"PYTHONUNBUFFERED": "1"}, "ruby": {"RUBYLIB": "/nowhere"}}
 
 
-def parts():
-    """Parts of an installation that starts, images and builders use, by their paths below it."""
-    front_ends = ["python/snapboot/archive/run/sitecustomize.py", "python/snapboot/archive/imports.py"]
-    front_ends += ["python/snapboot/front_end/freeze.py", "ruby/lib/snapboot/archive/run.rb", "ruby/lib/snapboot/setup.rb"]
-    front_ends += ["ruby/lib/snapboot/archive.rb", "ruby/lib/snapboot/freeze.rb", "ruby/lib/snapboot/archive/data.rb"]
-    native = [f"libexec/snapboot/{name}" for name in ("snapboot-launcher", *LIBRARIES)]
-    return ["bin/snapboot", *native, *(f"libexec/snapboot/{name}" for name in front_ends)]
+# Parts of an installation by the kinds of starts that need them; below libexec/snapboot, but for the command itself.
+FRONT_END = {"python": "python/snapboot/front_end/freeze.py", "ruby": "ruby/lib/snapboot/freeze.rb"}
+ARCHIVE = {
+    "python": ["libsnapboot_python.so", *(f"python/snapboot/archive/{name}.py" for name in ("run/sitecustomize", "imports", "compiling"))],
+    "ruby": ["libsnapboot_ruby.so", *(f"ruby/lib/snapboot/{name}.rb" for name in ("archive/run", "setup", "archive", "archive/data"))],
+}
 
 
 def install(prefix):
@@ -66,8 +65,8 @@ class Installed:
         self.prefix = folder / "prefix"
         install(self.prefix)
         self.snapboot = self.prefix / "bin/snapboot"
-        self.store = Store(folder, PYTHONDONTWRITEBYTECODE=None)
-        self.words = {}
+        self.store = Store(folder)
+        self.words, self.known = {}, {}
 
     def prepare(self, language):
         """Installs the program of the language, and freezes it."""
@@ -75,19 +74,19 @@ class Installed:
             return
         folder = self.store.folder / language.name
         folder.mkdir()
-        tool = support.write(folder / "tool", SCRIPTS[language.name].format(program=language.program).encode())
+        # Each has a name of its own: of two installed commands of one name the last counts.
+        name = f"tool-{language.name}"
+        tool = support.write(folder / name, SCRIPTS[language.name].replace("{program}", language.program).encode())
         for words in (["install", tool], ["freeze", "-q", "-o", folder / "tool.img", "--", tool]):
             done = support.run([self.snapboot, *words], env=self.env(), log=False, cwd=folder)
             assert done.status == 0, done
-        link = self.store.place / "data/bin" / "tool"
-        kept = folder / "link"
-        kept.symlink_to(os.readlink(link))
-        starts = {"run": [self.snapboot, "run", "--", tool], "link": [kept], "image": [folder / "tool.img"]}
+        link = self.store.place / "data/bin" / name
+        starts = {"run": [self.snapboot, "run", "--", tool], "link": [link], "image": [folder / "tool.img"]}
         if language.name == "ruby":
             # Of a program without an image, started with the archive.
-            bare = [language.program, "-rjson", folder / "tool"]
+            bare = [language.program, "-rjson", tool]
         else:
-            bare = [language.program, "-B", folder / "tool"]
+            bare = [language.program, "-B", tool]
         self.words[language.name] = (tool, {**starts, "bare": [self.snapboot, "run", "--no-freeze", "--", *bare]}, bare)
 
     def env(self, **more):
@@ -98,24 +97,23 @@ class Installed:
         room = (resource.RLIMIT_CPU, (50, 50))
         return support.run([*words, "an argument", ""], env=env, log=False, preexec_fn=lambda: resource.setrlimit(*room), **more)
 
-    def all_right(self, language, but=(), **more):
-        """Compares each kind of start with the ordinary one, fresh and stale."""
-        self.prepare(language)
-        tool, kinds, bare = self.words[language.name]
-        for changes in ({}, STALE[language.name]):
-            env = self.env(**changes)
-            for kind, words in kinds.items():
-                if kind in but or words[0] in but:
-                    continue
-                ordinary = self.start(bare if kind == "bare" else [tool], env, **more)
-                assert ordinary.status == 7, ordinary
-                found = self.start(words, env, **more)
-                assert (found.status, found.out, found.err) == (7, named(ordinary.out, tool), ordinary.err), (kind, changes, found)
+    def ordinary(self, language, kind, changes):
+        """How such a start ends without Snapboot; made once."""
+        tool, _, bare = self.words[language.name]
+        key = (language.name, kind == "bare", bool(changes))
+        if key not in self.known:
+            self.known[key] = self.start(bare if kind == "bare" else [tool], self.env(**changes))
+            assert self.known[key].status == 7, self.known[key]
+        return self.known[key]
 
-
-def named(text, tool):
-    """What an ordinary start prints: a link has another name."""
-    return text
+    def all_right(self, language, kinds, stales):
+        """Compares these kinds of starts with ordinary ones: where the image is fresh (False), where it is stale (True)."""
+        for stale in stales:
+            changes = STALE[language.name] if stale else {}
+            for kind in kinds:
+                ordinary = self.ordinary(language, kind, changes)
+                found = self.start(self.words[language.name][1][kind], self.env(**changes))
+                assert (found.status, found.out, found.err) == (7, ordinary.out, ordinary.err), (kind, changes, found)
 
 
 @pytest.fixture(scope="module")
@@ -123,22 +121,18 @@ def installed(tmp_path_factory):
     return Installed(tmp_path_factory.mktemp("impaired"))
 
 
-@pytest.fixture
-def damaged(installed):
-    """Calls with a part and its new content (None: it is missing) damage it; all are whole again afterwards."""
-    kept = []
-
-    def damage(path, content):
-        part = installed.prefix / path
-        aside = part.with_name(part.name + ".kept")
-        part.rename(aside)
-        kept.append((aside, part))
-        if content is not None:
-            part.write_bytes(content(aside.read_bytes()))
+@contextlib.contextmanager
+def damaged(installed, path, damage):
+    """A part with other content (a function of what it has; None: it is missing), for a while."""
+    part = installed.prefix / path
+    aside = part.with_name(part.name + ".kept")
+    part.rename(aside)
+    try:
+        if damage is not None:
+            part.write_bytes(damage(aside.read_bytes()))
             part.chmod(0o755)
-
-    yield damage
-    for aside, part in reversed(kept):
+        yield
+    finally:
         aside.replace(part)
 
 
@@ -147,33 +141,40 @@ DAMAGES = {"missing": None, "empty": lambda content: b"", "cut off": lambda cont
 
 @both
 def test_a_whole_installation_starts_all(installed, language):
-    installed.all_right(language)
+    installed.prepare(language)
+    installed.all_right(language, ("run", "link", "image", "bare"), (False, True))
 
 
 @both
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.fault("a part of Snapboot is missing, empty or cut off", "the ordinary start")
-def test_a_damaged_part_keeps_no_program_from_starting(installed, damaged, language, damage):
+def test_a_damaged_part_keeps_no_program_from_starting(installed, language, damage):
     installed.prepare(language)
-    other = "ruby/" if language is PYTHON else "python/"
-    for part in parts():
-        if other in part:
-            continue
-        damaged(part, DAMAGES[damage])
-        # Whoever calls what is not there is told so by the shell.
-        but = (installed.snapboot,) if part == "bin/snapboot" else ()
-        installed.all_right(language, but=but)
-        for aside in installed.prefix.rglob("*.kept"):
-            aside.replace(aside.with_name(aside.name[: -len(".kept")]))
+    # An image of the store hands over to the command; one that thaws needs nothing.
+    with damaged(installed, "bin/snapboot", DAMAGES[damage]):
+        installed.all_right(language, ("link",), (False, True))
+        installed.all_right(language, ("image",), (True,))
+    for part in ARCHIVE[language.name]:
+        with damaged(installed, f"libexec/snapboot/{part}", DAMAGES[damage]):
+            installed.all_right(language, ("bare",), (False,))
+            installed.all_right(language, ("link",), (True,))
+    for part in ("snapboot-launcher", "libsnapboot_freezer.so", FRONT_END[language.name]):
+        with damaged(installed, f"libexec/snapboot/{part}", DAMAGES[damage]):
+            installed.all_right(language, ("run",), (True,))
 
 
 @both
 @pytest.mark.fault("half an upgrade: parts of another version", "the ordinary start")
-def test_parts_of_another_version_are_left_alone(installed, damaged, language):
-    damaged("libexec/snapboot/parts", lambda content: b"0.0.1" + content[content.index(b"\n") :])
+def test_parts_of_another_version_are_left_alone(installed, language):
+    installed.prepare(language)
     archive = {"python": "python/snapboot/archive/imports.py", "ruby": "ruby/lib/snapboot/archive.rb"}[language.name]
-    damaged(f"libexec/snapboot/{archive}", lambda content: b"raise RuntimeError('of another version')\n")
-    installed.all_right(language)
+    other = damaged(installed, f"libexec/snapboot/{archive}", lambda content: b"raise RuntimeError('of another version')\n")
+    version = damaged(installed, "libexec/snapboot/parts", lambda content: b"0.0.1" + content[content.index(b"\n") :])
+    # By its size, and by the version alone.
+    with other:
+        installed.all_right(language, ("bare",), (False,))
+    with version:
+        installed.all_right(language, ("bare",), (False,))
 
 
 @both
@@ -181,26 +182,24 @@ def test_parts_of_another_version_are_left_alone(installed, damaged, language):
 def test_what_a_start_lacks_keeps_no_program_from_starting(installed, language):
     installed.prepare(language)
     tool, kinds, bare = installed.words[language.name]
-
-    def same(env, **more):
-        for kind, words in kinds.items():
-            ordinary = installed.start(bare if kind == "bare" else [tool], env, **more)
-            found = installed.start(words, env, **more)
-            assert (found.status, found.out, found.err) == (ordinary.status, ordinary.out, ordinary.err), (kind, env, found)
-
     env = installed.env()
-    same({name: value for name, value in env.items() if name not in ("HOME", "SNAPBOOT_STORE", "SNAPBOOT_STATE")})
-    same({**env, "SNAPBOOT_STORE": "/proc/nowhere"})
-    same({**env, "HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "SNAPBOOT_STATE": "/dev/null"})
-    wrap = 'exec "$@" <&- 2>&-'
-    for kind, words in {**kinds, "ordinary": [tool]}.items():
-        found = support.run(["sh", "-c", wrap, "sh", *words, "an argument", ""], env=env, log=False)
-        assert found.status == 7 and found.out.startswith(("['an argument', '']", '["an argument", ""]')), (kind, found)
+
+    def same(env, argv, kinds, **more):
+        """argv: a function of a program's words."""
+        for kind in kinds:
+            words = installed.words[language.name][1][kind]
+            ordinary, found = (
+                installed.start(argv(words), env, **more) for words in (bare if kind == "bare" else [tool], words)
+            )
+            assert (found.status, found.out, found.err) == (ordinary.status, ordinary.out, ordinary.err), (kind, env, found)
+            assert found.status == 7, found
+
+    def plain(words):
+        return words
+
+    nowhere = {name: value for name, value in env.items() if name not in ("HOME", "SNAPBOOT_STORE", "SNAPBOOT_STATE")}
+    same(nowhere, plain, kinds)
+    same({**env, "HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "SNAPBOOT_STORE": "/proc/nowhere"}, plain, ("run", "bare"))
+    same(env, lambda words: ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", *words], ("run", "link", "bare"))
     script = 'mount -t tmpfs none /proc\nexec "$@"\n'
-    for kind, words in kinds.items():
-        ordinary = bare if kind == "bare" else [tool]
-        results = [
-            support.run(support.in_mount_namespace(script, *argv, "an argument", ""), env=env, log=False, cwd="/")
-            for argv in (ordinary, words)
-        ]
-        assert (results[0].status, results[0].out, results[0].err) == (results[1].status, results[1].out, results[1].err), kind
+    same(env, lambda words: support.in_mount_namespace(script, *words), kinds, cwd="/")

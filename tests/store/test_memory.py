@@ -65,7 +65,7 @@ def group():
 
 
 @both
-@pytest.mark.fault("a control group has no room for a second copy of the program", "the program runs on, an image is made when there is room")
+@pytest.mark.fault("a control group has no room for a second copy of the program", "the program runs on, an image is made later")
 def test_no_image_is_made_where_a_second_copy_has_no_room(tmp_path, language, group):
     store = Store(tmp_path)
     for name, text in HOLDS.items():

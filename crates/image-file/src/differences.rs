@@ -2,7 +2,7 @@
 //!
 //! The launcher checks the same, stops at the first difference, and has the last word.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -28,6 +28,31 @@ use crate::{content_digest, ImageFile, Variant};
 #[derive(Default)]
 pub struct Seen {
     places: RefCell<HashMap<PathBuf, Identity>>,
+    process: ProcessFiles,
+}
+
+/// What the kernel tells of this process, read once.
+#[derive(Default)]
+struct ProcessFiles {
+    environment: OnceCell<Vec<u8>>,
+    vdso: OnceCell<Vec<u8>>,
+}
+
+impl ProcessFiles {
+    fn environment(&self) -> Result<&[u8]> {
+        read_once(&self.environment, environment, "/proc/self/environ")
+    }
+
+    fn vdso(&self) -> Result<&[u8]> {
+        read_once(&self.vdso, vdso, "/proc/self/mem")
+    }
+}
+
+fn read_once<'a>(cell: &'a OnceCell<Vec<u8>>, read: fn() -> io::Result<Vec<u8>>, path: &str) -> Result<&'a [u8]> {
+    if cell.get().is_none() {
+        let _ = cell.set(read().map_err(|error| Failure::io("read", Path::new(path), &error))?);
+    }
+    Ok(cell.get().map_or(&[], Vec::as_slice))
 }
 
 impl Seen {
@@ -54,12 +79,15 @@ pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
 /// The same for a start of another process, as far as `process` tells of it. `seen`: what other images have looked at; with it, a directory whose
 /// times are the recorded ones is not looked into, as in a thaw.
 pub fn stale_for(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> Result<Vec<String>> {
-    let environment = environment().map_err(|error| Failure::io("read", Path::new("/proc/self/environ"), &error))?;
+    let own = Seen::default();
+    let process_files = &seen.unwrap_or(&own).process;
+    let environment = process_files.environment()?;
     let mut differences = Vec::new();
     let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
     for (tables, variant) in tables.iter().zip(&image.variants) {
         // What differs for one variant mostly differs for all.
-        let mut more = self::differences(tables, &environment, process, seen)?;
+        let mut more = self::differences(tables, environment, process, seen)?;
+        more.splice(0..0, machine(tables, process_files.vdso()?)?);
         more.extend(directories(image, variant, seen)?);
         differences.extend(more.into_iter().filter(|line| !differences.contains(line)).collect::<Vec<_>>());
     }
@@ -73,7 +101,7 @@ fn differences<'a>(
     process: &ThisProcess,
     seen: Option<&Seen>,
 ) -> Result<Vec<String>> {
-    let mut found = machine(tables)?;
+    let mut found = Vec::new();
     let entries = environment.split(|&byte| byte == 0);
     for difference in inputs::environment::differences(tables, entries)? {
         found.push(variable(difference?));
@@ -146,11 +174,10 @@ fn directories(image: &ImageFile, variant: &Variant, seen: Option<&Seen>) -> Res
     Ok(found)
 }
 
-fn machine(tables: &Tables<'_>) -> Result<Vec<String>> {
+fn machine(tables: &Tables<'_>, vdso: &[u8]) -> Result<Vec<String>> {
     let recorded: Platform = tables.one(Section::Platform)?;
     let mut found: Vec<String> = cpu::differences(tables)?.flat_map(|difference| cpu_lines(&difference)).collect();
-    let vdso = vdso().map_err(|error| Failure::io("read", Path::new("/proc/self/mem"), &error))?;
-    if vdso.len() as u64 != recorded.vdso_size || image::digest(&vdso) != recorded.vdso {
+    if vdso.len() as u64 != recorded.vdso_size || image::digest(vdso) != recorded.vdso {
         found.push("kernel: its vdso differs from that where the image was made (another kernel)".to_owned());
     }
     Ok(found)
@@ -277,7 +304,9 @@ mod tests {
         let bytes = writer.finish();
         let entries: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let tables = Tables::parse_unchecked_sum(&bytes).unwrap();
-        differences(&tables, entries.join("\0").as_bytes(), &ThisProcess::ITSELF, None).unwrap()
+        let mut found = machine(&tables, &vdso).unwrap();
+        found.extend(differences(&tables, entries.join("\0").as_bytes(), &ThisProcess::ITSELF, None).unwrap());
+        found
     }
 
     #[test]

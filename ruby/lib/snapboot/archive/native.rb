@@ -41,7 +41,8 @@ module Snapboot
         "this Ruby cannot load libsnapboot_ruby.so: #{e.message}"
       end
 
-      # Whether a library is all there. The dynamic linker would map one that was cut off all the same, and the process would die of that.
+      # Whether a library is all there. The dynamic linker would map one that was cut off all the same, and the
+      # process would die of that.
       def self.whole?(library)
         header = File.binread(library, 64)
         return false unless header&.bytesize == 64 && header.start_with?("\x7fELF".b)
