@@ -98,7 +98,8 @@ def test_paths_of_any_form(tmp_path, language, name):
         assert (found.status, found.out, found.err) == (7, ordinary.out, ordinary.err)
         store.wait_until(lambda: not any(os.fsencode("build-image") in cmdline(number) for number in processes(folder)))
     listed = support.run([support.SNAPBOOT, "list"], env=env, log=False)
-    assert listed.status == 0 and "tool" in listed.out, listed
+    # A command whose words are no text has no image.
+    assert listed.status == 0 and ("tool" in listed.out) == (b"\xff" not in name), listed
 
 
 def cmdline(number):
@@ -181,7 +182,7 @@ def test_a_builder_that_is_suspended_is_in_nobodys_way(hanging, tmp_path):  # no
         assert store.run(*words).out == "ran\n"
         (tmp_path / "other.py").write_text("print('other')\n")
         assert store.run(words[0], str(tmp_path / "other.py")).out == "other\n"
-        assert {row["state"] for row in store.list()} == {"building"}
+        assert "building" in {row["state"] for row in store.list()}
     finally:
         os.kill(builder, signal.SIGCONT)
     (tmp_path / "hang").unlink()

@@ -17,8 +17,10 @@ def set_back(store):
     """Makes all that the store has noted so far look as after a clock that was set back by more than a year."""
     for note in store.place.glob("cache/*/*.json"):
         content = json.loads(note.read_text())
-        if "at" in content:
-            note.write_text(json.dumps({**content, "at": content["at"] + AHEAD}))
+        for noted in [content, *content.get("outcomes", [])]:
+            if "at" in noted:
+                noted["at"] += AHEAD
+        note.write_text(json.dumps(content))
     for path in [*store.place.rglob("*"), *(store.folder / "state").rglob("*")]:
         ahead = path.stat().st_mtime + AHEAD
         os.utime(path, (ahead, ahead))
@@ -38,7 +40,7 @@ def test_a_clock_that_was_set_back_bars_no_image(tmp_path, language):
     store.wait()
     (note,) = store.place.glob("cache/*/attempt.json")
     attempt = json.loads(note.read_text())
-    assert "made" not in attempt["outcome"], attempt
+    assert "made" not in attempt["outcomes"][-1]["outcome"], attempt
     tool.write_text(source)
     store.run(*words)
     store.wait()
@@ -61,7 +63,10 @@ def test_a_failure_of_the_future_is_no_reason_to_wait(tmp_path):
     (image,) = store.place.glob("cache/*/1.img")
     image.unlink()
     (note,) = store.place.glob("cache/*/attempt.json")
-    failed = {"failed": {"why": "something", "files": [], "passing": False}}
-    note.write_text(json.dumps({**json.loads(note.read_text()), "outcome": failed, "failed": 20, "at": int(time.time()) + AHEAD}))
+    noted = json.loads(note.read_text())
+    ahead = int(time.time()) + AHEAD
+    failed = {"failed": {"why": "something", "passing": False}}
+    noted["outcomes"] = [{**noted["outcomes"][-1], "outcome": failed, "failed": 20, "at": ahead}]
+    note.write_text(json.dumps({**noted, "in_vain": 40, "at": ahead}))
     store.run(*words)
     assert [row["state"] for row in store.wait()] == ["fresh"]

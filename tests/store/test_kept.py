@@ -1,5 +1,6 @@
 """What a store keeps, and what it shows of it: a store that cannot be written, leftovers, reasons."""
 
+import json
 import os
 import pty
 import subprocess
@@ -60,13 +61,14 @@ def test_no_reason_is_cut_short(tmp_path):
     (note,) = store.place.glob("cache/*/attempt.json")
     (image,) = store.place.glob("cache/*/1.img")
     image.unlink()
+    noted = json.loads(note.read_text())
     why = "a reason of " + " ".join(f"word-{number}" for number in range(60)) + " that ends here"
-    note.write_text(
-        '{"at": 9999999999, "outcome": {"refused": {"why": ["%s", "second\\u001b[31m", "third", "fourth", "fifth"], "files": []}}}' % why
-    )
+    refused = {"refused": {"why": [why, "second\x1b[31m", "third", "fourth", "fifth"]}}
+    noted["outcomes"][-1]["outcome"] = refused
+    note.write_text(json.dumps(noted))
     page = store.snapboot("list", log=False).out
-    lines = [line.strip() for line in page.splitlines()]
-    assert why in lines and "third" in lines and "fourth" not in lines and "2 more: snapboot list --json" in lines, page
+    lines = [line.partition(": ")[2] for line in page.splitlines()]
+    assert why in lines and "third" in lines and "fourth" not in lines and "and 2 more: see snapboot list --json" in lines, page
     assert "\x1b" not in page
     # At a terminal it is wrapped, and still whole.
     master, slave = pty.openpty()

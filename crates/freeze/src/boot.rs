@@ -26,6 +26,7 @@ use super::environment::Environment;
 use super::interrupt::Interrupt;
 use super::kernel_files;
 use super::watched::{not_watched, Start, SOCKET};
+use crate::attributes;
 use crate::entries::Entries;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
@@ -88,7 +89,10 @@ impl Boot<'_> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
         let writes_image = !matches!(watch, Watch::Elsewhere(_));
-        for old in ["report", "findings", "importers", "noted"].iter().chain(writes_image.then_some(&"image")) {
+        for old in ["report", "findings", "importers", "noted", "attribute_origins"]
+            .iter()
+            .chain(writes_image.then_some(&"image"))
+        {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
         }
@@ -159,6 +163,7 @@ impl Boot<'_> {
     /// What the front end is told.
     fn request(&self, watch: &Watch) -> Entries {
         let mut request = Entries::of_main(self.main);
+        attributes::add_to(&mut request);
         self.preloads.iter().for_each(|name| request.push("preload", name));
         if !self.recipe.is_empty() {
             request.push("recipe", self.recipe);
@@ -175,6 +180,12 @@ impl Boot<'_> {
         if let Some(store) = self.store {
             request.push("profile", &store.profile);
             store.on_news.iter().for_each(|word| request.push("on_news", word));
+            // An installation without one has images all the same.
+            let archive = match self.runtime.language {
+                Language::Python => self.installation.python_run(),
+                Language::Ruby => self.installation.ruby_run(),
+            };
+            archive.iter().for_each(|file| request.push("archive", file));
             request.push("binds_terminal", "1");
             let streams = store.terminal.map_or([false; 3], |terminal| terminal.streams);
             let at_terminal = ["0", "1", "2"].into_iter().zip(streams).filter(|(_, is_terminal)| *is_terminal);

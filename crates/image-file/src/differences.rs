@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use failure::{Failure, Result};
 use image::{
@@ -28,6 +29,8 @@ use crate::{content_digest, ImageFile, Variant};
 #[derive(Default)]
 pub struct Seen {
     places: RefCell<HashMap<PathBuf, Identity>>,
+    digests: RefCell<HashMap<PathBuf, [u8; 16]>>,
+    contents: RefCell<HashMap<PathBuf, Rc<Vec<u8>>>>,
     process: ProcessFiles,
 }
 
@@ -62,6 +65,25 @@ impl Seen {
         }
         let now = Identity::of(path)?;
         self.places.borrow_mut().insert(path.to_owned(), now);
+        Ok(now)
+    }
+
+    fn digest(&self, path: &Path) -> io::Result<[u8; 16]> {
+        if let Some(known) = self.digests.borrow().get(path) {
+            return Ok(*known);
+        }
+        let now = content_digest(path)?;
+        self.digests.borrow_mut().insert(path.to_owned(), now);
+        Ok(now)
+    }
+
+    /// For files of which single answers count: there are few.
+    fn content(&self, path: &Path) -> io::Result<Rc<Vec<u8>>> {
+        if let Some(known) = self.contents.borrow().get(path) {
+            return Ok(Rc::clone(known));
+        }
+        let now = Rc::new(fs::read(path)?);
+        self.contents.borrow_mut().insert(path.to_owned(), Rc::clone(&now));
         Ok(now)
     }
 
@@ -113,7 +135,7 @@ fn differences<'a>(
     for (number, row) in tables.rows::<Input>(Section::Inputs)?.enumerate().filter(|_| policy != policy::TRUST) {
         let Input { path, size, mtime, ctime, digest } = row;
         if let Some(difference) = file(tables, path, Identity { size, mtime, ctime }, digest, policy, seen)? {
-            found.extend(answers(tables, number, path)?.unwrap_or(vec![difference]));
+            found.extend(answers(tables, number, path, seen)?.unwrap_or(vec![difference]));
         }
     }
     for row in tables.rows::<MappedFile>(Section::Files)? {
@@ -124,17 +146,17 @@ fn differences<'a>(
 }
 
 /// Answers that a changed file gives no longer; None for one in which nothing was looked up, so that all of it counts.
-fn answers(tables: &Tables<'_>, input: usize, path: Text) -> Result<Option<Vec<String>>> {
+fn answers(tables: &Tables<'_>, input: usize, path: Text, seen: Option<&Seen>) -> Result<Option<Vec<String>>> {
     let questions: Vec<FileLookup> =
         tables.rows::<FileLookup>(Section::Lookups)?.filter(|question| question.input as usize == input).collect();
     let path = Path::new(OsStr::from_bytes(tables.text(path)?));
     if questions.is_empty() {
         return Ok(None);
     }
-    let content = match fs::read(path) {
+    let content = match seen.map_or_else(|| fs::read(path).map(Rc::new), |seen| seen.content(path)) {
         Ok(content) => content,
         // It answers as an empty one.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Rc::default(),
         Err(_) => return Ok(None),
     };
     let mut found = Vec::new();
@@ -268,7 +290,7 @@ fn file(
     if policy == policy::TRUST || (policy == policy::CHECK && now == recorded) {
         return Ok(None);
     }
-    match content_digest(path) {
+    match seen.map_or_else(|| content_digest(path), |seen| seen.digest(path)) {
         Ok(content) if content == digest => Ok(None),
         Ok(_) => Ok(Some(format!("{shown}: another content of the same size, {times}"))),
         Err(error) => Ok(Some(format!("{shown}: readable -> {}", reason(&error)))),

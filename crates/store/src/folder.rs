@@ -24,7 +24,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 const IMAGE: &str = ".img";
 
 /// The folder of a command. Holds NUMBER.img for each image, `command.json` (see [`Command`]), `attempt.json`
-/// (see [`crate::attempt::Attempt`]), `profile` (what starts have told) and `lock`.
+/// (see [`crate::attempt::Attempts`]), `profile` (what starts have told) and `lock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     path: PathBuf,
@@ -132,8 +132,9 @@ impl Folder {
 
     /// Whether somebody makes an image in it.
     pub fn is_building(&self) -> bool {
-        // Shared, so that others who only look are not taken for builders.
-        self.lock_file().exists() && lock(&self.lock_file(), FlockOperation::NonBlockingLockShared).is_none()
+        // Shared, so that others who only look are not taken for builders. Nobody builds where no lock can be taken at all.
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(self.lock_file());
+        file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
     }
 
     fn lock_file(&self) -> PathBuf {

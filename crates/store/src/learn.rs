@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::attempt::Attempt;
+use crate::attempt::Attempts;
 use crate::background::Asked;
-use crate::{background, clock, limits, sys, Folder};
+use crate::{background, limits, sys, Folder};
 
 /// The subcommand that a start executes when it has told something new.
 pub const SUBCOMMAND: &str = "learn";
@@ -24,17 +24,18 @@ pub fn from(words: &[OsString]) {
     let [image, terminal] = words else { return };
     let image = Path::new(image);
     let Some(folder) = Folder::of(image).filter(Folder::is_own) else { return };
-    let mut attempt = Attempt::of(&folder);
+    let attempts = Attempts::of(&folder);
+    let environment = background::environment_number();
     if background::in_the_way(&folder).is_some()
+        || folder.is_building()
         || !has_news(&folder, image)
-        || !attempt.may_follow()
-        || clock::seconds_since(attempt.at) < wait(attempt.learnt)
+        || attempts.why_none(&environment).is_some()
+        || attempts.age() < wait(attempts.learnt)
     {
         return;
     }
-    attempt.learnt += 1;
-    attempt.keep(&folder);
-    background::start(&folder, Asked::Again(image), background::parse_terminal(terminal), limits::of_environment());
+    let terminal = background::parse_terminal(terminal);
+    background::start(&folder, &Asked::ForNews(image), &environment, terminal, limits::of_environment());
 }
 
 fn has_news(folder: &Folder, image: &Path) -> bool {

@@ -15,7 +15,8 @@ use image_file::kind::Kind;
 use runtime::{locate, search_path};
 use serde::{Deserialize, Serialize};
 
-use crate::build;
+use crate::background::environment_number;
+use crate::build::{self, For};
 use crate::place;
 use crate::{limits, Command, Folder, Store};
 
@@ -190,7 +191,8 @@ fn put_in_front(
         return Err(Failure::refusal(format!("an image of {name} is being made just now. Try again in a moment.")));
     };
     let image = folder.first_image();
-    let outcome = build::build(&folder, &image, None, true, progress);
+    let whom = For { environment: &environment_number(), terminal: None, somebody_waits: true };
+    let outcome = build::build(&folder, &image, &whom, progress);
     let Some(freeze::FreezeOutcome::Written(written)) = outcome else {
         if is_new {
             let _ = fs::remove_dir_all(folder.path());

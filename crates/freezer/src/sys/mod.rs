@@ -5,6 +5,7 @@
 mod account_hooks;
 pub mod arena;
 mod argv_buffer;
+pub mod attributes;
 mod entry;
 mod exit;
 mod file;
