@@ -134,12 +134,15 @@ def test_a_store_on_another_file_system(tmp_path, language, kind):
     script = (
         f'{MOUNTS[kind]}\ncd "$1"\nshift\n"$@" 2> /dev/null\n'
         'while pgrep -f "build-image.*$PWD/store" > /dev/null; do sleep 0.1; done\n"$@"\n'
+        f"{support.SNAPBOOT} list\n"
     )
     argv = support.in_mount_namespace(script, tmp_path, support.SNAPBOOT, "run", "--", *words)
     result = support.run(argv, env=store.env)
     if result.status == 77:
         pytest.skip("this machine has none of it: " + kind)
-    assert result.out.count("right") == 2 and result.err == "" and result.status == 0, result
+    assert result.out.count("right") == 2 and result.status == 0, result
+    # Nothing can be started where an image would lie.
+    assert ("none is made" in result.err) == (kind == "noexec") and ("mounted noexec" in result.out) == (kind == "noexec"), result
 
 
 @both

@@ -17,9 +17,6 @@ SOURCE_LOADER = external.SourceFileLoader
 # Where the library may be, from this folder: where `make install` puts it, in the build of a source tree.
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
-# What can be switched off, each by a variable of its own.
-PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit", "heap")
-SWITCH = ("", "0", "1", "off", "on")
 # With the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
 # Of Python's own import: what asks for a module in order to run it, two calls above a finder.
@@ -446,31 +443,6 @@ def variable(name):
     return posix.environ.get(name.encode(), b"").decode("utf-8", "backslashreplace")
 
 
-def name_unknown_switches():
-    """Says which of them are neither on nor off, where that is asked for."""
-    if variable("SNAPBOOT_LOG") in ("", "0"):
-        return
-    for name in ["SNAPBOOT_ARCHIVE_" + part.upper() for part in PARTS]:
-        if variable(name) not in SWITCH:
-            text = "snapboot: %s was expected to be on or off, not %s: it counts as not set\n"
-            sys.stderr.write(text % (name, variable(name)))
-
-
-def print_counts(native):
-    """The line that SNAPBOOT_STATS=1 asks for, when the process ends."""
-    native.flush()
-    place = native.place()
-    try:
-        size = "%d KB" % (posix.stat(place).st_size // 1024)
-    except OSError:
-        size = "not made"
-    text = "snapboot: %d hit, %d miss, %d stale, %d revalidated; %s %s\n" % (*native.counters(), place, size)
-    try:
-        sys.stderr.write(text)
-    except (AttributeError, OSError, ValueError):
-        pass  # closed, or not there
-
-
 def finder(own, folder, run):
     """Opens the archive, or gets ready to make it. Returns what finds modules. Raises ImportError where there is no archive.
 
@@ -491,9 +463,10 @@ def finder(own, folder, run):
         raise ImportError(reason)
     if OWN_FINDER is not None:
         OWN_FINDER.flush = native.flush
-    name_unknown_switches()
+    if variable("SNAPBOOT_LOG") not in ("", "0"):
+        run(folder, "messages")["name_unknown_switches"](variable)
     if variable("SNAPBOOT_STATS") == "1":
-        at_exit(print_counts, native)
+        at_exit(run(folder, "messages")["print_counts"], native)
     if native.is_on("patterns"):
 
         def install_patterns(module):
