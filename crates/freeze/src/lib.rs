@@ -54,6 +54,7 @@ mod variables;
 mod watched;
 
 pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
+pub use control_dir::remove_all_abandoned as remove_abandoned;
 pub use environment::Environment as BootEnvironment;
 pub use findings::Finding;
 pub use interrupt::is_ignored;

@@ -155,7 +155,7 @@ impl Attempts {
     }
 
     /// Writes them down. Whoever calls this holds the lock of the folder.
-    fn keep(&self, folder: &Folder) -> Result<()> {
+    pub(crate) fn keep(&self, folder: &Folder) -> Result<()> {
         folder.write(FILE, self)
     }
 
