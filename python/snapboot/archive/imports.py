@@ -409,6 +409,8 @@ def finder(folder, run, lazily):
         pause = (importing.isenabled, importing.disable, importing.enable)
         after((JSON,), lambda module: native.serve_json(module, "json " + sys.version, pause))
         after(PARSERS, lambda module: run(folder, "data")["serve"](native, module, pause))
+        if getattr(OWN_FINDER, "has_opened", None) is not None:
+            OWN_FINDER.has_opened()
     if native.is_on("metadata"):
 
         def install_entry_points(module):
@@ -419,8 +421,9 @@ def finder(folder, run, lazily):
 
         def make_collector(gc):
             # In a thawed process all that the image has is set aside, and its own end releases what came since.
-            sets_aside = native.is_on("exit") and THAWED_PROGRAM is None
-            collector = run(folder, "collector")["Collector"](gc, native, sets_aside)
+            is_thawed = THAWED_PROGRAM is not None
+            sets_aside = native.is_on("exit") and not is_thawed
+            collector = run(folder, "collector")["Collector"](gc, native, sets_aside, is_thawed)
             # What is registered first is called last.
             if sets_aside:
                 at_exit(collector.end)

@@ -31,10 +31,14 @@ BUILT_IN, FROZEN = external._bootstrap.BuiltinImporter, external._bootstrap.Froz
 class Finder:
     """Takes its place on `sys.meta_path` right before Python's own finder of files, and finds what that would find."""
 
+    # So many modules more are imported before the archive could be open.
+    few = FEW
     # What tells it from others: there is one, whoever has switched it on.
     is_of_archive = True
     # In a thawed process: returns the path that tells its program from others (see imports.py). None in an ordinary start.
     thawed_program = None
+    # What is called, in a thawed process, when the archive is open.
+    has_opened = None
     # Writes what the archive is to have besides. None: it is not open.
     flush = None
 
@@ -42,7 +46,6 @@ class Finder:
         """lazily: which modules may be imported lazily, as text; None: none."""
         self._folder = folder
         self._lazily = lazily
-        self._ordinary = FEW
 
     def find_spec(self, name, path=None, target=None):
         """See importlib.abc.MetaPathFinder. Opens the archive when it is worth that."""
@@ -52,8 +55,8 @@ class Finder:
             if may_exist(name, self):
                 return None
             raise ModuleNotFoundError("No module named %r" % name, name=name)
-        if self._ordinary > 0 and name not in PARSERS:
-            self._ordinary -= 1
+        if self.few > 0 and name not in PARSERS:
+            self.few -= 1
             return None
         self.open()
         return self.find_spec(name, path, target)
