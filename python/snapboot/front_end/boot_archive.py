@@ -1,7 +1,8 @@
 """The boot archive of a thawed process: what its image lacks is imported from there, as in an ordinary start by `snapboot run`.
 
-For images of the store alone, whose request names the file `archive` that switches one on. Its finder is frozen with the image, so that a
-thaw has nothing to do for it: as in an ordinary start it opens the archive when the program imports something.
+For images of the store, whose request names the file `archive` that switches one on, and where a whole environment is enabled. Its finder is
+frozen with the image, so that a thaw has nothing to do for it: as in an ordinary start it opens the archive when the program imports
+something.
 """
 
 import sys
@@ -14,9 +15,9 @@ from .search_path import absolute
 class BootArchive:
     """A finder that opens the archive of this program after the thaw."""
 
-    def __init__(self, request, context):
-        """request: of the image. context: knows the arguments of a thawed process. Loads the finder. Raises OSError."""
-        path = request.archive
+    def __init__(self, path, request, context):
+        """path: of the file that switches it on. request: of the image. context: knows the arguments of a thawed process. Loads the finder.
+        Raises OSError."""
         names = {"__builtins__": vars(sys.modules["builtins"]), "__name__": "snapboot.archive.run", "__file__": path}
         exec(compile(read_file(encode(path)), path, "exec", 0, True, 2), names)
         self._script = request.script

@@ -15,7 +15,7 @@ from .imports import leading_imports
 from .origins import Origins
 from .reads import Reads
 from .report import PROGRAM_RAISED, USER_MISTAKE, Report
-from .request import encode, read_request
+from .request import decode, encode, read_request
 from .seeding import Seeding
 
 
@@ -49,10 +49,11 @@ class Freeze:
             from .telling import Telling  # here, since what is loaded without need is a part of each thaw
 
             self.exit.telling = Telling(self.request)
-        if self.request.archive is not None:
+        archive = self.request.archive or self.context.environment.own.get(b"SNAPBOOT_ENABLED")
+        if archive is not None:
             from .boot_archive import BootArchive  # the same
 
-            self.exit.archive = BootArchive(self.request, self.context)
+            self.exit.archive = BootArchive(decode(archive), self.request, self.context)
 
     def run(self):
         """See the function."""

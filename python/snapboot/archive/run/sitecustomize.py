@@ -22,6 +22,8 @@ LAZILY = "SNAPBOOT_LAZY"
 FEW = 3
 # It is open before these: what they parse may be there. They import more than that themselves.
 PARSERS = ("importlib.metadata", "json", "tomli", "tomllib", "yaml")
+# Tells the front end of a boot that is being frozen that this environment is enabled, by the path of this file.
+ENABLED = b"SNAPBOOT_ENABLED"
 IMPORT = __import__
 # Stands for the finder of a directory that Python has not looked at yet.
 NOT_ASKED = object()
@@ -118,8 +120,10 @@ def switch_on(folder):
 
 
 def switch_on_here():
-    """What the file of `snapboot enable` calls. A boot that is being frozen does without."""
-    if b"SNAPBOOT_FREEZE_DIR" not in posix.environ:
+    """What the file of `snapboot enable` calls. A boot that is being frozen does without, and its thaws have one."""
+    if b"SNAPBOOT_FREEZE_DIR" in posix.environ:
+        posix.environ[ENABLED] = __file__.encode("utf-8", "surrogateescape")
+    else:
         switch_on(__file__.rpartition("/run/")[0])
 
 
