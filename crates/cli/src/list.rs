@@ -55,6 +55,8 @@ enum State {
     Building,
     /// The program cannot be frozen.
     Refused,
+    /// An image gained nothing.
+    Vain,
     /// The last attempt went wrong.
     Failed,
     /// There is none yet.
@@ -68,6 +70,7 @@ impl State {
             State::Stale => "stale",
             State::Building => "building",
             State::Refused => "refused",
+            State::Vain => "in vain",
             State::Failed => "failed",
             State::None => "none yet",
         }
@@ -155,6 +158,7 @@ fn unusable(folder: &Folder, attempt: &Attempt, state: State, why: Vec<String>) 
     match &attempt.outcome {
         _ if folder.is_building() => (State::Building, why),
         Outcome::Refused { why, .. } => (State::Refused, why.clone()),
+        Outcome::Vain { .. } => (State::Vain, attempt.in_vain_because().into_iter().collect()),
         Outcome::Failed { why, .. } => (State::Failed, vec![why.clone()]),
         _ => (state, why),
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Folder, StartTimes};
+use crate::{Effort, Folder, StartTimes};
 
 /// Its file in the folder of the command.
 const FILE: &str = "attempt.json";
@@ -73,6 +73,13 @@ pub enum Outcome {
         /// What the boot has read: a change of it is a reason to try again.
         files: Vec<FileState>,
     },
+    /// An image that gained nothing against the boot archive, and is gone again.
+    Vain {
+        /// What starts took.
+        effort: Effort,
+        /// See above.
+        files: Vec<FileState>,
+    },
     /// Something went wrong.
     Failed {
         /// What.
@@ -130,7 +137,7 @@ impl Attempt {
         let (files, limit) = match &self.outcome {
             Outcome::None => return true,
             Outcome::Made { .. } => return self.waits_for().is_none_or(|wait| self.age() >= wait),
-            Outcome::Refused { files, .. } => (files, REFUSED.as_secs()),
+            Outcome::Refused { files, .. } | Outcome::Vain { files, .. } => (files, REFUSED.as_secs()),
             Outcome::Failed { files, passing, .. } => {
                 let first = if *passing { PASSING } else { FAILED };
                 (files, doubled(first, self.failed.saturating_sub(1), LONGEST_FAILED))
@@ -139,6 +146,15 @@ impl Attempt {
         self.snapboot != env!("CARGO_PKG_VERSION")
             || self.age() >= limit
             || files.iter().any(|FileState(path, then)| now(path) != *then)
+    }
+
+    /// Why there is no image, where that is because one gained nothing.
+    pub fn in_vain_because(&self) -> Option<String> {
+        let Outcome::Vain { effort: Effort { archived, thawed }, .. } = self.outcome else { return None };
+        let [archived, thawed] = [archived, thawed].map(|seconds| format!("{:.0} ms", seconds * 1000.0));
+        Some(format!(
+            "an image gains nothing: a start from it took {thawed} of a processor, and {archived} with the boot archive alone, which starts have now"
+        ))
     }
 
     /// How long the next image has to wait after the last one (seconds), since nobody could use those before it; None where it has not.
@@ -200,6 +216,21 @@ mod tests {
         assert!(!attempt.may_follow());
         assert!(Attempt { at: 0, ..attempt.clone() }.may_follow(), "not for ever");
         assert!(Attempt { snapboot: "0.0.1".into(), ..attempt.clone() }.may_follow(), "a newer version may do it");
+        std::fs::write(&file, "other").unwrap();
+        assert!(attempt.may_follow());
+    }
+
+    #[test]
+    fn what_was_in_vain_is_tried_again_when_the_program_has_changed() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("tool.py");
+        std::fs::write(&file, "one").unwrap();
+        let outcome =
+            Outcome::Vain { effort: Effort { archived: 0.1, thawed: 0.2 }, files: vec![FileState::of(&file)] };
+        let attempt =
+            Attempt { snapboot: env!("CARGO_PKG_VERSION").into(), at: unix_now(), outcome, ..Attempt::default() };
+        assert!(!attempt.may_follow());
+        assert!(attempt.in_vain_because().unwrap().contains("took 200 ms of a processor, and 100 ms"));
         std::fs::write(&file, "other").unwrap();
         assert!(attempt.may_follow());
     }

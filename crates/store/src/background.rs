@@ -23,7 +23,8 @@ pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) 
     }
     let mut attempt = Attempt::of(folder);
     if !attempt.may_follow() {
-        return Some("the last attempt has not led to one, and nothing that it read has changed".to_owned());
+        let otherwise = || "the last attempt has not led to one, and nothing that it read has changed".to_owned();
+        return Some(attempt.in_vain_because().unwrap_or_else(otherwise));
     }
     let has_images = seen > 0;
     if has_images && !attempt.try_environment(&environment_number()) {

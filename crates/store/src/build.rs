@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,8 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use crate::attempt::{unix_now, Attempt, FileState, Outcome};
 use crate::background::Asked;
 use crate::folder::lock;
-use crate::{background, limits, machine, room, sys, Command, Folder, StartTimes, Store};
+use crate::tools::Installed;
+use crate::{background, limits, machine, room, sys, Command, Effort, Folder, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
@@ -103,7 +104,14 @@ pub fn build(
                 (_, Some(_)) => None,
                 _ => written.tells_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten(),
             };
-            Outcome::Made { took: written.took.as_secs_f64(), times }
+            let is_measured = written.tells_version && terminal.is_none() && !makes_do;
+            match is_measured.then(|| effort(folder, &command, output)).flatten().filter(Effort::is_in_vain) {
+                Some(effort) => {
+                    folder.images().iter().for_each(|image| _ = limits::remove_image(image));
+                    Outcome::Vain { effort, files: files() }
+                }
+                None => Outcome::Made { took: written.took.as_secs_f64(), times },
+            }
         }
         FreezeOutcome::Refused(findings) => {
             let why: Vec<String> = findings.iter().map(|finding| finding.to_string()).collect();
@@ -133,6 +141,18 @@ pub fn build(
     attempt.at = unix_now();
     attempt.keep(folder);
     Some(outcome)
+}
+
+/// What starts of a new image take, and what they would with the boot archive alone; None where the image is in front of an installed command,
+/// which has nothing else there.
+fn effort(folder: &Folder, command: &Command, image: &Path) -> Option<Effort> {
+    if Installed::of(folder).is_some() {
+        return None;
+    }
+    let program = std::env::current_exe().ok()?;
+    let run = [program.as_os_str(), "run".as_ref(), "--no-freeze".as_ref(), "--".as_ref()].map(OsStr::to_owned);
+    let words: Vec<OsString> = run.into_iter().chain(command.words.iter().map(OsString::from)).collect();
+    Effort::measure(&words, image)
 }
 
 fn request(

@@ -26,6 +26,6 @@ pub mod tools;
 pub use command::Command;
 pub use folder::Folder;
 pub use place::Store;
-pub use saved::StartTimes;
+pub use saved::{Effort, StartTimes};
 pub use shims::Shims;
 pub use sys::execute;
