@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from common.languages import both
+from common.languages import PYTHON, both
 
 from store.stores import Store
 
@@ -145,3 +145,34 @@ def test_a_thaw_that_loads_nothing_opens_no_archive(tmp_path, language):
     result, hits = program.thawed()
     assert (result.out.strip().lower(), result.err, hits) == ("false", "", None), result
     assert not (tmp_path / "cache/snapboot/archives").exists()
+
+
+# An installed tool, by what stands in it, that does more in a thawed process than in an ordinary one.
+TOOL = """#!%s
+# sys.argv[0] .exe sys.exit(
+import os, sys, json
+if sys.argv[0].endswith("tool") and os.readlink("/proc/self/exe").endswith(".img"):
+    sum(range(%d))
+print("tool 1.0")
+"""
+
+
+def test_an_image_that_gains_nothing_is_dropped_until_the_program_changes(tmp_path):
+    store, tool = Store(tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache")), tmp_path / "tool"
+
+    def write(number):
+        tool.write_text(TOOL % (PYTHON.program, number))
+        tool.chmod(0o755)
+
+    write(30_000_000)
+    store.run("./tool", "--version")
+    (row,) = store.wait()
+    assert row["state"] == "vain" and not list(tmp_path.glob("store/*/*/*.img")), row
+    assert "with the boot archive alone" in row["why"][0], row
+    result = store.run("./tool", "--version")
+    assert "an image gains nothing" in result.err and result.out == "tool 1.0\n", result
+    assert not store.builders()
+    write(0)
+    store.run("./tool", "--version")
+    (row,) = store.wait()
+    assert row["state"] == "fresh", row
