@@ -26,6 +26,7 @@ use super::environment::Environment;
 use super::interrupt::Interrupt;
 use super::kernel_files;
 use super::watched::{not_watched, Start, SOCKET};
+use crate::attributes;
 use crate::entries::Entries;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
@@ -88,7 +89,10 @@ impl Boot<'_> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
         let writes_image = !matches!(watch, Watch::Elsewhere(_));
-        for old in ["report", "findings", "importers", "noted"].iter().chain(writes_image.then_some(&"image")) {
+        for old in ["report", "findings", "importers", "noted", "attribute_origins"]
+            .iter()
+            .chain(writes_image.then_some(&"image"))
+        {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
         }
@@ -159,6 +163,7 @@ impl Boot<'_> {
     /// What the front end is told.
     fn request(&self, watch: &Watch) -> Entries {
         let mut request = Entries::of_main(self.main);
+        attributes::add_to(&mut request);
         self.preloads.iter().for_each(|name| request.push("preload", name));
         if !self.recipe.is_empty() {
             request.push("recipe", self.recipe);

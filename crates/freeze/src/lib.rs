@@ -10,6 +10,7 @@
 
 mod arch;
 mod assemble;
+mod attributes;
 mod boot;
 mod boot_inputs;
 mod confined;

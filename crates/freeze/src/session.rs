@@ -15,6 +15,7 @@ use recorder::{Accesses, State};
 use runtime::{probe, resolve, search_path, Language, Main, Runtime, Shim};
 
 use crate::assemble::{Added, Assembled, Assembly};
+use crate::attributes;
 use crate::boot::{early_reads, fallback_command, Boot, Ended, Watch};
 use crate::boot_inputs::{self, Booted, Ignored};
 use crate::control_dir::ControlDir;
@@ -23,7 +24,7 @@ use crate::depends;
 use crate::elsewhere::{self, Elsewhere};
 use crate::environment::Environment;
 use crate::fault::Point;
-use crate::findings::add_origins;
+use crate::findings::{add_origins, Finding};
 use crate::interrupt::Interrupt;
 use crate::lacks::Lacks;
 use crate::leftovers::{self, Temporary};
@@ -272,6 +273,7 @@ impl Session<'_> {
                 .collect();
             let bytecode = environment.value("PYTHONPYCACHEPREFIX");
             let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
+            report.reads.facts.extend(attributes::bound_to(&report.repeated, &notes.set));
             if let Some(place) = report.keeps_folder.first().cloned() {
                 if number == 1 {
                     looked_up = self.boot_elsewhere(&boot, dir, &report.kept)?;
@@ -358,6 +360,7 @@ impl Session<'_> {
             warnings,
             language: self.runtime.language,
             learnt: report.learnt.len(),
+            learnt_in: profile.folders_of(&report.learnt),
             patterns: report.patterns,
             tells_version: profile.tells_version,
             lacks: lacks.is_any(),
@@ -431,7 +434,7 @@ impl Session<'_> {
                 findings
             }
         };
-        if !left.is_empty() || findings.iter().any(|finding| finding.kind == "descriptor") {
+        if !left.is_empty() || findings.iter().any(Finding::has_origin) {
             self.progress.step(&Step::BootForOrigins);
             let folders = left.iter().filter_map(|it| it.path.parent()).map(Path::to_owned).collect();
             leftovers::clean_up(&left, &temporary);
@@ -484,7 +487,7 @@ impl Session<'_> {
         };
         let files = notes.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
         files.for_each(|(file, _)| self.progress.has_read(file));
-        match outcome(dir, status, self.runtime, boot.environment) {
+        match attributes::judged(outcome(dir, status, self.runtime, boot.environment), &notes.set) {
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {
                 // Whoever fails on a full disk often cannot write down why.

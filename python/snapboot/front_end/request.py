@@ -14,8 +14,10 @@ class Request:
     these runs have loaded. warm_up: what they do once, see warm_ups.py. patterns: regular expressions that they have compiled, see
     patterns.py. changed: names of variables (bytes) that the program set in these runs. profile: the file in which
     thawed processes tell what else they load, or None; on_news: what they start then; known: names of modules that are not
-    told; archive: the file that switches a boot archive on after the thaw, or None. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where it is for
-    starts with and without. elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
+    told; archive: the file that switches a boot archive on after the thaw, or None. terminal: numbers of the standard streams that are a
+    terminal in the starts that the image is for, or None where it is for starts with and without. attributes: what the kernel's attributes
+    of a process are called, see process_attributes.py. elsewhere: whether nothing is frozen, and the boot takes place in a folder that
+    shows what is made of its name.
     """
 
     def __init__(self, folder, entries):
@@ -41,6 +43,7 @@ class Request:
         self.on_news = fields.get("on_news", [])
         self.known = fields.get("known", [])
         self.terminal = frozenset(map(int, fields.get("terminal", []))) if "binds_terminal" in fields else None
+        self.attributes = fields.get("attribute", [])
         self.origins = fields.get("origins") == ["1"]
         self.elsewhere = fields.get("elsewhere") == ["1"]
 

@@ -5,6 +5,8 @@
 mod account_hooks;
 pub mod arena;
 mod argv_buffer;
+mod attribute_calls;
+pub mod attributes;
 mod entry;
 mod exit;
 mod file;
