@@ -77,7 +77,7 @@ impl State {
             State::Stale => "stale",
             State::Building => "building",
             State::Refused => "refused",
-            State::Vain => "in vain",
+            State::Vain => "vain",
             State::Failed => "failed",
             State::Dormant => "dormant",
             State::None => "none yet",
