@@ -13,7 +13,7 @@ use runtime::search_path;
 use serde::Serialize;
 use store::attempt::{Attempts, Outcome};
 use store::tools::{Installed, OnPath};
-use store::{limits, Folder, PutOff, StartTimes, Store};
+use store::{limits, Effort, Folder, PutOff, StartTimes, Store};
 
 use crate::arguments::List;
 use crate::progress::Progress;
@@ -61,6 +61,8 @@ enum State {
     Building,
     /// The program cannot be frozen.
     Refused,
+    /// An image gained nothing.
+    Vain,
     /// The last attempt went wrong.
     Failed,
     /// The installed command is gone, and its image waits for it to come back.
@@ -76,6 +78,7 @@ impl State {
             State::Stale => "stale",
             State::Building => "building",
             State::Refused => "refused",
+            State::Vain => "vain",
             State::Failed => "failed",
             State::Dormant => "dormant",
             State::None => "none yet",
@@ -171,6 +174,7 @@ fn without_image(folder: &Folder, attempts: &Attempts) -> (State, Vec<String>) {
             (State::None, vec!["the last builder ended before its image was done, as if it was killed".to_owned()])
         }
         Some(Outcome::Refused { why }) => (State::Refused, why.clone()),
+        Some(Outcome::Vain { effort }) => (State::Vain, vec![gains_nothing(effort)]),
         Some(Outcome::Failed { why, .. }) => (State::Failed, vec![why.clone()]),
         Some(Outcome::Made { .. }) | None => (State::None, in_the_way(folder)),
     }
@@ -182,12 +186,19 @@ fn in_the_way(folder: &Folder) -> Vec<String> {
     folder.cannot_write().into_iter().chain(put_off).collect()
 }
 
+/// Why an image was dropped.
+fn gains_nothing(effort: &Effort) -> String {
+    let [archived, thawed] = [effort.archived, effort.thawed].map(|seconds| seconds * 1000.0);
+    format!("an image gains nothing: a start from it takes {thawed:.0} ms of a processor, and {archived:.0} ms with the boot archive alone")
+}
+
 /// What came of an attempt that was made after an image.
 fn since(attempts: &Attempts, image: &Path) -> Vec<String> {
     let made = image.metadata().and_then(|status| status.modified()).ok();
     let made = made.and_then(|made| made.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
     match attempts.last().filter(|last| last.at > made.as_secs()).map(|last| &last.outcome) {
         Some(Outcome::Refused { why }) => vec![format!("another one was refused: {}", why.join(" "))],
+        Some(Outcome::Vain { effort }) => vec![gains_nothing(effort)],
         Some(Outcome::Failed { why, .. }) => vec![format!("another one could not be made: {why}")],
         _ => Vec::new(),
     }

@@ -13,7 +13,7 @@ use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, unix_now};
-use crate::{Folder, StartTimes};
+use crate::{Effort, Folder, StartTimes};
 
 /// Its file in the folder of the command.
 const FILE: &str = "attempt.json";
@@ -98,6 +98,11 @@ pub enum Outcome {
     Refused {
         /// Why.
         why: Vec<String>,
+    },
+    /// An image that gained nothing against the boot archive, and is gone again.
+    Vain {
+        /// What starts took.
+        effort: Effort,
     },
     /// Something went wrong.
     Failed {
@@ -184,6 +189,9 @@ impl Attempts {
         let last = self.last_in(environment);
         let (what, wait) = match last.map(|attempt| (attempt, &attempt.outcome)) {
             Some((attempt, Outcome::Refused { .. })) => ("was refused", left(attempt.at, REFUSED.as_secs())),
+            Some((attempt, Outcome::Vain { .. })) => {
+                ("has led to an image that gains nothing against the boot archive", left(attempt.at, REFUSED.as_secs()))
+            }
             Some((attempt, Outcome::Failed { passing, .. })) => {
                 let first = if *passing { PASSING } else { FAILED };
                 ("failed", left(attempt.at, doubled(first, attempt.failed.saturating_sub(1), LONGEST_FAILED)))
@@ -253,7 +261,7 @@ impl Attempts {
         self.outcomes.retain(|attempt| attempt.environment != environment);
         let failed = match &outcome {
             Outcome::Failed { .. } => failed + 1,
-            Outcome::Refused { .. } => failed,
+            Outcome::Refused { .. } | Outcome::Vain { .. } => failed,
             Outcome::Made { .. } => 0,
         };
         self.at = unix_now();

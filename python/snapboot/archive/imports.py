@@ -31,9 +31,8 @@ PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
 METADATA = "importlib.metadata"
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
-# The finder on `sys.meta_path` that runs this file, and what knows its program where the process was thawed.
-OWN_FINDER = globals().get("OWN_FINDER")
-THAWED_PROGRAM = getattr(OWN_FINDER, "thawed_program", None)
+# Knows the program where the process was thawed; None in an ordinary start.
+THAWED_PROGRAM = globals().get("THAWED_PROGRAM")
 
 
 def built_in(name):
@@ -461,8 +460,7 @@ def finder(own, folder, run):
     reason = native.open(program(), context, _imp.extension_suffixes(), tag(), finder.__code__)
     if reason is not None:
         raise ImportError(reason)
-    if OWN_FINDER is not None:
-        OWN_FINDER.flush = native.flush
+    own.flush = native.flush
     if variable("SNAPBOOT_LOG") not in ("", "0"):
         run(folder, "messages")["name_unknown_switches"](variable)
     if variable("SNAPBOOT_STATS") == "1":
@@ -477,6 +475,8 @@ def finder(own, folder, run):
         pause = (importing.isenabled, importing.disable, importing.enable)
         after((JSON,), lambda module: native.serve_json(module, "json " + sys.version, pause))
         after(PARSERS, lambda module: run(folder, "data")["serve"](native, module, pause))
+        if own.has_opened is not None:
+            own.has_opened()
     if native.is_on("metadata"):
 
         def install_entry_points(module):
@@ -487,8 +487,9 @@ def finder(own, folder, run):
 
         def make_collector(gc):
             # In a thawed process all that the image has is set aside, and its own end releases what came since.
-            sets_aside = native.is_on("exit") and THAWED_PROGRAM is None
-            collector = run(folder, "collector")["Collector"](gc, native, sets_aside)
+            is_thawed = THAWED_PROGRAM is not None
+            sets_aside = native.is_on("exit") and not is_thawed
+            collector = run(folder, "collector")["Collector"](gc, native, sets_aside, is_thawed)
             # What is registered first is called last.
             if sets_aside:
                 at_exit(guard.call, collector.end)

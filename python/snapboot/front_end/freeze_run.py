@@ -16,7 +16,7 @@ from .origins import Origins
 from .process_attributes import ProcessAttributes
 from .reads import Reads
 from .report import FREEZER_REFUSED, NOT_WRITTEN, PROGRAM_RAISED, USER_MISTAKE, Report, described
-from .request import encode, read_request
+from .request import decode, encode, read_request
 from .secret_values import Secrets
 from .seeding import Seeding
 from .stdio import flush
@@ -56,10 +56,11 @@ class Freeze:
             from .telling import Telling  # here, since what is loaded without need is a part of each thaw
 
             self.exit.telling = Telling(self.request)
-        if self.request.archive is not None:
+        archive = self.request.archive or self.context.environment.own.get(b"SNAPBOOT_ENABLED")
+        if archive is not None:
             from .boot_archive import BootArchive  # the same
 
-            self.exit.archive = BootArchive(self.request, self.context)
+            self.exit.archive = BootArchive(decode(archive), self.request, self.context)
 
     def _show(self, name, value):
         """The program is shown a variable that it has looked up."""

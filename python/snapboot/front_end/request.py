@@ -82,7 +82,7 @@ def encode(text):
 
 def decode(data):
     """Bytes to text, as `os.fsdecode` does."""
-    return data.decode(ENCODING, ERRORS)
+    return data if isinstance(data, str) else data.decode(ENCODING, ERRORS)
 
 
 ENCODING = sys.getfilesystemencoding()
