@@ -1,5 +1,6 @@
 //! One freeze from its request to its image: what is frozen, which boots that takes, and what they add up to.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -255,6 +256,7 @@ impl Session<'_> {
                 progress: self.progress,
                 number,
                 count,
+                said: Cell::default(),
             };
             let (mut report, mut notes, begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();
@@ -286,6 +288,7 @@ impl Session<'_> {
                 report.reads.facts.push((fact_kind::CWD, 0));
                 report.reads.places.entry((fact_kind::CWD, 0)).or_insert_with(|| file.display().to_string());
             }
+            report.warnings.extend(boot.warning());
             report.warnings.extend(boot_inputs::warning(&notes, &report.importers, &Temporary::new(environment)));
             if number == 1 {
                 lacks.compare(report.learnt.len(), self.request.store.as_ref());
@@ -329,6 +332,7 @@ impl Session<'_> {
             }
             first.get_or_insert(report);
         }
+        warnings.extend(assembly.closed(output, &self.executed));
         if assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
@@ -484,7 +488,7 @@ impl Session<'_> {
         };
         let files = notes.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
         files.for_each(|(file, _)| self.progress.has_read(file));
-        match outcome(dir, status, self.runtime, boot.environment) {
+        match outcome(dir, status, self.runtime, boot.environment, boot.store.is_some()) {
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {
                 // Whoever fails on a full disk often cannot write down why.
