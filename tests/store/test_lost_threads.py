@@ -37,7 +37,7 @@ def test_a_worker_thread_is_there_in_each_start(store, language):
 
 
 AT_A_FREEZE_POINT = {
-    "python": "import snapboot, threading, time\nthread = threading.Thread(target=time.sleep, args=(99,), daemon=True)\nthread.start()\n"
+    "python": "import snapboot, threading, time\nthreading.Thread(target=lambda: time.sleep(99), daemon=True).start()\n"
     "snapboot.freeze_point()\nprint(threading.active_count())\n",
     "ruby": 'require "snapboot"\nThread.new { sleep }\nSnapboot.freeze_point\nputs Thread.list.size\n',
 }

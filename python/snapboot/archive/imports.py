@@ -206,11 +206,22 @@ class Loader(SOURCE_LOADER):
         return self.__reduce_ex__(protocol)
 
 
+# Each with the file that was found for it, by id: nothing of the archive is to be seen on a loader.
+LOADERS = {}
+
+
+def serve(loader, source):
+    """Has an ordinary loader get its code from the archive. source: the file that was found for it."""
+    loader.__class__ = Loader
+    LOADERS[id(loader)] = loader, source
+    return loader
+
+
 def make_ordinary(loader):
     """Makes a loader what Python would have made. Returns the file that was found for it, or None."""
     if type(loader) is Loader:
         loader.__class__ = SOURCE_LOADER
-    return loader.__dict__.pop("_source", None)
+    return LOADERS.pop(id(loader), (None, None))[1]
 
 
 def take_source(loader, name):
@@ -344,16 +355,14 @@ class Search:
             if spec is not None and type(spec.loader) is SOURCE_LOADER and is_import(frame):
                 source = self._source_at(spec.loader.path)
                 if source is not None:
-                    spec.loader.__class__ = Loader
-                    spec.loader._source = source
+                    serve(spec.loader, source)
             return spec
         if found.is_extension:
             loader = external.ExtensionFileLoader(name, found.path)
-        elif not is_import(frame):
-            loader = SOURCE_LOADER(name, found.path)
         else:
-            loader = Loader(name, found.path)
-            loader._source = found
+            loader = SOURCE_LOADER(name, found.path)
+            if is_import(frame):
+                serve(loader, found)
         folder = found.folder
         spec = _frozen_importlib.ModuleSpec(name, loader, origin=found.path, is_package=folder is not None)
         spec._set_fileattr = True
@@ -435,21 +444,6 @@ def name_unknown_switches():
             sys.stderr.write(text % (name, variable(name)))
 
 
-def print_counts(native):
-    """The line that SNAPBOOT_STATS=1 asks for, when the process ends."""
-    native.flush()
-    place = native.place()
-    try:
-        size = "%d KB" % (posix.stat(place).st_size // 1024)
-    except OSError:
-        size = "not made"
-    text = "snapboot: %d hit, %d miss, %d stale, %d revalidated; %s %s\n" % (*native.counters(), place, size)
-    try:
-        sys.stderr.write(text)
-    except (AttributeError, OSError, ValueError):
-        pass  # closed, or not there
-
-
 def finder(own, folder, run):
     """Opens the archive, or gets ready to make it. Returns what finds modules. Raises ImportError where there is no archive.
 
@@ -470,7 +464,7 @@ def finder(own, folder, run):
         raise ImportError(reason)
     name_unknown_switches()
     if variable("SNAPBOOT_STATS") == "1":
-        at_exit(print_counts, native)
+        at_exit(run(folder, "counts")["print_counts"], native)
     if native.is_on("patterns"):
 
         def install_patterns(module):
