@@ -97,7 +97,9 @@ pub fn outcome(
     }
     if is_unseen {
         findings.extend(report.texts("repeats").map(|text| Finding::new("randomness", text)));
-        findings.extend(report.texts("thread").map(|thread| Finding::new("lost-thread", format!("{thread} {LOST_THREAD}"))));
+        findings.extend(
+            report.texts("thread").map(|thread| Finding::new("lost-thread", format!("{thread} {LOST_THREAD}"))),
+        );
     }
     let errors: Vec<String> = report.texts("error").collect();
     match status.code() {

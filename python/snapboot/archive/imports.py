@@ -2,9 +2,9 @@
 
 Python's own loaders get what is found, and do the rest: after its import a module is as it would be without the archive.
 
-No archive may fail an import. Everything of the archive that runs while a module is imported is called by `guard`: whatever it raises, Python's
-own machinery does what was asked for, and the archive is left alone from then on. What is not as Python made it (a loader, a finder, their
-methods) is Python's business from the outset.
+No archive may fail an import. `guard` calls everything of the archive that runs while a module is imported: whatever that raises,
+Python's own machinery does what was asked for, and the archive is left alone from then on. What is not as Python made it (a loader, a
+finder, their methods) is Python's business from the outset.
 """
 
 import _frozen_importlib

@@ -115,9 +115,9 @@ def load_imports(imports, package, folder, importers, reads):
     imports: a list of Import. package: what relative ones are relative to. folder: the control directory (bytes). importers and
     reads: the Importers and the Reads that watch.
 
-    The rest is left to the program's own run from the first one on that fails, writes something, starts a thread, ends the process, or asks for
-    what is another one in each start: that must happen at each start. Which one that is, a child finds out, so that this process
-    stays clean.
+    The rest is left to the program's own run from the first one on that fails, writes something, starts a thread, ends the process,
+    or asks for what is another one in each start: that must happen at each start. A child finds out which one that is, so this
+    process stays clean.
     """
     marks = _rehearse(imports, package, folder, importers, reads) if imports else []
     for one, good in zip(imports, marks):

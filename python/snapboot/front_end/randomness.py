@@ -195,8 +195,8 @@ def _new_state(generator):
 
 
 def _kinds(*bases, without=None):
-    """These classes and those derived from them, by id: a metaclass may not let itself be looked up. without: one that is left out, with all
-    that is derived from it."""
+    """These classes and those derived from them, by id: a metaclass may not let itself be looked up. without: one that is left out,
+    with all that is derived from it."""
     kinds, bases = {}, list(bases)
     while bases:
         kind = bases.pop()

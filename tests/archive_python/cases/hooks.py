@@ -42,12 +42,16 @@ spec.loader.%s = wrapper
 CASES = {
     **{f"{name}-wrapped-on-the-loader": hooked(WRAPPED % (name, name, name), shows=name) for name in
         ("get_code", "exec_module", "create_module", "get_data", "path_stats", "source_to_code", "get_filename")},
-    "get_code-wrapped-twice": hooked(WRAPPED % ("get_code", "outer", "get_code") + WRAPPED % ("get_code", "inner", "get_code"), shows="inner"),
-    "loader-asked-for-code-beforehand": hooked("print(spec.loader.get_code(spec.name).co_filename[-9:], spec.loader.get_code(spec.name).co_name)"),
+    "get_code-wrapped-twice": hooked("".join(WRAPPED % ("get_code", name, "get_code") for name in ("outer", "inner")), shows="inner"),
+    "loader-asked-for-code-beforehand": hooked("for _ in 1, 2: print(spec.loader.get_code(spec.name).co_filename[-9:])"),
     "loader-copied": hooked("import copy; spec.loader = copy.copy(spec.loader)"),
     "loader-copied-deeply": hooked("import copy; spec.loader = copy.deepcopy(spec.loader)"),
     "loader-pickled": hooked("import pickle; spec.loader = pickle.loads(pickle.dumps(spec.loader))"),
-    "loader-of-another-class": hooked("import importlib.machinery as m\nclass Other(m.SourceFileLoader): pass\nspec.loader.__class__ = Other"),
+    "loader-of-another-class": hooked("""
+import importlib.machinery as m
+class Other(m.SourceFileLoader): pass
+spec.loader.__class__ = Other
+"""),
     "loader-with-another-path": hooked("spec.loader.path = spec.loader.path.replace('marked', 'second')", shows="bb bb"),
     "loader-in-a-proxy": hooked("""
 class Proxy:

@@ -44,7 +44,8 @@ module LostThreads
     end
 
     def text(thread)
-      thread.inspect.sub(/:0x\h+/, "").sub(/ \S+>\z/, "").delete_prefix("#<").sub("@", " ").sub(/\A(\S+) (.*)\z/m, 'a \1 (\2)')
+      shown = thread.inspect.sub(/:0x\h+/, "").sub(/ \S+>\z/, "").delete_prefix("#<").sub("@", " ")
+      shown.sub(/\A(\S+) (.*)\z/m, 'a \1 (\2)')
     end
 
     # Those of a forked child, whose fork hooks may have started them again, as they would after a thaw.
@@ -56,7 +57,9 @@ module LostThreads
         Process.exit!(true)
       end
       tell.close
-      IO.select([answer], nil, nil, ANSWER) ? answer.read_nonblock(65_536).split("\0") : []
+      # Not wait_readable, which another library brings along before Ruby 3.2.
+      has_answer = IO.select([answer], nil, nil, ANSWER) # rubocop:disable Lint/IncompatibleIoSelectWithFiberScheduler
+      has_answer ? answer.read_nonblock(65_536).split("\0") : []
     rescue EOFError, SystemCallError
       []
     ensure

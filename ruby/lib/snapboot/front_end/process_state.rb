@@ -54,7 +54,6 @@ class ProcessState
     }
   end
 
-
   # The most there have been. What nobody refers to any more is closed when it is collected.
   def open_files
     count = Dir.children(DESCRIPTORS).size
