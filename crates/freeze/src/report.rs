@@ -96,10 +96,8 @@ pub fn outcome(
         findings.extend(missed.iter().cloned());
     }
     if is_unseen {
-        findings.extend(report.texts("repeats").map(|text| Finding::new("randomness", text)));
-        findings.extend(
-            report.texts("thread").map(|thread| Finding::new("lost-thread", format!("{thread} {LOST_THREAD}"))),
-        );
+        findings.extend(report.texts("repeats").map(|text| Finding::new("random", text)));
+        findings.extend(report.texts("thread").map(|thread| Finding::new("thread", format!("{thread} {LOST_THREAD}"))));
     }
     let errors: Vec<String> = report.texts("error").collect();
     match status.code() {
