@@ -1,5 +1,6 @@
 //! Starts the runtime with the freezer inside, and waits until the image is written or refused.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -64,6 +65,8 @@ pub struct Boot<'a> {
     pub number: u32,
     /// See `number`.
     pub count: u32,
+    /// Whether the program has printed something in a boot whose output somebody sees.
+    pub said: &'a Cell<bool>,
 }
 
 /// How a boot ended.
@@ -73,6 +76,9 @@ pub enum Ended {
     /// This signal came for the freeze.
     Interrupted(i32),
 }
+
+const OUTPUT: &str = "the program printed something while it booted (see above), and its thaws will not print that again; where each start should, \
+                      do not preload what prints, or print in snapboot.defer (Python) or Snapboot.defer (Ruby)";
 
 /// What a boot is for.
 pub enum Watch {
@@ -133,7 +139,8 @@ impl Boot<'_> {
         if !matches!(ended, Ok(Ended::Exited(..))) {
             kill_group(&mut child);
         }
-        finish();
+        let said = finish();
+        self.said.set(self.said.get() || said);
         ended
     }
 
@@ -161,6 +168,11 @@ impl Boot<'_> {
 
     fn not_started(&self, error: &io::Error) -> Failure {
         Failure::io("start", &self.runtime.program, error)
+    }
+
+    /// A warning where the program has printed something.
+    pub fn warning(&self) -> Option<String> {
+        self.said.get().then(|| OUTPUT.to_owned())
     }
 
     /// What the front end is told.

@@ -31,6 +31,9 @@ const FREEZER_FAILED: i32 = 4;
 /// These come from the system and other people, not from the program.
 const FROM_OUTSIDE: [i32; 6] = [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGXCPU, libc::SIGXFSZ];
 
+const LOST_THREAD: &str = "was started while the program booted, and its thaws would be without it, as forked processes are; start it when it \
+                           is needed, or in an after_thaw hook";
+
 /// What a front end reported of a boot that was written.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -86,7 +89,15 @@ pub enum Outcome {
 }
 
 /// Reads what was reported in `dir` after the runtime, which was given `environment`, ended with `status`.
-pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environment: &Environment) -> Result<Outcome> {
+///
+/// `is_unseen`: whether nobody would see a warning, such as that a thaw lacks threads.
+pub fn outcome(
+    dir: &ControlDir,
+    status: ExitStatus,
+    runtime: &Runtime,
+    environment: &Environment,
+    is_unseen: bool,
+) -> Result<Outcome> {
     let read =
         |name: &str| Entries::read(&dir.file(name)).map_err(|error| Failure::io("read", &dir.file(name), &error));
     let report = read("report")?;
@@ -105,6 +116,10 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
     if !findings.is_empty() || status.code() == Some(WRITTEN) {
         findings.extend(missed.iter().cloned());
     }
+    if is_unseen {
+        findings.extend(report.texts("repeats").map(|text| Finding::new("random", text)));
+        findings.extend(report.texts("thread").map(|thread| Finding::new("thread", format!("{thread} {LOST_THREAD}"))));
+    }
     let errors: Vec<String> = report.texts("error").collect();
     match status.code() {
         _ if !findings.is_empty() => Ok(Outcome::Refused(findings)),
@@ -119,7 +134,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             learnt: report.texts("learnt").collect(),
             patterns: report.texts("patterns").next().and_then(|count| count.parse().ok()).unwrap_or_default(),
             left_out: report.texts("left_out").zip(report.texts("because")).collect(),
-            warnings: report.texts("warning").chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
+            warnings: report.texts("warning").chain(report.texts("repeats")).chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             left: report.texts("left").next(),
             guards: report.all("guard").map(OsString::from).collect(),
             secrets: Secrets { were_read: reads_secrets, derived: report.texts("derived").collect() },

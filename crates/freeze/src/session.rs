@@ -1,5 +1,6 @@
 //! One freeze from its request to its image: what is frozen, which boots that takes, and what they add up to.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -244,6 +245,7 @@ impl Session<'_> {
         let mut checked = environment.clone();
         let count = self.request.variants;
         for number in 1..=count {
+            let said = Cell::default();
             let boot = Boot {
                 installation: &self.request.installation,
                 runtime: self.runtime,
@@ -257,6 +259,7 @@ impl Session<'_> {
                 progress: self.progress,
                 number,
                 count,
+                said: &said,
             };
             let (mut report, mut notes, begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();
@@ -293,6 +296,7 @@ impl Session<'_> {
                 report.reads.facts.push((fact_kind::CWD, 0));
                 report.reads.places.entry((fact_kind::CWD, 0)).or_insert_with(|| file.display().to_string());
             }
+            report.warnings.extend(boot.warning());
             report.warnings.extend(boot_inputs::warning(&notes, &report.importers, &Temporary::new(environment)));
             if number == 1 {
                 lacks.compare(report.learnt.len(), self.request.store.as_ref());
@@ -336,6 +340,7 @@ impl Session<'_> {
             }
             first.get_or_insert(report);
         }
+        warnings.extend(assembly.closed(output, &self.executed));
         if assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
@@ -469,7 +474,8 @@ impl Session<'_> {
         };
         let files = notes.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
         files.for_each(|(file, _)| self.progress.has_read(file));
-        match attributes::judged(outcome(dir, status, self.runtime, boot.environment), &notes.set) {
+        let outcome = outcome(dir, status, self.runtime, boot.environment, boot.store.is_some());
+        match attributes::judged(outcome, &notes.set) {
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {
                 // Whoever fails on a full disk often cannot write down why.

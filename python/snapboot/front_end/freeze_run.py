@@ -4,7 +4,7 @@ import gc
 import posix
 import sys
 
-from . import fork, hooks, inputs, main_part, preload, process, session, times, trampoline
+from . import fork, hooks, inputs, main_part, preload, process, session, threads, times, trampoline
 from .boot_only import Mute
 from .command_line import Main
 from .context import Context
@@ -181,8 +181,10 @@ class Freeze:
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
         for name in self.request.preload:
             self.report.add("preloaded", name)
+        for thread in threads.lost():
+            self.report.add("thread", thread)
         for warning in self.context.randomness.warnings():
-            self.report.add("warning", warning)
+            self.report.add("repeats", warning)
         for kind, name in times.kept(self.folder):
             self.report.add(kind, name)
         for path in inputs.loaded_files(self.request.script):

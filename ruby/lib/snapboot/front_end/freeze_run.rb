@@ -206,7 +206,7 @@ class FreezeRun
     @context.umask = @umask
     @context.folder = @folder
     settle_secrets
-    @context.warnings.each { |warning| @report.add("warning", warning) }
+    @context.warnings.each { |warning| @report.add("repeats", warning) }
     @seeding = nil
     @exit.prepare(@script&.stream)
     @telling&.settle
@@ -276,6 +276,7 @@ class FreezeRun
       recipe.threads.each { |thread| thread.name = RENEWED }
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
+    LostThreads.all.each { |thread| @report.add("thread", thread) }
     @umask = @reads.umask
     @reads.report_to(@report)
     @folder = @reads.folder
