@@ -117,4 +117,3 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
         Failure::io("write", path, &error)
     })
 }
-

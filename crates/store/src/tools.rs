@@ -244,7 +244,8 @@ impl Users {
     fn of(program: &Path) -> Users {
         let Ok(status) = program.metadata() else { return Users::Owner };
         let group = status.gid();
-        let above: Vec<_> = program.canonicalize().iter().flat_map(|path| path.ancestors().skip(1)).map(entered_by).collect();
+        let above: Vec<_> =
+            program.canonicalize().iter().flat_map(|path| path.ancestors().skip(1)).map(entered_by).collect();
         let all_enter = above.iter().all(|(mode, _)| mode & 0o001 != 0);
         let group_enters = above.iter().all(|(mode, of)| mode & 0o001 != 0 || *of == group && mode & 0o010 != 0);
         match status.mode() {
