@@ -28,14 +28,15 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
     let named = Path::new(&words[0]);
     // A word without a slash is looked for in PATH alone, as a shell does: what lies here may be anybody's.
     if is_path(named) && Kind::is_image(named) {
-        return run_image(named, words);
+        return run_image(named, words, trust::check_open);
     }
     let store = Store::find();
     let shims = store.as_ref().map(Shims::of);
     let Ok(line) = Command::split(words, &search_path(), shims.as_ref()) else { return Ok(not_runnable(named)) };
     // Installed, and so in front of PATH.
     if Kind::is_image(&line.program) {
-        return run_image(&line.program, words);
+        // As a shell would start it, whoever put it there: what is on PATH is the user's choice.
+        return run_image(&line.program, words, |_, _| Ok(()));
     }
     let Some((command, arguments)) = line.command else {
         if !no_freeze && !line.is_interpreter {
@@ -151,15 +152,16 @@ fn execute_image(image: &Path, file: &File, words: &[OsString]) -> Failure {
     cannot(store::execute_open(file, words))
 }
 
-fn run_image(named: &Path, words: &[OsString]) -> Result<u8> {
+/// `check`: whether the file may be executed.
+fn run_image(
+    named: &Path,
+    words: &[OsString],
+    check: impl Fn(&Path, &File) -> std::result::Result<(), trust::Refusal>,
+) -> Result<u8> {
     // Without a slash, it would be looked for in PATH.
     let image = std::path::absolute(named).map_err(|error| Failure::io("run", named, &error))?;
     let file = trust::look::open(&image).map_err(|error| Failure::io("run", named, &error))?;
-    trust::check_open(&image, &file).map_err(|refusal| {
-        Failure::refusal(format!(
-            "{refusal}. An image is code of its owner: start it by its path, without snapboot run, if that is what you want."
-        ))
-    })?;
+    check(&image, &file).map_err(|refusal| not_to_be_run(&refusal))?;
     let failure = execute_image(&image, &file, words);
     // It may have lost what executes it, and still knows what it was made from.
     if let Ok([program, own @ ..]) = image_file::command_of(&image).as_deref() {
@@ -171,6 +173,13 @@ fn run_image(named: &Path, words: &[OsString]) -> Result<u8> {
         "{failure} {} should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
         named.display(),
     )))
+}
+
+/// Why an image that was named is not executed.
+pub fn not_to_be_run(refusal: &trust::Refusal) -> Failure {
+    Failure::refusal(format!(
+        "{refusal}. An image is code of whoever can write to it: start it by its path, without snapboot, if that is what you want."
+    ))
 }
 
 /// Says why there is nothing to start. Returns the exit status, which is that of a shell.
