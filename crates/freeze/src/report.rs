@@ -154,7 +154,8 @@ pub fn outcome(
         // The freezer itself: for want of memory, or since somebody has killed it.
         Some(REFUSED) => Err(Failure::passing(errors.join("\nsnapboot: "))),
         Some(NOT_WRITTEN) => Err(Failure::failed(
-            "what was found while the program booted could not be written down: Snapboot's own folder cannot be written any more.",
+            "what was found while the program booted could not be written down. Most likely the program has set a limit of open files below \
+             110 while it booted (RLIMIT_NOFILE), or given up the right to write files: leave that to the main part.",
         )),
         Some(FREEZER_FAILED) if errors.is_empty() => Err(Failure::passing(
             "the freezer ended with status 4 instead of writing the image, probably since it found no memory (ulimit -v, -d).",

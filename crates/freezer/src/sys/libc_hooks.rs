@@ -98,8 +98,13 @@ fn fact_of(kind: &[u8], number: u32) {
     note(b"fact", kind, (b"of", &digits));
 }
 
+/// A limit is read.
+pub fn limit_is_read(resource: c_uint) {
+    fact_of(b"limit", resource);
+}
+
 /// Whose facts are read: only those of this process count.
-fn is_own(pid: c_int) -> bool {
+pub fn is_own(pid: c_int) -> bool {
     // SAFETY: a plain call.
     pid == 0 || pid == unsafe { libc::getpid() }
 }
@@ -129,12 +134,6 @@ pass_on! {
     fn getdtablesize() -> c_int { fact_of(b"limit", libc::RLIMIT_NOFILE) }
     fn getrlimit(resource: c_uint, _answer: *mut c_void) -> c_int { fact_of(b"limit", resource) }
     fn getrlimit64(resource: c_uint, _answer: *mut c_void) -> c_int { fact_of(b"limit", resource) }
-    fn prlimit(pid: c_int, resource: c_uint, _new: *const c_void, answer: *mut c_void) -> c_int {
-        if is_own(pid) && !answer.is_null() { fact_of(b"limit", resource) }
-    }
-    fn prlimit64(pid: c_int, resource: c_uint, _new: *const c_void, answer: *mut c_void) -> c_int {
-        if is_own(pid) && !answer.is_null() { fact_of(b"limit", resource) }
-    }
     // The user.
     fn getuid() -> c_uint { fact(b"user") }
     fn geteuid() -> c_uint { fact(b"user") }

@@ -17,6 +17,7 @@ pub mod noted;
 mod on_demand;
 mod process;
 mod ruby_text;
+mod setter_hooks;
 
 pub use argv_buffer::ArgvBuffer;
 pub use file::*;
