@@ -351,7 +351,8 @@ unsafe fn write_environment(path: &CStr) {
             return;
         }
         for entry in strings(environ) {
-            libc::syscall(libc::SYS_write, file, entry.as_ptr(), entry.len() + 1); // with its NUL
+            libc::syscall(libc::SYS_write, file, entry.as_ptr(), entry.len() + 1);
+            // with its NUL
         }
         libc::syscall(libc::SYS_close, file);
     }

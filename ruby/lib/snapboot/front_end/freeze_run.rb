@@ -377,14 +377,19 @@ class FreezeRun
     Snapboot.__send__(:run_hooks, kind) if Object.const_defined?(:Snapboot)
   end
 
+  # Whatever is not as expected is left to Ruby's own end.
+  def end_thawed(error)
+    @telling&.tell
+    @spans&.tell
+    @exit.leave(error)
+  rescue StandardError
+    nil
+  end
+
   # The last exit handler of all.
   def at_end
     error = $! # a rescue in here would leave nothing of it
-    if @state == :thawed
-      @telling&.tell
-      @spans&.tell
-      return @exit.leave(error)
-    end
+    return end_thawed(error) if @state == :thawed
 
     return if error && !error.is_a?(SystemExit) # Ruby shows it
 
