@@ -10,6 +10,7 @@
 
 mod arch;
 mod assemble;
+mod attributes;
 mod boot;
 mod boot_inputs;
 mod confined;
@@ -42,8 +43,11 @@ mod recipes;
 mod rehearse;
 mod report;
 mod request;
+mod secret_names;
+mod secrets;
 mod session;
 mod told;
+mod traces;
 mod trained_pages;
 mod training;
 mod variables;

@@ -47,7 +47,7 @@ impl Starts {
     /// What was counted for this image; None when nothing is known of it here.
     pub fn of(image: &ImageFile) -> Option<Self> {
         let sum = image.head().image_id();
-        Self::parse(&fs::read(file(&folder()?, sum)).ok()?, sum)
+        Self::parse(&trust::read(&file(&folder()?, sum)).ok()?, sum)
     }
 
     fn parse(bytes: &[u8], image_id: u64) -> Option<Self> {
@@ -86,6 +86,9 @@ pub fn forget(image: &Path) {
 pub fn handed_over(image: &Path) {
     let Ok(FirstHead { head, .. }) = FirstHead::read(image) else { return };
     let Some(path) = folder().map(|folder| file(&folder, head.image_id())) else { return };
+    if trust::open(&path).is_err() {
+        return;
+    }
     let Ok(file) = fs::OpenOptions::new().read(true).write(true).open(path) else { return };
     let mut bytes = [0; StartsHead::SIZE];
     if file.read_exact_at(&mut bytes, 0).is_err() {
@@ -99,7 +102,7 @@ pub fn handed_over(image: &Path) {
     }
 }
 
-/// The folder of these files: `STATE/starts`. None where nothing is to be counted.
+/// The folder of these files: `STATE/starts`. None where nothing is to be counted, or the folder would be in another user's home.
 fn folder() -> Option<PathBuf> {
     let absolute = |value: &OsStr| Path::new(value).is_absolute();
     let state = match std::env::var_os(StartsHead::VARIABLE) {
@@ -110,7 +113,8 @@ fn folder() -> Option<PathBuf> {
             Some(state)
         }),
     };
-    Some(Path::new(&state?).join("starts"))
+    let folder = Path::new(&state?).join("starts");
+    trust::check_place(&folder).is_ok().then_some(folder)
 }
 
 fn file(folder: &Path, image_id: u64) -> PathBuf {
@@ -157,12 +161,14 @@ fn forget_oldest(folder: &Path) {
         let is_sum = name.len() == 16 && name.as_bytes().iter().all(u8::is_ascii_hexdigit);
         let found =
             entry.metadata().ok().filter(|it| is_sum && it.is_file() && it.len() == StartsHead::FILE_SIZE as u64)?;
-        Some((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), entry.path()))
+        let written = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        // What lies ahead was written before the clock was set back, and so before all others.
+        Some((written <= SystemTime::now(), written, entry.path()))
     };
     let mut all: Vec<_> = entries.filter_map(written).collect();
     all.sort();
     let many = all.len().saturating_sub(MAX);
-    for (_, path) in &all[..many] {
+    for (.., path) in &all[..many] {
         let _ = fs::remove_file(path);
     }
 }

@@ -9,6 +9,7 @@
 pub mod attempt;
 pub mod background;
 pub mod build;
+mod clock;
 pub mod command;
 pub mod fallback;
 pub mod fit;
@@ -28,4 +29,4 @@ pub use folder::Folder;
 pub use place::Store;
 pub use saved::StartTimes;
 pub use shims::Shims;
-pub use sys::execute;
+pub use sys::{execute, execute_open};

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use image_file::starts;
 
-use crate::{Folder, Store};
+use crate::{clock, Folder, Store};
 
 /// The variable that names the limit of the store.
 pub const VARIABLE: &str = "SNAPBOOT_STORE_SIZE";
@@ -27,7 +27,8 @@ pub fn size(image: &Path) -> u64 {
 /// When an image was used last, as far as that was counted; where it was not, when it was made.
 pub fn last_used(image: &Path) -> SystemTime {
     let made = image.metadata().and_then(|status| status.modified()).ok();
-    starts::last(image).max(made).unwrap_or(SystemTime::UNIX_EPOCH)
+    let known = [starts::last(image), made].into_iter().flatten();
+    known.max_by_key(|moment| clock::by_age(*moment)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// Reads a size as people write it: a number of bytes, or one with K, M, G or T behind it (powers of 1024).
@@ -63,7 +64,7 @@ pub fn prune(store: &Store, limit: u64) -> Vec<PathBuf> {
             }
         }
     }
-    images.sort_by_key(|(used, ..)| *used);
+    images.sort_by_key(|(used, ..)| clock::by_age(*used));
     let mut removed = Vec::new();
     for (_, size, image, folder) in images {
         if total <= limit {

@@ -109,6 +109,7 @@ class Trial:
         self._printed = 0
         self._mark = reads.mark()
         self._state = process_state.State(reads.count_written)
+        reads.attributes.look()
         self._attributes = Attributes(learnt.files, learnt.always, learnt.main, reads.is_watch)
         self.making = Making(self.events)
         self._importing = []
@@ -188,6 +189,7 @@ class Trial:
         if printed != self._printed:
             self._printed = printed
             self.events.append("prints")
+        self.making.look()
         self.events += self.reads.since(self._mark, self.learnt)
         self._mark = self.reads.mark()
         changes = self._state.changes()
@@ -196,6 +198,8 @@ class Trial:
         else:
             # The program changes that in each of its starts, as far as anybody knows.
             self.events += [change for change in changes if change.endswith(process_state.OF_A_START)]
+        # Those of the kernel: the program may look at them before it changes them.
+        self.events += ["changes its " + name[1:] for name in self.reads.attributes.look()]
 
     def _find_what_is_kept(self, names):
         """Modules that keep the time of their import, or the number of the process."""

@@ -150,6 +150,7 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
     from .rehearsal import Output
 
     early = reads.count_early()
+    reads.attributes.look()
     made = []
     making = Making(made)
     output = Output(folder, reads.terminal)
@@ -162,8 +163,12 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
                 raise
             mark = GUARDED
         flush("stdout", "stderr")
+        making.look()
         making.clean_up()
         if output.size() or reads.count_early() > early or TEMPORARY in made:
+            return
+        # Such an import forbids a freeze; what else it changes, each thaw does again.
+        if any(name[0] == "-" for name in reads.attributes.look()):
             return
         posix.write(tell, mark)
 

@@ -9,6 +9,7 @@ OK = 0
 PROGRAM_RAISED = 1
 USER_MISTAKE = 2
 FREEZER_REFUSED = 3
+NOT_WRITTEN = 5
 FOLDER = __file__.rpartition("/")[0] + "/"
 
 

@@ -5,6 +5,8 @@
 mod account_hooks;
 pub mod arena;
 mod argv_buffer;
+mod attribute_calls;
+pub mod attributes;
 mod entry;
 mod exit;
 mod file;
@@ -13,6 +15,7 @@ pub mod libc_hooks;
 mod locale_hooks;
 pub mod noted;
 mod on_demand;
+mod ruby_text;
 mod process;
 
 pub use argv_buffer::ArgvBuffer;

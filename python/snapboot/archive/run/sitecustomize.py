@@ -16,8 +16,6 @@ import sys
 # `site` looks for these two, mostly in vain, before the program begins.
 OWN = "sitecustomize"
 USER = "usercustomize"
-# The modules that may be imported lazily: patterns with commas between them.
-LAZILY = "SNAPBOOT_LAZY"
 # So few modules are imported before the archive could be open.
 FEW = 3
 # It is open before these: what they parse may be there. They import more than that themselves.
@@ -33,11 +31,13 @@ class Finder:
 
     # What tells it from others: there is one, whoever has switched it on.
     is_of_archive = True
+    # In a thawed process: returns the path that tells its program from others (see imports.py). None in an ordinary start.
+    thawed_program = None
+    # Writes what the archive is to have besides. None: it is not open.
+    flush = None
 
-    def __init__(self, folder, lazily):
-        """lazily: which modules may be imported lazily, as text; None: none."""
+    def __init__(self, folder):
         self._folder = folder
-        self._lazily = lazily
         self._ordinary = FEW
 
     def find_spec(self, name, path=None, target=None):
@@ -58,7 +58,7 @@ class Finder:
         """Opens the archive. Whatever that imports itself is found by Python."""
         self.find_spec = find_nothing
         try:
-            self.find_spec = run(self._folder, "imports")["finder"](self._folder, run, self._lazily)
+            self.find_spec = run(self._folder, "imports", OWN_FINDER=self)["finder"](self, self._folder, run)
         except Exception as error:
             if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
                 sys.stderr.write("snapboot: no archive: %s (%s)\n" % (error, type(error).__name__))
@@ -93,18 +93,16 @@ def modified(path):
         return -1
 
 
+def has_room():
+    """Whether files are found by Python's own finder, and not from an archive already."""
+    return external.PathFinder in sys.meta_path and not any(hasattr(finder, "is_of_archive") for finder in sys.meta_path)
+
+
 def switch_on(folder):
     """Has the imports of this process served by its archive. folder: the one above this file's."""
-    if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or external.PathFinder not in sys.meta_path:
+    if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or not has_room():
         return
-    if any(hasattr(finder, "is_of_archive") for finder in sys.meta_path):
-        return
-    lazily = sys.modules["os"].environ.pop(LAZILY, None) if LAZILY.encode() in posix.environ else None
-    finder = Finder(folder, lazily)
-    sys.meta_path.insert(sys.meta_path.index(external.PathFinder), finder)
-    if lazily is not None:
-        # Before the main part, whose imports are lazy, too.
-        finder.open()
+    sys.meta_path.insert(sys.meta_path.index(external.PathFinder), Finder(folder))
 
 
 def switch_on_here():

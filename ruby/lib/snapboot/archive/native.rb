@@ -4,7 +4,8 @@ module Snapboot
   module Archive
     # The back end for CRuby: libsnapboot_ruby.so, which defines these methods when it is loaded:
     #
-    # - open(script or nil): opens the archive of the program with that main script. Returns nil, or why there is none.
+    # - open(script or nil, folder or nil): opens the archive of the program with that main script, which was started in that
+    #   folder (nil: the working directory). Returns nil, or why there is none.
     # - place, root: the archive's path, and the application's root. nil before `open`.
     # - identity(path), fetch(kind number, name, context) -> [number of the event, payload or nil],
     #   store(kind number, name, inputs, payload, context), flush -> nil or why nothing was written, counters -> four

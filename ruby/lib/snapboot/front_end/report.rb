@@ -7,9 +7,12 @@ class Report
   PROGRAM_FAILED = 1
   USER_MISTAKE = 2
   REFUSED = 3
+  NOT_WRITTEN = 5
 
   # What is still being noted, or nil: its notes belong to the report of a boot that fails, too.
   attr_writer :reads
+  # The ProcessAttributes.
+  attr_writer :attributes
 
   def initialize(directory)
     @path = "#{directory}/report"
@@ -31,7 +34,8 @@ class Report
   # to the thawed processes.
   def finish(status)
     @reads&.report_to(self)
-    File.binwrite(@path, @entries.join)
+    @attributes&.changed.to_a.each { |name| add("attribute", name[1..]) }
+    status = NOT_WRITTEN unless written?
     flush
     exit!(status)
   end
@@ -40,6 +44,11 @@ class Report
   def user_mistake(message)
     add("error", message)
     finish(USER_MISTAKE)
+  end
+
+  # Ends the freezing process if the program has changed what a thaw cannot: it may not be able to read its own files any more.
+  def check_attributes
+    finish(REFUSED) if @attributes&.refused?
   end
 
   # Reports an error of the front end's own code, which the program has not made, and leaves. crates/freeze report.rs words it.
@@ -59,6 +68,7 @@ class Report
   # Shows that the program itself failed, with the front end's own frames taken out, and leaves. +text+: what more there is
   # to say.
   def program_failed(error, front_end_directory, text = nil)
+    check_attributes
     add("error", text) if text
     trace = error.backtrace&.reject { |frame| frame.start_with?(front_end_directory) }
     error.set_backtrace(trace) if trace
@@ -69,6 +79,12 @@ class Report
   end
 
   private
+
+  def written?
+    File.binwrite(@path, @entries.join)
+  rescue SystemCallError
+    false
+  end
 
   def flush
     [STDOUT, STDERR, $stdout, $stderr].uniq.each do |stream|
