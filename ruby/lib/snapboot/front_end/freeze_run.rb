@@ -116,8 +116,8 @@ class FreezeRun
     run_main
   end
 
-  # Nothing that goes wrong in the front end's own code is to look like an error of the program. While freezing it is reported,
-  # in a thawed process the program is started the ordinary way.
+  # Nothing that goes wrong in the front end's own code is to look like an error of the program. While freezing it is
+  # reported, in a thawed process the program is started the ordinary way.
   def guard
     yield
   rescue StandardError, ScriptError => e
