@@ -116,8 +116,8 @@ class FreezeRun
     run_main
   end
 
-  # Nothing that goes wrong in the front end's own code is to look like an error of the program. While freezing it is reported,
-  # in a thawed process the program is started the ordinary way.
+  # Nothing that goes wrong in the front end's own code is to look like an error of the program. While freezing it is
+  # reported, in a thawed process the program is started the ordinary way.
   def guard
     yield
   rescue StandardError, ScriptError => e
@@ -437,14 +437,19 @@ class FreezeRun
     Snapboot.__send__(:run_hooks, kind) if Object.const_defined?(:Snapboot)
   end
 
+  # Whatever is not as expected is left to Ruby's own end.
+  def end_thawed(error)
+    @telling&.tell
+    @spans&.tell
+    @exit.leave(error)
+  rescue StandardError
+    nil
+  end
+
   # The last exit handler of all.
   def at_end
     error = $! # a rescue in here would leave nothing of it
-    if @state == :thawed
-      @telling&.tell
-      @spans&.tell
-      return @exit.leave(error)
-    end
+    return end_thawed(error) if @state == :thawed
 
     return if error && !error.is_a?(SystemExit) # Ruby shows it
 

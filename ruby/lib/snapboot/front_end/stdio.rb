@@ -27,11 +27,13 @@ class Stdio
 
   private
 
-  # Same descriptor: nothing is opened or duplicated, only the mode is copied. Encodings stay; what else the program has made of
-  # the stream does not, its own methods among them.
+  # Same descriptor: nothing is opened or duplicated, only the mode is copied. Encodings stay; what else the program has made
+  # of the stream does not, its own methods among them.
   def reopen(stream, mode)
     fresh = IO.for_fd(stream.fileno, mode, autoclose: false)
-    sync, binary, line = stream.sync, stream.binmode?, mode == "r" ? stream.lineno : nil
+    sync = stream.sync
+    binary = stream.binmode?
+    line = stream.lineno if mode == "r"
     encodings = stream.external_encoding, stream.internal_encoding
     if stream.singleton_methods.empty?
       stream.reopen(fresh)
