@@ -104,10 +104,18 @@ class Comparison
       end
     end
     ObjectSpace.each_object(Module).to_a.each { |owner| constants(owner, wanted, named) }
-    ObjectSpace.each_object(Hash).to_a.each do |hash|
-      hash.each { |key, value| named[value] ||= "the value of #{key.inspect} in a Hash" if wanted.key?(value) } if hash.instance_of?(Hash)
-    end
+    name_in_hashes(wanted, named)
     wanted.map { |holder, content| named[holder] || unnamed(holder, content) }.uniq.sort.first(MAX)
+  end
+
+  def name_in_hashes(wanted, named)
+    ObjectSpace.each_object(Hash).to_a.each do |hash|
+      next if !hash.instance_of?(Hash) || [wanted, named, *@own].any? { |own| own.equal?(hash) }
+
+      hash.each do |key, value|
+        named[value] ||= "the value #{"of #{key.inspect} " if key.instance_of?(Symbol)}in a Hash" if wanted.key?(value)
+      end
+    end
   end
 
   def constants(owner, wanted, named)

@@ -14,7 +14,8 @@ class SecretValues
   TO_S = Kernel.instance_method(:to_s)
   # A library's kind of string may have other ideas.
   REPLACE = String.instance_method(:replace)
-  private_constant :SCHEME, :IN_QUERY, :SET, :DELETE, :TO_S, :REPLACE
+  EACH_KEY = Hash.instance_method(:each_key)
+  private_constant :SCHEME, :IN_QUERY, :SET, :DELETE, :TO_S, :REPLACE, :EACH_KEY
 
   # +names+: of all that are set. +compares+: whether nothing is frozen, and what is in the process is compared with a boot with others.
   def initialize(directory, names, compares)
@@ -50,7 +51,8 @@ class SecretValues
     exchange(:part) { |name, way| parts[name][way] || yield }
     computed = {}
     exchange(:computed) { |again| computed[again] ||= again.call.b }
-    @kept = []
+    @hashes.each(&:rehash)
+    @kept = @hashes = []
   end
 
   private
@@ -100,6 +102,7 @@ class SecretValues
     # A list of all would make the heap grow, and with it the image.
     ObjectSpace.each_object(String) { |text| found << text if marks.any? { |mark| part?(text, mark) } }
     found.each { |text| keep(text) unless own.key?(text) }
+    find_keys
     find_names(marks)
   end
 
@@ -113,13 +116,26 @@ class SecretValues
     @kept << [text, split(text.b), was_frozen]
   end
 
+  # Hashes find their keys by what these were, and have to be told.
+  def find_keys
+    kept = {}.compare_by_identity
+    @kept.each { |text, *| kept[text] = true }
+    @hashes = []
+    ObjectSpace.each_object(Hash) do |hash|
+      found = false
+      EACH_KEY.bind_call(hash) { |key| found ||= kept.key?(key) }
+      @hashes << hash if found && !hash.equal?(kept) && !hash.compare_by_identity?
+    end
+    @problems << "a Hash that is frozen has a secret as its key" if @hashes.any?(&:frozen?)
+  end
+
   # Symbols and patterns cannot be changed.
   def find_names(marks)
     ascii = marks.select(&:ascii_only?)
     if Symbol.all_symbols.any? { |symbol| ascii.any? { |mark| part?(symbol.name, mark) } }
       @problems << "a Symbol is made of a secret"
     end
-    @own += patterns = ascii.map { |mark| Regexp.escape(mark) }
+    @own += patterns = ascii.map { |mark| Regexp.escape(mark) } + ascii
     return if ObjectSpace.each_object(Regexp).none? { |candidate| patterns.any? { |pattern| part?(candidate.source, pattern) } }
 
     @problems << "a Regexp is made of a secret"
