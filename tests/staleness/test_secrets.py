@@ -122,7 +122,6 @@ MADE = {
     "a part": (PYTHON, "VALUE = KEY[:8]", "boot.VALUE (", ":3)"),
     "a number": (PYTHON, "VALUE = int.from_bytes(KEY.encode(), 'big')", "boot.VALUE (", ":3)"),
     "in an object": (PYTHON, "class A:\n    def __init__(self): self.digest = KEY[::-1]\nVALUE = A()", "boot.VALUE", ""),
-    "a decision": (PYTHON, "VALUE = KEY.startswith('first')", "boot.VALUE (", ":3)"),
     "a decision by length": (PYTHON, "VALUE = len(KEY) > 31", "", ""),
     "a pattern": (PYTHON, "import re\nVALUE = re.compile(KEY)", "", ""),
     "C code": (PYTHON, "import ctypes\nVALUE = ctypes.c_char_p(KEY.encode())", "", ""),
@@ -130,9 +129,9 @@ MADE = {
     "Ruby: a part": (RUBY, "VALUE = KEY[0, 8]", "VALUE (", ":2)"),
     "Ruby: in an object": (RUBY, "class A; def initialize; @digest = KEY.reverse; end; end; VALUE = A.new", "@digest of an object of A (", ":2)"),
     "Ruby: a number": (RUBY, "class A; def initialize; @size = KEY.size; end; end; VALUE = A.new", "@size", ":2)"),
-    "Ruby: a symbol": (RUBY, "VALUE = KEY.to_sym", "only once", ""),
+    "Ruby: a symbol": (RUBY, "VALUE = :\"#{KEY}x\"", "a Symbol", ""),
     "Ruby: the only one of its kind": (RUBY, "VALUE = -KEY.dup", "only once", ""),
-    "Ruby: a pattern": (RUBY, "VALUE = Regexp.new(KEY)", "a Regexp", ""),
+    "Ruby: a pattern": (RUBY, "VALUE = /#{KEY}x/", "a Regexp", ""),
 }
 # What is for secrets of one form.
 OF_FORM = ("a decision by length", "Ruby: a number")

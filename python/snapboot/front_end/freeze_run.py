@@ -201,6 +201,8 @@ class Freeze:
         if not child:
             try:
                 self.secrets.write_texts(self.folder, own)
+            except BaseException as error:
+                sys.__excepthook__(type(error), error, error.__traceback__)
             finally:
                 posix._exit(0)
         posix.waitpid(child, 0)

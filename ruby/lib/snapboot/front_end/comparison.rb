@@ -37,7 +37,7 @@ class Comparison
 
     suspects = File.binread(file).scan(/.{#{SIZE}}/mno).to_h { |it| [it, true] }
     @own = [suspects, found = {}]
-    contents { |content, holder| found[content] ||= holder if suspects.key?(digest(content)) }
+    contents { |content, holder| (found[content] ||= []) << holder if suspects.key?(digest(content)) }
     name_holders(found)
   end
 
@@ -95,7 +95,7 @@ class Comparison
   # In words, for those that are held by an instance variable, a constant or a Hash.
   def name_holders(found)
     wanted = {}.compare_by_identity
-    found.each { |content, holder| wanted[holder] = content }
+    found.each { |content, holders| holders.each { |holder| wanted[holder] = content } }
     named = {}.compare_by_identity
     ObjectSpace.each_object(Object).to_a.each do |object|
       VARIABLES.bind_call(object).each do |name|
@@ -105,7 +105,10 @@ class Comparison
     end
     ObjectSpace.each_object(Module).to_a.each { |owner| constants(owner, wanted, named) }
     name_in_hashes(wanted, named)
-    wanted.map { |holder, content| named[holder] || unnamed(holder, content) }.uniq.sort.first(MAX)
+    names = found.map do |content, holders|
+      named.values_at(*holders).compact.first || unnamed(holders.first, content)
+    end
+    names.uniq.sort.first(MAX)
   end
 
   def name_in_hashes(wanted, named)
