@@ -4,8 +4,10 @@ in an image. Where something was made of one while the program booted, the freez
 import base64
 
 import pytest
+import workloads
 from common import support
 from common.languages import PYTHON, RUBY, both, names
+from store.stores import Store
 
 FIRST = "first-Value-0123456789abcdef"
 # Of other lengths and kinds of characters, too.
@@ -197,3 +199,56 @@ def test_a_secret_of_which_a_boot_cannot_have_another_is_named(language, tmp_pat
     case = Case(language, tmp_path, source[language], "", {"THE_KEY": FIRST})
     assert case.result.status == 1 and not case.image.exists(), case.result
     assert f"THE_KEY looks like a secret, and boot{language.ending}" in case.result.err and "made-up" in case.result.err, case.result
+
+
+RAILS = """
+puts Digest::SHA256.hexdigest(Rails.application.key_generator.generate_key("signed cookie") + Rails.application.secrets.secret_key_base)
+puts Rails.application.env_config["action_dispatch.secret_key_base"] == ENV["SECRET_KEY_BASE"], SignedGlobalID.verifier.generate("id")
+begin
+  puts Rails.application.message_verifier("cookie").verify(ENV.fetch("COOKIE_MADE"))
+rescue ActiveSupport::MessageVerifier::InvalidSignature
+  puts "refused"
+end
+puts Rails.application.message_verifier("cookie").generate("content")
+"""
+
+
+@support.needs_ruby
+def test_rails_signs_with_the_key_of_each_start(tmp_path):
+    application = workloads.prepare("rails")["dir"]
+    one, other = "ab12" * 32, "f00d" * 30
+    env = support.environment(RAILS_ENV="production", EL="1", SNAPBOOT_LOG="1")
+    image = tmp_path / "rails.img"
+    result = support.freeze(image, ["bin/rails"], env={**env, "SECRET_KEY_BASE": one}, cwd=application)
+    assert result.status == 0, result
+    content = support.read(image)
+    assert one.encode() not in content and other.encode() not in content
+    def start(program, key, cookie):
+        return support.run([program, "runner", RAILS], env={**env, "SECRET_KEY_BASE": key, "COOKIE_MADE": cookie}, cwd=application)
+    cookie = start(image, one, "none").out.split("\n")[-2]
+    for key, answer in ((one, "content"), (other, "refused")):
+        thawed, ordinary = start(image, key, cookie), start("bin/rails", key, cookie)
+        assert thawed.out == ordinary.out and answer in thawed.out.split("\n") and not thawed.fell_back, (thawed, ordinary)
+
+
+@both
+def test_a_store_makes_images_with_and_without_a_secret(language, tmp_path):
+    """A library goes through the environment: a start with a secret is no reason to have no image for others."""
+    store = Store(tmp_path)
+    source = {PYTHON: "import os\nALL = dict(os.environ)\nTOKEN = ALL.get('MY_TOKEN', 'none')", RUBY: "ALL = ENV.to_h\nTOKEN = ALL['MY_TOKEN'] || 'none'"}
+    (tmp_path / f"lib{language.ending}").write_text(source[language])
+    main = tmp_path / f"main{language.ending}"
+    main.write_text("import lib; print(lib.TOKEN)" if language is PYTHON else "require_relative 'lib'; puts TOKEN")
+    def start(**env):
+        return store.run(language.program, str(main), env=env)
+    start(MY_TOKEN="first-token-4711-abcd")
+    rows = store.wait()
+    assert rows[0]["state"] != "refused", rows
+    result = start(MY_TOKEN="second-token-4712-and-longer")
+    assert result.out == "second-token-4712-and-longer\n" and not result.fell_back, result
+    assert start(FOO="2").out == "none\n"
+    rows = store.wait()
+    assert rows[0]["state"] != "refused" and len(list(store.place.glob("*/*.img"))) == 2, rows
+    assert start(FOO="2").out == "none\n"
+    for path in store.place.rglob("*"):
+        assert not path.is_file() or b"first-token-4711" not in path.read_bytes(), path
