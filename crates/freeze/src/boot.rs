@@ -91,7 +91,8 @@ impl Boot<'_> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
         let writes_image = !matches!(watch, Watch::Elsewhere(_) | Watch::Secrets);
-        for old in ["report", "findings", "importers", "noted", "texts"].iter().chain(writes_image.then_some(&"image")) {
+        for old in ["report", "findings", "importers", "noted", "texts"].iter().chain(writes_image.then_some(&"image"))
+        {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
         }

@@ -92,7 +92,10 @@ impl<'a> EnvironmentInputs<'a> {
             .map(|name| {
                 let place = self.reads.variables.get(name).and_then(Option::as_deref);
                 if self.environment.is_secret(name) {
-                    return format!("{} being set (a secret; each thaw puts its value in place)", name.to_string_lossy());
+                    return format!(
+                        "{} being set (a secret; each thaw puts its value in place)",
+                        name.to_string_lossy()
+                    );
                 }
                 format!("{} (read by {})", name.to_string_lossy(), place.map_or("C code of the program".into(), shown))
             })
@@ -180,7 +183,10 @@ mod tests {
         assert_eq!(names(picked.seen()), ["EL", "HOME", "PYTHONPATH"]);
         let (entries, index) = picked.on_demand();
         let secret = picked.value("SECRET").unwrap().to_str().unwrap();
-        assert_eq!(entries.to_bytes(), format!("variable=FM=1\0variable=SECRET={secret}\0volatile=TERM=vt\0").into_bytes());
+        assert_eq!(
+            entries.to_bytes(),
+            format!("variable=FM=1\0variable=SECRET={secret}\0volatile=TERM=vt\0").into_bytes()
+        );
         assert!(index.to_bytes().starts_with(b"variable=12,1,FM\0variable=30,"));
         assert!(secret.len() > 10, "long enough to be found again: {secret}");
         let compared = |language, reads: &Reads| {
@@ -203,13 +209,18 @@ mod tests {
         let holds = |entries: &[&[u8]]| holds(&made_in, Language::Python, &reads, entries);
         assert!(holds(&[b"DATABASE_URL=db://you:other@host", b"OTHER_KEY=z"]));
         assert!(!holds(&[b"DATABASE_URL=db://you:other@elsewhere", b"OTHER_KEY=z"]), "another address");
-        assert!(!holds(&[b"DATABASE_URL=db://me:pass@host"]) && !holds(&[b"DATABASE_URL=db://me:pass@host", b"OTHER_KEY="]));
+        assert!(
+            !holds(&[b"DATABASE_URL=db://me:pass@host"]) && !holds(&[b"DATABASE_URL=db://me:pass@host", b"OTHER_KEY="])
+        );
         assert!(!holds(&[b"DATABASE_URL=db://me:pass@host", b"OTHER_KEY=y", b"MISSING_KEY=x"]));
         let unread = super::tests::holds(&made_in, Language::Python, &Reads::default(), &[b"OTHER_KEY=z"]);
         assert!(unread, "nobody has read them");
         let whole = read(&[], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
         let holds = |entries: &[&[u8]]| super::tests::holds(&made_in, Language::Python, &whole, entries);
-        assert!(holds(&[b"DATABASE_URL=db://you:other@host", b"OTHER_KEY=z", b"EL=1"]) && !holds(&[b"OTHER_KEY=z", b"EL=1"]));
+        assert!(
+            holds(&[b"DATABASE_URL=db://you:other@host", b"OTHER_KEY=z", b"EL=1"])
+                && !holds(&[b"OTHER_KEY=z", b"EL=1"])
+        );
         let mut bound = environment(&[("A_KEY", "00ff")], &[], &[]);
         bound.compares_forms = true;
         let reads = read(&["A_KEY"], Vec::new());

@@ -14,8 +14,28 @@ const PARTS: [&str; 8] =
 
 /// Words that are the last one in a secret's name. (TOKENIZERS_PARALLELISM is no secret.)
 const LAST: [&str; 22] = [
-    "KEY", "KEYS", "PAT", "AUTH", "PWD", "PASS", "DSN", "SALT", "PEPPER", "PEM", "COOKIE", "COOKIES", "JWT", "BEARER", "CREDS",
-    "TOKENS", "OTP", "TOTP", "PIN", "SEED", "MNEMONIC", "SIGNATURE",
+    "KEY",
+    "KEYS",
+    "PAT",
+    "AUTH",
+    "PWD",
+    "PASS",
+    "DSN",
+    "SALT",
+    "PEPPER",
+    "PEM",
+    "COOKIE",
+    "COOKIES",
+    "JWT",
+    "BEARER",
+    "CREDS",
+    "TOKENS",
+    "OTP",
+    "TOTP",
+    "PIN",
+    "SEED",
+    "MNEMONIC",
+    "SIGNATURE",
 ];
 
 /// How one of the words in a secret's name ends.
@@ -26,10 +46,49 @@ const NAMES: [&str; 4] = ["AWS_ACCESS_KEY_ID", "ACCESS_KEY_ID", "ACCESSKEY", "AU
 
 /// Last words of names that only say something about a secret.
 const ABOUT: [&str; 43] = [
-    "FILE", "FILES", "PATH", "DIR", "DIRECTORY", "FOLDER", "STORE", "SOCK", "SOCKET", "NAME", "NAMES", "HEADER", "PREFIX", "TYPE", "KIND",
-    "ALGORITHM", "ALG", "TTL", "TIMEOUT", "EXPIRY", "EXPIRES", "EXPIRATION", "AGE", "LIFETIME", "LENGTH", "SIZE", "COUNT", "LIMIT", "MIN",
-    "MAX", "ENABLED", "DISABLED", "REQUIRED", "POLICY", "MODE", "FORMAT", "VERSION", "ENDPOINT", "PARALLELISM", "DOMAIN", "SAMESITE",
-    "SECURE", "HTTPONLY",
+    "FILE",
+    "FILES",
+    "PATH",
+    "DIR",
+    "DIRECTORY",
+    "FOLDER",
+    "STORE",
+    "SOCK",
+    "SOCKET",
+    "NAME",
+    "NAMES",
+    "HEADER",
+    "PREFIX",
+    "TYPE",
+    "KIND",
+    "ALGORITHM",
+    "ALG",
+    "TTL",
+    "TIMEOUT",
+    "EXPIRY",
+    "EXPIRES",
+    "EXPIRATION",
+    "AGE",
+    "LIFETIME",
+    "LENGTH",
+    "SIZE",
+    "COUNT",
+    "LIMIT",
+    "MIN",
+    "MAX",
+    "ENABLED",
+    "DISABLED",
+    "REQUIRED",
+    "POLICY",
+    "MODE",
+    "FORMAT",
+    "VERSION",
+    "ENDPOINT",
+    "PARALLELISM",
+    "DOMAIN",
+    "SAMESITE",
+    "SECURE",
+    "HTTPONLY",
 ];
 
 /// Names that end like a secret's and are known to be none.
@@ -37,7 +96,21 @@ const PUBLIC: [&str; 4] = ["GPG_KEY", "PYTHONHASHSEED", "RUBY_SEED", "SSH_ORIGIN
 
 /// Words in the names of numbers that anybody may know: of a commit, of an image.
 const FINGERPRINTS: [&str; 16] = [
-    "SHA", "SHA1", "SHA256", "COMMIT", "HASH", "DIGEST", "CHECKSUM", "REVISION", "REV", "REF", "VERSION", "UUID", "ID", "BUILD", "TAG",
+    "SHA",
+    "SHA1",
+    "SHA256",
+    "COMMIT",
+    "HASH",
+    "DIGEST",
+    "CHECKSUM",
+    "REVISION",
+    "REV",
+    "REF",
+    "VERSION",
+    "UUID",
+    "ID",
+    "BUILD",
+    "TAG",
     "FINGERPRINT",
 ];
 
@@ -83,16 +156,20 @@ fn is_named_so(name: &[u8]) -> bool {
 /// Whether a value says something about a secret, and is none: a switch, a small number, the path of a file.
 fn is_about_it(name: &[u8], value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
-    let is_switch = [&b"true"[..], b"false", b"yes", b"no", b"on", b"off", b"none", b"null", b"0", b"1"].contains(&&*lower);
+    let is_switch =
+        [&b"true"[..], b"false", b"yes", b"no", b"on", b"off", b"none", b"null", b"0", b"1"].contains(&&*lower);
     let is_number = value.len() < 6 && value.iter().all(u8::is_ascii_digit);
-    let may_be_number = words(name).iter().any(|word| ["PASS", "PWD", "PIN", "OTP", "PASSWORD", "PASSWD", "PASSCODE"].contains(&word.as_str()));
+    let may_be_number = words(name)
+        .iter()
+        .any(|word| ["PASS", "PWD", "PIN", "OTP", "PASSWORD", "PASSWD", "PASSCODE"].contains(&word.as_str()));
     is_switch || (is_number && !may_be_number) || is_path(value)
 }
 
 /// Whether a value is the path of a file, and not the base64 of something, which may begin with a slash.
 fn is_path(value: &[u8]) -> bool {
     let starts = [&b"/"[..], b"~/", b"./", b"../"].iter().any(|start| value.starts_with(start));
-    let is_base64 = value.iter().any(|byte| b"+=".contains(byte)) || (value.len() >= 32 && !value.iter().any(|byte| b".-_".contains(byte)));
+    let is_base64 = value.iter().any(|byte| b"+=".contains(byte))
+        || (value.len() >= 32 && !value.iter().any(|byte| b".-_".contains(byte)));
     starts && (!is_base64 || std::path::Path::new(OsStr::from_bytes(value)).exists())
 }
 
@@ -110,7 +187,8 @@ fn has_password(value: &[u8]) -> bool {
         return true;
     }
     memchr::memmem::find_iter(value, b"://").any(|at| {
-        let end = value[at + 3..].iter().position(|byte| b"/?# \t\n".contains(byte)).map_or(value.len(), |end| at + 3 + end);
+        let end =
+            value[at + 3..].iter().position(|byte| b"/?# \t\n".contains(byte)).map_or(value.len(), |end| at + 3 + end);
         let authority = &value[at + 3..end];
         let user = authority.iter().rposition(|&byte| byte == b'@').map(|end| &authority[..end]);
         user.is_some_and(|user| user.iter().position(|&byte| byte == b':').is_some_and(|colon| colon + 1 < user.len()))
@@ -126,7 +204,10 @@ fn is_jwt(value: &[u8]) -> bool {
 fn is_random(value: &[u8]) -> bool {
     const SIZE: usize = 32;
     const BITS: f64 = 4.2;
-    if value.len() < SIZE || !value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(byte)) || is_path(value) {
+    if value.len() < SIZE
+        || !value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(byte))
+        || is_path(value)
+    {
         return false;
     }
     let count = |wanted: fn(&u8) -> bool| value.iter().filter(|byte| wanted(byte)).count();
@@ -216,7 +297,8 @@ mod tests {
         ] {
             assert!(is_secret("ANYTHING", value), "{value}");
         }
-        for value in ["http://me:@host", "ssh://git@host:22/x", "http://host:80/a@b", "sk-short", "AKIA", "hello-world"] {
+        for value in ["http://me:@host", "ssh://git@host:22/x", "http://host:80/a@b", "sk-short", "AKIA", "hello-world"]
+        {
             assert!(!is_secret("ANYTHING", value), "{value}");
         }
     }

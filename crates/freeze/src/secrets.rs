@@ -195,7 +195,12 @@ fn alike_is_as_long(real: &[u8]) -> bool {
 
 /// Whether a text is in an image only where that has it from the variable: long, or of several kinds of characters, and no word.
 fn is_telling(text: &[u8]) -> bool {
-    let kinds = [u8::is_ascii_digit as fn(&u8) -> bool, u8::is_ascii_lowercase, u8::is_ascii_uppercase, u8::is_ascii_punctuation];
+    let kinds = [
+        u8::is_ascii_digit as fn(&u8) -> bool,
+        u8::is_ascii_lowercase,
+        u8::is_ascii_uppercase,
+        u8::is_ascii_punctuation,
+    ];
     let count = kinds.iter().filter(|kind| text.iter().any(|byte| kind(byte))).count();
     let distinct = text.iter().collect::<std::collections::BTreeSet<_>>().len();
     distinct > 7 && (text.len() >= 20 || (text.len() >= 12 && count > 1) || (text.len() >= 8 && count > 2))
@@ -204,7 +209,9 @@ fn is_telling(text: &[u8]) -> bool {
 /// A text as it is, in hexadecimal digits, and what base64 makes of it behind zero, one or two other bytes.
 fn forms(text: &[u8]) -> Vec<Vec<u8>> {
     let hex = |upper: bool| -> Vec<u8> {
-        text.iter().flat_map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") }.into_bytes()).collect()
+        text.iter()
+            .flat_map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") }.into_bytes())
+            .collect()
     };
     let mut forms = vec![text.to_vec(), hex(false), hex(true)];
     for before in 0..3 {
@@ -219,7 +226,11 @@ fn forms(text: &[u8]) -> Vec<Vec<u8>> {
         }
     }
     // UTF-16 and UTF-32, as Python keeps a text with other letters in it.
-    forms.extend([2, 4].map(|width| text.iter().flat_map(|&byte| (0..width).map(move |at| if at == 0 { byte } else { 0 })).collect()));
+    forms.extend(
+        [2, 4].map(|width| {
+            text.iter().flat_map(|&byte| (0..width).map(move |at| if at == 0 { byte } else { 0 })).collect()
+        }),
+    );
     forms.sort();
     forms.dedup();
     forms
@@ -256,9 +267,15 @@ mod tests {
         assert!(base64.ends_with("+/==") && base64.len() == 36);
         let key = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n";
         let pem = made(key, fiction);
-        assert!(pem.starts_with("-----BEGIN PRIVATE KEY-----\n") && pem.contains("-----END PRIVATE KEY-----\n"), "{pem}");
+        assert!(
+            pem.starts_with("-----BEGIN PRIVATE KEY-----\n") && pem.contains("-----END PRIVATE KEY-----\n"),
+            "{pem}"
+        );
         let address = made("db://me:p%40ss@host:1/name", fiction);
-        assert!(address.starts_with("db://") && address.ends_with("@host:1/name") && address.contains("%40"), "{address}");
+        assert!(
+            address.starts_with("db://") && address.ends_with("@host:1/name") && address.contains("%40"),
+            "{address}"
+        );
         assert!(!address.contains("me:"));
     }
 

@@ -12,15 +12,19 @@ use crate::secrets::Secret;
 
 /// Refuses an image with the value of a secret in it that this environment has.
 pub fn refuse(image: &Path, environment: &Environment) -> Result<()> {
-    let traces: Vec<(&Secret, Vec<u8>)> =
-        environment.secrets.iter().flat_map(|secret| secret.traces().into_iter().map(move |trace| (secret, trace))).collect();
+    let traces: Vec<(&Secret, Vec<u8>)> = environment
+        .secrets
+        .iter()
+        .flat_map(|secret| secret.traces().into_iter().map(move |trace| (secret, trace)))
+        .collect();
     if traces.is_empty() {
         return Ok(());
     }
     let bytes = fs::read(image).map_err(|error| Failure::io("read", image, &error))?;
     let all = AhoCorasick::new(traces.iter().map(|(_, trace)| trace))
         .map_err(|error| Failure::failed(format!("cannot look for secrets in the image: {error}.")))?;
-    let found = all.find(&bytes).map(|found| traces[found.pattern().as_usize()].0).or_else(|| at_an_edge(&bytes, &traces));
+    let found =
+        all.find(&bytes).map(|found| traces[found.pattern().as_usize()].0).or_else(|| at_an_edge(&bytes, &traces));
     match found {
         None => Ok(()),
         Some(secret) => Err(Failure::refusal(format!(

@@ -156,7 +156,13 @@ mod tests {
     #[test]
     fn an_address_is_compared_without_user_and_password() {
         assert!(alike("db://u:p@h:1/n?x=1", "db://other:longer-one@h:1/n?x=1"));
-        for other in ["db://u:p@h:2/n?x=1", "pg://u:p@h:1/n?x=1", "db://u@h:1/n?x=1", "db://:p@h:1/n?x=1", "db://u:%40@h:1/n?x=1"] {
+        for other in [
+            "db://u:p@h:2/n?x=1",
+            "pg://u:p@h:1/n?x=1",
+            "db://u@h:1/n?x=1",
+            "db://:p@h:1/n?x=1",
+            "db://u:%40@h:1/n?x=1",
+        ] {
             assert!(!alike("db://u:p@h:1/n?x=1", other), "{other}");
         }
         assert_eq!(Address::of(b"db://h/n"), None);

@@ -51,7 +51,11 @@ impl Session<'_> {
         }
         let read = inputs.secrets_read().map(|(secret, place)| {
             let place = place.map(shown);
-            format!("{} (read by {})", secret.name.to_string_lossy(), place.as_deref().unwrap_or("C code of the program"))
+            format!(
+                "{} (read by {})",
+                secret.name.to_string_lossy(),
+                place.as_deref().unwrap_or("C code of the program")
+            )
         });
         let read = read.collect::<Vec<_>>().join(", ");
         let findings = found.iter().take(MAX).map(|what| {
@@ -103,7 +107,9 @@ impl Session<'_> {
         boot.interrupt.check()?;
         Ok(match ended {
             Ok((Outcome::Written(report), _)) => Ok(*report),
-            Ok((Outcome::Refused(findings), _)) => Err(format!("whether the program can be frozen ({}) follows", findings[0].text)),
+            Ok((Outcome::Refused(findings), _)) => {
+                Err(format!("whether the program can be frozen ({}) follows", findings[0].text))
+            }
             Err(Stop::Interrupted(signal)) => return Err(Stop::Interrupted(signal)),
             Err(_) => Err("whether the program boots at all follows".to_owned()),
         })

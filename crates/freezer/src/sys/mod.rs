@@ -13,8 +13,8 @@ pub mod libc_hooks;
 mod locale_hooks;
 pub mod noted;
 mod on_demand;
-mod ruby_text;
 mod process;
+mod ruby_text;
 
 pub use argv_buffer::ArgvBuffer;
 pub use file::*;

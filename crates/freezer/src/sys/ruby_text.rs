@@ -11,7 +11,8 @@ const IS_UNIQUE: usize = 1 << 29;
 
 /// Takes the flag away from the string at this address, in hexadecimal digits; not from one that Ruby finds by its content.
 pub fn let_change(address: &[u8]) {
-    let Some(address) = core::str::from_utf8(address).ok().and_then(|digits| usize::from_str_radix(digits, 16).ok()) else {
+    let Some(address) = core::str::from_utf8(address).ok().and_then(|digits| usize::from_str_radix(digits, 16).ok())
+    else {
         return;
     };
     if address == 0 || address % align_of::<usize>() != 0 {

@@ -57,7 +57,7 @@ class Comparison
     hashes(&block)
     return unless Object.const_defined?(:OpenSSL)
 
-    [:HMAC, :Digest].each do |name|
+    %i[HMAC Digest].each do |name|
       next unless OpenSSL.const_defined?(name)
 
       ObjectSpace.each_object(OpenSSL.const_get(name)) { |object| yield "digest:#{object.digest}".b, object }

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Secret variables: the boot has made-up values of them, and a thaw gives the strings that are one of these or hold it the real ones.
+# Secret variables: the boot has made-up values of them, and a thaw puts the real ones into the strings that hold them.
 #
-# What is searched for are the made-up value of each variable, and user and password where it is an address (crates/inputs secret.rs
-# takes it apart in the same way), and what a recipe knows to compute of them again. That is only right for a program that
-# does nothing else with them. `snapboot freeze` boots the program again with others, and compares what is in the processes: see
-# comparison.rb.
+# The search is for the made-up value of each variable, for user and password where it is an address (crates/inputs
+# secret.rs takes it apart in the same way), and for what a recipe knows to compute of them again. That is only right for a
+# program that does nothing else with them. `snapboot freeze` boots the program again with others, and compares what is in
+# the processes: see comparison.rb.
 class SecretValues
   SCHEME = %r{\A[A-Za-z0-9+.-]+://}
   IN_QUERY = %w[pass pwd token secret key=].freeze
@@ -17,7 +17,8 @@ class SecretValues
   EACH_KEY = Hash.instance_method(:each_key)
   private_constant :SCHEME, :IN_QUERY, :SET, :DELETE, :TO_S, :REPLACE, :EACH_KEY
 
-  # +names+: of all that are set. +compares+: whether nothing is frozen, and what is in the process is compared with a boot with others.
+  # +names+: of all that are set. +compares+: whether nothing is frozen, and what is in the process is compared with a boot
+  # with others.
   def initialize(directory, names, compares)
     @directory = directory
     @names = names
@@ -28,8 +29,8 @@ class SecretValues
     @problems = []
   end
 
-  # To be called after a collection, right before the freeze. +shown+: the values that the program was booted with. +computed+: pairs of a
-  # string that was computed of a secret, and of what computes it again. Adds what is to be said to +report+.
+  # To be called right before the freeze. +shown+: the values that the program was booted with. +computed+: pairs of a
+  # string that was computed of a secret and what computes it again. Adds what is to be said to +report+.
   def settle(shown, computed, report)
     @values = @names.filter_map { |name| [name, shown[name].b] if shown[name] }.to_h
     return if @values.empty?
@@ -89,7 +90,7 @@ class SecretValues
     return if part.empty?
 
     found[way] = part
-    found["decoded #{way}"] = part.gsub(/%(\h\h)/n) { [$1].pack("H2") } if part.include?("%")
+    found["decoded #{way}"] = part.gsub(/%(\h\h)/n) { |escape| [escape[1..]].pack("H2") } if part.include?("%")
   end
 
   def find
@@ -136,7 +137,8 @@ class SecretValues
       @problems << "a Symbol is made of a secret"
     end
     @own += patterns = ascii.map { |mark| Regexp.escape(mark) } + ascii
-    return if ObjectSpace.each_object(Regexp).none? { |candidate| patterns.any? { |pattern| part?(candidate.source, pattern) } }
+    sources = ObjectSpace.each_object(Regexp).lazy.map(&:source)
+    return unless sources.any? { |source| patterns.any? { |pattern| part?(source, pattern) } }
 
     @problems << "a Regexp is made of a secret"
   end
