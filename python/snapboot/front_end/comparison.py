@@ -79,8 +79,7 @@ def _plain(patterns, text):
     pieces = patterns.split(text)
     if pieces is None:
         return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
-    mark = lambda piece: b"\0%d\0" % piece if type(piece) is int else _plain(patterns, piece)
-    return b"".join(map(mark, pieces))
+    return b"".join([b"\0%d\0" % piece if type(piece) is int else _plain(patterns, piece) for piece in pieces])
 
 
 def _describe(holder, content):

@@ -185,7 +185,7 @@ class Freeze:
         gc.freeze()
 
     def _settle_secrets(self):
-        """Finds what the program keeps of its secrets, and writes down what else is in this process: in a child, which may load for that."""
+        """Finds what the program keeps of its secrets, and writes down what else is there: in a child, which may load for that."""
         own, kept = self.context.environment.own_objects()
         for problem in self.secrets.settle(own, kept):
             self.report.add("secret_kept", problem)
