@@ -205,7 +205,7 @@ def test_a_secret_of_which_a_boot_cannot_have_another_is_named(language, tmp_pat
 
 RAILS = """
 require "digest"
-puts Digest::SHA256.hexdigest(Rails.application.key_generator.generate_key("signed cookie") + Rails.application.secrets.secret_key_base)
+puts Digest::SHA256.hexdigest(Rails.application.key_generator.generate_key("signed cookie") + Rails.application.secret_key_base)
 puts Rails.application.env_config["action_dispatch.secret_key_base"] == ENV["SECRET_KEY_BASE"], SignedGlobalID.verifier.generate("id")
 begin
   puts Rails.application.message_verifier("cookie").verify(ENV.fetch("COOKIE_MADE"))
