@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use inputs::secret::Address;
+use inputs::secret::{known_prefix, Address};
 
 /// Parts of names that secrets have, in capitals.
 const PARTS: [&str; 8] =
@@ -114,43 +114,6 @@ const FINGERPRINTS: [&str; 16] = [
     "FINGERPRINT",
 ];
 
-/// Beginnings of tokens that say whose they are, and how long such a token is at least.
-const PREFIXES: [(&str, usize); 33] = [
-    ("ghp_", 20),
-    ("gho_", 20),
-    ("ghu_", 20),
-    ("ghs_", 20),
-    ("ghr_", 20),
-    ("github_pat_", 30),
-    ("glpat-", 20),
-    ("gldt-", 20),
-    ("glrt-", 20),
-    ("xoxb-", 20),
-    ("xoxa-", 20),
-    ("xoxp-", 20),
-    ("xoxs-", 20),
-    ("xapp-", 20),
-    ("sk-", 24),
-    ("sk_live_", 16),
-    ("sk_test_", 16),
-    ("rk_live_", 16),
-    ("whsec_", 20),
-    ("hf_", 24),
-    ("AKIA", 20),
-    ("ASIA", 20),
-    ("AIza", 35),
-    ("ya29.", 24),
-    ("SG.", 40),
-    ("pypi-", 40),
-    ("npm_", 30),
-    ("dop_v1_", 40),
-    ("hvs.", 24),
-    ("AGE-SECRET-KEY-", 40),
-    ("shpat_", 30),
-    ("dckr_pat_", 20),
-    ("https://hooks.slack.com/services/", 40),
-];
-
 /// Whether a variable is a secret, whose value no boot is given unless it is named by `--env`.
 pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {
     let value = value.as_bytes();
@@ -158,12 +121,6 @@ pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {
         return false;
     }
     has_secret_form(name.as_bytes(), value) || (is_named_so(name.as_bytes()) && !is_about_it(name.as_bytes(), value))
-}
-
-/// The beginning of a token that says whose it is, with which a made-up one begins, too.
-pub fn known_prefix(value: &[u8]) -> &'static [u8] {
-    let fits = |(prefix, size): &&(&str, usize)| value.starts_with(prefix.as_bytes()) && value.len() >= *size;
-    PREFIXES.iter().find(fits).map_or(b"", |(prefix, _)| prefix.as_bytes())
 }
 
 fn words(name: &[u8]) -> Vec<String> {

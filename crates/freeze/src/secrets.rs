@@ -11,9 +11,7 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use inputs::secret::Address;
-
-use crate::secret_names::known_prefix;
+use inputs::secret::{known_prefix, Address};
 
 /// A made-up value has so many characters of its own at least, so that no other text is like it.
 const SIZE: usize = 12;
@@ -68,7 +66,10 @@ impl Fiction {
             return OsString::from_vec(match self.form {
                 Form::Same => alike(real, &mut source),
                 // So much shorter or longer that whoever asks for a minimum is noticed.
-                Form::Other => source.mixed(if real.len() > 32 { 21 } else { 71 }),
+                Form::Other => {
+                    let own = source.mixed(if real.len() > 32 { 21 } else { 71 });
+                    [known_prefix(real), &own].concat()
+                }
             });
         };
         let more = if self.form == Form::Other { 5 } else { 0 };

@@ -1,5 +1,6 @@
 //! A last look at an image before it gets its name: the real value of a secret must not be in it, in whatever way it came there.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -8,9 +9,6 @@ use failure::{Failure, Result};
 
 use crate::environment::Environment;
 use crate::secrets::Secret;
-
-/// So many bytes of a value at the edge of a page are taken for it: the next page may lie anywhere in the file.
-const EDGE: usize = 10;
 
 /// Refuses an image with the value of a secret in it that this environment has.
 pub fn refuse(image: &Path, environment: &Environment) -> Result<()> {
@@ -37,13 +35,17 @@ pub fn refuse(image: &Path, environment: &Environment) -> Result<()> {
     }
 }
 
-/// The secret that a page ends or begins in the middle of.
+/// The secret that one page ends with a part of, and another one begins with the rest: they may lie anywhere in the file.
 fn at_an_edge<'a>(bytes: &[u8], traces: &[(&'a Secret, Vec<u8>)]) -> Option<&'a Secret> {
-    let is_cut = |page: &[u8], trace: &[u8]| {
-        (EDGE..trace.len()).any(|size| page.ends_with(&trace[..size]) || page.starts_with(&trace[trace.len() - size..]))
+    let cuts = |trace: &[u8], is_there: &dyn Fn(&[u8], usize) -> bool| -> BTreeSet<usize> {
+        let pages = bytes.chunks(image::PAGE as usize);
+        pages.flat_map(|page| (1..trace.len()).filter(|&at| is_there(page, at)).collect::<Vec<_>>()).collect()
     };
-    let pages = bytes.chunks(image::PAGE as usize);
-    pages.flat_map(|page| traces.iter().find(|(_, trace)| is_cut(page, trace))).map(|(secret, _)| *secret).next()
+    let is_cut = |trace: &[u8]| {
+        let ends = cuts(trace, &|page, at| page.ends_with(&trace[..at]));
+        !ends.is_empty() && !cuts(trace, &|page, at| ends.contains(&at) && page.starts_with(&trace[at..])).is_empty()
+    };
+    traces.iter().find(|(_, trace)| is_cut(trace)).map(|(secret, _)| *secret)
 }
 
 #[cfg(test)]
@@ -64,7 +66,13 @@ mod tests {
             refuse(&file, &environment).is_err()
         };
         assert!(is_refused(100, value) && is_refused(100, "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5LXN0YXBsZQ"));
-        assert!(is_refused(4096 - 12, &value[..12]) && is_refused(8192, &value[12..]));
+        let mut bytes = vec![b'.'; 3 * 4096];
+        bytes[8192..8192 + 16].copy_from_slice(&value.as_bytes()[12..]);
+        fs::write(&file, &bytes).unwrap();
+        assert!(refuse(&file, &environment).is_ok(), "its end alone");
+        bytes[4096 - 12..4096].copy_from_slice(&value.as_bytes()[..12]);
+        fs::write(&file, &bytes).unwrap();
+        assert!(refuse(&file, &environment).is_err());
         assert!(!is_refused(100, &value[..12]) && !is_refused(4096, "nothing"));
     }
 }

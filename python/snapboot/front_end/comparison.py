@@ -59,9 +59,9 @@ def contents(patterns, own):
                 if issubclass(kind, TEXTS):
                     yield (holder, thing), _plain(patterns, thing)
                 elif kind in SMALL:
-                    if kind is not bool and thing is not None and not -LARGE < thing < LARGE:
+                    if kind in (int, float) and not -LARGE < thing < LARGE:
                         yield (holder, thing), repr(thing).encode()
-                elif kind.__module__ in HASHES and hasattr(kind, "digest"):
+                elif type(kind.__module__) is str and kind.__module__ in HASHES and hasattr(kind, "digest"):
                     yield (holder, thing), b"digest:" + _state(thing)
                 elif not gc.is_tracked(thing) and kind in UNTRACKED:
                     below.append(thing)
@@ -79,8 +79,7 @@ def _plain(patterns, text):
     pieces = patterns.split(text)
     if pieces is None:
         return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
-    mark = lambda piece: b"\0%d\0" % piece if type(piece) is int else _plain(patterns, piece)
-    return b"".join(map(mark, pieces))
+    return b"".join([b"\0%d\0" % piece if type(piece) is int else _plain(patterns, piece) for piece in pieces])
 
 
 def _describe(holder, content):
@@ -136,6 +135,6 @@ def _line(module, name):
     return " (%s)" % path
 
 
-SMALL = (bool, int, float, complex, type(None))
+SMALL = (bool, int, float, type(None))
 LARGE = 1 << 31
 HASHES = ("_hashlib", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_blake2", "hmac")

@@ -210,7 +210,7 @@ class Freeze:
         gc.freeze()
 
     def _settle_secrets(self):
-        """Finds what the program keeps of its secrets, and writes down what else is in this process: in a child, which may load for that."""
+        """Finds what the program keeps of its secrets, and writes down what else is there: in a child, which may load for that."""
         own, kept = self.context.environment.own_objects()
         for problem in self.secrets.settle(own, kept):
             self.report.add("secret_kept", problem)
@@ -226,6 +226,8 @@ class Freeze:
         if not child:
             try:
                 self.secrets.write_texts(self.folder, own)
+            except BaseException as error:
+                sys.__excepthook__(type(error), error, error.__traceback__)
             finally:
                 posix._exit(0)
         posix.waitpid(child, 0)

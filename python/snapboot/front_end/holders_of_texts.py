@@ -161,7 +161,8 @@ class Search:
                 # Its own, which the collector does not show before somebody asks for it.
                 for name in [name for name, value in names.items() if value is old]:
                     yield lambda value, old, name=name: dict.__setitem__(holder.__dict__, name, value)
-            for owner in kind.__mro__:
+            # Those of classes in C may not be set.
+            for owner in [owner for owner in kind.__mro__ if "__slots__" in vars(owner)]:
                 for member in vars(owner).values():
                     if type(member).__name__ == "member_descriptor" and _value(member, holder) is old:
                         yield lambda value, old, member=member: member.__set__(holder, value)

@@ -51,7 +51,10 @@ class Secrets:
         real = self.patterns.real(values)
         if real is None:
             raise Fallback("a secret has another form than the one that the image was made with")
-        holders_of_texts.exchange(self._kept, real)
+        try:
+            holders_of_texts.exchange(self._kept, real)
+        except Exception as error:
+            raise Fallback("a secret cannot be put in place: %s" % type(error).__name__) from None
         self._kept = self.patterns = ()
 
     def write_texts(self, folder, own):

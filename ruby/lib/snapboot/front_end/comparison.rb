@@ -37,7 +37,7 @@ class Comparison
 
     suspects = File.binread(file).scan(/.{#{SIZE}}/mno).to_h { |it| [it, true] }
     @own = [suspects, found = {}]
-    contents { |content, holder| found[content] ||= holder if suspects.key?(digest(content)) }
+    contents { |content, holder| (found[content] ||= []) << holder if suspects.key?(digest(content)) }
     name_holders(found)
   end
 
@@ -57,7 +57,7 @@ class Comparison
     hashes(&block)
     return unless Object.const_defined?(:OpenSSL)
 
-    [:HMAC, :Digest].each do |name|
+    %i[HMAC Digest].each do |name|
       next unless OpenSSL.const_defined?(name)
 
       ObjectSpace.each_object(OpenSSL.const_get(name)) { |object| yield "digest:#{object.digest}".b, object }
@@ -95,7 +95,7 @@ class Comparison
   # In words, for those that are held by an instance variable, a constant or a Hash.
   def name_holders(found)
     wanted = {}.compare_by_identity
-    found.each { |content, holder| wanted[holder] = content }
+    found.each { |content, holders| holders.each { |holder| wanted[holder] = content } }
     named = {}.compare_by_identity
     ObjectSpace.each_object(Object).to_a.each do |object|
       VARIABLES.bind_call(object).each do |name|
@@ -104,10 +104,21 @@ class Comparison
       end
     end
     ObjectSpace.each_object(Module).to_a.each { |owner| constants(owner, wanted, named) }
-    ObjectSpace.each_object(Hash).to_a.each do |hash|
-      hash.each { |key, value| named[value] ||= "the value of #{key.inspect} in a Hash" if wanted.key?(value) } if hash.instance_of?(Hash)
+    name_in_hashes(wanted, named)
+    names = found.map do |content, holders|
+      named.values_at(*holders).compact.first || unnamed(holders.first, content)
     end
-    wanted.map { |holder, content| named[holder] || unnamed(holder, content) }.uniq.sort.first(MAX)
+    names.uniq.sort.first(MAX)
+  end
+
+  def name_in_hashes(wanted, named)
+    ObjectSpace.each_object(Hash).to_a.each do |hash|
+      next if !hash.instance_of?(Hash) || [wanted, named, *@own].any? { |own| own.equal?(hash) }
+
+      hash.each do |key, value|
+        named[value] ||= "the value #{"of #{key.inspect} " if key.instance_of?(Symbol)}in a Hash" if wanted.key?(value)
+      end
+    end
   end
 
   def constants(owner, wanted, named)

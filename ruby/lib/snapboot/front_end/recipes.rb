@@ -16,7 +16,8 @@ module Recipes
 
     def before_freeze; end
 
-    # What was computed of secrets while the program booted and a thaw can compute again: pairs of the string, and of what does that.
+    # What was computed of secrets while the program booted and a thaw can compute again: pairs of the string and what does
+    # that.
     def computed_of_secrets
       []
     end

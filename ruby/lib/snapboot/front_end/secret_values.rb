@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Secret variables: the boot has made-up values of them, and a thaw gives the strings that are one of these or hold it the real ones.
+# Secret variables: the boot has made-up values of them, and a thaw puts the real ones into the strings that hold them.
 #
-# What is searched for are the made-up value of each variable, and user and password where it is an address (crates/inputs secret.rs
-# takes it apart in the same way), and what a recipe knows to compute of them again. That is only right for a program that
-# does nothing else with them. `snapboot freeze` boots the program again with others, and compares what is in the processes: see
-# comparison.rb.
+# The search is for the made-up value of each variable, for user and password where it is an address (crates/inputs
+# secret.rs takes it apart in the same way), and for what a recipe knows to compute of them again. That is only right for a
+# program that does nothing else with them. `snapboot freeze` boots the program again with others, and compares what is in
+# the processes: see comparison.rb.
 class SecretValues
   SCHEME = %r{\A[A-Za-z0-9+.-]+://}
   IN_QUERY = %w[pass pwd token secret key=].freeze
@@ -14,9 +14,11 @@ class SecretValues
   TO_S = Kernel.instance_method(:to_s)
   # A library's kind of string may have other ideas.
   REPLACE = String.instance_method(:replace)
-  private_constant :SCHEME, :IN_QUERY, :SET, :DELETE, :TO_S, :REPLACE
+  EACH_KEY = Hash.instance_method(:each_key)
+  private_constant :SCHEME, :IN_QUERY, :SET, :DELETE, :TO_S, :REPLACE, :EACH_KEY
 
-  # +names+: of all that are set. +compares+: whether nothing is frozen, and what is in the process is compared with a boot with others.
+  # +names+: of all that are set. +compares+: whether nothing is frozen, and what is in the process is compared with a boot
+  # with others.
   def initialize(directory, names, compares)
     @directory = directory
     @names = names
@@ -27,8 +29,8 @@ class SecretValues
     @problems = []
   end
 
-  # To be called after a collection, right before the freeze. +shown+: the values that the program was booted with. +computed+: pairs of a
-  # string that was computed of a secret, and of what computes it again. Adds what is to be said to +report+.
+  # To be called right before the freeze. +shown+: the values that the program was booted with. +computed+: pairs of a
+  # string that was computed of a secret and what computes it again. Adds what is to be said to +report+.
   def settle(shown, computed, report)
     @values = @names.filter_map { |name| [name, shown[name].b] if shown[name] }.to_h
     return if @values.empty?
@@ -50,7 +52,10 @@ class SecretValues
     exchange(:part) { |name, way| parts[name][way] || yield }
     computed = {}
     exchange(:computed) { |again| computed[again] ||= again.call.b }
-    @kept = []
+    @hashes.each(&:rehash)
+    @kept = @hashes = []
+  rescue StandardError
+    yield
   end
 
   private
@@ -87,7 +92,7 @@ class SecretValues
     return if part.empty?
 
     found[way] = part
-    found["decoded #{way}"] = part.gsub(/%(\h\h)/n) { [$1].pack("H2") } if part.include?("%")
+    found["decoded #{way}"] = part.gsub(/%(\h\h)/n) { |escape| [escape[1..]].pack("H2") } if part.include?("%")
   end
 
   def find
@@ -100,6 +105,7 @@ class SecretValues
     # A list of all would make the heap grow, and with it the image.
     ObjectSpace.each_object(String) { |text| found << text if marks.any? { |mark| part?(text, mark) } }
     found.each { |text| keep(text) unless own.key?(text) }
+    find_keys
     find_names(marks)
   end
 
@@ -113,14 +119,28 @@ class SecretValues
     @kept << [text, split(text.b), was_frozen]
   end
 
+  # Hashes find their keys by what these were, and have to be told.
+  def find_keys
+    kept = {}.compare_by_identity
+    @kept.each { |text, *| kept[text] = true }
+    @hashes = []
+    ObjectSpace.each_object(Hash) do |hash|
+      found = false
+      EACH_KEY.bind_call(hash) { |key| found ||= kept.key?(key) }
+      @hashes << hash if found && !hash.equal?(kept) && !hash.compare_by_identity?
+    end
+    @problems << "a Hash that is frozen has a secret as its key" if @hashes.any?(&:frozen?)
+  end
+
   # Symbols and patterns cannot be changed.
   def find_names(marks)
     ascii = marks.select(&:ascii_only?)
     if Symbol.all_symbols.any? { |symbol| ascii.any? { |mark| part?(symbol.name, mark) } }
       @problems << "a Symbol is made of a secret"
     end
-    @own += patterns = ascii.map { |mark| Regexp.escape(mark) }
-    return if ObjectSpace.each_object(Regexp).none? { |candidate| patterns.any? { |pattern| part?(candidate.source, pattern) } }
+    @own += patterns = ascii.map { |mark| Regexp.escape(mark) } + ascii
+    sources = ObjectSpace.each_object(Regexp).lazy.map(&:source)
+    return unless sources.any? { |source| patterns.any? { |pattern| part?(source, pattern) } }
 
     @problems << "a Regexp is made of a secret"
   end
