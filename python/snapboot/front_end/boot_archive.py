@@ -22,7 +22,7 @@ class BootArchive:
         self._script = request.script
         self._main_index = request.main_index
         self._context = context
-        self._finder = names["Finder"](path.rpartition("/run/")[0], None)
+        self._finder = names["Finder"](path.rpartition("/run/")[0])
         self._finder.thawed_program = self._program
         self._has_room = names["has_room"]
 
