@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
 use freeze::FreezeOutcome;
+use runtime::search_path;
 use store::attempt::Attempts;
 use store::background::environment_number;
 use store::build::{build, For};
@@ -23,9 +24,11 @@ pub fn install(arguments: &Install) -> Result<u8> {
     let mut hidden = Vec::new();
     // Who has installed any before has read it all.
     let is_first = tools::all(&store).is_empty();
+    let users_path = search_path();
+    tools::put_links_first(&store);
     for named in &arguments.commands {
         let progress = Progress::start(arguments.telling.quiet);
-        let outcome = tools::install(&store, named, arguments.in_place, &progress);
+        let outcome = tools::install(&store, named, arguments.in_place, &users_path, &progress);
         drop(progress);
         match outcome {
             Ok(Outcome::Installed(installation)) => {

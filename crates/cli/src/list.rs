@@ -9,10 +9,11 @@ use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::this_process::ThisProcess;
 use image_file::ImageFile;
+use runtime::search_path;
 use serde::Serialize;
 use store::attempt::{Attempts, Outcome};
 use store::tools::{Installed, OnPath};
-use store::{limits, Folder, PutOff, StartTimes, Store};
+use store::{limits, Effort, Folder, PutOff, StartTimes, Store};
 
 use crate::arguments::List;
 use crate::progress::Progress;
@@ -60,8 +61,12 @@ enum State {
     Building,
     /// The program cannot be frozen.
     Refused,
+    /// An image gained nothing.
+    Vain,
     /// The last attempt went wrong.
     Failed,
+    /// The installed command is gone, and its image waits for it to come back.
+    Dormant,
     /// There is none yet.
     None,
 }
@@ -73,7 +78,9 @@ impl State {
             State::Stale => "stale",
             State::Building => "building",
             State::Refused => "refused",
+            State::Vain => "vain",
             State::Failed => "failed",
+            State::Dormant => "dormant",
             State::None => "none yet",
         }
     }
@@ -124,6 +131,10 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         return vec![row(folder.path().to_owned(), state, why)];
     }
     let replaced = replaced(folder, installed.as_ref());
+    let dormant = installed.as_ref().filter(|it| it.is_dormant()).map(|it| {
+        let (program, name) = (it.program.display(), &it.name);
+        format!("{program} is gone; the image is used again when it is back, and snapboot uninstall {name} removes it")
+    });
     images
         .iter()
         .map(|image| {
@@ -137,6 +148,7 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
                 .and_then(|image| differences::stale_for(&image, &of_start, Some(seen)))
                 .unwrap_or_else(|failure| vec![failure.message]);
             let (state, why) = match why.is_empty() {
+                _ if dormant.is_some() => (State::Dormant, dormant.iter().cloned().collect()),
                 true => (State::Fresh, why),
                 false if folder.is_building() => (State::Building, why),
                 false => (State::Stale, [in_the_way(folder), why, since(&attempts, image)].concat()),
@@ -162,6 +174,7 @@ fn without_image(folder: &Folder, attempts: &Attempts) -> (State, Vec<String>) {
             (State::None, vec!["the last builder ended before its image was done, as if it was killed".to_owned()])
         }
         Some(Outcome::Refused { why }) => (State::Refused, why.clone()),
+        Some(Outcome::Vain { effort }) => (State::Vain, vec![gains_nothing(effort)]),
         Some(Outcome::Failed { why, .. }) => (State::Failed, vec![why.clone()]),
         Some(Outcome::Made { .. }) | None => (State::None, in_the_way(folder)),
     }
@@ -173,12 +186,19 @@ fn in_the_way(folder: &Folder) -> Vec<String> {
     folder.cannot_write().into_iter().chain(put_off).collect()
 }
 
+/// Why an image was dropped.
+fn gains_nothing(effort: &Effort) -> String {
+    let [archived, thawed] = [effort.archived, effort.thawed].map(|seconds| seconds * 1000.0);
+    format!("an image gains nothing: a start from it takes {thawed:.0} ms of a processor, and {archived:.0} ms with the boot archive alone")
+}
+
 /// What came of an attempt that was made after an image.
 fn since(attempts: &Attempts, image: &Path) -> Vec<String> {
     let made = image.metadata().and_then(|status| status.modified()).ok();
     let made = made.and_then(|made| made.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
     match attempts.last().filter(|last| last.at > made.as_secs()).map(|last| &last.outcome) {
         Some(Outcome::Refused { why }) => vec![format!("another one was refused: {}", why.join(" "))],
+        Some(Outcome::Vain { effort }) => vec![gains_nothing(effort)],
         Some(Outcome::Failed { why, .. }) => vec![format!("another one could not be made: {why}")],
         _ => Vec::new(),
     }
@@ -193,8 +213,8 @@ fn replaced(folder: &Folder, installed: Option<&Installed>) -> Vec<String> {
 
 /// Why the name of an installed command leads to another program.
 fn hidden(installed: &Installed) -> Option<String> {
-    match installed.on_path() {
-        _ if installed.in_place => None,
+    match installed.on_path(&search_path()) {
+        _ if installed.in_place || installed.is_dormant() => None,
         OnPath::Image => None,
         OnPath::Other(Some(other)) => Some(format!("{} comes first on PATH: see snapboot shellenv", other.display())),
         OnPath::Other(None) => Some("its directory is not on PATH: see snapboot shellenv".to_owned()),

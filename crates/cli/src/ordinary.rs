@@ -1,7 +1,7 @@
 //! An ordinary start of a command, with the boot archive of its runtime.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn tell(file: &OsStr) {
 /// Whether a file may be a script without a first line that names its interpreter: nobody else's program has a NUL in its first lines.
 fn is_text(program: &Path) -> bool {
     let mut start = Vec::new();
-    let read = File::open(program).and_then(|file| file.take(128).read_to_end(&mut start));
+    let read = trust::look::open(program).and_then(|file| file.take(128).read_to_end(&mut start));
     read.is_ok() && !start.contains(&0)
 }
 

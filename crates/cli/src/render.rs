@@ -7,8 +7,16 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 use failure::{reason, Failure, Result};
 use serde::Serialize;
 
-/// Prints to standard output. Ends quietly, as other tools do, when nobody reads it any more (`snapboot check | head`).
+use crate::human;
+
+/// Prints to standard output, without what a terminal would obey. Ends quietly, as other tools do, when nobody reads it any more
+/// (`snapboot check | head`).
 pub fn print(text: &str) -> Result<()> {
+    print_as_it_is(&human::harmless_lines(text))
+}
+
+/// Prints to standard output what the caller has made harmless, such as text with colours.
+pub fn print_as_it_is(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
@@ -21,9 +29,9 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Prints a line to standard error. Nothing hangs on whether anybody reads it.
+/// Prints a line to standard error, without what a terminal would obey. Nothing hangs on whether anybody reads it.
 pub fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", human::harmless_lines(line));
 }
 
 /// Tells what is done, and why, where SNAPBOOT_LOG asks for it.
@@ -37,7 +45,8 @@ pub fn log(text: &str) {
 /// Prints a value as JSON.
 pub fn print_json(value: &impl Serialize) -> Result<()> {
     let json = serde_json::to_string_pretty(value);
-    print(&(json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))? + "\n"))
+    let json = json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))? + "\n";
+    print_as_it_is(&human::escaped_in_json(&json))
 }
 
 /// Whether a stream is a terminal on which the cursor can be moved.

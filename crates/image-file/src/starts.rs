@@ -49,12 +49,12 @@ impl Starts {
     /// What was counted for this image; None when nothing is known of it here.
     pub fn of(image: &ImageFile) -> Option<Self> {
         let sum = image.head().image_id();
-        Self::parse(&fs::read(file(&folder()?, sum)).ok()?, sum)
+        Self::parse(&trust::read(&file(&folder()?, sum)).ok()?, sum)
     }
 
     /// What was counted below another folder for such things, see [`count_below`].
     pub fn below(state: &Path, image_id: u64) -> Option<Self> {
-        Self::parse(&fs::read(file(&state.join(FOLDER), image_id)).ok()?, image_id)
+        Self::parse(&trust::read(&file(&state.join(FOLDER), image_id)).ok()?, image_id)
     }
 
     fn parse(bytes: &[u8], image_id: u64) -> Option<Self> {
@@ -93,6 +93,9 @@ pub fn forget(image: &Path) {
 pub fn handed_over(image: &Path) {
     let Ok(FirstHead { head, .. }) = FirstHead::read(image) else { return };
     let Some(path) = folder().map(|folder| file(&folder, head.image_id())) else { return };
+    if trust::open(&path).is_err() {
+        return;
+    }
     let Ok(file) = fs::OpenOptions::new().read(true).write(true).open(path) else { return };
     let mut bytes = [0; StartsHead::SIZE];
     if file.read_exact_at(&mut bytes, 0).is_err() {
@@ -106,7 +109,7 @@ pub fn handed_over(image: &Path) {
     }
 }
 
-/// The folder of these files: `STATE/starts`. None where nothing is to be counted.
+/// The folder of these files: `STATE/starts`. None where nothing is to be counted, or the folder would be in another user's home.
 fn folder() -> Option<PathBuf> {
     let absolute = |value: &OsStr| Path::new(value).is_absolute();
     let state = match std::env::var_os(StartsHead::VARIABLE) {
@@ -117,7 +120,8 @@ fn folder() -> Option<PathBuf> {
             Some(state)
         }),
     };
-    Some(Path::new(&state?).join(FOLDER))
+    let folder = Path::new(&state?).join(FOLDER);
+    trust::check_place(&folder).is_ok().then_some(folder)
 }
 
 fn file(folder: &Path, image_id: u64) -> PathBuf {

@@ -1,8 +1,8 @@
 //! The kernel's attributes of a process that a boot may change in its own: the one table of them, and what becomes of each in an image.
 //!
-//! The freezer reads each when the process starts and when it is frozen (crates/freezer attributes.rs); what the kernel does not tell again
+//! The freezer reads each when the process starts and when it is frozen (crates/freezer sys/attributes.rs); what the kernel does not tell again
 //! the recorder sees being set (crates/recorder calls.rs). Only what the boot itself has changed matters: all else stays that of each start.
-//! To add one: a row here, how it is read and set in crates/freezer sys/attributes.rs, and a row in tests/images/attributes.py, from which
+//! To add one: a row here, how it is read and set in crates/freezer sys/attribute_calls.rs, and a row in tests/images/attributes.py, from which
 //! `tools/attributes.py --write` makes docs/process-attributes.md.
 
 /// What becomes of an attribute that the boot has changed.
@@ -143,7 +143,7 @@ impl Attribute {
             Class::Rights => {
                 " while it booted; a thaw would have more rights than an ordinary start, so do that in the main part, or in an after_thaw hook"
             }
-            _ => " while it booted, which a thaw cannot repeat; do that in the main part, or in an after_thaw hook",
+            _ => " while it booted; a thaw cannot repeat that, so do it in the main part, or in an after_thaw hook",
         };
         ["the program has changed its ", self.name(), remedy]
     }

@@ -99,5 +99,6 @@ pub fn fail(message: fmt::Arguments<'_>) -> ! {
 fn log(message: fmt::Arguments<'_>) {
     let mut line = Text::<1024>::new();
     let _ = writeln!(line, "snapboot: {message}");
+    line.make_harmless();
     sys::write_stderr(line.bytes());
 }

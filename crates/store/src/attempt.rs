@@ -4,6 +4,7 @@
 //! killed, or whose container ends, needs nobody who notices: nothing was promised in its name. That a builder is at work is not written down
 //! at all: its lock says so.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +13,7 @@ use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, unix_now};
-use crate::{Folder, StartTimes};
+use crate::{Effort, Folder, StartTimes};
 
 /// Its file in the folder of the command.
 const FILE: &str = "attempt.json";
@@ -58,7 +59,9 @@ pub struct Attempts {
     /// How many images in a row lack something that they should have.
     lesser: u32,
     /// How much was learnt for the last image that lacks nothing: modules or features.
-    pub knows: usize,
+    knows: usize,
+    /// How many of these lay in each folder.
+    places: BTreeMap<PathBuf, usize>,
     /// How long starts take, by the last image for which that could be measured.
     pub times: Option<StartTimes>,
     /// The free space when the last one began.
@@ -95,6 +98,11 @@ pub enum Outcome {
     Refused {
         /// Why.
         why: Vec<String>,
+    },
+    /// An image that gained nothing against the boot archive, and is gone again.
+    Vain {
+        /// What starts took.
+        effort: Effort,
     },
     /// Something went wrong.
     Failed {
@@ -181,6 +189,9 @@ impl Attempts {
         let last = self.last_in(environment);
         let (what, wait) = match last.map(|attempt| (attempt, &attempt.outcome)) {
             Some((attempt, Outcome::Refused { .. })) => ("was refused", left(attempt.at, REFUSED.as_secs())),
+            Some((attempt, Outcome::Vain { .. })) => {
+                ("has led to an image that gains nothing against the boot archive", left(attempt.at, REFUSED.as_secs()))
+            }
             Some((attempt, Outcome::Failed { passing, .. })) => {
                 let first = if *passing { PASSING } else { FAILED };
                 ("failed", left(attempt.at, doubled(first, attempt.failed.saturating_sub(1), LONGEST_FAILED)))
@@ -250,7 +261,7 @@ impl Attempts {
         self.outcomes.retain(|attempt| attempt.environment != environment);
         let failed = match &outcome {
             Outcome::Failed { .. } => failed + 1,
-            Outcome::Refused { .. } => failed,
+            Outcome::Refused { .. } | Outcome::Vain { .. } => failed,
             Outcome::Made { .. } => 0,
         };
         self.at = unix_now();
@@ -268,6 +279,13 @@ impl Attempts {
         let _ = self.keep(folder);
     }
 
+    /// How much was learnt for the last image that lacks nothing, without what lay in folders that are gone, as those of a plugin are that was
+    /// removed.
+    pub fn knows(&self) -> usize {
+        let gone = self.places.iter().filter(|(folder, _)| !folder.exists()).map(|(_, count)| count).sum();
+        self.knows.saturating_sub(gone)
+    }
+
     /// How long an image may be used that lacks something.
     pub fn lesser_age(&self) -> Duration {
         Duration::from_secs(doubled(LESSER, self.lesser, LONGEST_LESSER))
@@ -279,14 +297,14 @@ impl Attempts {
     }
 
     /// Counts an image that was made. `unused`: whether no start has thawed the one in whose place it is; `learnt`: how many modules or features
-    /// for what is known of other runs; `lacks`: whether it should have more.
-    pub fn count_made(&mut self, unused: bool, learnt: usize, lacks: bool) {
+    /// for what is known of other runs, with the folders in which they lie; `lacks`: whether it should have more.
+    pub fn count_made(&mut self, unused: bool, learnt: (usize, BTreeMap<PathBuf, usize>), lacks: bool) {
         if !unused {
             self.in_vain = 0;
         }
         self.lesser = if lacks { self.lesser + 1 } else { 0 };
         if !lacks || self.lesser >= ACCEPTED {
-            self.knows = learnt;
+            (self.knows, self.places) = learnt;
         }
     }
 
@@ -388,14 +406,27 @@ mod tests {
     #[test]
     fn an_image_that_lacks_something_is_used_the_longer_the_more_there_were() {
         let mut all = Attempts::default();
-        all.count_made(false, 300, false);
+        let learnt = |count| (count, BTreeMap::new());
+        all.count_made(false, learnt(300), false);
         assert_eq!((all.knows, all.lesser_age().as_secs()), (300, 60));
-        all.count_made(false, 0, true);
+        all.count_made(false, learnt(0), true);
         assert_eq!((all.knows, all.lesser_age().as_secs()), (300, 120));
-        (0..30).for_each(|_| all.count_made(false, 2, true));
+        (0..30).for_each(|_| all.count_made(false, learnt(2), true));
         assert_eq!((all.knows, all.lesser_age().as_secs()), (2, LONGEST_LESSER));
-        all.count_made(false, 2, false);
+        all.count_made(false, learnt(2), false);
         assert_eq!(all.lesser_age().as_secs(), 60);
+    }
+
+    #[test]
+    fn what_was_removed_is_not_missed() {
+        let top = tempfile::tempdir().unwrap();
+        let places = [("tool", 14), ("plugin", 16)].map(|(name, count)| (top.path().join(name), count));
+        places.iter().for_each(|(folder, _)| std::fs::create_dir(folder).unwrap());
+        let mut all = Attempts::default();
+        all.count_made(false, (30, places.iter().cloned().collect()), false);
+        assert_eq!(all.knows(), 30);
+        std::fs::remove_dir(&places[1].0).unwrap();
+        assert_eq!(all.knows(), 14);
     }
 
     #[test]
@@ -416,9 +447,9 @@ mod tests {
                 && aged(&all, LONGEST_WAIT).why_none("one").is_none()
         );
         // An image ends that, unless it is in the place of one that nobody could use.
-        all.count_made(true, 0, false);
+        all.count_made(true, Default::default(), false);
         assert!(all.why_none("one").is_some());
-        all.count_made(false, 0, false);
+        all.count_made(false, Default::default(), false);
         assert!(all.why_none("one").is_none());
     }
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,8 @@ use crate::attempt::{Attempts, FileState, Outcome};
 use crate::background::Asked;
 use crate::folder::lock;
 use crate::memory::Room;
-use crate::{background, limits, machine, memory, room, sys, Command, Folder, PutOff, StartTimes, Store};
+use crate::tools::Installed;
+use crate::{background, limits, machine, memory, room, sys, Command, Effort, Folder, PutOff, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
@@ -187,13 +188,17 @@ fn attempt(
     };
     let came_of_it = match &outcome {
         FreezeOutcome::Written(written) => {
-            attempts.count_made(unused, written.learnt, written.lacks);
+            attempts.count_made(unused, (written.learnt, written.learnt_in.clone()), written.lacks);
             // Without a terminal it cannot be measured at one.
             if whom.terminal.is_none() {
                 attempts.times =
                     written.tells_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten();
             }
-            Outcome::Made { image: output.to_owned() }
+            let is_measured = written.tells_version && whom.terminal.is_none() && !whom.somebody_waits;
+            match is_measured.then(|| effort(folder, &command, output)).flatten().filter(Effort::is_in_vain) {
+                Some(effort) if limits::remove_image(output) => Outcome::Vain { effort },
+                _ => Outcome::Made { image: output.to_owned() },
+            }
         }
         FreezeOutcome::Refused(findings) => {
             let why: Vec<String> = findings.iter().map(|finding| finding.to_string()).collect();
@@ -221,6 +226,18 @@ fn attempt(
     Some(outcome)
 }
 
+/// What starts of a new image take, and what they would with the boot archive alone; None where the image is in front of an installed command,
+/// which has nothing else there.
+fn effort(folder: &Folder, command: &Command, image: &Path) -> Option<Effort> {
+    if Installed::of(folder).is_some() {
+        return None;
+    }
+    let program = std::env::current_exe().ok()?;
+    let run = [program.as_os_str(), "run".as_ref(), "--no-freeze".as_ref(), "--".as_ref()].map(OsStr::to_owned);
+    let words: Vec<OsString> = run.into_iter().chain(command.words.iter().map(OsString::from)).collect();
+    Effort::measure(&words, image)
+}
+
 fn request(
     folder: &Folder,
     command: &Command,
@@ -241,7 +258,7 @@ fn request(
                 background::terminal_word(whom.terminal).into(),
             ],
             terminal: whom.terminal,
-            knows: attempts.knows,
+            knows: attempts.knows(),
             makes_do: whom.somebody_waits || attempts.makes_do(whom.environment),
             lesser_age: attempts.lesser_age(),
         }),

@@ -1,6 +1,6 @@
 //! The folder of a command: its images, who it is, and what came of the last attempt to make one.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-use crate::place::{self, is_own};
+use crate::place;
 use crate::Command;
 
 /// So many images of one command are kept: for several environments.
@@ -46,9 +46,9 @@ impl Folder {
         &self.path
     }
 
-    /// Whether nobody else can have written to it.
+    /// Whether it is this user's, and nobody else can have written to it.
     pub fn is_own(&self) -> bool {
-        is_own(&self.path) && self.path.parent().is_some_and(is_own)
+        trust::check_own_directory(&self.path).is_ok()
     }
 
     /// Why nobody can write in it, as on a file system that is mounted read-only; None where this user can, or it has yet to be made.
@@ -97,14 +97,19 @@ impl Folder {
         self.path.join(format!("{number}{IMAGE}"))
     }
 
+    /// A link to the program of an installed command, which python/snapboot/front_end/which.py follows.
+    pub(crate) fn program_link(&self) -> PathBuf {
+        self.path.join("program")
+    }
+
     /// The file in which starts tell what they load.
     pub fn profile(&self) -> PathBuf {
         self.path.join("profile")
     }
 
-    /// Reads a file of the folder; None where it is not there, or damaged.
+    /// Reads a file of the folder; None where it is not there, damaged, or may be somebody else's.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        serde_json::from_slice(&fs::read(self.path.join(name)).ok()?).ok()
+        serde_json::from_slice(&trust::read(&self.path.join(name)).ok()?).ok()
     }
 
     /// Writes a file of the folder, whole or not at all.
@@ -132,9 +137,10 @@ impl Folder {
 
     /// Whether somebody makes an image in it.
     pub fn is_building(&self) -> bool {
-        // Shared, so that others who only look are not taken for builders. Nobody builds where no lock can be taken at all.
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(self.lock_file());
-        file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
+        // Shared, so that others who only look are not taken for builders.
+        // Where it cannot be opened, as in a store that is read-only, nobody makes one.
+        open_at_once(OpenOptions::new().read(true), &self.lock_file())
+            .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
     }
 
     fn lock_file(&self) -> PathBuf {
@@ -144,9 +150,15 @@ impl Folder {
 
 /// Takes a lock.
 pub fn lock(path: &Path, how: FlockOperation) -> Option<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
+    let mut options = OpenOptions::new();
+    let file = open_at_once(options.write(true).create(true).truncate(false).mode(0o600), path).ok()?;
     flock(&file, how).ok()?;
     Some(file)
+}
+
+/// Opens a file; of another kind, such as a FIFO, nothing is waited for.
+fn open_at_once(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
 #[cfg(test)]

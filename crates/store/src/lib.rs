@@ -30,6 +30,6 @@ pub use command::Command;
 pub use folder::Folder;
 pub use place::Store;
 pub use put_off::PutOff;
-pub use saved::StartTimes;
+pub use saved::{Effort, StartTimes};
 pub use shims::Shims;
-pub use sys::execute;
+pub use sys::{execute, execute_open};

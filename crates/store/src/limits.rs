@@ -71,10 +71,8 @@ pub fn prune(store: &Store, limit: u64) -> Vec<PathBuf> {
         if total <= limit {
             break;
         }
-        // Who is being started from it keeps it until its end.
-        if fs::remove_file(&image).is_ok() {
+        if remove_image(&image) {
             total -= size;
-            let _ = fs::remove_file(image.with_extension("img.seen"));
             if folder.images().is_empty() {
                 remove(&folder);
             }
@@ -95,6 +93,15 @@ pub fn sweep(store: &Store) {
             }
         }
     }
+}
+
+/// Removes an image and what lies beside it; who is being started from it keeps it until its end. Returns whether it is gone.
+pub fn remove_image(image: &Path) -> bool {
+    let is_gone = fs::remove_file(image).is_ok();
+    if is_gone {
+        let _ = fs::remove_file(image.with_extension("img.seen"));
+    }
+    is_gone
 }
 
 /// Removes a folder with all that is in it, unless somebody is making an image there.

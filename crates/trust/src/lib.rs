@@ -18,14 +18,16 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{fstat, openat, readlinkat, FileType, Mode, OFlags, Stat, CWD};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+pub use groups::is_of_user_alone as is_group_of_user_alone;
 pub use refusal::{Refusal, What};
 
 /// As many links are followed as the kernel follows.
@@ -61,7 +63,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Checks a file that is open already, by its owner and mode alone: for what the user has named, wherever it lies.
-pub fn check_open(path: &Path, file: impl AsFd) -> Result<(), Refusal> {
+pub fn check_open(path: &Path, file: &File) -> Result<(), Refusal> {
     let status = fstat(file).map_err(|errno| Refusal::io(path, errno))?;
     check_file(path, &status, false)
 }
@@ -108,12 +110,11 @@ pub fn check_place_below(base: &Path, path: &Path) -> Result<(), Refusal> {
     walk.go(Missing::IsFine)
 }
 
-/// Whether a home directory is this user's: nobody leaves anything in another's, where `sudo -E` may lead.
+/// Whether a home directory is this user's, or root's, as those of services are: nobody leaves anything in another user's, where
+/// `sudo -E` may lead.
 pub fn is_home(path: &Path) -> bool {
-    path.metadata().is_ok_and(|status| {
-        use std::os::unix::fs::MetadataExt;
-        status.is_dir() && status.uid() == geteuid().as_raw()
-    })
+    let is_own = |status: std::fs::Metadata| status.is_dir() && [0, geteuid().as_raw()].contains(&status.uid());
+    path.metadata().is_ok_and(is_own)
 }
 
 /// What to do where a component is not there.
@@ -139,7 +140,7 @@ struct Walk {
     /// What is left of the path.
     rest: VecDeque<OsString>,
     links: usize,
-    /// Whether a directory above lets nobody but its owner in: then modes below it count for nothing.
+    /// Whether a directory above lets nobody but its owner in: then no group comes to what lies below it, whatever the modes there.
     is_enclosed: bool,
     also: Option<Also>,
     /// What is there, where the last component is no directory, and its name in `directory`.
@@ -267,7 +268,7 @@ fn check_owner(path: &Path, status: &Stat) -> Result<(), Refusal> {
 /// Fails where anybody but the owner may write. A group may that nobody else is in.
 fn check_writers(path: &Path, status: &Stat, is_enclosed: bool) -> Result<(), Refusal> {
     let by_group = status.st_mode & GROUP_WRITES != 0 && !groups::is_of_user_alone(status.st_gid, geteuid().as_raw());
-    if !is_enclosed && (by_group || status.st_mode & OTHERS_WRITE != 0) {
+    if by_group && !is_enclosed || status.st_mode & OTHERS_WRITE != 0 {
         return Err(Refusal::new(path, What::Writers(status.st_mode & 0o7777)));
     }
     Ok(())

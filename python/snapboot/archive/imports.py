@@ -2,9 +2,9 @@
 
 Python's own loaders get what is found, and do the rest: after its import a module is as it would be without the archive.
 
-No archive may fail an import. Everything of the archive that runs while a module is imported is called by `guard`: whatever it raises, Python's
-own machinery does what was asked for, and the archive is left alone from then on. What is not as Python made it (a loader, a finder, their
-methods) is Python's business from the outset.
+No archive may fail an import. `guard` calls everything of the archive that runs while a module is imported: whatever that raises,
+Python's own machinery does what was asked for, and the archive is left alone from then on. What is not as Python made it (a loader, a
+finder, their methods) is Python's business from the outset.
 """
 
 import _frozen_importlib
@@ -31,9 +31,8 @@ PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
 METADATA = "importlib.metadata"
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
-# The finder on `sys.meta_path` that runs this file, and what knows its program where the process was thawed.
-OWN_FINDER = globals().get("OWN_FINDER")
-THAWED_PROGRAM = getattr(OWN_FINDER, "thawed_program", None)
+# Knows the program where the process was thawed; None in an ordinary start.
+THAWED_PROGRAM = globals().get("THAWED_PROGRAM")
 
 
 def built_in(name):
@@ -208,11 +207,22 @@ class Loader(SOURCE_LOADER):
         return self.__reduce_ex__(protocol)
 
 
+# Each with the file that was found for it, by id: nothing of the archive is to be seen on a loader.
+LOADERS = {}
+
+
+def serve(loader, source):
+    """Has an ordinary loader get its code from the archive. source: the file that was found for it."""
+    loader.__class__ = Loader
+    LOADERS[id(loader)] = loader, source
+    return loader
+
+
 def make_ordinary(loader):
     """Makes a loader what Python would have made. Returns the file that was found for it, or None."""
     if type(loader) is Loader:
         loader.__class__ = SOURCE_LOADER
-    return loader.__dict__.pop("_source", None)
+    return LOADERS.pop(id(loader), (None, None))[1]
 
 
 def take_source(loader, name):
@@ -346,16 +356,14 @@ class Search:
             if spec is not None and type(spec.loader) is SOURCE_LOADER and is_import(frame):
                 source = self._source_at(spec.loader.path)
                 if source is not None:
-                    spec.loader.__class__ = Loader
-                    spec.loader._source = source
+                    serve(spec.loader, source)
             return spec
         if found.is_extension:
             loader = external.ExtensionFileLoader(name, found.path)
-        elif not is_import(frame):
-            loader = SOURCE_LOADER(name, found.path)
         else:
-            loader = Loader(name, found.path)
-            loader._source = found
+            loader = SOURCE_LOADER(name, found.path)
+            if is_import(frame):
+                serve(loader, found)
         folder = found.folder
         spec = _frozen_importlib.ModuleSpec(name, loader, origin=found.path, is_package=folder is not None)
         spec._set_fileattr = True
@@ -461,8 +469,7 @@ def finder(own, folder, run):
     reason = native.open(program(), context, _imp.extension_suffixes(), tag(), finder.__code__)
     if reason is not None:
         raise ImportError(reason)
-    if OWN_FINDER is not None:
-        OWN_FINDER.flush = native.flush
+    own.flush = native.flush
     if variable("SNAPBOOT_LOG") not in ("", "0"):
         run(folder, "messages")["name_unknown_switches"](variable)
     if variable("SNAPBOOT_STATS") == "1":
@@ -477,6 +484,8 @@ def finder(own, folder, run):
         pause = (importing.isenabled, importing.disable, importing.enable)
         after((JSON,), lambda module: native.serve_json(module, "json " + sys.version, pause))
         after(PARSERS, lambda module: run(folder, "data")["serve"](native, module, pause))
+        if own.has_opened is not None:
+            own.has_opened()
     if native.is_on("metadata"):
 
         def install_entry_points(module):
@@ -487,8 +496,9 @@ def finder(own, folder, run):
 
         def make_collector(gc):
             # In a thawed process all that the image has is set aside, and its own end releases what came since.
-            sets_aside = native.is_on("exit") and THAWED_PROGRAM is None
-            collector = run(folder, "collector")["Collector"](gc, native, sets_aside)
+            is_thawed = THAWED_PROGRAM is not None
+            sets_aside = native.is_on("exit") and not is_thawed
+            collector = run(folder, "collector")["Collector"](gc, native, sets_aside, is_thawed)
             # What is registered first is called last.
             if sets_aside:
                 at_exit(guard.call, collector.end)

@@ -189,6 +189,7 @@ class Trial:
         if printed != self._printed:
             self._printed = printed
             self.events.append("prints")
+        self.making.look()
         self.events += self.reads.since(self._mark, self.learnt)
         self._mark = self.reads.mark()
         changes = self._state.changes()

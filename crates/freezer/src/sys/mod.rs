@@ -5,6 +5,7 @@
 mod account_hooks;
 pub mod arena;
 mod argv_buffer;
+mod attribute_calls;
 pub mod attributes;
 mod entry;
 mod exit;
@@ -15,6 +16,8 @@ mod locale_hooks;
 pub mod noted;
 mod on_demand;
 mod process;
+mod ruby_text;
+mod setter_hooks;
 
 pub use argv_buffer::ArgvBuffer;
 pub use file::*;
