@@ -1,4 +1,4 @@
-"""A Snapboot that is impaired keeps no program from starting, by `run`, an installed link and an image: each part missing, cut off, or old."""
+"""A Snapboot that is impaired keeps no program from starting, by `run`, an installed link or an image: parts missing, cut off, or old."""
 
 import contextlib
 import resource

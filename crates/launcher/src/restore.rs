@@ -5,7 +5,7 @@ use core::convert::Infallible;
 
 use image::{descriptor_kind, process_flag, reserved, Descriptor, Process, Section, SignalAction, RESERVED_START};
 use linux_raw_sys::errno::EBADF;
-use linux_raw_sys::general::{O_ACCMODE, O_APPEND, O_CLOEXEC, O_DIRECT, O_NONBLOCK};
+use linux_raw_sys::general::{O_ACCMODE, O_APPEND, O_CLOEXEC, O_DIRECT, O_NONBLOCK, SIGCHLD};
 use linux_raw_sys::prctl::{prctl_mm_map, PR_SET_MM, PR_SET_MM_MAP, PR_SET_NAME};
 
 use crate::arch;
@@ -76,10 +76,14 @@ fn bit(signal: u32) -> u64 {
 
 /// Signals that this process was told to ignore (nohup, a shell's background job) stay ignored, as in an ordinary start, also
 /// those that the frozen process has a handler for. A note in the environment tells the front end, whose runtime has its own
-/// idea of every signal since it started. Returns them as a mask.
+/// idea of every signal since it started. But for SIGCHLD: no runtime with a handler for it goes on ignoring it, as nobody could wait for a child
+/// then. Returns them as a mask.
 fn note_ignored_signals(frozen: &Frozen, block: &mut Block) -> Result<u64, Reason> {
     let mut known = 0;
-    for action in frozen.rows::<SignalAction>(Section::Signals)?.filter(|action| action.handler == IGNORE) {
+    for action in frozen
+        .rows::<SignalAction>(Section::Signals)?
+        .filter(|action| action.handler == IGNORE || action.number == SIGCHLD)
+    {
         known |= bit(action.number);
     }
     let mut mask = 0;

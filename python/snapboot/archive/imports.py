@@ -379,26 +379,18 @@ def load_library(folder):
     """The native part, as a module that is registered nowhere. Raises ImportError."""
     for place in PLACES:
         path = folder + place + "/" + LIBRARY
-        try:
-            posix.stat(path)
-        except OSError:
-            continue
-        check_whole(path)
-        spec = _frozen_importlib.ModuleSpec("snapboot_python", None, origin=path)
-        module = _imp.create_dynamic(spec)
-        _imp.exec_dynamic(module)
-        return module
+        if posix.access(path, posix.F_OK):
+            check_whole(path)
+            module = _imp.create_dynamic(_frozen_importlib.ModuleSpec("snapboot_python", None, origin=path))
+            _imp.exec_dynamic(module)
+            return module
     raise ImportError("%s was expected above %s; reinstall Snapboot" % (LIBRARY, folder))
 
 
 def check_whole(path):
-    """Raises ImportError where a library was cut off: the dynamic linker would map it all the same, and the process would die of that."""
-    file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
-    try:
-        header, size = posix.pread(file, 64, 0), posix.fstat(file).st_size
-    finally:
-        posix.close(file)
-    # See elf(5): the section headers come last. Their offset, their size and their number.
+    """Raises ImportError where a library was cut off: the process would die of that. Its section headers come last, see elf(5)."""
+    with open(path, "rb", 0) as file:
+        header, size = file.read(64), posix.fstat(file.fileno()).st_size
     sections, each, count = (int.from_bytes(header[at:end], "little") for at, end in ((40, 48), (58, 60), (60, 62)))
     if len(header) < 64 or header[:4] != b"\x7fELF" or size < sections + each * count:
         raise ImportError("%s is not whole; reinstall Snapboot" % path)

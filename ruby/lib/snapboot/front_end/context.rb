@@ -133,11 +133,8 @@ class Context
     @encoding == Encoding::US_ASCII && !word.ascii_only?
   end
 
-  # A handler that the program has set while freezing would have replaced the inherited disposition; Ruby's own do not, but for that of
-  # SIGCHLD, without which nobody could wait for a child.
+  # A handler that the program has set while freezing would have replaced the inherited disposition; Ruby's own do not.
   def leave_ignored(signal)
-    return if signal == Signal.list["CHLD"]
-
     handler = trap(signal, "IGNORE")
     trap(signal, handler) if handler.is_a?(Proc)
   rescue ArgumentError
