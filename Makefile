@@ -119,6 +119,7 @@ install-built:
 	target/release/snapboot completion fish > $(share)/fish/vendor_completions.d/snapboot.fish
 	cd python && find snapboot '(' -name '*.py' -o -name '*.pyi' -o -name py.typed ')' -exec install -D -m 644 {} $(library)/python/{} \;
 	cd ruby && find lib -name '*.rb' -exec install -D -m 644 {} $(library)/ruby/{} \;
+	$(PYTHON) tools/parts.py $(library)
 
 # The Dockerfiles of docs/containers.md, built and run with podman.
 containers: build

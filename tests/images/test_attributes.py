@@ -195,6 +195,44 @@ def test_what_is_read_of_the_new_directory_is_not_that_of_the_start(language, tm
         assert support.run([tmp_path / "app.img"], env=program.environment(), cwd=folder).out == ordinary.out
 
 
+SAME = {
+    "python": (
+        "import os, resource, subprocess\nFOLDER = os.path.dirname(os.path.realpath(__file__))\n"
+        "os.chdir(FOLDER)\nresource.setrlimit(resource.RLIMIT_CORE, (100, 200))\n",
+        "import changes, os, resource\nprint(os.getcwd(), resource.getrlimit(resource.RLIMIT_CORE))\n",
+    ),
+    "ruby": (
+        'Dir.chdir(File.realpath(__dir__))\nProcess.setrlimit(:CORE, 100, 200)\n',
+        "require_relative 'changes'\nputs Dir.pwd, Process.getrlimit(:CORE)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_set_to_what_it_was_counts_in_other_starts(language, tmp_path):
+    program = Program(language, tmp_path, [])
+    module, main = SAME[language]
+    (tmp_path / f"changes.{program.ending}").write_text(module)
+    (tmp_path / f"main.{program.ending}").write_text(main)
+    image = tmp_path / "app.img"
+    limited = ["sh", "-c", 'ulimit -Hc "$0" && ulimit -Sc 100 && exec "$@"']
+    freeze = [support.SNAPBOOT, "freeze", "-o", image, "--preload", program.preload(), "--", *program.command()]
+    result = support.run([*limited, "200", *freeze], env=program.environment(), cwd=tmp_path)
+    if "ulimit" in result.err:
+        pytest.skip("the limit of core dumps cannot be chosen here")
+    assert result.status == 0, result
+    thawed = support.thawed([*limited, "300", image], env=program.environment(), cwd="/")
+    assert thawed.out.split() == support.run([*limited, "300", *program.command()], env=program.environment(), cwd="/").out.split()
+
+
+def test_what_a_child_sets_is_not_the_programs(tmp_path):
+    program = Program("python", tmp_path, [])
+    (tmp_path / "changes.py").write_text('import subprocess\nsubprocess.run(["true"], cwd="/usr")\n')
+    (tmp_path / "main.py").write_text("import changes, os\nprint(os.getcwd())\n")
+    assert program.freeze(tmp_path / "app.img").status == 0
+    assert support.thawed([tmp_path / "app.img"], env=program.environment(), cwd="/").out == "/\n"
+
+
 def test_each_attribute_has_a_row():
     source = (ROOT / "crates/inputs/src/attributes.rs").read_text()
     table = re.findall(r'^    [A-Z]\w+ "([^"]+)" (\w+) (?:Call|File|Seen),$', source, re.MULTILINE)

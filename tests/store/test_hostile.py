@@ -15,7 +15,7 @@ from common.languages import PYTHON, both
 
 from store.stores import Store, is_thawed
 
-COUNT = 50
+COUNT = 20
 SCRIPTS = {"python": "import sys\nprint('right', sys.argv[1:])\n", "ruby": 'puts "right #{ARGV}"\n'}
 
 
@@ -45,7 +45,7 @@ def all_right(language, processes):
 
 @both
 @pytest.mark.parametrize("trouble", ["none", "builders are killed", "the store is removed"])
-def test_fifty_starts_at_once_are_right(tmp_path, language, trouble):
+def test_twenty_starts_at_once_are_right(tmp_path, language, trouble):
     store = Store(tmp_path)
     words = write(store, language)
     done = threading.Event()
@@ -65,7 +65,7 @@ def test_fifty_starts_at_once_are_right(tmp_path, language, trouble):
     thread = threading.Thread(target=harm)
     thread.start()
     try:
-        for count in (COUNT, COUNT // 5):  # the second time there may be an image
+        for count in (COUNT, COUNT // 4):  # the second time there may be an image
             all_right(language, start_many(store, words, count))
     finally:
         done.set()

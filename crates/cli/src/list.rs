@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use failure::Result;
+use image_file::differences::{self, Seen};
 use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::this_process::ThisProcess;
-use image_file::{differences, ImageFile};
+use image_file::ImageFile;
 use runtime::search_path;
 use serde::Serialize;
 use store::attempt::{Attempts, Outcome};
 use store::tools::{Installed, OnPath};
-use store::{limits, Effort, Folder, StartTimes, Store};
+use store::{limits, Effort, Folder, PutOff, StartTimes, Store};
 
 use crate::arguments::List;
 use crate::progress::Progress;
@@ -90,7 +91,9 @@ pub fn main(arguments: &List) -> Result<u8> {
     let store = Store::open()?;
     let progress = Progress::start(false);
     progress.phase("comparing images with what they were made of");
-    let commands: Vec<Vec<Row>> = store.folders().iter().map(rows).filter(|rows| !rows.is_empty()).collect();
+    let seen = Seen::default();
+    let commands: Vec<Vec<Row>> =
+        store.folders().iter().map(|folder| rows(folder, &seen)).filter(|rows| !rows.is_empty()).collect();
     progress.stop();
     if arguments.json {
         render::print_json(&commands.concat())?;
@@ -102,8 +105,8 @@ pub fn main(arguments: &List) -> Result<u8> {
     Ok(0)
 }
 
-/// One for each image of a command; one for a command that has none.
-fn rows(folder: &Folder) -> Vec<Row> {
+/// One for each image of a command; one for a command that has none. `seen`: what other rows have looked at.
+fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
     let Some(command) = folder.command() else { return Vec::new() };
     let attempts = Attempts::of(folder);
     let installed = Installed::of(folder);
@@ -142,13 +145,13 @@ fn rows(folder: &Folder) -> Vec<Row> {
             let of_start = ThisProcess { boot: Some(boot) };
             let warnings = opened.as_ref().map(|image| Info::of(&image.tables()).warnings).unwrap_or_default();
             let why = opened
-                .and_then(|image| differences::stale_for(&image, &of_start))
+                .and_then(|image| differences::stale_for(&image, &of_start, Some(seen)))
                 .unwrap_or_else(|failure| vec![failure.message]);
             let (state, why) = match why.is_empty() {
                 _ if dormant.is_some() => (State::Dormant, dormant.iter().cloned().collect()),
                 true => (State::Fresh, why),
                 false if folder.is_building() => (State::Building, why),
-                false => (State::Stale, [why, since(&attempts, image)].concat()),
+                false => (State::Stale, [in_the_way(folder), why, since(&attempts, image)].concat()),
             };
             let thawed = starts.as_ref().map_or(0, |starts| starts.thaws);
             Row {
@@ -173,8 +176,14 @@ fn without_image(folder: &Folder, attempts: &Attempts) -> (State, Vec<String>) {
         Some(Outcome::Refused { why }) => (State::Refused, why.clone()),
         Some(Outcome::Vain { effort }) => (State::Vain, vec![gains_nothing(effort)]),
         Some(Outcome::Failed { why, .. }) => (State::Failed, vec![why.clone()]),
-        Some(Outcome::Made { .. }) | None => (State::None, Vec::new()),
+        Some(Outcome::Made { .. }) | None => (State::None, in_the_way(folder)),
     }
+}
+
+/// Why no builder begins now, whatever the program.
+fn in_the_way(folder: &Folder) -> Vec<String> {
+    let put_off = PutOff::of(folder).map(|put_off| format!("an image was put off, since {}", put_off.why));
+    folder.cannot_write().into_iter().chain(put_off).collect()
 }
 
 /// Why an image was dropped.
@@ -248,7 +257,10 @@ fn best(rows: &[Row]) -> &Row {
 
 /// All that is to be said of one command, a line for each.
 fn remarks(row: &Row) -> String {
-    let line = |what: &str, text: &str| format!("{}{what}: {}\n", human::harmless(&row.name), human::harmless(text));
+    let line = |what: &str, text: &str| {
+        let text = format!("{}{what}: {}", human::harmless(&row.name), human::harmless(text));
+        render::wrapped(&text, "").join("\n") + "\n"
+    };
     let state = format!(" ({})", row.state.word());
     let mut lines: String = row.why.iter().take(SHOWN).map(|why| line(&state, why)).collect();
     if row.why.len() > SHOWN {

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -78,23 +80,23 @@ impl Progress {
         }
     }
 
-    /// Where the booted program's output goes: straight to standard error, or past the spinner when there is one.
+    /// Where the booted program's output goes: to standard error, past the spinner when there is one.
     pub fn output(&self) -> std::io::Result<(Stdio, Stdio, Output)> {
-        let Some(bar) = &self.bar else {
-            let stderr = std::io::stderr();
-            return Ok((stderr.into(), std::io::stderr().into(), Output(None)));
-        };
         let (reader, writer) = std::io::pipe()?;
         let (sender, receiver) = channel();
-        let bar = bar.clone();
+        let bar = self.bar.clone();
+        let said = Arc::new(AtomicBool::new(false));
+        let has_said = said.clone();
         std::thread::spawn(move || {
             pass_lines(BufReader::new(reader), |line| {
+                has_said.store(true, Ordering::Relaxed);
+                let show = || std::io::stderr().write_all(line);
                 // A terminal that is gone takes no output; the freeze goes on.
-                let _ = bar.suspend(|| std::io::stderr().write_all(line));
+                let _ = bar.as_ref().map_or_else(show, |bar| bar.suspend(show));
             });
             let _ = sender.send(());
         });
-        Ok((writer.try_clone()?.into(), writer.into(), Output(Some(receiver))))
+        Ok((writer.try_clone()?.into(), writer.into(), Output { shown: receiver, said }))
     }
 }
 
@@ -135,15 +137,17 @@ impl Lines {
 }
 
 /// The program's output on its way.
-#[derive(Default)]
-pub struct Output(Option<Receiver<()>>);
+pub struct Output {
+    shown: Receiver<()>,
+    said: Arc<AtomicBool>,
+}
 
 impl Output {
-    /// Waits until all of it was shown. Call this after the program ended and the command that started it was dropped.
-    pub fn finish(self) {
-        if let Some(receiver) = self.0 {
-            let _ = receiver.recv_timeout(LAST_OUTPUT);
-        }
+    /// Waits until all of it was shown. Call this after the program ended and the command that started it was dropped. Returns
+    /// whether there was any.
+    pub fn finish(self) -> bool {
+        let _ = self.shown.recv_timeout(LAST_OUTPUT);
+        self.said.load(Ordering::Relaxed)
     }
 }
 

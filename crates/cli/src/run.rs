@@ -1,13 +1,13 @@
 //! `snapboot run`: starts an image, or a command from its image of the store; where there is none, the ordinary way, and asks for one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use archive::Application;
-use failure::{reason, Failure, Result};
+use failure::{Failure, Result};
 use image_file::kind::Kind;
 use image_file::on_noexec_mount;
 use installation::Installation;
@@ -18,6 +18,7 @@ use store::fallback::{Next, Start};
 use store::tools::{self, Dormant};
 use store::{background, fit, limits, Command, Folder, Shims, Store};
 
+use crate::render::log;
 use crate::{ordinary, render};
 
 /// Becomes the program; returns only when that fails. `words`: the image or the command, and its arguments; at least one. `limit`: of the
@@ -27,14 +28,15 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
     let named = Path::new(&words[0]);
     // A word without a slash is looked for in PATH alone, as a shell does: what lies here may be anybody's.
     if is_path(named) && Kind::is_image(named) {
-        return run_image(named, words);
+        return run_image(named, words, trust::check_open);
     }
     let store = Store::find();
     let shims = store.as_ref().map(Shims::of);
     let Ok(line) = Command::split(words, &search_path(), shims.as_ref()) else { return Ok(not_runnable(named)) };
     // Installed, and so in front of PATH.
     if Kind::is_image(&line.program) {
-        return run_image(&line.program, words);
+        // As a shell would start it, whoever put it there: what is on PATH is the user's choice.
+        return run_image(&line.program, words, |_, _| Ok(()));
     }
     let Some((command, arguments)) = line.command else {
         if !no_freeze && !line.is_interpreter {
@@ -53,7 +55,7 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
             let seen = images.len();
             if let Some((image, file)) = image_for(&folder, images) {
                 let words = [&[image.clone().into_os_string()], arguments.as_slice()].concat();
-                log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &file, &words)?));
+                log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &file, &words)));
             } else if let Some(why) = background::ask_for_new(&folder, &command, seen, limit) {
                 log(&format!("there is no image for this start, and none is made: {why}; starting the ordinary way"));
             } else {
@@ -116,11 +118,11 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         Next::Other(image) => {
             let words = [&[image.clone().into_os_string()], arguments].concat();
             log(&format!("another image fits this start: {}", image.display()));
-            let error = match trust::open(&image) {
-                Ok(file) => execute_image(&image, &file, &words)?,
-                Err(refusal) => refusal.into(),
+            let failure = match trust::open(&image) {
+                Ok(file) => execute_image(&image, &file, &words),
+                Err(refusal) => Failure::refusal(refusal.to_string()),
             };
-            log(&format!("cannot execute {}: {error}", image.display()));
+            log(&format!("cannot execute {}: {failure}", image.display()));
         }
         Next::Asked => log("the image is being made again; starting the ordinary way"),
         Next::None(why) => log(&format!("no image is made: {why}; starting the ordinary way")),
@@ -129,37 +131,55 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     ordinary::start(&start.program, &start.argv, archive)
 }
 
-/// Executes an image that was opened and checked, also where the kernel would not: on a file system mounted noexec, or without mode x.
-fn execute_image(image: &Path, file: &File, words: &[OsString]) -> Result<io::Error> {
+/// Executes an image that was opened and checked, also where the kernel would not: on a file system mounted noexec, or without mode x. Returns
+/// only when that fails, with the reason.
+fn execute_image(image: &Path, file: &File, words: &[OsString]) -> Failure {
+    let cannot = |error: io::Error| Failure::io("execute", image, &error);
     // The launcher needs to read an image only; a mode that a copy has lost is no reason not to do what was asked for.
     if on_noexec_mount(image) || access(image, Access::EXEC_OK).is_err() {
-        let launcher = Installation::find()?.launcher()?;
+        let launcher = match Installation::find().and_then(|installation| installation.launcher()) {
+            Ok(launcher) => launcher,
+            Err(failure) => return failure,
+        };
         let all = [launcher.clone().into_os_string(), image.as_os_str().to_owned()];
-        return Ok(store::execute(&launcher, &[&all, &words[1..]].concat(), None));
+        return cannot(store::execute(&launcher, &[&all, &words[1..]].concat(), None));
     }
     // A link of the user's own to an installed image: the name of the link counts (crates/launcher/src/link.rs), and nobody else can
     // make it lead elsewhere.
     if image.is_symlink() && trust::open(image).is_ok() {
-        return Ok(store::execute(image, words, None));
+        return cannot(store::execute(image, words, None));
     }
-    Ok(store::execute_open(file, words))
+    cannot(store::execute_open(file, words))
 }
 
-fn run_image(named: &Path, words: &[OsString]) -> Result<u8> {
+/// `check`: whether the file may be executed.
+fn run_image(
+    named: &Path,
+    words: &[OsString],
+    check: impl Fn(&Path, &File) -> std::result::Result<(), trust::Refusal>,
+) -> Result<u8> {
     // Without a slash, it would be looked for in PATH.
     let image = std::path::absolute(named).map_err(|error| Failure::io("run", named, &error))?;
     let file = trust::look::open(&image).map_err(|error| Failure::io("run", named, &error))?;
-    trust::check_open(&image, &file).map_err(|refusal| {
-        Failure::refusal(format!(
-            "{refusal}. An image is code of its owner: start it by its path, without snapboot run, if that is what you want."
-        ))
-    })?;
-    let error = execute_image(&image, &file, words)?;
+    check(&image, &file).map_err(|refusal| not_to_be_run(&refusal))?;
+    let failure = execute_image(&image, &file, words);
+    // It may have lost what executes it, and still knows what it was made from.
+    if let Ok([program, own @ ..]) = image_file::command_of(&image).as_deref() {
+        log(&format!("cannot use the image: {failure} Starting the ordinary way"));
+        let words = [own, &words[1..]].concat();
+        return ordinary::start(Path::new(program), &words, BootArchive::None);
+    }
     Err(Failure::refusal(format!(
-        "cannot execute {}: {}. It should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
+        "{failure} {} should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
         named.display(),
-        reason(&error)
     )))
+}
+
+/// Why an image that was named is not executed.
+pub fn not_to_be_run(refusal: &trust::Refusal) -> Failure {
+    Failure::refusal(format!(
+        "{refusal}. An image is code of whoever can write to it: start it by its path, without snapboot, if that is what you want."
+    ))
 }
 
 /// Says why there is nothing to start. Returns the exit status, which is that of a shell.
@@ -190,12 +210,4 @@ fn not_runnable(named: &Path) -> u8 {
 /// Whether a word is the path of a file, and not the name of a command.
 fn is_path(named: &Path) -> bool {
     named.as_os_str().as_bytes().contains(&b'/')
-}
-
-/// Tells what is done, and why, where SNAPBOOT_LOG asks for it.
-fn log(text: &str) {
-    let asks = |value: &OsStr| !value.is_empty() && value != "0";
-    if std::env::var_os("SNAPBOOT_LOG").is_some_and(|value| asks(&value)) {
-        render::tell(&format!("snapboot: {text}"));
-    }
 }

@@ -36,11 +36,15 @@ pub fn judged(outcome: Result<Outcome>, set: &BTreeSet<Attribute>) -> Result<Out
     Ok(Outcome::Refused(findings))
 }
 
-/// The facts that an image depends on besides for what the boot has changed: where it went from the directory of its start, it would go from
-/// another to another place.
-pub fn bound_to(repeated: &[Attribute], set: &BTreeSet<Attribute>) -> Option<(u32, u32)> {
-    let moved = repeated.contains(&Attribute::Directory) && set.contains(&Attribute::Directory);
-    moved.then_some((fact_kind::CWD, 0))
+/// The facts that an image depends on besides for what the boot has set. Where it went from the directory of its start, it would go from another
+/// to another place; and what it has set to what it was, or back again, is no change under the same user alone.
+pub fn bound_to(repeated: &[Attribute], set: &BTreeSet<Attribute>) -> impl Iterator<Item = (u32, u32)> {
+    let has_moved = repeated.contains(&Attribute::Directory) && set.contains(&Attribute::Directory);
+    let has_set = |attributes: &[Attribute]| attributes.iter().any(|attribute| set.contains(attribute));
+    let user = has_set(&[Attribute::Users, Attribute::Groups, Attribute::Capabilities]);
+    let groups = has_set(&[Attribute::SupplementaryGroups]);
+    let all = [(has_moved, fact_kind::CWD), (user, fact_kind::USER), (groups, fact_kind::GROUPS)];
+    all.into_iter().filter_map(|(counts, kind)| counts.then_some((kind, 0)))
 }
 
 /// Adds the attributes that the freezer has not named.
@@ -58,9 +62,7 @@ pub fn add(findings: &mut Vec<Finding>, attributes: impl IntoIterator<Item = Att
 /// Those that the recorder has seen being set, and that a freeze is refused for. `has_told`: whether the boot came to its end, where the process
 /// itself has told of those that can be read.
 fn seen(set: &BTreeSet<Attribute>, has_told: bool) -> impl Iterator<Item = Attribute> + '_ {
-    set.iter().copied().filter(move |attribute| {
-        !attribute.is_repeated() && (!has_told || is_untold(*attribute)) && !is_inherited(*attribute)
-    })
+    set.iter().copied().filter(move |attribute| !attribute.is_repeated() && (!has_told || is_untold(*attribute)))
 }
 
 /// Whether the kernel tells a boot nothing of it, or tells what belongs to the boot alone: it leads a process group of its own, and the
@@ -69,11 +71,6 @@ fn is_untold(attribute: Attribute) -> bool {
     use Attribute::{LockedMemory, NoNewPrivileges, ProcessGroup, Root, SeccompFilters, Session};
     attribute.source() == Source::Seen
         || matches!(attribute, LockedMemory | NoNewPrivileges | ProcessGroup | Root | SeccompFilters | Session)
-}
-
-/// Whether each start has it anyway.
-fn is_inherited(attribute: Attribute) -> bool {
-    attribute == Attribute::NoNewPrivileges && rustix::thread::no_new_privs().unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -85,6 +82,9 @@ mod tests {
         let set = BTreeSet::from([Attribute::Directory, Attribute::Users, Attribute::Landlock]);
         assert_eq!(seen(&set, true).collect::<Vec<_>>(), [Attribute::Landlock]);
         assert_eq!(seen(&set, false).collect::<Vec<_>>(), [Attribute::Users, Attribute::Landlock]);
+        assert_eq!(bound_to(&[], &set).collect::<Vec<_>>(), [(fact_kind::USER, 0)]);
+        let moved = bound_to(&[Attribute::Directory], &set);
+        assert_eq!(moved.collect::<Vec<_>>(), [(fact_kind::CWD, 0), (fact_kind::USER, 0)]);
     }
 
     #[test]

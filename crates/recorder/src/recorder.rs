@@ -120,7 +120,9 @@ impl State {
     fn note(&mut self, process: i32, call: &libc::seccomp_data) -> io::Result<()> {
         // The first call executes the program.
         let boot = *self.boot.get_or_insert(process);
-        if let Some(attribute) = calls::setting(call) {
+        // Whoever asks for the dumpable flag as it mostly is gives nothing up.
+        let is_usual = |attribute| attribute == Attribute::Dumpable && call.args[1] == 1;
+        if let Some(attribute) = calls::setting(call).filter(|attribute| !is_usual(*attribute)) {
             if is_thread_of(boot, process) {
                 self.writer.notes.set.insert(attribute);
             }

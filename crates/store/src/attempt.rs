@@ -160,7 +160,7 @@ impl Attempts {
     }
 
     /// Writes them down. Whoever calls this holds the lock of the folder.
-    fn keep(&self, folder: &Folder) -> Result<()> {
+    pub(crate) fn keep(&self, folder: &Folder) -> Result<()> {
         folder.write(FILE, self)
     }
 
@@ -189,10 +189,9 @@ impl Attempts {
         let last = self.last_in(environment);
         let (what, wait) = match last.map(|attempt| (attempt, &attempt.outcome)) {
             Some((attempt, Outcome::Refused { .. })) => ("was refused", left(attempt.at, REFUSED.as_secs())),
-            Some((attempt, Outcome::Vain { .. })) => (
-                "has led to an image that gains nothing against the boot archive",
-                left(attempt.at, REFUSED.as_secs()),
-            ),
+            Some((attempt, Outcome::Vain { .. })) => {
+                ("has led to an image that gains nothing against the boot archive", left(attempt.at, REFUSED.as_secs()))
+            }
             Some((attempt, Outcome::Failed { passing, .. })) => {
                 let first = if *passing { PASSING } else { FAILED };
                 ("failed", left(attempt.at, doubled(first, attempt.failed.saturating_sub(1), LONGEST_FAILED)))

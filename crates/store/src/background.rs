@@ -9,7 +9,7 @@ use inputs::environment::is_volatile;
 use runtime::terminal::Terminal;
 
 use crate::attempt::Attempts;
-use crate::{room, sys, Command, Folder};
+use crate::{room, sys, Command, Folder, PutOff};
 
 /// The subcommand that makes an image.
 pub const SUBCOMMAND: &str = "build-image";
@@ -32,11 +32,19 @@ fn ask(folder: &Folder, asked: &Asked<'_>, limit: u64, prepare: impl FnOnce() ->
         return None;
     }
     let environment = environment_number();
-    let why = room::lacks().or_else(|| Attempts::of(folder).why_none(&environment)).or_else(prepare);
+    let why = in_the_way(folder).or_else(|| Attempts::of(folder).why_none(&environment)).or_else(prepare);
     if why.is_none() {
         start(folder, asked, &environment, Terminal::of_this_process(), limit);
     }
     why
+}
+
+/// Why no builder could make an image in this folder now, whatever the program; None where nothing is in the way.
+pub(crate) fn in_the_way(folder: &Folder) -> Option<String> {
+    room::lacks().or_else(|| folder.cannot_write()).or_else(|| {
+        let put_off = PutOff::of(folder).filter(PutOff::waits)?;
+        Some(format!("it was put off, since {}", put_off.why))
+    })
 }
 
 /// Which image is asked for.

@@ -6,6 +6,9 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use failure::Result;
@@ -22,13 +25,17 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use crate::attempt::{Attempts, FileState, Outcome};
 use crate::background::Asked;
 use crate::folder::lock;
+use crate::memory::Room;
 use crate::tools::Installed;
-use crate::{background, limits, machine, room, sys, Command, Effort, Folder, StartTimes, Store};
+use crate::{background, limits, machine, memory, room, sys, Command, Effort, Folder, PutOff, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
 /// How long a builder may take (seconds): the next one waits for it.
 const LIMIT: u32 = 15 * 60;
+/// How often it looks whether there is memory left, and the stack of the thread that does (bytes).
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const STACK: usize = 64 << 10;
 
 /// Makes an image in the background. `words`: those behind the subcommand, as [`crate::background`] puts them there.
 pub fn in_background(words: &[OsString]) {
@@ -70,8 +77,17 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
         Asked::New { seen } => folder.images().len() > *seen || !made.is_empty(),
     };
     let attempts = Attempts::of(folder);
-    if is_done || machine::is_busy().is_some() || attempts.why_none(whom.environment).is_some() {
+    if is_done || attempts.why_none(whom.environment).is_some() {
         return;
+    }
+    // Whoever has asked may run on, and is the first copy.
+    let needed = memory::needed(pid, folder.images().iter().map(|image| limits::size(image)));
+    let room = Room::now();
+    if let Some(why) = room.as_ref().and_then(|room| room.lacks(needed)) {
+        return PutOff::note(folder, why, needed);
+    }
+    if let Some(why) = machine::is_busy() {
+        return PutOff::note(folder, why.to_owned(), 0);
     }
     let (output, for_news) = match asked {
         Asked::Again(image) => (image.to_path_buf(), Some(false)),
@@ -79,8 +95,48 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
         Asked::New { .. } => (place_of_new(folder, &attempts, whom.environment), None),
     };
     sys::alarm(LIMIT);
-    attempt(folder, &output, whom, for_news, &Silent);
+    let watch = Watch::start();
+    let outcome = attempt(folder, &output, whom, for_news, &Silent);
+    if !matches!(outcome, Some(FreezeOutcome::Written(_))) && watch.is_short() {
+        // That says nothing about the program. Where it cannot be noted, this counts as one in vain.
+        let _ = attempts.keep(folder);
+        let had = room.map_or(0, |room| room.bytes);
+        PutOff::note(folder, "memory ran short while an image was made".to_owned(), needed.max(had + had / 4));
+    } else {
+        PutOff::forget(folder);
+    }
+    limits::sweep(&store);
     limits::prune(&store, limit);
+}
+
+/// Ends a build when others need the memory that it takes.
+struct Watch {
+    /// Whether it has.
+    is_short: Arc<AtomicBool>,
+    /// See [`memory::victims`].
+    victims: u64,
+}
+
+impl Watch {
+    /// Watches until this process ends.
+    fn start() -> Watch {
+        let is_short = Arc::new(AtomicBool::new(false));
+        let watch = Watch { is_short: Arc::clone(&is_short), victims: memory::victims() };
+        // Without a thread nobody watches; the kernel still ends this process before others.
+        let _ = thread::Builder::new().stack_size(STACK).spawn(move || {
+            while !Room::now().is_some_and(|room| room.is_used_up()) {
+                thread::sleep(BETWEEN_LOOKS);
+            }
+            is_short.store(true, Ordering::SeqCst);
+            sys::alarm_now();
+        });
+        watch
+    }
+
+    /// Whether memory has run short meanwhile.
+    fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::SeqCst) || memory::victims() > self.victims
+    }
 }
 
 /// The images of a folder, each with what tells it from another one of that name: where its file lies, and when that was last changed.

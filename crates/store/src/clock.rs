@@ -30,7 +30,8 @@ mod tests {
         assert!(seconds_since(unix_now() - 10) < 1000);
         assert_eq!(seconds_since(unix_now() + 10), u64::MAX);
         let now = SystemTime::now();
-        let mut moments = [now, now + Duration::from_secs(2000), now - Duration::from_secs(9), now + Duration::from_secs(1000)];
+        let mut moments =
+            [now, now + Duration::from_secs(2000), now - Duration::from_secs(9), now + Duration::from_secs(1000)];
         moments.sort_by_key(|moment| by_age(*moment));
         assert_eq!(moments.map(|moment| moment > now), [true, true, false, false]);
         assert!(moments[0] < moments[1] && moments[2] < moments[3]);

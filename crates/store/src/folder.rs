@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use failure::Result;
-use rustix::fs::{flock, FlockOperation};
+use rustix::fs::{access, flock, Access, FlockOperation};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
@@ -49,6 +49,12 @@ impl Folder {
     /// Whether it is this user's, and nobody else can have written to it.
     pub fn is_own(&self) -> bool {
         trust::check_own_directory(&self.path).is_ok()
+    }
+
+    /// Why nobody can write in it, as on a file system that is mounted read-only; None where this user can, or it has yet to be made.
+    pub fn cannot_write(&self) -> Option<String> {
+        let error = access(&self.path, Access::WRITE_OK).err().filter(|error| *error != Errno::NOENT)?;
+        Some(format!("{} cannot be written ({})", self.path.display(), failure::reason(&error.into())))
     }
 
     /// Makes it, for this command.

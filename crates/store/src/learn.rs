@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crate::attempt::Attempts;
 use crate::background::Asked;
-use crate::{background, limits, room, sys, Folder};
+use crate::{background, limits, sys, Folder};
 
 /// The subcommand that a start executes when it has told something new.
 pub const SUBCOMMAND: &str = "learn";
@@ -26,7 +26,7 @@ pub fn from(words: &[OsString]) {
     let Some(folder) = Folder::of(image).filter(Folder::is_own) else { return };
     let attempts = Attempts::of(&folder);
     let environment = background::environment_number();
-    if room::lacks().is_some()
+    if background::in_the_way(&folder).is_some()
         || folder.is_building()
         || !has_news(&folder, image)
         || attempts.why_none(&environment).is_some()

@@ -1,12 +1,13 @@
 //! Where the store is, and whether it may be used.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
+use rustix::process::Pid;
 
 use crate::{Command, Folder};
 
@@ -38,6 +39,12 @@ impl Store {
             cache: below("XDG_CACHE_HOME", ".cache")?.join("snapboot/images"),
             data: below("XDG_DATA_HOME", ".local/share")?.join("snapboot"),
         })
+    }
+
+    /// A store in this folder.
+    #[cfg(test)]
+    pub(crate) fn in_folder(folder: &Path) -> Store {
+        Store { cache: folder.join("cache"), data: folder.join("data") }
     }
 
     /// The store, or why there is none.
@@ -123,3 +130,8 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     })
 }
 
+/// The process that writes a file of that name, which will have another one; None where the name is not that of a draft.
+pub(crate) fn draft_of(name: &OsStr) -> Option<Pid> {
+    let (file, process) = name.to_str()?.strip_prefix('.')?.rsplit_once('.')?;
+    file.contains('.').then(|| process.parse().ok().and_then(Pid::from_raw)).flatten()
+}

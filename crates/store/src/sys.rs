@@ -191,14 +191,22 @@ unsafe fn close_from_3() {
     }
 }
 
+/// Ends what this process does as `alarm` does, at once.
+pub fn alarm_now() {
+    // SAFETY: the calls take numbers, and this process handles the signal.
+    unsafe { libc::kill(libc::getpid(), libc::SIGALRM) };
+}
+
 /// Has the kernel send a SIGALRM to this process after so many seconds; its children get none.
 pub fn alarm(seconds: u32) {
     // SAFETY: the call takes a number.
     unsafe { libc::alarm(seconds) };
 }
 
-/// Lets everybody else go first, at the processor and at the disk.
+/// Lets everybody else go first, at the processor and at the disk; where memory runs out, the kernel ends this process and its children first.
 pub fn step_back() {
+    // Anybody may raise it. Without /proc nobody can.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     /// Of ioprio_set(2): the calling process, and the class in which only those read and write that nobody else keeps from it.
     const WHO_PROCESS: libc::c_int = 1;
     const CLASS_IDLE: libc::c_int = 3 << 13;

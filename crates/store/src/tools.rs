@@ -4,9 +4,9 @@
 //! then lies in a folder beside it, under its own name, since programs tell their users what they are called.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{symlink, DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
@@ -208,6 +208,11 @@ fn put_in_front(
             command.file.display()
         )));
     }
+    let users = if in_place { Users::of(found) } else { Users::Owner };
+    if users != Users::Owner && trust::check_place(store.data()).is_ok() {
+        // What fails here, fails below with its reason.
+        let _ = DirBuilder::new().recursive(true).mode(ENTERED).create(store.data());
+    }
     place::make(&store.tools())?;
     let folder = Folder::new(store.tools().join(command.key()));
     let is_new = !folder.path().exists();
@@ -216,7 +221,6 @@ fn put_in_front(
         return Err(Failure::refusal(format!("an image of {name} is being made just now. Try again in a moment.")));
     };
     let image = folder.first_image();
-    let users = if in_place { Users::of(found) } else { Users::Owner };
     if let Some(refusal) = out_of_reach(users, &folder, store, name) {
         if is_new {
             let _ = fs::remove_dir_all(folder.path());
@@ -260,6 +264,8 @@ fn put_in_front(
     Ok(Outcome::Installed(Box::new(Installation { installed, written: *written, instead_of, on_path })))
 }
 
+/// Mode of directories that others go through, and list nothing of.
+const ENTERED: u32 = 0o711;
 /// What to do where an image in place cannot be had.
 const REMEDY: &str = "Install without --in-place, which concerns nobody else";
 
@@ -275,7 +281,8 @@ impl Users {
     fn of(program: &Path) -> Users {
         let Ok(status) = program.metadata() else { return Users::Owner };
         let group = status.gid();
-        let above: Vec<_> = program.canonicalize().iter().flat_map(|path| path.ancestors().skip(1)).map(entered_by).collect();
+        let above: Vec<_> =
+            program.canonicalize().iter().flat_map(|path| path.ancestors().skip(1)).map(entered_by).collect();
         let all_enter = above.iter().all(|(mode, _)| mode & 0o001 != 0);
         let group_enters = above.iter().all(|(mode, of)| mode & 0o001 != 0 || *of == group && mode & 0o010 != 0);
         match status.mode() {
@@ -306,8 +313,7 @@ fn out_of_reach(users: Users, folder: &Folder, store: &Store, name: &str) -> Opt
         return None;
     }
     let own: Vec<&Path> = folder.path().ancestors().take_while(|path| path.starts_with(store.data())).collect();
-    // To go through, and to list nothing.
-    own.iter().for_each(|directory| drop(fs::set_permissions(directory, Permissions::from_mode(0o711))));
+    own.iter().for_each(|directory| drop(fs::set_permissions(directory, Permissions::from_mode(ENTERED))));
     let blocked = folder.path().ancestors().find(|path| entered_by(path).0 & 0o001 == 0)?;
     Some(Failure::refusal(format!(
         "others can start {name}, too, and could not reach its image: only the owner may enter {}. {REMEDY}, or name a store that all can \

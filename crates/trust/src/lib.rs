@@ -18,8 +18,9 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{fstat, openat, readlinkat, FileType, Mode, OFlags, Stat, CWD};
@@ -62,7 +63,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Checks a file that is open already, by its owner and mode alone: for what the user has named, wherever it lies.
-pub fn check_open(path: &Path, file: impl AsFd) -> Result<(), Refusal> {
+pub fn check_open(path: &Path, file: &File) -> Result<(), Refusal> {
     let status = fstat(file).map_err(|errno| Refusal::io(path, errno))?;
     check_file(path, &status, false)
 }
@@ -109,12 +110,11 @@ pub fn check_place_below(base: &Path, path: &Path) -> Result<(), Refusal> {
     walk.go(Missing::IsFine)
 }
 
-/// Whether a home directory is this user's: nobody leaves anything in another's, where `sudo -E` may lead.
+/// Whether a home directory is this user's, or root's, as those of services are: nobody leaves anything in another user's, where
+/// `sudo -E` may lead.
 pub fn is_home(path: &Path) -> bool {
-    path.metadata().is_ok_and(|status| {
-        use std::os::unix::fs::MetadataExt;
-        status.is_dir() && status.uid() == geteuid().as_raw()
-    })
+    let is_own = |status: std::fs::Metadata| status.is_dir() && [0, geteuid().as_raw()].contains(&status.uid());
+    path.metadata().is_ok_and(is_own)
 }
 
 /// What to do where a component is not there.

@@ -51,7 +51,10 @@ impl fmt::Display for Refusal {
         match &self.what {
             What::Io(error) => write!(f, "cannot open {path}: {error}"),
             What::Owner(owner) => {
-                write!(f, "{path} belongs to user {owner}, who can change what lies there; expected this user or root")
+                write!(
+                    f,
+                    "{path} belongs to another user ({owner}), who can change what lies there; expected you or root"
+                )
             }
             What::Writers(mode) => {
                 write!(f, "others may write to {path} (mode {mode:04o}); expected that only its owner may (chmod go-w)")

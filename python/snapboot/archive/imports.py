@@ -2,9 +2,9 @@
 
 Python's own loaders get what is found, and do the rest: after its import a module is as it would be without the archive.
 
-No archive may fail an import. Everything of the archive that runs while a module is imported is called by `guard`: whatever it raises, Python's
-own machinery does what was asked for, and the archive is left alone from then on. What is not as Python made it (a loader, a finder, their
-methods) is Python's business from the outset.
+No archive may fail an import. `guard` calls everything of the archive that runs while a module is imported: whatever that raises,
+Python's own machinery does what was asked for, and the archive is left alone from then on. What is not as Python made it (a loader, a
+finder, their methods) is Python's business from the outset.
 """
 
 import _frozen_importlib
@@ -17,9 +17,6 @@ SOURCE_LOADER = external.SourceFileLoader
 # Where the library may be, from this folder: where `make install` puts it, in the build of a source tree.
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
-# What can be switched off, each by a variable of its own.
-PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit", "heap")
-SWITCH = ("", "0", "1", "off", "on")
 # With the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
 # Of Python's own import: what asks for a module in order to run it, two calls above a finder.
@@ -210,11 +207,22 @@ class Loader(SOURCE_LOADER):
         return self.__reduce_ex__(protocol)
 
 
+# Each with the file that was found for it, by id: nothing of the archive is to be seen on a loader.
+LOADERS = {}
+
+
+def serve(loader, source):
+    """Has an ordinary loader get its code from the archive. source: the file that was found for it."""
+    loader.__class__ = Loader
+    LOADERS[id(loader)] = loader, source
+    return loader
+
+
 def make_ordinary(loader):
     """Makes a loader what Python would have made. Returns the file that was found for it, or None."""
     if type(loader) is Loader:
         loader.__class__ = SOURCE_LOADER
-    return loader.__dict__.pop("_source", None)
+    return LOADERS.pop(id(loader), (None, None))[1]
 
 
 def take_source(loader, name):
@@ -348,16 +356,14 @@ class Search:
             if spec is not None and type(spec.loader) is SOURCE_LOADER and is_import(frame):
                 source = self._source_at(spec.loader.path)
                 if source is not None:
-                    spec.loader.__class__ = Loader
-                    spec.loader._source = source
+                    serve(spec.loader, source)
             return spec
         if found.is_extension:
             loader = external.ExtensionFileLoader(name, found.path)
-        elif not is_import(frame):
-            loader = SOURCE_LOADER(name, found.path)
         else:
-            loader = Loader(name, found.path)
-            loader._source = found
+            loader = SOURCE_LOADER(name, found.path)
+            if is_import(frame):
+                serve(loader, found)
         folder = found.folder
         spec = _frozen_importlib.ModuleSpec(name, loader, origin=found.path, is_package=folder is not None)
         spec._set_fileattr = True
@@ -377,11 +383,25 @@ def load_library(folder):
             posix.stat(path)
         except OSError:
             continue
+        check_whole(path)
         spec = _frozen_importlib.ModuleSpec("snapboot_python", None, origin=path)
         module = _imp.create_dynamic(spec)
         _imp.exec_dynamic(module)
         return module
     raise ImportError("%s was expected above %s; reinstall Snapboot" % (LIBRARY, folder))
+
+
+def check_whole(path):
+    """Raises ImportError where a library was cut off: the dynamic linker would map it all the same, and the process would die of that."""
+    file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    try:
+        header, size = posix.pread(file, 64, 0), posix.fstat(file).st_size
+    finally:
+        posix.close(file)
+    # See elf(5): the section headers come last. Their offset, their size and their number.
+    sections, each, count = (int.from_bytes(header[at:end], "little") for at, end in ((40, 48), (58, 60), (60, 62)))
+    if len(header) < 64 or header[:4] != b"\x7fELF" or size < sections + each * count:
+        raise ImportError("%s is not whole; reinstall Snapboot" % path)
 
 
 def program():
@@ -431,31 +451,6 @@ def variable(name):
     return posix.environ.get(name.encode(), b"").decode("utf-8", "backslashreplace")
 
 
-def name_unknown_switches():
-    """Says which of them are neither on nor off, where that is asked for."""
-    if variable("SNAPBOOT_LOG") in ("", "0"):
-        return
-    for name in ["SNAPBOOT_ARCHIVE_" + part.upper() for part in PARTS]:
-        if variable(name) not in SWITCH:
-            text = "snapboot: %s was expected to be on or off, not %s: it counts as not set\n"
-            sys.stderr.write(text % (name, variable(name)))
-
-
-def print_counts(native):
-    """The line that SNAPBOOT_STATS=1 asks for, when the process ends."""
-    native.flush()
-    place = native.place()
-    try:
-        size = "%d KB" % (posix.stat(place).st_size // 1024)
-    except OSError:
-        size = "not made"
-    text = "snapboot: %d hit, %d miss, %d stale, %d revalidated; %s %s\n" % (*native.counters(), place, size)
-    try:
-        sys.stderr.write(text)
-    except (AttributeError, OSError, ValueError):
-        pass  # closed, or not there
-
-
 def finder(own, folder, run):
     """Opens the archive, or gets ready to make it. Returns what finds modules. Raises ImportError where there is no archive.
 
@@ -475,9 +470,10 @@ def finder(own, folder, run):
     if reason is not None:
         raise ImportError(reason)
     own.flush = native.flush
-    name_unknown_switches()
+    if variable("SNAPBOOT_LOG") not in ("", "0"):
+        run(folder, "messages")["name_unknown_switches"](variable)
     if variable("SNAPBOOT_STATS") == "1":
-        at_exit(print_counts, native)
+        at_exit(run(folder, "messages")["print_counts"], native)
     if native.is_on("patterns"):
 
         def install_patterns(module):

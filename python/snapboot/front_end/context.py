@@ -39,6 +39,7 @@ class Context:
         self.parts = []  # of sys.argv: see Early
         self.consoles = None  # of rich: see Early
         self.spans = None  # see explained.py
+        self.secrets = None  # see secret_values.py
         self.executable = request.argv[0] if request.argv[0].startswith("/") else sys.executable
         main = parse(request.argv[request.main_index :])
         folder = __file__.rpartition("/")[0]
@@ -123,6 +124,8 @@ class Context:
         if self.prepared is not None:
             own_names = self.request.argv[self.request.main_index], self.request.script
             self.prepared = self.prepared.named(main.value, main.value not in own_names)
+        if self.secrets is not None:
+            self.secrets.renew(environment)
         for number in self.environment.renew(environment):
             _signal.signal(number, _signal.SIG_IGN)
         if self.environment.explained is not None:

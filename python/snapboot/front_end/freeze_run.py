@@ -4,7 +4,7 @@ import gc
 import posix
 import sys
 
-from . import fork, hooks, inputs, main_part, preload, process, session, times, trampoline
+from . import fork, hooks, inputs, main_part, preload, process, session, threads, times, trampoline
 from .boot_only import Mute
 from .command_line import Main
 from .context import Context
@@ -17,6 +17,7 @@ from .process_attributes import ProcessAttributes
 from .reads import Reads
 from .report import FREEZER_REFUSED, NOT_WRITTEN, PROGRAM_RAISED, USER_MISTAKE, Report, described
 from .request import decode, encode, read_request
+from .secret_values import Secrets
 from .seeding import Seeding
 from .stdio import flush
 
@@ -46,7 +47,8 @@ class Freeze:
         self.running = False
         self.watching = None, None  # the program's trace and profile functions
         self.early = None
-        self.reads = Reads(self.folder, self.context.environment.show, self.request.elsewhere)
+        self.secrets = Secrets(self.request.secrets, posix.environ)
+        self.reads = Reads(self.folder, self._show, self.request.elsewhere)
         self.reads.terminal = self.request.terminal
         self.reads.attributes = self.attributes
         self.reading = True
@@ -59,6 +61,11 @@ class Freeze:
             from .boot_archive import BootArchive  # the same
 
             self.exit.archive = BootArchive(decode(archive), self.request, self.context)
+
+    def _show(self, name, value):
+        """The program is shown a variable that it has looked up."""
+        self.context.environment.show(name, value)
+        self.secrets.show(name, value)
 
     def run(self):
         """See the function."""
@@ -149,7 +156,7 @@ class Freeze:
         self.watching = sys.gettrace(), sys.getprofile()
         _watch(None, None)
         self._guard(self._settle)
-        if self.request.elsewhere:
+        if self.request.elsewhere or self.request.compares_secrets:
             self._end(fork.WRITTEN)
         self.front_end.state = "thawed"
         try:
@@ -174,8 +181,10 @@ class Freeze:
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
         for name in self.request.preload:
             self.report.add("preloaded", name)
+        for thread in threads.lost():
+            self.report.add("thread", thread)
         for warning in self.context.randomness.warnings():
-            self.report.add("warning", warning)
+            self.report.add("repeats", warning)
         for kind, name in times.kept(self.folder):
             self.report.add(kind, name)
         for path in inputs.loaded_files(self.request.script):
@@ -194,9 +203,34 @@ class Freeze:
         self.attributes.repeats = any(name[0] == "+" for name in self.attributes.changed())
         if self.exit.archive is not None:
             self.exit.archive.settle()
+        if not self.request.elsewhere:
+            self._settle_secrets()
         self._warm_up()
         gc.collect()
         gc.freeze()
+
+    def _settle_secrets(self):
+        """Finds what the program keeps of its secrets, and writes down what else is there: in a child, which may load for that."""
+        own, kept = self.context.environment.own_objects()
+        for problem in self.secrets.settle(own, kept):
+            self.report.add("secret_kept", problem)
+        self.context.secrets = self.secrets
+        if not self.secrets.values:
+            return
+        if self.request.compares_secrets:
+            for what in self.secrets.derived(self.folder, own):
+                self.report.add("derived", what)
+            self.secrets.write_texts(self.folder, own)
+            return
+        child = fork.fork()
+        if not child:
+            try:
+                self.secrets.write_texts(self.folder, own)
+            except BaseException as error:
+                sys.__excepthook__(type(error), error, error.__traceback__)
+            finally:
+                posix._exit(0)
+        posix.waitpid(child, 0)
 
     def _warm_up(self):
         """Has the interpreter find each attribute and method that a thaw uses, and specialise the code: each thaw would do that, which

@@ -4,6 +4,7 @@ a child that only tries imports, and ends for good."""
 import posix
 import sys
 
+from .fork import fork
 from .request import decode
 
 
@@ -51,7 +52,7 @@ class Making:
         elif event in LISTS and _is_shared(arguments[0]) and not _finds_modules(sys._getframe(1)):
             self.events.append("lists %s" % arguments[0])
         elif event in STARTERS:
-            if _caller(sys._getframe(1)) not in ASK_THE_MACHINE:
+            if _caller(sys._getframe(1)) not in ASK_THE_MACHINE | {fork.__module__}:
                 self.events.append("starts another process")
         elif event == "open" and type(arguments[0]) is not int and type(arguments[2]) is int and arguments[2] & WRITING:
             if not _tries_folders(sys._getframe(1)):

@@ -17,7 +17,8 @@ class Request:
     told; archive: the file that switches a boot archive on after the thaw, or None. terminal: numbers of the standard streams that are a
     terminal in the starts that the image is for, or None where it is for starts with and without. attributes: what the kernel's attributes
     of a process are called, see process_attributes.py. elsewhere: whether nothing is frozen, and the boot takes place in a folder that
-    shows what is made of its name.
+    shows what is made of its name. secrets: names of variables (bytes) of which the boot has made-up values. compares_secrets: whether
+    nothing is frozen, and what is in the process is compared with a boot with others.
     """
 
     def __init__(self, folder, entries):
@@ -46,6 +47,8 @@ class Request:
         self.attributes = fields.get("attribute", [])
         self.origins = fields.get("origins") == ["1"]
         self.elsewhere = fields.get("elsewhere") == ["1"]
+        self.secrets = [encode(name) for name in fields.get("secret", [])]
+        self.compares_secrets = fields.get("compares_secrets") == ["1"]
 
 
 def read_request(folder):

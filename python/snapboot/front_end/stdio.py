@@ -156,7 +156,7 @@ class Streams:
 
 
 def flush(*names):
-    """Flushes the streams of these names of `sys`. One that is closed, detached, None, deleted or no file at all is the program's own affair."""
+    """Flushes the streams of these names of `sys`. One that is closed, detached, None, deleted or no file is the program's own affair."""
     for name in names:
         try:
             sys.__dict__[name].flush()

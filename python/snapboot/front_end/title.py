@@ -1,7 +1,8 @@
 """The title and the name of the process, as `ps` shows them, which a program may change while it boots.
 
-A title lies where the kernel has put the arguments, and further on, in the place of the environment, where a library has moved that elsewhere
-(setproctitle does). A thaw puts the arguments of the new process there, which the front end reads before it writes the title again.
+A title lies where the kernel has put the arguments, and further on, in the place of the environment, where a library has moved that
+elsewhere (setproctitle does). A thaw puts the arguments of the new process there, which the front end reads before it writes the title
+again.
 """
 
 import posix

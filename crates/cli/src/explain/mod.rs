@@ -21,7 +21,7 @@ use installation::Installation;
 use crate::arguments::Explain;
 use crate::human;
 use crate::progress::Progress;
-use crate::render;
+use crate::{render, run};
 use trial::{Outcome, Trial};
 
 /// Runs the subcommand; returns the exit status.
@@ -99,6 +99,13 @@ fn split(words: &[OsString], diff: bool) -> Result<Vec<&[OsString]>> {
         ));
     }
     Ok(commands)
+}
+
+/// Fails where others can have written to an image whose start is to be measured.
+fn trusted(words: &[OsString]) -> Result<()> {
+    let image = Path::new(&words[0]);
+    let file = trust::look::open(image).map_err(|error| Failure::io("read", image, &error))?;
+    trust::check_open(image, &file).map_err(|refusal| run::not_to_be_run(&refusal))
 }
 
 fn is_image(words: &[OsString]) -> bool {

@@ -28,7 +28,7 @@ use crate::leftovers::Temporary;
 use dependencies::{Dependencies, List};
 use relative::Relative;
 
-pub use ignored::Ignored;
+pub use ignored::{Ignored, Reason};
 pub use importers::Importer;
 pub use relative::looked_up_below;
 

@@ -6,7 +6,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use inputs::attributes::{Attribute, Class, Source};
 
@@ -41,6 +41,12 @@ const EMPTY: Kept = Kept {
     directory: [0; libc::PATH_MAX as usize],
 };
 
+/// A bit for each attribute that the program has set by the C library: since the start, and since the last look.
+static SET: AtomicU64 = AtomicU64::new(0);
+static SET_SINCE_LOOK: AtomicU64 = AtomicU64::new(0);
+const _: () = assert!(COUNT <= 64);
+/// The process that is asked: a child of a `vfork`, which has the same memory, sets its own.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// Whether there is something that a thaw sets again.
 static REPEATS: AtomicBool = AtomicBool::new(false);
 /// Where the next look at all of them goes on.
@@ -59,8 +65,21 @@ pub fn remember() {
         kept.start[attribute as usize] = read(attribute);
     }
     kept.last = kept.start;
+    PROCESS.store(super::pid(), Relaxed);
     STACK_LIMIT.store(kept.start[Attribute::LimitStack as usize].word(0), Relaxed);
     super::arena::release();
+}
+
+/// The program has set one, perhaps to what it was.
+pub fn touch(attribute: Attribute) {
+    if super::pid() == PROCESS.load(Relaxed) {
+        SET.fetch_or(1 << attribute as u64, Relaxed);
+        SET_SINCE_LOOK.fetch_or(1 << attribute as u64, Relaxed);
+    }
+}
+
+fn is_touched(attribute: Attribute) -> bool {
+    SET.load(Relaxed) & (1 << attribute as u64) != 0
 }
 
 /// The soft limit of the stack's size when the process started, by which the kernel has laid out its memory.
@@ -94,10 +113,13 @@ fn number_of(attribute: Option<Attribute>) -> c_int {
 
 fn changed_since_last_look() -> Option<Attribute> {
     let kept = kept();
+    PROCESS.store(super::pid(), Relaxed);
     for &attribute in Attribute::ALL.iter().filter(|it| it.source() == Source::Call) {
         let now = read(attribute);
         let last = &mut kept.last[attribute as usize];
-        if *last != now {
+        let bit = 1 << attribute as u64;
+        let is_touched = SET_SINCE_LOOK.fetch_and(!bit, Relaxed) & bit != 0;
+        if *last != now || is_touched {
             *last = now;
             return Some(attribute);
         }
@@ -107,7 +129,8 @@ fn changed_since_last_look() -> Option<Attribute> {
 
 fn next_changed() -> Option<Attribute> {
     let (kept, next) = (kept(), NEXT.load(Relaxed));
-    let found = Attribute::ALL[next..].iter().find(|it| read(**it) != kept.start[**it as usize]).copied();
+    let has_changed = |it: &&Attribute| is_touched(**it) || read(**it) != kept.start[**it as usize];
+    let found = Attribute::ALL[next..].iter().find(has_changed).copied();
     NEXT.store(found.map_or(0, |attribute| attribute as usize + 1), Relaxed);
     found
 }
@@ -121,7 +144,7 @@ pub fn compare(mut refuse: impl FnMut(Attribute)) {
         let (index, now) = (attribute as usize, read(attribute));
         // The kernel changes these together with the user.
         let follows = has_other_rights && matches!(attribute, Attribute::Dumpable | Attribute::ParentDeathSignal);
-        if now == kept.start[index] || follows {
+        if now == kept.start[index] && !is_touched(attribute) || follows {
             continue;
         }
         has_other_rights |= matches!(attribute, Attribute::Users | Attribute::Groups | Attribute::Capabilities);

@@ -8,6 +8,8 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void, CStr};
 use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
+use crate::standard_streams;
+
 use super::attributes;
 use super::noted::{is_on, note, phase, variable};
 use super::on_demand::{self, name_of};
@@ -96,8 +98,13 @@ fn fact_of(kind: &[u8], number: u32) {
     note(b"fact", kind, (b"of", &digits));
 }
 
+/// A limit is read.
+pub fn limit_is_read(resource: c_uint) {
+    fact_of(b"limit", resource);
+}
+
 /// Whose facts are read: only those of this process count.
-fn is_own(pid: c_int) -> bool {
+pub fn is_own(pid: c_int) -> bool {
     // SAFETY: a plain call.
     pid == 0 || pid == unsafe { libc::getpid() }
 }
@@ -127,12 +134,6 @@ pass_on! {
     fn getdtablesize() -> c_int { fact_of(b"limit", libc::RLIMIT_NOFILE) }
     fn getrlimit(resource: c_uint, _answer: *mut c_void) -> c_int { fact_of(b"limit", resource) }
     fn getrlimit64(resource: c_uint, _answer: *mut c_void) -> c_int { fact_of(b"limit", resource) }
-    fn prlimit(pid: c_int, resource: c_uint, _new: *const c_void, answer: *mut c_void) -> c_int {
-        if is_own(pid) && !answer.is_null() { fact_of(b"limit", resource) }
-    }
-    fn prlimit64(pid: c_int, resource: c_uint, _new: *const c_void, answer: *mut c_void) -> c_int {
-        if is_own(pid) && !answer.is_null() { fact_of(b"limit", resource) }
-    }
     // The user.
     fn getuid() -> c_uint { fact(b"user") }
     fn geteuid() -> c_uint { fact(b"user") }
@@ -146,6 +147,9 @@ pass_on! {
         if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
     }
     fn isatty(number: c_int) -> c_int { if (0..=2).contains(&number) { fact_of(b"terminal", number as u32) } }
+    // What becomes of standard streams.
+    fn dup2(from: c_int, to: c_int) -> c_int { standard_streams::copied(from, to) }
+    fn dup3(from: c_int, to: c_int, _flags: c_int) -> c_int { standard_streams::copied(from, to) }
     // Local time follows a variable that the C library reads itself.
     fn localtime(_time: *const c_void) -> *mut c_void { variables(&[c"TZ"]) }
     fn localtime_r(_time: *const c_void, _answer: *mut c_void) -> *mut c_void { variables(&[c"TZ"]) }
@@ -344,6 +348,9 @@ const PHASE: &[u8] = b"SNAPBOOT_PHASE";
 /// A variable that Python's front end sets to the path of a file for [`write_environment`].
 const LIST: &[u8] = b"SNAPBOOT_LIST";
 
+/// Ruby's front end sets this one to the address of a text: see ruby_text.rs.
+const UNFREEZE: &[u8] = b"SNAPBOOT_UNFREEZE";
+
 /// Looks at a variable that is set: its name, and its value with or without `NAME=` in front. Returns the answer to a front end that asks
 /// for attributes, for which no variable is set: 0, or -1 with errno.
 fn told(name: *const c_char, value: *const c_char) -> Option<c_int> {
@@ -367,6 +374,9 @@ fn told(name: *const c_char, value: *const c_char) -> Option<c_int> {
         if name_only == PHASE {
             phase(value);
         }
+        if name_only == UNFREEZE {
+            super::ruby_text::let_change(value);
+        }
         if name_only == LIST {
             // SAFETY: the value is the end of a string, and `environ` a null-terminated list of them, or null.
             unsafe { write_environment(CStr::from_ptr(value.as_ptr().cast())) };
@@ -389,7 +399,8 @@ unsafe fn write_environment(path: &CStr) {
             return;
         }
         for entry in strings(environ) {
-            libc::syscall(libc::SYS_write, file, entry.as_ptr(), entry.len() + 1); // with its NUL
+            libc::syscall(libc::SYS_write, file, entry.as_ptr(), entry.len() + 1);
+            // with its NUL
         }
         libc::syscall(libc::SYS_close, file);
     }

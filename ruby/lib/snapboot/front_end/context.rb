@@ -13,6 +13,9 @@ class Context
   # The Folder of what the program keeps, or nil.
   attr_writer :folder
 
+  # The SecretValues that the program keeps, or nil.
+  attr_writer :secrets
+
   # To be made right before the freeze. +seeding+ has seen the program boot; +settings+ are settled.
   def initialize(request, environment, seeding, settings)
     @request = request
@@ -43,7 +46,9 @@ class Context
     take_words(@settings.command_line)
     hole?
     main_words
+    @warming = true
     renew
+    @warming = false
   end
 
   # Brings signals, environment, streams and generators in line with the new process.
@@ -51,6 +56,7 @@ class Context
     ignored = ENV.delete("SNAPBOOT_IGNORED") if ENV.key?("SNAPBOOT_IGNORED")
     ignored&.split(",")&.each { |signal| leave_ignored(signal.to_i) }
     @environment_renewed = true
+    @secrets&.renew { fall_back("a secret has another form than the one that the image was made with") } unless @warming
     @environment.renew
     @spans = Explained.begin if ENV.key?("SNAPBOOT_EXPLAIN")
     @stdio.renew
@@ -127,8 +133,11 @@ class Context
     @encoding == Encoding::US_ASCII && !word.ascii_only?
   end
 
-  # A handler that the program has set while freezing would have replaced the inherited disposition; Ruby's own do not.
+  # A handler that the program has set while freezing would have replaced the inherited disposition; Ruby's own do not, but for that of
+  # SIGCHLD, without which nobody could wait for a child.
   def leave_ignored(signal)
+    return if signal == Signal.list["CHLD"]
+
     handler = trap(signal, "IGNORE")
     trap(signal, handler) if handler.is_a?(Proc)
   rescue ArgumentError

@@ -13,6 +13,7 @@ class FreezeRun
               "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
   # The files that load what training runs have shown.
   LEARNING = %w[process_state deeds globals trial learnt].freeze
+  SECRETS = %w[secret_values comparison].freeze
   # The name of threads that a thaw starts again, for the freezer's prepare.rs.
   RENEWED = "snapboot:again"
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
@@ -115,8 +116,8 @@ class FreezeRun
     run_main
   end
 
-  # Nothing that goes wrong in the front end's own code is to look like an error of the program. While freezing it is reported,
-  # in a thawed process the program is started the ordinary way.
+  # Nothing that goes wrong in the front end's own code is to look like an error of the program. While freezing it is
+  # reported, in a thawed process the program is started the ordinary way.
   def guard
     yield
   rescue StandardError, ScriptError => e
@@ -204,7 +205,8 @@ class FreezeRun
     @context = Context.new(@request, @environment, @seeding, @settings)
     @context.umask = @umask
     @context.folder = @folder
-    @context.warnings.each { |warning| @report.add("warning", warning) }
+    settle_secrets
+    @context.warnings.each { |warning| @report.add("repeats", warning) }
     @seeding = nil
     @exit.prepare(@script&.stream)
     @telling&.settle
@@ -223,6 +225,19 @@ class FreezeRun
     @exit.remember_descriptors
     # `snapboot freeze` looks at which pages a thaw has written to up to here, and ends the process.
     Process.kill(:STOP, Process.pid) if ENV.key?("SNAPBOOT_REHEARSE")
+  end
+
+  # Finds what the program keeps of its secrets. Ends where nothing is frozen, and that is compared with another boot.
+  def settle_secrets
+    compares = @request.value("compares_secrets") == "1"
+    unless @request.list("secret").empty?
+      # See prepare_telling.
+      SECRETS.each(&@load_file)
+      secrets = SecretValues.new(@request.directory, @request.list("secret"), compares)
+      secrets.settle(@environment.before, @recipes.flat_map(&:computed_of_secrets), @report)
+      @context.secrets = secrets
+    end
+    @report.finish(Report::WRITTEN) if compares
   end
 
   # Whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
@@ -261,6 +276,7 @@ class FreezeRun
       recipe.threads.each { |thread| thread.name = RENEWED }
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
+    LostThreads.all.each { |thread| @report.add("thread", thread) }
     @umask = @reads.umask
     @reads.report_to(@report)
     @folder = @reads.folder
@@ -421,14 +437,19 @@ class FreezeRun
     Snapboot.__send__(:run_hooks, kind) if Object.const_defined?(:Snapboot)
   end
 
+  # Whatever is not as expected is left to Ruby's own end.
+  def end_thawed(error)
+    @telling&.tell
+    @spans&.tell
+    @exit.leave(error)
+  rescue StandardError
+    nil
+  end
+
   # The last exit handler of all.
   def at_end
     error = $! # a rescue in here would leave nothing of it
-    if @state == :thawed
-      @telling&.tell
-      @spans&.tell
-      return @exit.leave(error)
-    end
+    return end_thawed(error) if @state == :thawed
 
     return if error && !error.is_a?(SystemExit) # Ruby shows it
 

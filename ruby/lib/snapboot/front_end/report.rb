@@ -51,7 +51,8 @@ class Report
     finish(REFUSED) if @attributes&.refused?
   end
 
-  # Reports an error of the front end's own code, which the program has not made, and leaves. crates/freeze report.rs words it.
+  # Reports an error of the front end's own code, which the program has not made, and leaves. crates/freeze report.rs words
+  # it.
   def unexpected(error, front_end_directory)
     add("unexpected", self.class.described(error, front_end_directory))
     finish(USER_MISTAKE)

@@ -3,13 +3,13 @@
 # Settings of the interpreter and the process that the program changes while it boots: separators, encodings, warnings, the
 # standard streams, $0 and the process title.
 #
-# Ruby sets some of them again when it has parsed the main script (`process_options` in its ruby.c: the external encoding, those
-# of the standard streams, $0), and has no process title before. Others change how the front end or the parser works. So the
-# program's settings are taken out before the freeze, which gives back the ones that Ruby started with, and put back right before
-# the main script runs.
+# Ruby sets some of them again when it has parsed the main script (`process_options` in its ruby.c: the external encoding,
+# those of the standard streams, $0), and has no process title before. Others change how the front end or the parser works. So
+# the program's settings are taken out before the freeze, which gives back the ones that Ruby started with, and put back right
+# before the main script runs.
 class Settings
-  # Stands for a standard stream while Ruby parses the main script. Ruby's last step before the script runs sets the encodings
-  # of $stdin, $stdout and $stderr, in this order: the call for the last one tells that the script is about to run.
+  # Stands for a standard stream while Ruby parses the main script. Ruby's last step before the script runs sets the
+  # encodings of $stdin, $stdout and $stderr, in this order: the call for the last one tells that the script is about to run.
   class StandIn
     def initialize(stream, &block)
       @stream = stream
@@ -68,7 +68,7 @@ class Settings
   def settle
     @frozen = [ARGUMENTS, *STREAMS].select(&:frozen?).each { |object| ObjectHeader.thaw(object) }
     SCRIPT_NAMES.each { |name| untrace_var(name, @on_name) }
-    define_setproctitle(@setproctitle)
+    define_setproctitle(@setproctitle) if Process.method(:setproctitle).unbind == @watching # or else it is the program's
     take
     now = File.binread(NAME)
     @name = now.chomp unless now == @name_then
@@ -137,11 +137,15 @@ class Settings
     RubyVM::InstructionSequence.compile_option
   end
 
+  def same?(one, other)
+    one.equal?(other) || (one.instance_of?(String) && one == other)
+  end
+
   # Takes out what the program has set since.
   def take
     @kept = ALL.each_with_object({}) do |(name, (get, _)), kept|
       value = get.call
-      kept[name] = value unless value.equal?(@ordinary[name])
+      kept[name] = value unless same?(value, @ordinary[name])
     end
     now = compile_options
     @kept_compiler = now unless now == @compiler
@@ -178,6 +182,7 @@ class Settings
     define_setproctitle(lambda do |title|
       original.bind_call(Process, title).tap { settings.title_set(nil, title) }
     end)
+    @watching = Process.method(:setproctitle).unbind
   end
 
   def define_setproctitle(body)
