@@ -65,7 +65,8 @@ class Collector:
         self._gc = gc
         self._native = native
         self._before = None
-        self._sets_aside = sets_aside
+        # In a thawed process its own end releases what came since the thaw.
+        self.sets_aside = sets_aside and not is_thawed
         # How many objects were set aside, with those that CPython 3.12 starts with.
         self._aside = 0 if is_thawed else gc.get_freeze_count()
         self._is_thawed = is_thawed
@@ -75,7 +76,7 @@ class Collector:
         # Whether modules were imported since memory was given back.
         self._has_grown = False
         self._files = []
-        if sets_aside:
+        if self.sets_aside:
             gc.callbacks.append(self._collecting)
             native.watch(self.bring_back)
 
@@ -94,7 +95,7 @@ class Collector:
         if before is None:
             return
         gc, self._has_grown = self._gc, True
-        if self._sets_aside:
+        if self.sets_aside:
             self._set_aside()
         # What has been made counts as old, as it would by now, or the next collection would begin at once, with all of it.
         elif not self._is_thawed and gc.get_freeze_count() == 0:
@@ -105,15 +106,15 @@ class Collector:
 
     def bring_back(self):
         """Has collections see everything again."""
-        if self._sets_aside:
-            self._sets_aside = False
+        if self.sets_aside:
+            self.sets_aside = False
             # More than that the program itself has frozen.
             if self._gc.get_freeze_count() <= self._aside:
                 self._gc.unfreeze()
 
     def end(self):
         """To be called when the program's exit handlers have run. The interpreter goes on to end."""
-        if not self._sets_aside:
+        if not self.sets_aside:
             return
         # What was made since then may hang on what was set aside, and never be collected.
         self._note(self._native.all_objects(self._gc.get_objects))
@@ -130,7 +131,7 @@ class Collector:
                 del file
                 self.bring_back()
                 return
-        self._sets_aside = False
+        self.sets_aside = False
 
     def _set_aside(self):
         things = self._native.all_objects(self._gc.get_objects)

@@ -1,7 +1,6 @@
 """Imports from the boot archive: where a module's file is, and its code.
 
 Python's own loaders get what is found, and do the rest: after its import a module is as it would be without the archive.
-
 No archive may fail an import. `guard` calls everything of the archive that runs while a module is imported: whatever that raises,
 Python's own machinery does what was asked for, and the archive is left alone from then on. What is not as Python made it (a loader, a
 finder, their methods) is Python's business from the outset.
@@ -31,8 +30,7 @@ PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
 METADATA = "importlib.metadata"
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
-# Knows the program where the process was thawed; None in an ordinary start.
-THAWED_PROGRAM = globals().get("THAWED_PROGRAM")
+THAWED_PROGRAM = globals().get("THAWED_PROGRAM")  # returns the program of a thawed process; None in an ordinary start
 
 
 def built_in(name):
@@ -51,8 +49,7 @@ def at_exit(function, *arguments):
     """Has it called when the program's exit handlers have run."""
     # Before CPython 3.10 each import of a module that is not registered makes another list of handlers, which replaces this one.
     # A thawed process ends by its front end, which runs the handlers of a registered one.
-    is_hidden = sys.version_info >= (3, 10) and THAWED_PROGRAM is None
-    atexit = built_in("atexit") if is_hidden else __import__("atexit")
+    atexit = built_in("atexit") if sys.version_info >= (3, 10) and THAWED_PROGRAM is None else __import__("atexit")
     atexit.register(function, *arguments)
 
 
@@ -109,7 +106,6 @@ class Importing:
         self.depth -= 1
         if self.depth == 0 and self._collector is not None:
             self._collector.give_back()
-
 
     def has_run(self, name, module):
         """The module of that name has been run, without an error."""
@@ -487,12 +483,8 @@ def finder(own, folder, run):
     if native.is_on("collector"):
 
         def make_collector(gc):
-            # In a thawed process all that the image has is set aside, and its own end releases what came since.
-            is_thawed = THAWED_PROGRAM is not None
-            sets_aside = native.is_on("exit") and not is_thawed
-            collector = run(folder, "collector")["Collector"](gc, native, sets_aside, is_thawed)
-            # What is registered first is called last.
-            if sets_aside:
+            collector = run(folder, "collector")["Collector"](gc, native, native.is_on("exit"), THAWED_PROGRAM is not None)
+            if collector.sets_aside:  # what is registered first is called last
                 at_exit(guard.call, collector.end)
             return collector
 

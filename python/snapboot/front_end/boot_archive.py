@@ -1,7 +1,7 @@
 """The boot archive of a thawed process: what its image lacks is imported from there, as in an ordinary start by `snapboot run`.
 
-For images of the store, whose request names the file `archive` that switches one on, and where a whole environment is enabled. Its finder is
-frozen with the image, so that a thaw has nothing to do for it: as in an ordinary start it opens the archive when the program imports
+For images of the store, whose request names the file `archive` that switches one on, and where a whole environment is enabled. Its finder
+is frozen with the image, so that a thaw has nothing to do for it: as in an ordinary start it opens the archive when the program imports
 something.
 """
 
