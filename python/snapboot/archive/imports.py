@@ -2,7 +2,7 @@
 
 Python's own loaders get what is found, and do the rest: after its import a module is as it would be without the archive.
 
-No archive may fail an import: `guard` calls what runs of it meanwhile. Whatever that raises, Python does what was asked for, and the archive
+No archive may fail an import: `guard` calls what runs of it meanwhile. Whatever that raises, Python does what was asked, and the archive
 is left alone from then on. What is not as Python made it (a loader, a finder, their methods) is Python's business from the outset.
 """
 
