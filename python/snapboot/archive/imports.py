@@ -1,9 +1,9 @@
 """Imports from the boot archive: where a module's file is, and its code.
 
 Python's own loaders get what is found, and do the rest: after its import a module is as it would be without the archive.
-No archive may fail an import. `guard` calls everything of the archive that runs while a module is imported: whatever that raises,
-Python's own machinery does what was asked for, and the archive is left alone from then on. What is not as Python made it (a loader, a
-finder, their methods) is Python's business from the outset.
+
+No archive may fail an import: `guard` calls what runs of it meanwhile. Whatever that raises, Python does what was asked, and the archive
+is left alone from then on. What is not as Python made it (a loader, a finder, their methods) is Python's business from the outset.
 """
 
 import _frozen_importlib
@@ -127,9 +127,8 @@ importing = Importing()
 class Guard:
     """Calls what belongs to the archive in the middle of a program's imports."""
 
-    def __init__(self):
-        # Whether something went wrong: then Python imports without the archive.
-        self.has_failed = False
+    # Whether something went wrong: then Python imports without the archive.
+    has_failed = False
 
     def call(self, function, *arguments):
         """What the function returns; None where it could not be asked, or raised something."""
@@ -178,15 +177,14 @@ class Loader(SOURCE_LOADER):
         finally:
             self.__dict__.pop("source_to_code", None)
         if code is not None and not compiling.has_warned:
-            guard.call(keep, source, code, compiling.has_compiled, self.path)
+            guard.call(lambda: source.keep(code, None if compiling.has_compiled else external.cache_from_source(self.path), self.path))
         return code
 
     def exec_module(self, module):
         """See importlib.abc.Loader."""
         if not is_usual():
             make_ordinary(self)
-            SOURCE_LOADER.exec_module(self, module)
-            return
+            return SOURCE_LOADER.exec_module(self, module)
         guard.call(importing.begin)
         try:
             code = self.get_code(module.__name__)
@@ -242,11 +240,6 @@ def load(source, path):
     finally:
         if collects:
             importing.enable()
-
-
-def keep(source, code, has_compiled, path):
-    """Has the archive keep code that Python has read or compiled."""
-    source.keep(code, None if has_compiled else external.cache_from_source(path), path)
 
 
 # What tells the class from the one that it stands for can be seen by nobody but who asks `is`.
