@@ -173,10 +173,14 @@ def test_a_rails_application_is_booted(tmp_path):
     ready = prepared("rails")
     place = tmp_path / "application"
     shutil.copytree(ready["dir"], place, symlinks=True, ignore=shutil.ignore_patterns("cache", "*.log"))
+    # As under cron and systemd, without a locale: Rails itself chooses UTF-8 while it boots.
     env = support.environment(RAILS_ENV="production")
+    env = {name: value for name, value in env.items() if name != "LANG" and not name.startswith("LC_")}
+    (place / "text.txt").write_text("müde")
     image, said = frozen(place, ["bin/rails"], env=env)
     assert "config/environment" in said, said
-    for arguments in (["runner", "puts Rails.application.class"], ["-h"], ["no-such-command"]):
+    code = "puts Rails.application.class, Encoding.default_external, File.read('text.txt').length"
+    for arguments in (["runner", code], ["-h"], ["no-such-command"]):
         ordinary = support.run(["bin/rails", *arguments], cwd=place, env=env)
         thawed = support.run([image, *arguments], cwd=place, env=env)
         assert not thawed.fell_back and (thawed.status, thawed.out) == (ordinary.status, ordinary.out), (ordinary, thawed)

@@ -1,5 +1,6 @@
 //! Starts the runtime with the freezer inside, and waits until the image is written or refused.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -26,6 +27,7 @@ use super::environment::Environment;
 use super::interrupt::Interrupt;
 use super::kernel_files;
 use super::watched::{not_watched, Start, SOCKET};
+use crate::attributes;
 use crate::entries::Entries;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
@@ -63,6 +65,8 @@ pub struct Boot<'a> {
     pub number: u32,
     /// See `number`.
     pub count: u32,
+    /// Whether the program has printed something in a boot whose output somebody sees.
+    pub said: &'a Cell<bool>,
 }
 
 /// How a boot ended.
@@ -72,6 +76,9 @@ pub enum Ended {
     /// This signal came for the freeze.
     Interrupted(i32),
 }
+
+const OUTPUT: &str = "the program printed something while it booted (see above), and its thaws will not print that again; where each start should, \
+                      do not preload what prints, or print in snapboot.defer (Python) or Snapboot.defer (Ruby)";
 
 /// What a boot is for.
 pub enum Watch {
@@ -91,7 +98,9 @@ impl Boot<'_> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
         let writes_image = !matches!(watch, Watch::Elsewhere(_) | Watch::Secrets);
-        for old in ["report", "findings", "importers", "noted", "texts"].iter().chain(writes_image.then_some(&"image"))
+        for old in ["report", "findings", "importers", "noted", "attribute_origins", "texts"]
+            .iter()
+            .chain(writes_image.then_some(&"image"))
         {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
@@ -130,7 +139,8 @@ impl Boot<'_> {
         if !matches!(ended, Ok(Ended::Exited(..))) {
             kill_group(&mut child);
         }
-        finish();
+        let said = finish();
+        self.said.set(self.said.get() || said);
         ended
     }
 
@@ -160,9 +170,15 @@ impl Boot<'_> {
         Failure::io("start", &self.runtime.program, error)
     }
 
+    /// A warning where the program has printed something.
+    pub fn warning(&self) -> Option<String> {
+        self.said.get().then(|| OUTPUT.to_owned())
+    }
+
     /// What the front end is told.
     fn request(&self, watch: &Watch) -> Entries {
         let mut request = Entries::of_main(self.main);
+        attributes::add_to(&mut request);
         self.preloads.iter().for_each(|name| request.push("preload", name));
         if !self.recipe.is_empty() {
             request.push("recipe", self.recipe);
@@ -183,6 +199,12 @@ impl Boot<'_> {
         if let Some(store) = self.store {
             request.push("profile", &store.profile);
             store.on_news.iter().for_each(|word| request.push("on_news", word));
+            // An installation without one has images all the same.
+            let archive = match self.runtime.language {
+                Language::Python => self.installation.python_run(),
+                Language::Ruby => self.installation.ruby_run(),
+            };
+            archive.iter().for_each(|file| request.push("archive", file));
             request.push("binds_terminal", "1");
             let streams = store.terminal.map_or([false; 3], |terminal| terminal.streams);
             let at_terminal = ["0", "1", "2"].into_iter().zip(streams).filter(|(_, is_terminal)| *is_terminal);

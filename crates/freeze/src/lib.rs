@@ -10,6 +10,7 @@
 
 mod arch;
 mod assemble;
+mod attributes;
 mod boot;
 mod boot_inputs;
 mod confined;
@@ -34,6 +35,7 @@ mod library_remedies;
 mod outcome;
 mod output;
 mod page_order;
+mod permissions;
 mod places;
 mod plugins;
 mod progress;
@@ -53,11 +55,13 @@ mod variables;
 mod watched;
 
 pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
+pub use control_dir::remove_all_abandoned as remove_abandoned;
 pub use environment::Environment as BootEnvironment;
 pub use findings::Finding;
 pub use interrupt::is_ignored;
 pub use last_look::{run as run_traced, SUBCOMMAND as TRACED};
 pub use outcome::{FreezeOutcome, Written};
+pub use permissions::Readers;
 pub use progress::{ProgramOutput, Progress, Step};
 pub use request::{Cpu, FreezeRequest, InStore, Training};
 pub use variables::help as variables_help;

@@ -9,6 +9,9 @@ use std::process::ExitStatus;
 use failure::{Failure, Result};
 use runtime::Runtime;
 
+use inputs::attributes::Attribute;
+
+use super::attributes;
 use super::boot_inputs::Importer;
 use super::control_dir::ControlDir;
 use super::environment::Environment;
@@ -21,10 +24,15 @@ use crate::findings::{self, Finding};
 const WRITTEN: i32 = 0;
 const USER_ERROR: i32 = 2;
 const REFUSED: i32 = 3;
+/// It could not write down what it has found.
+const NOT_WRITTEN: i32 = 5;
 /// The freezer's own, where it cannot go on.
 const FREEZER_FAILED: i32 = 4;
 /// These come from the system and other people, not from the program.
 const FROM_OUTSIDE: [i32; 6] = [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGXCPU, libc::SIGXFSZ];
+
+const LOST_THREAD: &str = "was started while the program booted, and its thaws would be without it, as forked processes are; start it when it \
+                           is needed, or in an after_thaw hook";
 
 /// What a front end reported of a boot that was written.
 #[derive(Debug, Default)]
@@ -43,6 +51,8 @@ pub struct Report {
     pub left_out: Vec<(String, String)>,
     /// What it read of its environment, and of machine, user and process.
     pub reads: Reads,
+    /// Attributes of the process that the boot has changed, and a thaw sets again.
+    pub repeated: Vec<Attribute>,
     /// What the front end compares by itself after a thaw, in words.
     pub compared: Vec<String>,
     /// Where the program read the current directory, if it seems only to keep it, and a thaw can renew that.
@@ -79,7 +89,15 @@ pub enum Outcome {
 }
 
 /// Reads what was reported in `dir` after the runtime, which was given `environment`, ended with `status`.
-pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environment: &Environment) -> Result<Outcome> {
+///
+/// `is_unseen`: whether nobody would see a warning, such as that a thaw lacks threads.
+pub fn outcome(
+    dir: &ControlDir,
+    status: ExitStatus,
+    runtime: &Runtime,
+    environment: &Environment,
+    is_unseen: bool,
+) -> Result<Outcome> {
     let read =
         |name: &str| Entries::read(&dir.file(name)).map_err(|error| Failure::io("read", &dir.file(name), &error));
     let report = read("report")?;
@@ -93,9 +111,14 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
     let mut missed = EnvironmentInputs { environment, reads: &reads }.findings();
     let reads_secrets = EnvironmentInputs { environment, reads: &reads }.secrets_read().next().is_some();
     missed.extend(reads.early.iter().map(Early::finding));
+    attributes::add(&mut findings, attributes::reported(&report, false));
     missed.extend(report.texts("secret_kept").map(|what| secret_kept(&what)));
     if !findings.is_empty() || status.code() == Some(WRITTEN) {
         findings.extend(missed.iter().cloned());
+    }
+    if is_unseen {
+        findings.extend(report.texts("repeats").map(|text| Finding::new("random", text)));
+        findings.extend(report.texts("thread").map(|thread| Finding::new("thread", format!("{thread} {LOST_THREAD}"))));
     }
     let errors: Vec<String> = report.texts("error").collect();
     match status.code() {
@@ -105,12 +128,13 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             kept: report.all("kept").map(OsString::from).collect(),
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),
+            repeated: attributes::reported(&report, true),
             compared: report.texts("compared").collect(),
             preloaded: report.texts("preloaded").collect(),
             learnt: report.texts("learnt").collect(),
             patterns: report.texts("patterns").next().and_then(|count| count.parse().ok()).unwrap_or_default(),
             left_out: report.texts("left_out").zip(report.texts("because")).collect(),
-            warnings: report.texts("warning").chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
+            warnings: report.texts("warning").chain(report.texts("repeats")).chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             left: report.texts("left").next(),
             guards: report.all("guard").map(OsString::from).collect(),
             secrets: Secrets { were_read: reads_secrets, derived: report.texts("derived").collect() },
@@ -122,12 +146,17 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
              exits while it loads; load less with --preload, or guard its exit ({}).",
             runtime.label
         ))),
+        Some(USER_ERROR) if report.all("unexpected").next().is_some() => Err(unexpected(&report)),
         Some(USER_ERROR) if !errors.is_empty() => Err(Failure::refusal(errors.join("\nsnapboot: "))),
         Some(REFUSED) if errors.is_empty() => {
             Err(Failure::failed("the freezer refused, but gave no reason. This is an error in Snapboot: report it."))
         }
         // The freezer itself: for want of memory, or since somebody has killed it.
         Some(REFUSED) => Err(Failure::passing(errors.join("\nsnapboot: "))),
+        Some(NOT_WRITTEN) => Err(Failure::failed(
+            "what was found while the program booted could not be written down. Most likely the program has set a limit of open files below \
+             110 while it booted (RLIMIT_NOFILE), or given up the right to write files: leave that to the main part.",
+        )),
         Some(FREEZER_FAILED) if errors.is_empty() => Err(Failure::passing(
             "the freezer ended with status 4 instead of writing the image, probably since it found no memory (ulimit -v, -d).",
         )),
@@ -136,6 +165,17 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             Err(failed(code, status, &errors, &missed))
         }
     }
+}
+
+/// An error of a front end's own code: whatever the program has done, it starts the ordinary way.
+fn unexpected(report: &Entries) -> Failure {
+    let errors: Vec<String> = report.texts("unexpected").collect();
+    Failure::refusal(format!(
+        "cannot freeze: Snapboot itself met with something unexpected in this process, which is no fault of the program: {}. \
+         Probably the program has changed an object or a method of the interpreter that Snapboot relies on. Leave what does so to \
+         the main part; and report this, since it should be refused by name or work.",
+        errors.join("; ")
+    ))
 }
 
 /// A secret is kept where no thaw can exchange it.
@@ -194,9 +234,10 @@ fn kept_as(report: &Entries, key: &str, what: &str) -> Option<String> {
     })
 }
 
-/// Where descriptors were opened, from a boot with `origins`: number, then `FILE:LINE`.
+/// Where descriptors were opened, and attributes changed, from a boot with `origins`: number or name, then `FILE:LINE`.
 pub fn origins(dir: &ControlDir) -> Vec<(String, String)> {
-    let report = Entries::read(&dir.file("report")).unwrap_or_default();
-    let split = |text: String| text.split_once(':').map(|(number, place)| (number.to_owned(), place.to_owned()));
-    report.texts("fd_origin").filter_map(split).collect()
+    let read = |name: &str| Entries::read(&dir.file(name)).unwrap_or_default();
+    let split = |text: String| text.split_once(':').map(|(of, place)| (of.to_owned(), place.to_owned()));
+    let (report, attributes) = (read("report"), read("attribute_origins"));
+    report.texts("fd_origin").chain(attributes.texts("attribute_origin")).filter_map(split).collect()
 }

@@ -1,5 +1,6 @@
 //! One freeze from its request to its image: what is frozen, which boots that takes, and what they add up to.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -13,6 +14,7 @@ use recorder::{Accesses, State};
 use runtime::{probe, resolve, search_path, Language, Main, Runtime, Shim};
 
 use crate::assemble::{Added, Assembled, Assembly};
+use crate::attributes;
 use crate::boot::{early_reads, fallback_command, Boot, Ended, Watch};
 use crate::boot_inputs::{self, Booted, Ignored};
 use crate::control_dir::ControlDir;
@@ -21,7 +23,7 @@ use crate::depends;
 use crate::elsewhere;
 use crate::environment::Environment;
 use crate::fault::Point;
-use crate::findings::add_origins;
+use crate::findings::{add_origins, Finding};
 use crate::interrupt::Interrupt;
 use crate::lacks::Lacks;
 use crate::leftovers::{self, Temporary};
@@ -243,6 +245,7 @@ impl Session<'_> {
         let mut checked = environment.clone();
         let count = self.request.variants;
         for number in 1..=count {
+            let said = Cell::default();
             let boot = Boot {
                 installation: &self.request.installation,
                 runtime: self.runtime,
@@ -256,6 +259,7 @@ impl Session<'_> {
                 progress: self.progress,
                 number,
                 count,
+                said: &said,
             };
             let (mut report, mut notes, begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();
@@ -273,6 +277,7 @@ impl Session<'_> {
                 .collect();
             let bytecode = environment.value("PYTHONPYCACHEPREFIX");
             let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
+            report.reads.facts.extend(attributes::bound_to(&report.repeated, &notes.set));
             if let Some(place) = report.keeps_folder.first().cloned() {
                 if number == 1 {
                     looked_up = self.boot_elsewhere(&boot, dir, &report.kept)?;
@@ -291,6 +296,7 @@ impl Session<'_> {
                 report.reads.facts.push((fact_kind::CWD, 0));
                 report.reads.places.entry((fact_kind::CWD, 0)).or_insert_with(|| file.display().to_string());
             }
+            report.warnings.extend(boot.warning());
             report.warnings.extend(boot_inputs::warning(&notes, &report.importers, &Temporary::new(environment)));
             if number == 1 {
                 lacks.compare(report.learnt.len(), self.request.store.as_ref());
@@ -334,6 +340,7 @@ impl Session<'_> {
             }
             first.get_or_insert(report);
         }
+        warnings.extend(assembly.closed(output, &self.executed));
         if assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
@@ -364,6 +371,7 @@ impl Session<'_> {
             warnings,
             language: self.runtime.language,
             learnt: report.learnt.len(),
+            learnt_in: profile.folders_of(&report.learnt),
             patterns: report.patterns,
             tells_version: profile.tells_version,
             lacks: lacks.is_any(),
@@ -437,7 +445,7 @@ impl Session<'_> {
                 findings
             }
         };
-        if !left.is_empty() || findings.iter().any(|finding| finding.kind == "descriptor") {
+        if !left.is_empty() || findings.iter().any(Finding::has_origin) {
             self.progress.step(&Step::BootForOrigins);
             let folders = left.iter().filter_map(|it| it.path.parent()).map(Path::to_owned).collect();
             leftovers::clean_up(&left, &temporary);
@@ -466,7 +474,8 @@ impl Session<'_> {
         };
         let files = notes.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
         files.for_each(|(file, _)| self.progress.has_read(file));
-        match outcome(dir, status, self.runtime, boot.environment) {
+        let outcome = outcome(dir, status, self.runtime, boot.environment, boot.store.is_some());
+        match attributes::judged(outcome, &notes.set) {
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {
                 // Whoever fails on a full disk often cannot write down why.

@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod arch;
+pub mod attributes;
 pub mod cpu;
 pub mod environment;
 pub mod facts;

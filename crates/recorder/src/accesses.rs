@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use inputs::attributes::Attribute;
+
 use crate::calls::Use;
 use crate::file_systems::{FileSystems, Owner};
 
@@ -99,6 +101,8 @@ pub struct PathAccess {
     pub behind: Option<State>,
     /// Its content may have been read, or its size and times have been.
     pub looked: bool,
+    /// It was opened for reading, or executed.
+    pub read: bool,
     /// The boot saw whether it is a link.
     pub looked_at_link: bool,
     /// How often it was opened as a directory.
@@ -154,6 +158,9 @@ pub struct Accesses {
     pub system: BTreeMap<PathBuf, Option<Vec<u8>>>,
     /// A process that the boot started keeps its memory from others: what it looked up is not known.
     pub hidden: bool,
+    /// Attributes of its process that the boot has set, or tried to, of those that it could not tell itself; [`Attribute::Directory`]
+    /// when it went into a directory whose name starts in that of its start, or has none.
+    pub set: BTreeSet<Attribute>,
 }
 
 /// Reads what of a file of the kernel's an image may depend on, if there is something. It is called before the boot reads the file itself.
@@ -257,6 +264,7 @@ impl PathAccess {
 
     fn add(&mut self, used: Use) {
         self.looked_up += usize::from(used != Use::OpenDirectory);
+        self.read |= used == Use::Read;
         match used {
             Use::Read | Use::Look => self.looked = true,
             Use::OpenDirectory => (self.looked, self.opened) = (true, self.opened + 1),

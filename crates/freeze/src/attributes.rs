@@ -1,0 +1,99 @@
+//! Attributes of its process that a boot has changed and a thaw cannot: what front end, freezer and recorder know of them, in one list.
+
+use std::collections::BTreeSet;
+
+use failure::Result;
+use image::fact_kind;
+use inputs::attributes::{Attribute, Source};
+
+use crate::entries::Entries;
+use crate::findings::Finding;
+use crate::report::Outcome;
+
+/// The names by which the front end knows the attributes, by their numbers; `+` before those that a thaw sets again.
+pub fn add_to(request: &mut Entries) {
+    for attribute in Attribute::ALL {
+        let sign = if attribute.is_repeated() { '+' } else { '-' };
+        request.push("attribute", format!("{sign}{}", attribute.name()));
+    }
+}
+
+/// Of the names that a front end has reported as changed, those of `is_repeated`.
+pub fn reported(report: &Entries, is_repeated: bool) -> Vec<Attribute> {
+    let named = |name: String| Attribute::ALL.iter().copied().find(|attribute| attribute.name() == name);
+    report.texts("attribute").filter_map(named).filter(|attribute| attribute.is_repeated() == is_repeated).collect()
+}
+
+/// What came of a boot, when what the recorder has seen counts, too.
+pub fn judged(outcome: Result<Outcome>, set: &BTreeSet<Attribute>) -> Result<Outcome> {
+    let mut seen = seen(set, outcome.is_ok()).peekable();
+    let mut findings = match outcome {
+        Ok(Outcome::Refused(findings)) => findings,
+        outcome if seen.peek().is_none() => return outcome,
+        _ => Vec::new(),
+    };
+    add(&mut findings, seen);
+    Ok(Outcome::Refused(findings))
+}
+
+/// The facts that an image depends on besides for what the boot has set. Where it went from the directory of its start, it would go from another
+/// to another place; and what it has set to what it was, or back again, is no change under the same user alone.
+pub fn bound_to(repeated: &[Attribute], set: &BTreeSet<Attribute>) -> impl Iterator<Item = (u32, u32)> {
+    let has_moved = repeated.contains(&Attribute::Directory) && set.contains(&Attribute::Directory);
+    let has_set = |attributes: &[Attribute]| attributes.iter().any(|attribute| set.contains(attribute));
+    let user = has_set(&[Attribute::Users, Attribute::Groups, Attribute::Capabilities]);
+    let groups = has_set(&[Attribute::SupplementaryGroups]);
+    let all = [(has_moved, fact_kind::CWD), (user, fact_kind::USER), (groups, fact_kind::GROUPS)];
+    all.into_iter().filter_map(|(counts, kind)| counts.then_some((kind, 0)))
+}
+
+/// Adds the attributes that the freezer has not named.
+pub fn add(findings: &mut Vec<Finding>, attributes: impl IntoIterator<Item = Attribute>) {
+    for attribute in attributes {
+        if !findings.iter().any(|finding| finding.attribute.as_deref() == Some(attribute.name())) {
+            findings.push(Finding {
+                attribute: Some(attribute.name().to_owned()),
+                ..Finding::new("attribute", attribute.finding().concat())
+            });
+        }
+    }
+}
+
+/// Those that the recorder has seen being set, and that a freeze is refused for. `has_told`: whether the boot came to its end, where the process
+/// itself has told of those that can be read.
+fn seen(set: &BTreeSet<Attribute>, has_told: bool) -> impl Iterator<Item = Attribute> + '_ {
+    set.iter().copied().filter(move |attribute| !attribute.is_repeated() && (!has_told || is_untold(*attribute)))
+}
+
+/// Whether the kernel tells a boot nothing of it, or tells what belongs to the boot alone: it leads a process group of its own, and the
+/// recorder's filter may need the flag.
+fn is_untold(attribute: Attribute) -> bool {
+    use Attribute::{LockedMemory, NoNewPrivileges, ProcessGroup, Root, SeccompFilters, Session};
+    attribute.source() == Source::Seen
+        || matches!(attribute, LockedMemory | NoNewPrivileges | ProcessGroup | Root | SeccompFilters | Session)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_process_can_tell_counts_only_where_it_has_not() {
+        let set = BTreeSet::from([Attribute::Directory, Attribute::Users, Attribute::Landlock]);
+        assert_eq!(seen(&set, true).collect::<Vec<_>>(), [Attribute::Landlock]);
+        assert_eq!(seen(&set, false).collect::<Vec<_>>(), [Attribute::Users, Attribute::Landlock]);
+        assert_eq!(bound_to(&[], &set).collect::<Vec<_>>(), [(fact_kind::USER, 0)]);
+        let moved = bound_to(&[Attribute::Directory], &set);
+        assert_eq!(moved.collect::<Vec<_>>(), [(fact_kind::CWD, 0), (fact_kind::USER, 0)]);
+    }
+
+    #[test]
+    fn each_attribute_is_found_once() {
+        let mut findings = Vec::new();
+        add(&mut findings, [Attribute::Users, Attribute::Users, Attribute::Session]);
+        let texts: Vec<String> = findings.iter().map(Finding::to_string).collect();
+        assert_eq!(texts.len(), 2);
+        assert!(texts[0].starts_with("the program has changed its user ids"), "{texts:?}");
+        assert!(texts[0].contains("more rights") && !texts[1].contains("more rights"), "{texts:?}");
+    }
+}
