@@ -254,7 +254,8 @@ def test_a_store_makes_images_with_and_without_a_secret(language, tmp_path):
     assert result.out == "second-token-4712-and-longer\n" and not result.fell_back, result
     assert start(FOO="2").out == "none\n"
     rows = store.wait()
-    assert rows[0]["state"] != "refused" and len(list(store.place.rglob("*.img"))) == 2, rows
+    # Ruby's image leaves the library to the main part, and is for both.
+    assert rows[0]["state"] != "refused" and (language is RUBY or len(list(store.place.rglob("*.img"))) == 2), rows
     assert start(FOO="2").out == "none\n"
     for path in store.place.rglob("*"):
         assert not path.is_file() or b"first-token-4711" not in path.read_bytes(), path

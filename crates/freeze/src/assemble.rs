@@ -276,6 +276,7 @@ impl<'a> Assembly<'a> {
     /// the one that its starts have.
     ///
     /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the image does not thaw.
+    #[allow(clippy::too_many_arguments)]
     pub fn finish(
         mut self,
         output: &Path,

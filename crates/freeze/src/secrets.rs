@@ -201,7 +201,7 @@ fn is_telling(text: &[u8]) -> bool {
         u8::is_ascii_uppercase,
         u8::is_ascii_punctuation,
     ];
-    let count = kinds.iter().filter(|kind| text.iter().any(|byte| kind(byte))).count();
+    let count = kinds.iter().filter(|kind| text.iter().any(kind)).count();
     let distinct = text.iter().collect::<std::collections::BTreeSet<_>>().len();
     distinct > 7 && (text.len() >= 20 || (text.len() >= 12 && count > 1) || (text.len() >= 8 && count > 2))
 }

@@ -340,7 +340,7 @@ impl Session<'_> {
             }
             first.get_or_insert(report);
         }
-        warnings.extend(assembly.closed(output, &self.executed));
+        warnings.extend(assembly.closed(output, self.executed));
         if assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
