@@ -1,13 +1,13 @@
 //! `snapboot run`: starts an image, or a command from its image of the store; where there is none, the ordinary way, and asks for one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use archive::Application;
-use failure::{reason, Failure, Result};
+use failure::{Failure, Result};
 use image_file::kind::Kind;
 use image_file::on_noexec_mount;
 use installation::Installation;
@@ -15,8 +15,10 @@ use runtime::search_path;
 use rustix::fs::{access, Access};
 use store::command::BootArchive;
 use store::fallback::{Next, Start};
-use store::{background, fit, limits, tools, Command, Folder, Shims, Store};
+use store::tools::{self, Dormant};
+use store::{background, fit, limits, Command, Folder, Shims, Store};
 
+use crate::render::log;
 use crate::{ordinary, render};
 
 /// Becomes the program; returns only when that fails. `words`: the image or the command, and its arguments; at least one. `limit`: of the
@@ -53,7 +55,7 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
             let seen = images.len();
             if let Some((image, file)) = image_for(&folder, images) {
                 let words = [&[image.clone().into_os_string()], arguments.as_slice()].concat();
-                log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &file, &words)?));
+                log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &file, &words)));
             } else if let Some(why) = background::ask_for_new(&folder, &command, seen, limit) {
                 log(&format!("there is no image for this start, and none is made: {why}; starting the ordinary way"));
             } else {
@@ -98,12 +100,15 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     let Some(start) = Start::parse(words) else {
         return Err(Failure::refusal("snapboot fallback is for images of the store alone. See snapboot --help."));
     };
-    // Before the image is taken away.
     let arguments = start.arguments().unwrap_or_default();
-    if let Some((name, other)) = Folder::of(&start.image).and_then(|folder| tools::gone(&folder)) {
+    if let Some(Dormant { installed, other }) = Folder::of(&start.image).and_then(|folder| tools::dormant(&folder)) {
         let Some(other) = other else {
             // As a shell says it.
-            render::tell(&format!("snapboot: {name}: command not found"));
+            let (name, program) = (&installed.name, installed.program.display());
+            render::tell(&format!(
+                "snapboot: {name}: command not found: {program} is gone. Its image waits for it to come back; snapboot uninstall {name} \
+                 removes that."
+            ));
             return Ok(ordinary::NOT_THERE);
         };
         let words = [&[other.clone().into_os_string()], arguments].concat();
@@ -113,11 +118,11 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         Next::Other(image) => {
             let words = [&[image.clone().into_os_string()], arguments].concat();
             log(&format!("another image fits this start: {}", image.display()));
-            let error = match trust::open(&image) {
-                Ok(file) => execute_image(&image, &file, &words)?,
-                Err(refusal) => refusal.into(),
+            let failure = match trust::open(&image) {
+                Ok(file) => execute_image(&image, &file, &words),
+                Err(refusal) => Failure::refusal(refusal.to_string()),
             };
-            log(&format!("cannot execute {}: {error}", image.display()));
+            log(&format!("cannot execute {}: {failure}", image.display()));
         }
         Next::Asked => log("the image is being made again; starting the ordinary way"),
         Next::None(why) => log(&format!("no image is made: {why}; starting the ordinary way")),
@@ -126,20 +131,25 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     ordinary::start(&start.program, &start.argv, archive)
 }
 
-/// Executes an image that was opened and checked, also where the kernel would not: on a file system mounted noexec, or without mode x.
-fn execute_image(image: &Path, file: &File, words: &[OsString]) -> Result<io::Error> {
+/// Executes an image that was opened and checked, also where the kernel would not: on a file system mounted noexec, or without mode x. Returns
+/// only when that fails, with the reason.
+fn execute_image(image: &Path, file: &File, words: &[OsString]) -> Failure {
+    let cannot = |error: io::Error| Failure::io("execute", image, &error);
     // The launcher needs to read an image only; a mode that a copy has lost is no reason not to do what was asked for.
     if on_noexec_mount(image) || access(image, Access::EXEC_OK).is_err() {
-        let launcher = Installation::find()?.launcher()?;
+        let launcher = match Installation::find().and_then(|installation| installation.launcher()) {
+            Ok(launcher) => launcher,
+            Err(failure) => return failure,
+        };
         let all = [launcher.clone().into_os_string(), image.as_os_str().to_owned()];
-        return Ok(store::execute(&launcher, &[&all, &words[1..]].concat(), None));
+        return cannot(store::execute(&launcher, &[&all, &words[1..]].concat(), None));
     }
     // A link of the user's own to an installed image: the name of the link counts (crates/launcher/src/link.rs), and nobody else can
     // make it lead elsewhere.
     if image.is_symlink() && trust::open(image).is_ok() {
-        return Ok(store::execute(image, words, None));
+        return cannot(store::execute(image, words, None));
     }
-    Ok(store::execute_open(file, words))
+    cannot(store::execute_open(file, words))
 }
 
 /// `check`: whether the file may be executed.
@@ -152,11 +162,16 @@ fn run_image(
     let image = std::path::absolute(named).map_err(|error| Failure::io("run", named, &error))?;
     let file = trust::look::open(&image).map_err(|error| Failure::io("run", named, &error))?;
     check(&image, &file).map_err(|refusal| not_to_be_run(&refusal))?;
-    let error = execute_image(&image, &file, words)?;
+    let failure = execute_image(&image, &file, words);
+    // It may have lost what executes it, and still knows what it was made from.
+    if let Ok([program, own @ ..]) = image_file::command_of(&image).as_deref() {
+        log(&format!("cannot use the image: {failure} Starting the ordinary way"));
+        let words = [own, &words[1..]].concat();
+        return ordinary::start(Path::new(program), &words, BootArchive::None);
+    }
     Err(Failure::refusal(format!(
-        "cannot execute {}: {}. It should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
+        "{failure} {} should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
         named.display(),
-        reason(&error)
     )))
 }
 
@@ -195,12 +210,4 @@ fn not_runnable(named: &Path) -> u8 {
 /// Whether a word is the path of a file, and not the name of a command.
 fn is_path(named: &Path) -> bool {
     named.as_os_str().as_bytes().contains(&b'/')
-}
-
-/// Tells what is done, and why, where SNAPBOOT_LOG asks for it.
-fn log(text: &str) {
-    let asks = |value: &OsStr| !value.is_empty() && value != "0";
-    if std::env::var_os("SNAPBOOT_LOG").is_some_and(|value| asks(&value)) {
-        render::tell(&format!("snapboot: {text}"));
-    }
 }

@@ -40,6 +40,7 @@ use super::training::{Profile, Trainer};
 use crate::fault::Point;
 use crate::outcome;
 use crate::request::Cpu;
+use crate::traces;
 
 /// How much of an image is read back (bytes). The parts that are used most come first.
 const READ_BACK: u64 = 1 << 30;
@@ -253,12 +254,14 @@ impl<'a> Assembly<'a> {
         terminal: Option<&Terminal>,
         max_thaws: Option<u64>,
         interrupt: &Interrupt,
+        environment: &Environment,
     ) -> outcome::Result<Assembled> {
         let (finished, counter) = (self.dir.finished(), self.dir.file("thaws"));
         let cannot = |error: io::Error| Failure::io("write", finished, &error);
         let file = self.finished().map_err(cannot)?;
         write_heads(&file, &mut self.heads, command, store_words, finished)?;
         file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+        traces::refuse(finished, environment)?;
         Point::BeforeSync.reached();
         file.sync_all().map_err(cannot)?;
         read_back(&file);

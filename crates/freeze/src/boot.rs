@@ -26,6 +26,7 @@ use super::environment::Environment;
 use super::interrupt::Interrupt;
 use super::kernel_files;
 use super::watched::{not_watched, Start, SOCKET};
+use crate::attributes;
 use crate::entries::Entries;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
@@ -45,6 +46,7 @@ const PAD: usize = 16 * 1024;
 const PAD_ARGUMENTS: usize = 1024;
 
 /// What is booted, and what the request says about it.
+#[derive(Clone, Copy)]
 pub struct Boot<'a> {
     pub installation: &'a Installation,
     pub runtime: &'a Runtime,
@@ -82,13 +84,18 @@ pub enum Watch {
     Origins(BTreeSet<PathBuf>),
     /// To learn what the program makes of the current directory, which is this one. The image that was written before stays.
     Elsewhere(PathBuf),
+    /// To learn what the program makes of its secrets. The same.
+    Secrets,
 }
 
 impl Boot<'_> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
-        let writes_image = !matches!(watch, Watch::Elsewhere(_));
-        for old in ["report", "findings", "importers", "noted"].iter().chain(writes_image.then_some(&"image")) {
+        let writes_image = !matches!(watch, Watch::Elsewhere(_) | Watch::Secrets);
+        for old in ["report", "findings", "importers", "noted", "attribute_origins", "texts"]
+            .iter()
+            .chain(writes_image.then_some(&"image"))
+        {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));
         }
@@ -104,7 +111,7 @@ impl Boot<'_> {
         // In a second boot the program says what it has said before, or complains about what the first one left behind.
         let output = match watch {
             Watch::Inputs => self.progress.program_output(),
-            Watch::InputsAgain | Watch::Origins(_) | Watch::Elsewhere(_) => Ok(ProgramOutput::none()),
+            Watch::InputsAgain | Watch::Origins(_) | Watch::Elsewhere(_) | Watch::Secrets => Ok(ProgramOutput::none()),
         };
         let ProgramOutput { stdout, stderr, finish } = output.map_err(|error| self.not_started(&error))?;
         let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
@@ -159,6 +166,7 @@ impl Boot<'_> {
     /// What the front end is told.
     fn request(&self, watch: &Watch) -> Entries {
         let mut request = Entries::of_main(self.main);
+        attributes::add_to(&mut request);
         self.preloads.iter().for_each(|name| request.push("preload", name));
         if !self.recipe.is_empty() {
             request.push("recipe", self.recipe);
@@ -172,9 +180,19 @@ impl Boot<'_> {
         if let Watch::Elsewhere(_) = watch {
             request.push("elsewhere", "1");
         }
+        if let Watch::Secrets = watch {
+            request.push("compares_secrets", "1");
+        }
+        self.environment.secrets.iter().for_each(|secret| request.push("secret", &secret.name));
         if let Some(store) = self.store {
             request.push("profile", &store.profile);
             store.on_news.iter().for_each(|word| request.push("on_news", word));
+            // An installation without one has images all the same.
+            let archive = match self.runtime.language {
+                Language::Python => self.installation.python_run(),
+                Language::Ruby => self.installation.ruby_run(),
+            };
+            archive.iter().for_each(|file| request.push("archive", file));
             request.push("binds_terminal", "1");
             let streams = store.terminal.map_or([false; 3], |terminal| terminal.streams);
             let at_terminal = ["0", "1", "2"].into_iter().zip(streams).filter(|(_, is_terminal)| *is_terminal);
@@ -261,6 +279,14 @@ impl Boot<'_> {
     }
 }
 
+/// Leaves in the control directory what a boot may ask for.
+pub fn leave_on_demand(environment: &Environment, dir: &ControlDir) -> Result<()> {
+    let (entries, index) = environment.on_demand();
+    [("environment", entries), ("on_demand", index)].iter().try_for_each(|(name, entries)| {
+        fs::write(dir.file(name), entries.to_bytes()).map_err(|error| Failure::io("write", &dir.file(name), &error))
+    })
+}
+
 /// Leaves in the control directory what the boot may ask for, and has CPython's `site`, which runs before the front end, tell in DIR/site
 /// what it reads: that the boot has to see from its start. Returns its environment. A runtime that does not answer will say why when it boots.
 pub fn early_reads(
@@ -270,13 +296,7 @@ pub fn early_reads(
     environment: &Environment,
     dir: &ControlDir,
 ) -> Result<Environment> {
-    let leave = |environment: &Environment| {
-        let (entries, index) = environment.on_demand();
-        [("environment", entries), ("on_demand", index)].iter().try_for_each(|(name, entries)| {
-            fs::write(dir.file(name), entries.to_bytes()).map_err(|error| Failure::io("write", &dir.file(name), &error))
-        })
-    };
-    leave(environment)?;
+    leave_on_demand(environment, dir)?;
     if runtime.language != Language::Python {
         return Ok(environment.clone());
     }
@@ -285,7 +305,7 @@ pub fn early_reads(
     command.env_clear().envs(environment.seen().iter().cloned()).env("SNAPBOOT_FREEZE_DIR", dir.path());
     deadline::run(&mut command, SITE_LIMIT).map_err(|error| Failure::io("start", &runtime.program, &error))?;
     let environment = environment.with_seen_early(&Entries::read(&dir.file("site")).unwrap_or_default());
-    leave(&environment)?;
+    leave_on_demand(&environment, dir)?;
     Ok(environment)
 }
 

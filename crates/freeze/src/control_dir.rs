@@ -15,6 +15,8 @@ use failure::{Failure, Result};
 use rustix::fs::{flock, fstat, FlockOperation, Mode, OFlags};
 use rustix::process::{geteuid, test_kill_process, Pid};
 
+/// Between the output's name and the number of the process, in the name of a control directory.
+const FREEZING: &str = ".freezing-";
 /// The folder of the finished image.
 const FINISHED: &str = "finished";
 
@@ -89,8 +91,20 @@ impl Drop for ControlDir {
 fn prefix(output: &Path) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(output.file_name().unwrap_or(OsStr::new("image")));
-    prefix.push(".freezing-");
+    prefix.push(FREEZING);
     prefix
+}
+
+/// Removes the control directories of all outputs in this directory whose freeze is gone.
+pub fn remove_all_abandoned(directory: &Path) {
+    let names = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let outputs = names.filter_map(|name| {
+        let (output, _) = name.to_str()?.strip_prefix('.')?.rsplit_once(FREEZING)?;
+        Some(output.to_owned())
+    });
+    for output in outputs.collect::<std::collections::BTreeSet<_>>() {
+        remove_abandoned(directory, &prefix(Path::new(&output)));
+    }
 }
 
 /// Removes the control directories whose freeze is gone. What cannot be removed does no harm and is left.

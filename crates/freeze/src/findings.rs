@@ -1,7 +1,8 @@
 //! Why a process cannot be frozen: reads what the freezer found, and words it for people.
 //!
 //! A finding is worded `FACT; REMEDY` where it is found: descriptors, memory, timers, threads and the like in crates/freezer
-//! (descriptors.rs, memory_layout.rs, prepare.rs, kernel.rs, capture.rs; their kinds in findings.rs there), secrets in
+//! (descriptors.rs, memory_layout.rs, prepare.rs, kernel.rs, capture.rs; their kinds in findings.rs there), attributes of the process in
+//! crates/inputs attributes.rs, secrets in
 //! environment_inputs.rs, per-start facts in reads.rs, files that the boot made in leftovers.rs. Each kind has a row in docs/remedies.md.
 
 use std::fmt;
@@ -19,21 +20,28 @@ pub struct Finding {
     pub kind: String,
     /// Number of the descriptor, where it is about one.
     pub descriptor: Option<String>,
+    /// Name of the attribute of the process, where it is about one.
+    pub attribute: Option<String>,
     /// The finding in words: `FACT; REMEDY`, without the number of the descriptor.
     pub text: String,
-    /// Where in the program the descriptor was opened, as `FILE:LINE`, if that is known.
+    /// Where in the program the descriptor was opened, or the attribute changed, as `FILE:LINE`, if that is known.
     pub opened_by: Option<String>,
 }
 
 impl Finding {
     /// A finding that is not about a descriptor.
     pub(crate) fn new(kind: &str, text: String) -> Finding {
-        Finding { kind: kind.to_owned(), descriptor: None, text, opened_by: None }
+        Finding { kind: kind.to_owned(), descriptor: None, attribute: None, text, opened_by: None }
     }
 
     /// Whether it is none of the program's doing, such as a full disk.
     pub fn is_internal(&self) -> bool {
         self.kind == "internal"
+    }
+
+    /// Whether a boot that looks for it can tell where in the program it comes from.
+    pub(crate) fn has_origin(&self) -> bool {
+        self.descriptor.is_some() || self.attribute.is_some()
     }
 
     /// Whether it only tells something, such as that other threads are dropped.
@@ -52,8 +60,10 @@ impl fmt::Display for Finding {
             write!(f, "descriptor {number} ")?;
         }
         f.write_str(fact)?;
-        if let Some(place) = &self.opened_by {
-            write!(f, ", opened by {place}")?;
+        match &self.opened_by {
+            Some(place) if self.attribute.is_some() => write!(f, " (in {place})")?,
+            Some(place) => write!(f, ", opened by {place}")?,
+            None => {}
         }
         f.write_str(".")?;
         match remedy {
@@ -72,6 +82,7 @@ pub(crate) fn read(entries: &Entries) -> Vec<Finding> {
             ("kind", _) => findings.push(Finding::new(&value, String::new())),
             ("text", Some(finding)) => finding.text = value,
             ("fd", Some(finding)) => finding.descriptor = Some(value),
+            ("attribute", Some(finding)) => finding.attribute = Some(value),
             _ => {}
         }
     }
@@ -79,10 +90,11 @@ pub(crate) fn read(entries: &Entries) -> Vec<Finding> {
     findings
 }
 
-/// Adds where descriptors were opened: number, then `FILE:LINE`. The latest counts.
+/// Adds where descriptors were opened, and attributes changed: number or name, then `FILE:LINE`. The latest counts.
 pub(crate) fn add_origins(findings: &mut [Finding], origins: &[(String, String)]) {
     for finding in findings {
-        let place = origins.iter().rev().find(|(number, _)| Some(number) == finding.descriptor.as_ref());
+        let subject = finding.descriptor.as_ref().or(finding.attribute.as_ref());
+        let place = origins.iter().rev().find(|(of, _)| Some(of) == subject);
         finding.opened_by = place.map(|(_, place)| place.clone());
     }
 }

@@ -10,6 +10,7 @@
 
 mod arch;
 mod assemble;
+mod attributes;
 mod boot;
 mod boot_inputs;
 mod confined;
@@ -42,14 +43,18 @@ mod recipes;
 mod rehearse;
 mod report;
 mod request;
+mod secret_names;
+mod secrets;
 mod session;
 mod told;
+mod traces;
 mod trained_pages;
 mod training;
 mod variables;
 mod watched;
 
 pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
+pub use control_dir::remove_all_abandoned as remove_abandoned;
 pub use environment::Environment as BootEnvironment;
 pub use findings::Finding;
 pub use interrupt::is_ignored;

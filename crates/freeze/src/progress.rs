@@ -51,6 +51,8 @@ pub enum Step<'a> {
     BootForOrigins,
     /// Boots again in another folder, to see what comes of it.
     BootElsewhere,
+    /// Boots again with other secrets, to see what comes of them.
+    BootForSecrets,
 }
 
 /// Where a program's output goes, for one boot.

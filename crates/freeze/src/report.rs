@@ -9,6 +9,9 @@ use std::process::ExitStatus;
 use failure::{Failure, Result};
 use runtime::Runtime;
 
+use inputs::attributes::Attribute;
+
+use super::attributes;
 use super::boot_inputs::Importer;
 use super::control_dir::ControlDir;
 use super::environment::Environment;
@@ -21,6 +24,8 @@ use crate::findings::{self, Finding};
 const WRITTEN: i32 = 0;
 const USER_ERROR: i32 = 2;
 const REFUSED: i32 = 3;
+/// It could not write down what it has found.
+const NOT_WRITTEN: i32 = 5;
 /// The freezer's own, where it cannot go on.
 const FREEZER_FAILED: i32 = 4;
 /// These come from the system and other people, not from the program.
@@ -43,6 +48,8 @@ pub struct Report {
     pub left_out: Vec<(String, String)>,
     /// What it read of its environment, and of machine, user and process.
     pub reads: Reads,
+    /// Attributes of the process that the boot has changed, and a thaw sets again.
+    pub repeated: Vec<Attribute>,
     /// What the front end compares by itself after a thaw, in words.
     pub compared: Vec<String>,
     /// Where the program read the current directory, if it seems only to keep it, and a thaw can renew that.
@@ -55,8 +62,19 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Arguments that force the fallback, named by a framework's recipe.
     pub guards: Vec<OsString>,
+    /// What the front end knows of secrets that were read.
+    pub secrets: Secrets,
     /// Name and version of the runtime, in its own words.
     pub runtime: Option<String>,
+}
+
+/// What is known of secrets after a boot.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    /// Whether any was read.
+    pub were_read: bool,
+    /// In a boot that looks for that: what was derived from them, in words.
+    pub derived: Vec<String>,
 }
 
 /// How a boot went.
@@ -80,7 +98,10 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
     let site = if report.all("site").next().is_some() { read("site")? } else { Entries::default() };
     let reads = Reads::gather(&[&report, &site], &read("noted")?, runtime.language, environment);
     let mut missed = EnvironmentInputs { environment, reads: &reads }.findings();
+    let reads_secrets = EnvironmentInputs { environment, reads: &reads }.secrets_read().next().is_some();
     missed.extend(reads.early.iter().map(Early::finding));
+    attributes::add(&mut findings, attributes::reported(&report, false));
+    missed.extend(report.texts("secret_kept").map(|what| secret_kept(&what)));
     if !findings.is_empty() || status.code() == Some(WRITTEN) {
         findings.extend(missed.iter().cloned());
     }
@@ -92,7 +113,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             kept: report.all("kept").map(OsString::from).collect(),
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),
-            reads,
+            repeated: attributes::reported(&report, true),
             compared: report.texts("compared").collect(),
             preloaded: report.texts("preloaded").collect(),
             learnt: report.texts("learnt").collect(),
@@ -101,6 +122,8 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             warnings: report.texts("warning").chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             left: report.texts("left").next(),
             guards: report.all("guard").map(OsString::from).collect(),
+            secrets: Secrets { were_read: reads_secrets, derived: report.texts("derived").collect() },
+            reads,
             runtime: report.texts("runtime").next(),
         }))),
         Some(WRITTEN) => Err(Failure::failed(format!(
@@ -108,20 +131,46 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
              exits while it loads; load less with --preload, or guard its exit ({}).",
             runtime.label
         ))),
+        Some(USER_ERROR) if report.all("unexpected").next().is_some() => Err(unexpected(&report)),
         Some(USER_ERROR) if !errors.is_empty() => Err(Failure::refusal(errors.join("\nsnapboot: "))),
         Some(REFUSED) if errors.is_empty() => {
             Err(Failure::failed("the freezer refused, but gave no reason. This is an error in Snapboot: report it."))
         }
         // The freezer itself: for want of memory, or since somebody has killed it.
         Some(REFUSED) => Err(Failure::passing(errors.join("\nsnapboot: "))),
+        Some(NOT_WRITTEN) => Err(Failure::failed(
+            "what was found while the program booted could not be written down: Snapboot's own folder cannot be written any more.",
+        )),
         Some(FREEZER_FAILED) if errors.is_empty() => Err(Failure::passing(
             "the freezer ended with status 4 instead of writing the image, probably since it found no memory (ulimit -v, -d).",
         )),
-        code => Err(failed(code, status, &errors, &missed)),
+        code => {
+            missed.extend(EnvironmentInputs { environment, reads: &reads }.made_up());
+            Err(failed(code, status, &errors, &missed))
+        }
     }
 }
 
-/// The program's own failure; its traceback stands above. `missed`: what it read and did not see.
+/// An error of a front end's own code: whatever the program has done, it starts the ordinary way.
+fn unexpected(report: &Entries) -> Failure {
+    let errors: Vec<String> = report.texts("unexpected").collect();
+    Failure::refusal(format!(
+        "cannot freeze: Snapboot itself met with something unexpected in this process, which is no fault of the program: {}. \
+         Probably the program has changed an object or a method of the interpreter that Snapboot relies on. Leave what does so to \
+         the main part; and report this, since it should be refused by name or work.",
+        errors.join("; ")
+    ))
+}
+
+/// A secret is kept where no thaw can exchange it.
+fn secret_kept(what: &str) -> Finding {
+    Finding::new(
+        "secret",
+        format!("{what}, where a thaw cannot put another value; compute that at each start: with snapboot.defer (Snapboot.defer in Ruby), or after the freeze point"),
+    )
+}
+
+/// The program's own failure; its traceback stands above. `missed`: what it read and did not see, or not as it is.
 fn failed(code: Option<i32>, status: ExitStatus, errors: &[String], missed: &[Finding]) -> Failure {
     let mut message = String::from("cannot freeze: the program failed while it booted");
     match (code, status.signal()) {
@@ -169,9 +218,10 @@ fn kept_as(report: &Entries, key: &str, what: &str) -> Option<String> {
     })
 }
 
-/// Where descriptors were opened, from a boot with `origins`: number, then `FILE:LINE`.
+/// Where descriptors were opened, and attributes changed, from a boot with `origins`: number or name, then `FILE:LINE`.
 pub fn origins(dir: &ControlDir) -> Vec<(String, String)> {
-    let report = Entries::read(&dir.file("report")).unwrap_or_default();
-    let split = |text: String| text.split_once(':').map(|(number, place)| (number.to_owned(), place.to_owned()));
-    report.texts("fd_origin").filter_map(split).collect()
+    let read = |name: &str| Entries::read(&dir.file(name)).unwrap_or_default();
+    let split = |text: String| text.split_once(':').map(|(of, place)| (of.to_owned(), place.to_owned()));
+    let (report, attributes) = (read("report"), read("attribute_origins"));
+    report.texts("fd_origin").chain(attributes.texts("attribute_origin")).filter_map(split).collect()
 }

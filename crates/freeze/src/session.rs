@@ -1,8 +1,6 @@
 //! One freeze from its request to its image: what is frozen, which boots that takes, and what they add up to.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -15,15 +13,16 @@ use recorder::{Accesses, State};
 use runtime::{probe, resolve, search_path, Language, Main, Runtime, Shim};
 
 use crate::assemble::{Added, Assembled, Assembly};
+use crate::attributes;
 use crate::boot::{early_reads, fallback_command, Boot, Ended, Watch};
 use crate::boot_inputs::{self, Booted, Ignored};
 use crate::control_dir::ControlDir;
 use crate::cpu;
 use crate::depends;
-use crate::elsewhere::{self, Elsewhere};
+use crate::elsewhere;
 use crate::environment::Environment;
 use crate::fault::Point;
-use crate::findings::add_origins;
+use crate::findings::{add_origins, Finding};
 use crate::interrupt::Interrupt;
 use crate::lacks::Lacks;
 use crate::leftovers::{self, Temporary};
@@ -37,7 +36,9 @@ use crate::request::{Cpu, FreezeRequest};
 use crate::training::{Profile, Trainer};
 use crate::variables;
 
+mod derived;
 mod info;
+mod other_folder;
 
 /// Finds out what is to be frozen, and freezes it.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
@@ -240,6 +241,7 @@ impl Session<'_> {
         let mut warnings: Vec<String> = Vec::new();
         let mut first = None;
         let mut looked_up = None;
+        let mut checked = environment.clone();
         let count = self.request.variants;
         for number in 1..=count {
             let boot = Boot {
@@ -272,6 +274,7 @@ impl Session<'_> {
                 .collect();
             let bytecode = environment.value("PYTHONPYCACHEPREFIX");
             let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
+            report.reads.facts.extend(attributes::bound_to(&report.repeated, &notes.set));
             if let Some(place) = report.keeps_folder.first().cloned() {
                 if number == 1 {
                     looked_up = self.boot_elsewhere(&boot, dir, &report.kept)?;
@@ -281,6 +284,10 @@ impl Session<'_> {
                     report.reads.places.entry((fact_kind::CWD, 0)).or_insert(place);
                 }
             }
+            if report.secrets.were_read && number == 1 {
+                checked.compares_forms = self.check_secrets(&boot, dir, &report)?;
+            }
+            let environment = &checked;
             if let Some(file) = &self.recipe.file {
                 report.loaded.push(file.clone());
                 report.reads.facts.push((fact_kind::CWD, 0));
@@ -340,6 +347,7 @@ impl Session<'_> {
             trainer.terminal,
             self.request.max_thaws,
             self.interrupt,
+            &checked,
         )?;
         starts::begin(assembled.image_id, replaced.map(|(sum, _)| *sum));
         let report = first.unwrap_or_default();
@@ -358,6 +366,7 @@ impl Session<'_> {
             warnings,
             language: self.runtime.language,
             learnt: report.learnt.len(),
+            learnt_in: profile.folders_of(&report.learnt),
             patterns: report.patterns,
             tells_version: profile.tells_version,
             lacks: lacks.is_any(),
@@ -431,7 +440,7 @@ impl Session<'_> {
                 findings
             }
         };
-        if !left.is_empty() || findings.iter().any(|finding| finding.kind == "descriptor") {
+        if !left.is_empty() || findings.iter().any(Finding::has_origin) {
             self.progress.step(&Step::BootForOrigins);
             let folders = left.iter().filter_map(|it| it.path.parent()).map(Path::to_owned).collect();
             leftovers::clean_up(&left, &temporary);
@@ -453,30 +462,6 @@ impl Session<'_> {
         Err(Stop::Refused(findings))
     }
 
-    /// Boots once more, in a folder that shows what is made of the current directory. Returns what was looked for below it; None when the
-    /// program does more with it than to keep it, as in the first boot, or does not boot there.
-    fn boot_elsewhere(
-        &self,
-        boot: &Boot<'_>,
-        dir: &ControlDir,
-        kept: &[OsString],
-    ) -> Result<Option<BTreeSet<PathBuf>>> {
-        // A runtime that is named from here is not found from there.
-        if Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/') {
-            return Ok(None);
-        }
-        self.progress.step(&Step::BootElsewhere);
-        let elsewhere = Elsewhere::create(dir)?;
-        let ended = self.boot_once(boot, dir, &Watch::Elsewhere(elsewhere.folder().to_owned()));
-        boot.interrupt.check()?;
-        Ok(match ended {
-            Ok((Outcome::Written(report), notes)) if !report.keeps_folder.is_empty() && report.kept == kept => {
-                elsewhere.looked_up(&notes, &report.importers)
-            }
-            _ => None,
-        })
-    }
-
     fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Accesses)> {
         let (status, notes) = match boot.run(dir, watch)? {
             Ended::Exited(status, notes) => (status, notes),
@@ -484,7 +469,7 @@ impl Session<'_> {
         };
         let files = notes.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
         files.for_each(|(file, _)| self.progress.has_read(file));
-        match outcome(dir, status, self.runtime, boot.environment) {
+        match attributes::judged(outcome(dir, status, self.runtime, boot.environment), &notes.set) {
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {
                 // Whoever fails on a full disk often cannot write down why.

@@ -7,6 +7,8 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
+use inputs::attributes::Attribute;
+
 use crate::sys;
 
 /// What a finding is about. The names are part of the contract with `snapboot freeze`.
@@ -28,6 +30,8 @@ pub enum Kind {
     Thread,
     /// Another thread, which fork drops: told, not refused.
     Note,
+    /// An attribute of the process.
+    Attribute,
     /// A facility that the kernel lacks.
     Kernel,
     /// A failure of the freezer itself.
@@ -45,6 +49,7 @@ impl Kind {
             Kind::Lock => b"lock",
             Kind::Thread => b"thread",
             Kind::Note => b"note",
+            Kind::Attribute => b"attribute",
             Kind::Kernel => b"kernel",
             Kind::Internal => b"internal",
         }
@@ -71,6 +76,14 @@ impl Findings {
         self.entry(b"kind=", &[Kind::Descriptor.name()]);
         self.entry(b"fd=", &[&decimal(number.into())]);
         self.entry(b"text=", text);
+        self.refused = true;
+    }
+
+    /// Adds a finding about an attribute of the process.
+    pub fn add_attribute(&mut self, attribute: Attribute) {
+        self.entry(b"kind=", &[Kind::Attribute.name()]);
+        self.entry(b"attribute=", &[attribute.name().as_bytes()]);
+        self.entry(b"text=", &attribute.finding().map(str::as_bytes));
         self.refused = true;
     }
 

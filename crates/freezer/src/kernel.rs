@@ -74,7 +74,7 @@ fn process(findings: &mut Findings, thread_pointer: u64, stack_end: u64) -> Proc
         arg_start,
         env_end,
         stack_end,
-        stack_limit: sys::stack_limit(),
+        stack_limit: sys::attributes::stack_limit_at_start(),
         comm: comm(),
     }
 }

@@ -52,6 +52,7 @@ fn after_fork_in_parent() {
 fn after_fork_in_child() {
     if sys::environment_variable(ARM).is_some() {
         sys::noted::stop();
+        sys::attributes::settle();
         let buffer = sys::environment_variable(ARGV_BUFFER).and_then(sys::ArgvBuffer::at);
         let handover = arch::suspend(capture::run);
         resume(&handover, buffer);

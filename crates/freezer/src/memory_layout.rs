@@ -137,7 +137,7 @@ impl<'a> MemoryLayout<'a> {
     }
 
     fn add_stack(&mut self, area: &Area, below: u64) -> Result<(), i32> {
-        let space = sys::stack_limit().min(STACK_SPACE) & !(PAGE - 1);
+        let space = sys::attributes::stack_limit_at_start().min(STACK_SPACE) & !(PAGE - 1);
         let start = area.end.saturating_sub(space).max(below + STACK_DISTANCE).min(area.start);
         let stack = Mapping {
             start,

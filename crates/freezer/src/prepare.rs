@@ -25,6 +25,7 @@ pub fn inspect() {
     locks(&mut findings);
     signals(&mut findings);
     children(&mut findings);
+    sys::attributes::compare(|attribute| findings.add_attribute(attribute));
     findings.keep();
 }
 

@@ -12,9 +12,10 @@ pub mod rotation;
 pub mod starts;
 pub mod this_process;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -145,6 +146,14 @@ impl ImageFile {
         let strings = std::iter::once(command.program()).chain(command.argv());
         Ok(strings.map(|string| String::from_utf8_lossy(&string[..string.len() - 1]).into_owned()).collect())
     }
+}
+
+/// The original command of an image: the program, then its argv. Only the head is read.
+pub fn command_of(path: &Path) -> Result<Vec<OsString>> {
+    let FirstHead { area, head, .. } = FirstHead::read(path).map_err(|error| Failure::io("read", path, &error))?;
+    let command = Command::parse(&area, &head)?;
+    let strings = std::iter::once(command.program()).chain(command.argv());
+    Ok(strings.map(|string| OsStr::from_bytes(&string[..string.len() - 1]).to_owned()).collect())
 }
 
 /// The digest of a part of a file, as the head has it of the data pages.

@@ -7,9 +7,11 @@
 #![deny(missing_docs)]
 
 mod arch;
+pub mod attributes;
 pub mod cpu;
 pub mod environment;
 pub mod facts;
 pub mod lookups;
 pub mod on_stale;
 pub mod place;
+pub mod secret;

@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use inputs::attributes::Attribute;
+
 use crate::calls::Use;
 use crate::file_systems::{FileSystems, Owner};
 
@@ -154,6 +156,9 @@ pub struct Accesses {
     pub system: BTreeMap<PathBuf, Option<Vec<u8>>>,
     /// A process that the boot started keeps its memory from others: what it looked up is not known.
     pub hidden: bool,
+    /// Attributes of its process that the boot has set, or tried to, of those that it could not tell itself; [`Attribute::Directory`]
+    /// when it went into a directory whose name starts in that of its start, or has none.
+    pub set: BTreeSet<Attribute>,
 }
 
 /// Reads what of a file of the kernel's an image may depend on, if there is something. It is called before the boot reads the file itself.

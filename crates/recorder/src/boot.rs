@@ -51,12 +51,14 @@ fn filter() -> Vec<sock_filter> {
     let is = |value: u32, jt, jf| line(BPF_JMP | BPF_JEQ | BPF_K, value, jt, jf);
     let (pass, ask) =
         (line(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0), line(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF, 0, 0));
-    let rows = calls::numbers().count();
+    // Behind the rows come a line that allows, one that notifies, four for each argument that may hold flags, and prctl's options.
+    let asks = calls::numbers().map(|(number, flags)| (number, flags.map_or(1, |it| 2 + 4 * (it - FLAGS[0]))));
+    let setters = calls::setters().map(|number| (number, 1)).chain([(libc::SYS_prctl, 2 + 4 * FLAGS.len())]);
+    let all: Vec<(i64, usize)> = asks.chain(setters).collect();
+    let rows = all.len();
     let mut filter =
         vec![load(offset_of!(seccomp_data, arch)), is(AUDIT, 0, rows + 1), load(offset_of!(seccomp_data, nr))];
-    // Behind the rows come a line that allows, one that notifies, and four for each argument that may hold flags.
-    for (index, (number, flags)) in calls::numbers().enumerate() {
-        let place = flags.map_or(1, |argument| 2 + 4 * (argument - FLAGS[0]));
+    for (index, (number, place)) in all.into_iter().enumerate() {
         filter.push(is(number as u32, rows - index - 1 + place, 0));
     }
     filter.extend([pass, ask]);
@@ -64,6 +66,10 @@ fn filter() -> Vec<sock_filter> {
         let value = load(offset_of!(seccomp_data, args) + argument * size_of::<u64>());
         filter.extend([value, line(BPF_JMP | BPF_JSET | BPF_K, AT_EMPTY_PATH as u32, 1, 0), ask, pass]);
     }
+    filter.push(load(offset_of!(seccomp_data, args)));
+    let options = calls::PRCTL.len();
+    filter.extend(calls::PRCTL.iter().enumerate().map(|(index, (option, _))| is(*option, options - index, 0)));
+    filter.extend([pass, ask]);
     filter
 }
 
@@ -103,6 +109,15 @@ mod tests {
         for (number, _) in calls::numbers() {
             assert_eq!(answer(AUDIT, number as u32, [0; 6]), SECCOMP_RET_USER_NOTIF, "{number}");
             assert_eq!(answer(0x4000_0003, number as u32, [0; 6]), SECCOMP_RET_ALLOW, "of a 32-bit program");
+        }
+        for number in calls::setters() {
+            assert_eq!(answer(AUDIT, number as u32, [0; 6]), SECCOMP_RET_USER_NOTIF, "{number}");
+        }
+        for (option, _) in calls::PRCTL {
+            assert_eq!(answer(AUDIT, libc::SYS_prctl as u32, [*option; 6]), SECCOMP_RET_USER_NOTIF, "prctl {option}");
+        }
+        for option in [0, libc::PR_SET_NAME as u32, libc::PR_GET_NO_NEW_PRIVS as u32] {
+            assert_eq!(answer(AUDIT, libc::SYS_prctl as u32, [option; 6]), SECCOMP_RET_ALLOW, "prctl {option}");
         }
         for number in [libc::SYS_read, libc::SYS_exit_group, libc::SYS_sendmsg, 100_000] {
             assert_eq!(answer(AUDIT, number as u32, [!0; 6]), SECCOMP_RET_ALLOW, "{number}");

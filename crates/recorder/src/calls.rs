@@ -1,4 +1,5 @@
-//! The system calls that take file names: which argument is what. Which calls there are is a matter of the architecture.
+//! The system calls that take file names: which argument is what. Which calls there are is a matter of the architecture. And calls that set
+//! attributes of the process which the kernel does not tell again, or after which the process could not say what it has done.
 
 use libc::{
     c_long, seccomp_data, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_ACCMODE, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_PATH, O_RDONLY,
@@ -70,7 +71,58 @@ pub enum Shape {
     Address(usize),
 }
 
-use crate::arch::TABLE;
+/// What such a call sets (`inputs::attributes`).
+pub fn setting(call: &seccomp_data) -> Option<Attribute> {
+    let number = c_long::from(call.nr);
+    if number == libc::SYS_prctl {
+        return PRCTL.iter().find(|(option, _)| *option == call.args[0] as u32).map(|(_, attribute)| *attribute);
+    }
+    // Others only ask what there is.
+    let is_question = number == libc::SYS_seccomp && call.args[0] > u64::from(libc::SECCOMP_SET_MODE_FILTER);
+    let row = SETTERS.iter().chain(SETTERS_HERE).find(|(setter, _)| *setter == number);
+    row.filter(|_| !is_question).map(|(_, attribute)| *attribute)
+}
+
+/// The numbers of calls that set an attribute, whatever their arguments.
+pub fn setters() -> impl Iterator<Item = i64> {
+    SETTERS.iter().chain(SETTERS_HERE).map(|(number, _)| *number)
+}
+
+const SETTERS: &[(c_long, Attribute)] = &[
+    (libc::SYS_fchdir, Directory),
+    (libc::SYS_setuid, Users),
+    (libc::SYS_setreuid, Users),
+    (libc::SYS_setresuid, Users),
+    (libc::SYS_setgid, Groups),
+    (libc::SYS_setregid, Groups),
+    (libc::SYS_setresgid, Groups),
+    (libc::SYS_setgroups, SupplementaryGroups),
+    (libc::SYS_capset, Capabilities),
+    (libc::SYS_seccomp, SeccompFilters),
+    (libc::SYS_landlock_restrict_self, Landlock),
+    (libc::SYS_chroot, Root),
+    (libc::SYS_pivot_root, Root),
+    (libc::SYS_unshare, Namespaces),
+    (libc::SYS_setns, Namespaces),
+    (libc::SYS_setsid, Session),
+    (libc::SYS_setpgid, ProcessGroup),
+    (libc::SYS_mlockall, LockedMemory),
+];
+
+/// Options of prctl that do.
+pub const PRCTL: &[(u32, Attribute)] = &[
+    (libc::PR_SET_DUMPABLE as u32, Dumpable),
+    (libc::PR_SET_SECCOMP as u32, SeccompFilters),
+    (libc::PR_SET_NO_NEW_PRIVS as u32, NoNewPrivileges),
+    (PR_SET_SYSCALL_USER_DISPATCH, SyscallDispatch),
+    (PR_SET_PTRACER, Tracer),
+];
+/// Of linux/prctl.h.
+const PR_SET_SYSCALL_USER_DISPATCH: u32 = 59;
+const PR_SET_PTRACER: u32 = 0x5961_6d61;
+
+use crate::arch::{SETTERS_HERE, TABLE};
+use inputs::attributes::Attribute::{self, *};
 use Shape::{Address, At, Flagged, List, Name, Open, OpenAt, OpenHow, Two, TwoAt};
 use Use::{Look, LookAtLink, Make, Read, Write};
 
@@ -157,6 +209,22 @@ mod tests {
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), TABLE.len());
+    }
+
+    #[test]
+    fn a_call_that_sets_an_attribute_is_told_from_one_that_asks() {
+        let call = |number: c_long, first: u64| seccomp_data {
+            nr: number as i32,
+            arch: crate::arch::AUDIT,
+            instruction_pointer: 0,
+            args: [first, 0, 0, 0, 0, 0],
+        };
+        assert_eq!(setting(&call(libc::SYS_setsid, 0)), Some(Session));
+        assert_eq!(setting(&call(libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS as u64)), Some(NoNewPrivileges));
+        assert_eq!(setting(&call(libc::SYS_prctl, libc::PR_GET_NO_NEW_PRIVS as u64)), None);
+        assert_eq!(setting(&call(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER.into())), Some(SeccompFilters));
+        assert_eq!(setting(&call(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL.into())), None);
+        assert_eq!(setting(&call(libc::SYS_openat, 0)), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use rustix::io::retry_on_intr;
 use rustix::net::{recvmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use image::lookup_kind;
+use inputs::attributes::Attribute;
 use inputs::lookups::{ANNOUNCED, LOCALE_ARCHIVE, TABLES, TRIAL};
 
 use crate::accesses::{Accesses, Named, ReadKernelFile, Writer, LOADER_CACHE};
@@ -45,7 +46,7 @@ impl Recorder {
         let (ended, at_end) = io::pipe()?;
         let starts = Starts::at(start);
         let (paths, announced, trials) = (Paths::default(), HashMap::new(), HashSet::new());
-        let state = State { writer: Writer::new(read), paths, starts, announced, trials, failed: None };
+        let state = State { writer: Writer::new(read), paths, starts, announced, trials, boot: None, failed: None };
         let thread = thread::Builder::new().name("recorder".to_owned()).spawn(move || state.run(&listener, &ended))?;
         Ok(Some(Recorder { at_end, thread }))
     }
@@ -82,6 +83,8 @@ struct State {
     announced: HashMap<i32, (u32, Vec<u8>)>,
     /// Processes that only try what may be loaded early.
     trials: HashSet<i32>,
+    /// The process that boots.
+    boot: Option<i32>,
     /// Why not even the first name could be read.
     failed: Option<io::Error>,
 }
@@ -115,6 +118,13 @@ impl State {
 
     /// Notes the accesses of a call.
     fn note(&mut self, process: i32, call: &libc::seccomp_data) -> io::Result<()> {
+        // The first call executes the program.
+        let boot = *self.boot.get_or_insert(process);
+        if let Some(attribute) = calls::setting(call) {
+            if is_thread_of(boot, process) {
+                self.writer.notes.set.insert(attribute);
+            }
+        }
         let word = |address| {
             let mut bytes = [0; 8];
             (sys::read_memory(process, address, &mut bytes).ok()? == 8).then(|| u64::from_ne_bytes(bytes))
@@ -146,6 +156,9 @@ impl State {
                     let path = self.paths.absolute(&directory, OsStr::from_bytes(name));
                     if c_long::from(call.nr) == libc::SYS_chdir {
                         self.starts.change(&path, named);
+                        if named.from_start && is_thread_of(boot, process) {
+                            self.writer.notes.set.insert(Attribute::Directory);
+                        }
                     }
                     // What it finds in the directory of this start leads to no more than to leaving out what looks there.
                     if named == Named::FROM_START && self.trials.contains(&process) {
@@ -240,6 +253,10 @@ fn is_loader(process: i32, call: &libc::seccomp_data) -> bool {
     });
     // ld-linux-x86-64.so.2, ld-2.31.so
     own.and_then(|line| line.rsplit('/').next()).is_some_and(|name| name.starts_with("ld-") && name.contains(".so"))
+}
+
+fn is_thread_of(process: i32, thread: i32) -> bool {
+    process == thread || Path::new(&format!("/proc/{process}/task/{thread}")).exists()
 }
 
 /// What is open under that number.

@@ -1,12 +1,13 @@
 //! Where the store is, and whether it may be used.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
+use rustix::process::Pid;
 
 use crate::{Command, Folder};
 
@@ -40,6 +41,12 @@ impl Store {
         })
     }
 
+    /// A store in this folder.
+    #[cfg(test)]
+    pub(crate) fn in_folder(folder: &Path) -> Store {
+        Store { cache: folder.join("cache"), data: folder.join("data") }
+    }
+
     /// The store, or why there is none.
     pub fn open() -> Result<Store> {
         Store::find().ok_or_else(|| {
@@ -63,6 +70,11 @@ impl Store {
     /// Where the folders of installed commands are.
     pub fn tools(&self) -> PathBuf {
         self.data.join("tools")
+    }
+
+    /// A folder in which nothing is, and in which no program is started.
+    pub(crate) fn empty(&self) -> PathBuf {
+        self.data.join("empty")
     }
 
     /// The directory for PATH.
@@ -116,4 +128,10 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
         let _ = fs::remove_file(&new);
         Failure::io("write", path, &error)
     })
+}
+
+/// The process that writes a file of that name, which will have another one; None where the name is not that of a draft.
+pub(crate) fn draft_of(name: &OsStr) -> Option<Pid> {
+    let (file, process) = name.to_str()?.strip_prefix('.')?.rsplit_once('.')?;
+    file.contains('.').then(|| process.parse().ok().and_then(Pid::from_raw)).flatten()
 }

@@ -7,7 +7,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// What the process did at a SIGPIPE when it was started. Rust's runtime changes that before `main`.
 static SIGPIPE_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
@@ -149,6 +151,25 @@ pub fn leave_behind(program: &Path, argv: &[OsString]) {
     }
 }
 
+/// Waits for a child to end. Returns how long processors were at work for it, and for those of its children that it has waited for.
+pub fn wait_for(child: Child) -> io::Result<Duration> {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    let mut status = 0;
+    loop {
+        // SAFETY: the child is one of this process that nobody else waits for; both places live until the call returns.
+        let ended = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, usage.as_mut_ptr()) };
+        match io::Error::last_os_error() {
+            _ if ended >= 0 => break,
+            error if error.kind() == io::ErrorKind::Interrupted => {}
+            error => return Err(error),
+        }
+    }
+    // SAFETY: the call has filled it; it was zeros before.
+    let usage = unsafe { usage.assume_init() };
+    let time = |of: libc::timeval| Duration::new(of.tv_sec as u64, of.tv_usec as u32 * 1000);
+    Ok(time(usage.ru_utime) + time(usage.ru_stime))
+}
+
 /// Closes all descriptors but the standard streams.
 pub fn close_all() {
     // SAFETY: nothing of this process has opened any yet.
@@ -170,14 +191,22 @@ unsafe fn close_from_3() {
     }
 }
 
+/// Ends what this process does as `alarm` does, at once.
+pub fn alarm_now() {
+    // SAFETY: the calls take numbers, and this process handles the signal.
+    unsafe { libc::kill(libc::getpid(), libc::SIGALRM) };
+}
+
 /// Has the kernel send a SIGALRM to this process after so many seconds; its children get none.
 pub fn alarm(seconds: u32) {
     // SAFETY: the call takes a number.
     unsafe { libc::alarm(seconds) };
 }
 
-/// Lets everybody else go first, at the processor and at the disk.
+/// Lets everybody else go first, at the processor and at the disk; where memory runs out, the kernel ends this process and its children first.
 pub fn step_back() {
+    // Anybody may raise it. Without /proc nobody can.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     /// Of ioprio_set(2): the calling process, and the class in which only those read and write that nobody else keeps from it.
     const WHO_PROCESS: libc::c_int = 1;
     const CLASS_IDLE: libc::c_int = 3 << 13;

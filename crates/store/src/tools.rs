@@ -4,7 +4,7 @@
 //! then lies in a folder beside it, under its own name, since programs tell their users what they are called.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{symlink, DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use image_file::kind::Kind;
 use runtime::{locate, search_path};
 use serde::{Deserialize, Serialize};
 
-use crate::build;
+use crate::background::environment_number;
+use crate::build::{self, For};
 use crate::place;
 use crate::{limits, Command, Folder, Store};
 
@@ -77,9 +78,14 @@ impl Installed {
         fs::read_link(&self.link).is_ok_and(|target| target.parent() == Some(folder.path()))
     }
 
-    /// Which program a shell starts by its name.
-    pub fn on_path(&self) -> OnPath {
-        match locate(OsStr::new(&self.name), &search_path()) {
+    /// Whether the command itself is gone, as with a virtual environment that will be made again. Until then its link leads to nothing.
+    pub fn is_dormant(&self) -> bool {
+        !self.program.exists()
+    }
+
+    /// Which program a shell with this PATH starts by its name.
+    pub fn on_path(&self, search_path: &OsStr) -> OnPath {
+        match locate(OsStr::new(&self.name), search_path) {
             Ok(found) if found == self.link => OnPath::Image,
             found => OnPath::Other(found.ok()),
         }
@@ -125,11 +131,29 @@ pub fn path_without(bin: &Path) -> OsString {
     std::env::join_paths(rest).unwrap_or_else(|_| path.clone())
 }
 
-/// Makes an image of a command and puts it in front. `named`: as a shell finds it, or its path.
+/// Puts the directory of the links first on the PATH of this process, as `shellenv` does for the shells in which installed commands are started:
+/// an image is for the PATH under which it was made, where that counts. Only while this process has one thread.
+pub fn put_links_first(store: &Store) {
+    let path = search_path();
+    let bin = store.bin();
+    if std::env::split_paths(&path).next().as_ref() != Some(&bin) {
+        let parts = std::iter::once(bin).chain(std::env::split_paths(&path));
+        // A directory with a colon cannot be on PATH.
+        let _ = std::env::join_paths(parts).map(|path| std::env::set_var("PATH", path));
+    }
+}
+
+/// Makes an image of a command and puts it in front. `named`: as a shell finds it, or its path. `users_path`: the user's PATH.
 ///
 /// Fails where there is no such command, where it is no Python or Ruby program, and where files cannot be written. Whatever fails, the
 /// command stays as it was.
-pub fn install(store: &Store, named: &OsStr, in_place: bool, progress: &dyn Progress) -> Result<Outcome> {
+pub fn install(
+    store: &Store,
+    named: &OsStr,
+    in_place: bool,
+    users_path: &OsStr,
+    progress: &dyn Progress,
+) -> Result<Outcome> {
     let found = locate(named, &path_without(&store.bin()))?;
     let found = std::path::absolute(&found).map_err(|error| Failure::io("find", &found, &error))?;
     let name = found.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -146,7 +170,7 @@ pub fn install(store: &Store, named: &OsStr, in_place: bool, progress: &dyn Prog
         }));
     }
     let program = if in_place { keep_beside(&found)? } else { found.clone() };
-    let made = put_in_front(store, &name, &found, &program, in_place, progress);
+    let made = put_in_front(store, &name, &found, &program, users_path, progress);
     if in_place && !matches!(made, Ok(Outcome::Installed(_))) {
         let _ = fs::remove_file(&program);
         let _ = program.parent().map(fs::remove_dir);
@@ -159,9 +183,11 @@ fn put_in_front(
     name: &str,
     found: &Path,
     program: &Path,
-    in_place: bool,
+    users_path: &OsStr,
     progress: &dyn Progress,
 ) -> Result<Outcome> {
+    let in_place = found != program;
+    File::open(program).map_err(|error| Failure::io("read", program, &error))?;
     let line = Command::split(&[program.into()], &search_path(), None)?;
     let Some((command, _)) = line.command else {
         return Err(Failure::refusal(format!(
@@ -201,7 +227,11 @@ fn put_in_front(
         }
         return Err(refusal);
     }
-    let outcome = build::build(&folder, &image, None, true, progress);
+    let whom = For { environment: &environment_number(), terminal: None, somebody_waits: true };
+    let outcome = {
+        let _there = Elsewhere::go(store, program)?;
+        build::build(&folder, &image, &whom, progress)
+    };
     let Some(freeze::FreezeOutcome::Written(written)) = outcome else {
         if is_new {
             let _ = fs::remove_dir_all(folder.path());
@@ -224,12 +254,13 @@ fn put_in_front(
     let installed = Installed { name: name.to_owned(), link: link.clone(), program: program.to_owned(), in_place };
     let before = all(store).into_iter().find(|(other, other_folder)| other.link == link && *other_folder != folder);
     folder.write(FILE, &installed)?;
+    replace_by_link(&folder.program_link(), program)?;
     replace_by_link(&link, &image)?;
     let instead_of = before.map(|(other, folder)| {
         let _ = fs::remove_dir_all(folder.path());
         other.program
     });
-    let on_path = installed.on_path();
+    let on_path = installed.on_path(users_path);
     Ok(Outcome::Installed(Box::new(Installation { installed, written: *written, instead_of, on_path })))
 }
 
@@ -291,6 +322,39 @@ fn out_of_reach(users: Users, folder: &Folder, store: &Store, name: &str) -> Opt
     )))
 }
 
+/// While it lives, this process is in a folder that no start is made in, and comes back in the end.
+///
+/// A tool is started anywhere, and an image that was made in a folder above its environment may depend on that one. A program of the current
+/// folder, such as an application's own script, is started there.
+struct Elsewhere(Option<PathBuf>);
+
+impl Elsewhere {
+    fn go(store: &Store, program: &Path) -> Result<Elsewhere> {
+        let here = std::env::current_dir().ok();
+        let is_below = here.as_ref().is_some_and(|here| program.starts_with(here));
+        let folder = program.parent().unwrap_or(Path::new("/"));
+        // Where a virtual environment, or any other installation, has its commands.
+        let is_tool = folder.file_name().is_some_and(|name| name == "bin")
+            && (folder.with_file_name("pyvenv.cfg").exists()
+                || std::env::split_paths(&search_path()).any(|it| it == folder));
+        if is_below && !is_tool {
+            return Ok(Elsewhere(None));
+        }
+        let empty = store.empty();
+        place::make(&empty)?;
+        std::env::set_current_dir(&empty).map_err(|error| Failure::io("enter", &empty, &error))?;
+        Ok(Elsewhere(here))
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = std::env::set_current_dir(before);
+        }
+    }
+}
+
 /// Gives a command a second name in a folder beside it.
 fn keep_beside(command: &Path) -> Result<PathBuf> {
     let cannot = |error: std::io::Error| Failure::io("keep a copy of", command, &error);
@@ -336,12 +400,18 @@ pub fn uninstall(store: &Store, named: &OsStr) -> Result<Installed> {
     Ok(installed)
 }
 
-/// What a start by the link of an installed command does when the command itself is gone: takes the link away, and returns which other
-/// program has the name, if any. None while the command is there, or where it was not installed.
-pub fn gone(folder: &Folder) -> Option<(String, Option<PathBuf>)> {
-    let installed = Installed::of(folder).filter(|installed| !installed.program.exists())?;
-    let _ = installed.take_away(folder);
-    limits::remove(folder);
-    let other = locate(OsStr::new(&installed.name), &search_path()).ok().filter(|other| *other != installed.link);
-    Some((installed.name, other))
+/// What a start by the link of an installed command does while the command itself is gone. None while it is there, or where none was installed.
+pub fn dormant(folder: &Folder) -> Option<Dormant> {
+    let installed = Installed::of(folder).filter(Installed::is_dormant)?;
+    let links = installed.link.parent().unwrap_or(Path::new("/"));
+    let other = locate(OsStr::new(&installed.name), &path_without(links)).ok();
+    Some(Dormant { installed, other })
+}
+
+/// An installed command that is gone. Its link and its image stay: it may come back.
+pub struct Dormant {
+    /// Where it was.
+    pub installed: Installed,
+    /// Which other program has its name.
+    pub other: Option<PathBuf>,
 }

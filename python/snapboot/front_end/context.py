@@ -9,13 +9,14 @@ from .command_line import parse
 from .early import umask
 from .environment import IGNORED, Environment
 from .explained import begin
-from .folder import kept_by_name
+from .folder import current, kept_by_name
 from .importers import folder_of, shadows
 from .main_part import Fallback, Prepared, new_main_module, script_name
 from .randomness import Randomness
 from .request import decode, encode
 from .search_path import IS_SAFE, first_entry, importer_of
 from .stdio import Streams
+from .title import Title
 
 
 class Context:
@@ -25,6 +26,8 @@ class Context:
         """To be made first of all, before the program can change anything."""
         self.environment = Environment()
         self.streams = Streams()
+        self.started_in = current()
+        self.title = Title()
         # An image must not pass on that it was frozen in the background, where SIGINT is ignored.
         if _signal.getsignal(_signal.SIGINT) == _signal.SIG_IGN:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
@@ -32,9 +35,11 @@ class Context:
     def begin(self, request):
         """Makes the interpreter look as it would in `request`'s command, with its fixed arguments and nothing more."""
         self.request = request
+        self.arguments = request.argv
         self.parts = []  # of sys.argv: see Early
         self.consoles = None  # of rich: see Early
         self.spans = None  # see explained.py
+        self.secrets = None  # see secret_values.py
         self.executable = request.argv[0] if request.argv[0].startswith("/") else sys.executable
         main = parse(request.argv[request.main_index :])
         folder = __file__.rpartition("/")[0]
@@ -74,13 +79,16 @@ class Context:
             self.looked_up = importers.looked_up_in(self.looked_up_folder)
         self.environment.settle()
         self.streams.settle()
+        self.title.settle()
         self.randomness = Randomness(seeding)
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
         # None where nothing has loaded it.
         self.main_thread = getattr(sys.modules.get("threading"), "_main_thread", None)
         kept = [(module, kept_by_name(name)) for name, module in sys.modules.items()]
-        self.kept_folders = [(module, *names) for module, names in kept if names is not None and hasattr(module, names[0])]
+        kept = [(module, *names) for module, names in kept if names is not None and hasattr(module, names[0])]
+        # One into which the program went while it booted is no start's own.
+        self.kept_folders = [(module, name, gone) for module, name, gone in kept if getattr(module, name) in (self.started_in, gone)]
 
     def learn(self, early):
         """Notes what the program knows of this start. early: the Early that has seen it boot."""
@@ -116,6 +124,8 @@ class Context:
         if self.prepared is not None:
             own_names = self.request.argv[self.request.main_index], self.request.script
             self.prepared = self.prepared.named(main.value, main.value not in own_names)
+        if self.secrets is not None:
+            self.secrets.renew(environment)
         for number in self.environment.renew(environment):
             _signal.signal(number, _signal.SIG_IGN)
         if self.environment.explained is not None:
@@ -138,6 +148,11 @@ class Context:
                 self.consoles.renew()
             except Exception as error:
                 raise Fallback("a console of rich cannot find out what its terminal is: %r" % error) from None
+        if b"SNAPBOOT_REHEARSE" not in self.environment.data:  # a confined process cannot write it
+            try:
+                self.title.renew()
+            except OSError:
+                raise Fallback("the title of the process cannot be set") from None
         if self.spans is not None:
             self.spans.step("context", "random state")
         self.randomness.renew()
@@ -240,10 +255,7 @@ class Context:
 
     def _renew_kept_folders(self):
         """Gives the current directory to the modules that keep it under a name of theirs."""
-        try:
-            folder = posix.getcwd()
-        except OSError:
-            folder = None
+        folder = current()
         for module, name, gone in self.kept_folders:
             setattr(module, name, folder or gone)
 

@@ -22,6 +22,7 @@ class Folder:
     def __init__(self, is_elsewhere):
         # Whether this is the boot in a folder with names of its own.
         self.is_elsewhere = is_elsewhere
+        self._start = current()
         self.reading = []  # for each read: the names of the modules that were running
         self.places = []  # that hold the answer: callables that take another one
         self.kept = []  # what they hold, as far as it goes on behind the answer
@@ -32,7 +33,8 @@ class Folder:
 
     def find(self):
         """Looks for what is kept of the answer. Returns whether a thaw can put another in its place."""
-        if not self.reading:
+        # Elsewhere in the meantime, the program may have been told of either directory.
+        if not self.reading or current() != self._start:
             return False
         try:
             found = Search(posix.getcwd(), self.is_elsewhere).run()
@@ -53,6 +55,14 @@ class Folder:
             folder = posix.getcwd()
             for put in self.places:
                 put(folder)
+
+
+def current():
+    """The current directory, or None where it is gone."""
+    try:
+        return posix.getcwd()
+    except OSError:
+        return None
 
 
 def running(frame):

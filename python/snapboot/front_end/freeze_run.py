@@ -13,10 +13,13 @@ from .exit import FOLDER, Exit
 from .importers import Importers
 from .imports import leading_imports
 from .origins import Origins
+from .process_attributes import ProcessAttributes
 from .reads import Reads
-from .report import PROGRAM_RAISED, USER_MISTAKE, Report
-from .request import encode, read_request
+from .report import FREEZER_REFUSED, NOT_WRITTEN, PROGRAM_RAISED, USER_MISTAKE, Report, described
+from .request import decode, encode, read_request
+from .secret_values import Secrets
 from .seeding import Seeding
+from .stdio import flush
 
 
 def run():
@@ -37,18 +40,32 @@ class Freeze:
         self.report = Report()
         self.folder = self.context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
         self.request = read_request(self.folder)
-        self.origins = Origins() if self.request.origins else None
+        self.attributes = ProcessAttributes(self.request.attributes)
+        self.origins = Origins(self.folder, self.attributes) if self.request.origins else None
         self.mute = Mute(self.request.boot_only)
         self.front_end = hooks.FrontEnd(self._freeze_point)
         self.running = False
+        self.watching = None, None  # the program's trace and profile functions
         self.early = None
-        self.reads = Reads(self.folder, self.context.environment.show, self.request.elsewhere)
+        self.secrets = Secrets(self.request.secrets, posix.environ)
+        self.reads = Reads(self.folder, self._show, self.request.elsewhere)
         self.reads.terminal = self.request.terminal
+        self.reads.attributes = self.attributes
         self.reading = True
         if self.request.profile is not None:
             from .telling import Telling  # here, since what is loaded without need is a part of each thaw
 
             self.exit.telling = Telling(self.request)
+        archive = self.request.archive or self.context.environment.own.get(b"SNAPBOOT_ENABLED")
+        if archive is not None:
+            from .boot_archive import BootArchive  # the same
+
+            self.exit.archive = BootArchive(decode(archive), self.request, self.context)
+
+    def _show(self, name, value):
+        """The program is shown a variable that it has looked up."""
+        self.context.environment.show(name, value)
+        self.secrets.show(name, value)
 
     def run(self):
         """See the function."""
@@ -63,6 +80,7 @@ class Freeze:
             self._raised(error, NEVER_STARTS)
         try:
             preload.load_preloads(self.request.preload, self.report if main.kind == "script" else None)
+            self._check_attributes()
             source, package = self._source_of(main)
             if source is not None:
                 self._load(leading_imports(source), package)
@@ -121,6 +139,7 @@ class Freeze:
             raise RuntimeError("snapboot.freeze_point() must be called in the main thread")
         self._freeze()
         self._thawed()
+        _watch(*self.watching)
         if self.exit.rehearses:
             self.exit.leave([None])
 
@@ -128,23 +147,35 @@ class Freeze:
 
     def _freeze(self):
         """Returns in the thawed process only."""
-        self._settle()
-        if self.request.elsewhere:
+        self._check_attributes()
+        try:
+            self.front_end.run_before()
+        except BaseException as error:
+            self._raised(error)
+        # Who watches what the program does has no business with what comes now.
+        self.watching = sys.gettrace(), sys.getprofile()
+        _watch(None, None)
+        self._guard(self._settle)
+        if self.request.elsewhere or self.request.compares_secrets:
             self._end(fork.WRITTEN)
         self.front_end.state = "thawed"
-        status = fork.freeze(self.folder)
+        try:
+            status = fork.freeze(self.folder)
+        except Exception as error:
+            self.front_end.state = "freezing"
+            self._unexpected(error)
         if status is not None:
             self._end(*fork.outcome(status))
 
     def _settle(self):
         """All that comes before the freeze. A function of its own, whose variables are gone by then: a thaw would free them."""
-        try:
-            self.front_end.run_before()
-        except BaseException as error:
-            self._raised(error)
         self._stop_reads()
         self.mute.end()
         self.importers.stop()
+        if self.exit.telling is not None and self.request.script:
+            from .which import find_programs  # see above
+
+            find_programs(self.request.script)
         self.context.settle(self.seeding, self.importers)
         self.seeding = None
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
@@ -164,16 +195,38 @@ class Freeze:
                 self.report.add("fd_origin", origin)
             for origin in self.origins.made():
                 self.report.add("made_origin", origin)
-        for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-            try:
-                stream.flush()
-            except Exception:  # closed, detached, None, or no file at all: the program's own affair
-                pass
+        flush("stdout", "stderr", "__stdout__", "__stderr__")
         gc.collect()
         self.exit.settle()
+        self.attributes.repeats = any(name[0] == "+" for name in self.attributes.changed())
+        if self.exit.archive is not None:
+            self.exit.archive.settle()
+        if not self.request.elsewhere:
+            self._settle_secrets()
         self._warm_up()
         gc.collect()
         gc.freeze()
+
+    def _settle_secrets(self):
+        """Finds what the program keeps of its secrets, and writes down what else is in this process: in a child, which may load for that."""
+        own, kept = self.context.environment.own_objects()
+        for problem in self.secrets.settle(own, kept):
+            self.report.add("secret_kept", problem)
+        self.context.secrets = self.secrets
+        if not self.secrets.values:
+            return
+        if self.request.compares_secrets:
+            for what in self.secrets.derived(self.folder, own):
+                self.report.add("derived", what)
+            self.secrets.write_texts(self.folder, own)
+            return
+        child = fork.fork()
+        if not child:
+            try:
+                self.secrets.write_texts(self.folder, own)
+            finally:
+                posix._exit(0)
+        posix.waitpid(child, 0)
 
     def _warm_up(self):
         """Has the interpreter find each attribute and method that a thaw uses, and specialise the code: each thaw would do that, which
@@ -195,6 +248,8 @@ class Freeze:
             main = self.context.renew(arguments, environment)
         except main_part.Fallback as reason:
             self.context.fall_back(reason)
+        except Exception as error:
+            self._unexpected(error)
         rehearsal = self.context.environment.data.get(b"SNAPBOOT_REHEARSE")
         if rehearsal is not None:
             # `snapboot freeze` looks at which pages a thaw touches from here to its end, without running any of the program.
@@ -203,6 +258,9 @@ class Freeze:
             return Main("code", "pass", ["-c"])
         if self.exit.telling is not None:
             self.exit.telling.begin(self.context.environment.data)
+        # An interpreter still has to find its script from where it was started.
+        if self.attributes.repeats and (main.kind != "script" or self.context.prepared is not None):
+            self._repeat_attributes()
         spans = self.exit.spans = self.context.spans
         try:
             self.front_end.run_after(spans)
@@ -211,6 +269,18 @@ class Freeze:
         if spans is not None:
             spans.step("main", "__main__")
         return main
+
+    def _repeat_attributes(self):
+        """Does to the kernel's attributes of this process what the boot has done, before the program sees them."""
+        self.attributes.repeats = False
+        name = self.attributes.repeat()
+        if name is not None:
+            self.context.fall_back("this start cannot change its %s as the program did when it was frozen" % name)
+
+    def _check_attributes(self):
+        """Ends the freezing process if the program has changed what a thaw cannot: it may not be able to read its own files any more."""
+        if self.attributes.refused():
+            self._end(FREEZER_REFUSED)
 
     def _start(self, main, leave):
         try:
@@ -228,8 +298,12 @@ class Freeze:
             if self.running:
                 self._end(USER_MISTAKE, "the script cannot be compiled; run it the ordinary way to see why")
             self.context.fall_back(reason)
+        if self.attributes.repeats and not self.running and not self.exit.rehearses:
+            self._repeat_attributes()
         self.exit.from_file = main.kind in ("script", "stdin")
         trampoline.Trampoline(call, leave)
+        if self.watching != (None, None):
+            _watch(*self.watching)
 
     def _never_reached(self, holder):
         """The main part ended. In the thawed process, as it should; while freezing, before it came to its freeze point."""
@@ -244,8 +318,25 @@ class Freeze:
             "the way that the given arguments lead; move it there, or take it out to freeze before the main part",
         )
 
+    def _guard(self, call):
+        """Calls it. Nothing that goes wrong in the front end's own code is to look like an error of the program."""
+        try:
+            call()
+        except Exception as error:
+            self._unexpected(error)
+
+    def _unexpected(self, error):
+        """An error of the front end's own code: reported while freezing; in a thawed process the program is started the ordinary way.
+        Never returns."""
+        text = described(error)
+        if self.front_end.state == "thawed":
+            self.context.fall_back("unexpected " + text)
+        self.report.add("unexpected", text)
+        self._end(USER_MISTAKE)
+
     def _raised(self, error, text=None):
         """The program's own code raised while it was booted: shows that as Python does, and ends."""
+        self._check_attributes()
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename.startswith(FOLDER):
             trace = trace.tb_next
@@ -258,6 +349,8 @@ class Freeze:
             if self.early is not None:
                 self.early.stop(self.report)
                 self.context.learn(self.early)
+                if self.context.title.shows_arguments():
+                    self.reads.early("its command line (getproctitle)", None)
                 if self.early.knows_name:
                     self.report.add("compared", "the name of the script, as it is given")
             self.reads.stop(self.report, self.early is not None and self.early.read_umask())
@@ -271,13 +364,19 @@ class Freeze:
             self.report.add("site", "1")
         if error is not None:
             self.report.add("error", error)
-        self.report.write(self.folder)
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except Exception:
-                pass
+        for name in self.attributes.changed():
+            self.report.add("attribute", name[1:])
+        try:
+            self.report.write(self.folder)
+        except OSError:
+            status = NOT_WRITTEN
+        flush("stdout", "stderr", "__stdout__", "__stderr__")
         posix._exit(status)
+
+
+def _watch(trace, profile):
+    sys.settrace(trace)
+    sys.setprofile(profile)
 
 
 KEPT = []

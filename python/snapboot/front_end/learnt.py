@@ -15,6 +15,7 @@ from .making import Making
 from .rehearsal import Output, in_child
 from .report import to_bytes, write_file
 from .request import decode, read_file
+from .stdio import flush
 from .warm_ups import WARM_UPS
 
 
@@ -108,6 +109,7 @@ class Trial:
         self._printed = 0
         self._mark = reads.mark()
         self._state = process_state.State(reads.count_written)
+        reads.attributes.look()
         self._attributes = Attributes(learnt.files, learnt.always, learnt.main, reads.is_watch)
         self.making = Making(self.events)
         self._importing = []
@@ -182,16 +184,12 @@ class Trial:
 
     def _look(self):
         """Adds to the events what has happened since the last look."""
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                try:
-                    stream.flush()
-                except Exception:
-                    pass
+        flush("stdout", "stderr")
         printed = self._output.size()
         if printed != self._printed:
             self._printed = printed
             self.events.append("prints")
+        self.making.look()
         self.events += self.reads.since(self._mark, self.learnt)
         self._mark = self.reads.mark()
         changes = self._state.changes()
@@ -200,6 +198,8 @@ class Trial:
         else:
             # The program changes that in each of its starts, as far as anybody knows.
             self.events += [change for change in changes if change.endswith(process_state.OF_A_START)]
+        # Those of the kernel: the program may look at them before it changes them.
+        self.events += ["changes its " + name[1:] for name in self.reads.attributes.look()]
 
     def _find_what_is_kept(self, names):
         """Modules that keep the time of their import, or the number of the process."""

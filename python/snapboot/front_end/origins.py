@@ -1,19 +1,29 @@
-"""Where descriptors were opened, and files and folders made: only in the diagnosing run that follows a refusal."""
+"""Where descriptors were opened, files and folders made, and attributes of the process changed: only in the diagnosing run that follows a
+refusal."""
 
 import posix
 import sys
 
+from .report import to_bytes
 from .request import encode
 
 # Which argument is what is made.
 MAKING = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1, "socket.bind": 1}
+SETTING = ("posix", "resource", "_ctypes")
 OPENING = ("open", "socket.__new__", "socket.accept", "subprocess.Popen", "os.memfd_create")
 
 
 class Origins:
-    """Watches from its making on. The watch cannot be ended, so this never runs in a process that becomes an image."""
+    """Watches from its making on. The watch cannot be ended, so this never runs in a process that becomes an image.
 
-    def __init__(self):
+    folder: the control directory (bytes). attributes: the ProcessAttributes.
+    """
+
+    def __init__(self, folder, attributes):
+        self._attributes = attributes
+        # Open from the start: whoever gives up its rights could not write it any more.
+        self._changes = posix.open(folder + b"/attribute_origins", posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+        attributes.look()
         self._places = {}
         self._made = {}
         self._busy = False
@@ -21,6 +31,7 @@ class Origins:
         self._place = None
         self._library = _library_folders()
         sys.addaudithook(self._hear)
+        sys.setprofile(self._after_call)
 
     def found(self):
         """A list of "NUMBER:FILE:LINE", for each descriptor whose opening was seen."""
@@ -32,6 +43,15 @@ class Origins:
         """A list of "PATH:FILE:LINE", for each name that may have been made then and is there now."""
         self._busy = True
         return [b"%s:%s:%d" % (path, encode(name), line) for path, (name, line) in self._made.items() if _is_there(path)]
+
+    def _after_call(self, frame, event, function):
+        """The functions of C that are called for it, and the bodies of modules, for those that are not seen being called."""
+        is_body = event == "return" and frame.f_code.co_name == "<module>"
+        if is_body or event == "c_return" and getattr(function, "__module__", None) in SETTING:
+            changed = self._attributes.look()
+            name, line = self._caller() if changed else (None, None)
+            place = name if is_body else "%s:%s" % (name, line)
+            posix.write(self._changes, to_bytes([("attribute_origin", "%s:%s" % (change[1:], place)) for change in changed]))
 
     def _hear(self, event, arguments):
         if self._busy or event not in OPENING and event not in MAKING:

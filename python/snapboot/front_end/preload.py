@@ -3,6 +3,8 @@
 import posix
 import sys
 
+from .stdio import flush
+
 
 class UnknownPreload(Exception):
     """A name in --preload that there is no module for. Its text says what was looked for, where, and what to do."""
@@ -148,6 +150,7 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
     from .rehearsal import Output
 
     early = reads.count_early()
+    reads.attributes.look()
     made = []
     making = Making(made)
     output = Output(folder, reads.terminal)
@@ -159,11 +162,13 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
             if not one.guarded:
                 raise
             mark = GUARDED
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
+        flush("stdout", "stderr")
+        making.look()
         making.clean_up()
         if output.size() or reads.count_early() > early or TEMPORARY in made:
+            return
+        # Such an import forbids a freeze; what else it changes, each thaw does again.
+        if any(name[0] == "-" for name in reads.attributes.look()):
             return
         posix.write(tell, mark)
 

@@ -64,12 +64,22 @@ unsafe impl GlobalAlloc for Arena {
 /// Takes the address space; returns how much of it (bytes).
 fn reserve(base: usize) -> Option<usize> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
     let mut sizes = core::iter::successors(Some(SIZE), |size| Some(size / 2)).take_while(|size| *size >= MIN_SIZE);
     let size = sizes.find(|size| {
-        // SAFETY: the range is reserved for this.
-        let got = unsafe { libc::mmap(base as *mut _, *size, protection, flags, -1, 0) };
-        got as usize == base
+        // Memory of a program that locks all of it (mlockall) would be filled at once: so it is made without access, and unlocked first.
+        // SAFETY: the range is reserved for this, and is this process' own as soon as it is mapped there.
+        unsafe {
+            let got = libc::mmap(base as *mut _, *size, libc::PROT_NONE, flags, -1, 0);
+            if got as usize != base {
+                return false;
+            }
+            libc::munlock(got, *size);
+            let is_usable = libc::mprotect(got, *size, libc::PROT_READ | libc::PROT_WRITE) == 0;
+            if !is_usable {
+                libc::munmap(got, *size);
+            }
+            is_usable
+        }
     })?;
     if size == SIZE {
         return Some(size);

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, CStr};
 
-use super::{account_hooks, libc_hooks, locale_hooks, noted};
+use super::{account_hooks, attributes, libc_hooks, locale_hooks, noted};
 
 /// The loader calls this before the program starts.
 #[used]
@@ -17,6 +17,9 @@ extern "C" fn constructor() {
     account_hooks::bind();
     locale_hooks::bind();
     noted::start();
+    if noted::is_on() {
+        attributes::remember();
+    }
     crate::standard_streams::remember();
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };

@@ -40,6 +40,15 @@ impl File {
         }
     }
 
+    /// Makes it the current directory.
+    pub fn enter(&self) -> Result<(), i32> {
+        // SAFETY: no memory is involved.
+        match unsafe { libc::fchdir(self.0) } {
+            0 => Ok(()),
+            _ => Err(errno()),
+        }
+    }
+
     /// Reads at an offset; returns how many bytes were read.
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> Result<usize, i32> {
         // SAFETY: the buffer is as long as said.

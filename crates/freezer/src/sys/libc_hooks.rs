@@ -8,6 +8,9 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void, CStr};
 use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
+use crate::standard_streams;
+
+use super::attributes;
 use super::noted::{is_on, note, phase, variable};
 use super::on_demand::{self, name_of};
 
@@ -63,6 +66,8 @@ macro_rules! pass_on {
         /// Looks all of them up, so that nothing of that is left to a thawed process.
         pub fn bind() {
             $(next::$name.address();)*
+            SETENV.address();
+            PUTENV.address();
             GETENV.address();
             SECURE_GETENV.address();
         }
@@ -143,6 +148,9 @@ pass_on! {
         if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
     }
     fn isatty(number: c_int) -> c_int { if (0..=2).contains(&number) { fact_of(b"terminal", number as u32) } }
+    // What becomes of standard streams.
+    fn dup2(from: c_int, to: c_int) -> c_int { standard_streams::copied(from, to) }
+    fn dup3(from: c_int, to: c_int, _flags: c_int) -> c_int { standard_streams::copied(from, to) }
     // Local time follows a variable that the C library reads itself.
     fn localtime(_time: *const c_void) -> *mut c_void { variables(&[c"TZ"]) }
     fn localtime_r(_time: *const c_void, _answer: *mut c_void) -> *mut c_void { variables(&[c"TZ"]) }
@@ -164,15 +172,44 @@ pass_on! {
     }
     fn system(command: *const c_char) -> c_int { if !command.is_null() { executed_with_all(c"/bin/sh".as_ptr()) } }
     fn popen(_command: *const c_char, _mode: *const c_char) -> *mut c_void { executed_with_all(c"/bin/sh".as_ptr()) }
-    // What is changed was not the caller's. And what the front ends tell: see `PHASE`.
+    // What is changed was not the caller's.
     fn unsetenv(name: *const c_char) -> c_int { if !name.is_null() { forget(name) } }
     fn clearenv() -> c_int { on_demand::forget(None) }
-    fn setenv(name: *const c_char, value: *const c_char, _overwrite: c_int) -> c_int { told(name, value) }
-    fn putenv(entry: *const c_char) -> c_int { told(entry, entry) }
 }
 
+static SETENV: Next = Next::of("setenv\0");
+static PUTENV: Next = Next::of("putenv\0");
 static GETENV: Next = Next::of("getenv\0");
 static SECURE_GETENV: Next = Next::of("secure_getenv\0");
+
+/// The C library's function of this name, see the module's description. What front ends tell comes by here, too: see `PHASE`, and
+/// [`attributes`].
+///
+/// # Safety
+/// As for the function of the C library.
+#[no_mangle]
+pub unsafe extern "C" fn setenv(name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int {
+    if let Some(answer) = told(name, value) {
+        return answer;
+    }
+    // SAFETY: the type is that of the C library's function; the arguments are the caller's.
+    unsafe { SETENV.get::<SetFn>()(name, value, overwrite) }
+}
+
+type SetFn = unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> c_int;
+
+/// The same with `NAME=VALUE`.
+///
+/// # Safety
+/// As for the function of the C library.
+#[no_mangle]
+pub unsafe extern "C" fn putenv(entry: *const c_char) -> c_int {
+    if let Some(answer) = told(entry, entry) {
+        return answer;
+    }
+    // SAFETY: as above.
+    unsafe { PUTENV.get::<unsafe extern "C" fn(*const c_char) -> c_int>()(entry) }
+}
 
 /// The C library's function of this name, see the module's description.
 ///
@@ -221,7 +258,7 @@ pub unsafe extern "C" fn execvp(program: *const c_char, arguments: *const *const
 unsafe fn read(get: &Next, name: *const c_char) -> *mut c_char {
     // SAFETY: the caller answers for the function's type.
     let (get, set) = unsafe {
-        let set = next::setenv.get::<unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> c_int>();
+        let set = SETENV.get::<SetFn>();
         (get.get::<unsafe extern "C" fn(*const c_char) -> *mut c_char>(), set)
     };
     // SAFETY: names and values are strings.
@@ -271,7 +308,7 @@ pub fn executed_with_all(program: *const c_char) {
     executed(program);
     // SAFETY: both are strings.
     on_demand::take_all(|name, value| unsafe {
-        next::setenv.get::<unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> c_int>()(name, value, 1);
+        SETENV.get::<SetFn>()(name, value, 1);
     });
 }
 
@@ -309,15 +346,63 @@ fn forget(name: *const c_char) {
 /// Front ends set this variable to tell who reads from now on.
 const PHASE: &[u8] = b"SNAPBOOT_PHASE";
 
-/// Looks at a variable that is set: its name, and its value with or without `NAME=` in front.
-fn told(name: *const c_char, value: *const c_char) {
+/// A variable that Python's front end sets to the path of a file for [`write_environment`].
+const LIST: &[u8] = b"SNAPBOOT_LIST";
+
+/// Ruby's front end sets this one to the address of a text: see ruby_text.rs.
+const UNFREEZE: &[u8] = b"SNAPBOOT_UNFREEZE";
+
+/// Looks at a variable that is set: its name, and its value with or without `NAME=` in front. Returns the answer to a front end that asks
+/// for attributes, for which no variable is set: 0, or -1 with errno.
+fn told(name: *const c_char, value: *const c_char) -> Option<c_int> {
     if name.is_null() || value.is_null() {
-        return;
+        return None;
     }
     // SAFETY: name, value and entry are strings.
     let (name, value) = unsafe { (CStr::from_ptr(name).to_bytes(), CStr::from_ptr(value).to_bytes()) };
-    on_demand::forget(Some(name_of(name)));
-    if name_of(name) == PHASE {
-        phase(value.strip_prefix(b"SNAPBOOT_PHASE=").unwrap_or(value));
+    let name_only = name_of(name);
+    let value = value.strip_prefix(name_only).and_then(|rest| rest.strip_prefix(b"=")).unwrap_or(value);
+    if attributes::is_asked(name_only) {
+        let answer = attributes::answer(value);
+        if answer != 0 {
+            // SAFETY: always valid in a thread.
+            unsafe { *libc::__errno_location() = answer };
+        }
+        return Some(if answer == 0 { 0 } else { -1 });
+    }
+    if is_on() {
+        on_demand::forget(Some(name_only));
+        if name_only == PHASE {
+            phase(value);
+        }
+        if name_only == UNFREEZE {
+            super::ruby_text::let_change(value);
+        }
+        if name_only == LIST {
+            // SAFETY: the value is the end of a string, and `environ` a null-terminated list of them, or null.
+            unsafe { write_environment(CStr::from_ptr(value.as_ptr().cast())) };
+        }
+    }
+    None
+}
+
+/// Writes the C library's environment into a new file, each entry with its NUL: Python knows only what it has changed itself. What
+/// cannot be written is missing there.
+///
+/// # Safety
+/// `environ` is a null-terminated list of strings, or null.
+unsafe fn write_environment(path: &CStr) {
+    // SAFETY: plain calls with a path and with strings that live on.
+    unsafe {
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600);
+        if file < 0 || environ.is_null() {
+            return;
+        }
+        for entry in strings(environ) {
+            libc::syscall(libc::SYS_write, file, entry.as_ptr(), entry.len() + 1);
+            // with its NUL
+        }
+        libc::syscall(libc::SYS_close, file);
     }
 }

@@ -5,6 +5,8 @@
 mod account_hooks;
 pub mod arena;
 mod argv_buffer;
+mod attribute_calls;
+pub mod attributes;
 mod entry;
 mod exit;
 mod file;
@@ -14,6 +16,7 @@ mod locale_hooks;
 pub mod noted;
 mod on_demand;
 mod process;
+mod ruby_text;
 
 pub use argv_buffer::ArgvBuffer;
 pub use file::*;

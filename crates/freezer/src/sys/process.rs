@@ -141,14 +141,6 @@ pub fn heap_end() -> u64 {
     unsafe { libc::syscall(libc::SYS_brk, 0) as u64 }
 }
 
-/// The soft limit of the stack's size.
-pub fn stack_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills in the structure.
-    unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
-    limit.rlim_cur
-}
-
 /// Waits.
 pub fn sleep_ms(milliseconds: u32) {
     // SAFETY: no memory is involved.

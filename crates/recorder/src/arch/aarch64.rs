@@ -1,5 +1,6 @@
 //! The system calls that take file names, on aarch64, which has none of the old ones: whoever names a file names a directory too.
 
+use inputs::attributes::Attribute;
 use libc::c_long;
 
 use crate::calls::Shape::{self, Address, At, Flagged, List, Name, OpenAt, OpenHow, TwoAt};
@@ -39,3 +40,6 @@ pub const TABLE: [(c_long, Shape); 28] = [
     (libc::SYS_unlinkat, At(0, 1, Remove)),
     (libc::SYS_bind, Address(1)),
 ];
+
+/// Calls that set attributes of a process, besides those of all architectures.
+pub const SETTERS_HERE: &[(c_long, Attribute)] = &[];

@@ -1,5 +1,6 @@
 //! The system calls that take file names, on x86-64.
 
+use inputs::attributes::Attribute;
 use libc::c_long;
 
 use crate::calls::Shape::{self, Address, At, Flagged, List, Name, Open, OpenAt, OpenHow, Two, TwoAt};
@@ -58,3 +59,7 @@ pub const TABLE: [(c_long, Shape); 45] = [
     (libc::SYS_rmdir, Name(0, Remove)),
     (libc::SYS_bind, Address(1)),
 ];
+
+/// Calls that set attributes of a process, besides those of all architectures.
+pub const SETTERS_HERE: &[(c_long, Attribute)] =
+    &[(libc::SYS_iopl, Attribute::IoPorts), (libc::SYS_ioperm, Attribute::IoPorts)];

@@ -14,6 +14,7 @@ class Folder
   def initialize(control, is_elsewhere)
     @control = control
     @is_elsewhere = is_elsewhere
+    @start = current_hash
     @count = 0
     @answers = ObjectSpace::WeakMap.new
     @kept = []
@@ -27,7 +28,8 @@ class Folder
 
   # To be called after a collection. Whether a thaw can give all that is kept another content.
   def kept?
-    return false if @count.zero?
+    # Elsewhere in the meantime, the program may have been told of either directory.
+    return false if @count.zero? || current_hash != @start
 
     answers = @answers.keys
     folder = Dir.pwd
@@ -55,6 +57,13 @@ class Folder
   end
 
   private
+
+  # By which the current directory is known again: its name itself would be found. nil where it is gone.
+  def current_hash
+    Dir.pwd.hash
+  rescue SystemCallError
+    nil
+  end
 
   # What is made of the folder, with the part that comes after it; nothing if any of it cannot be changed.
   def kept(folder, marks)

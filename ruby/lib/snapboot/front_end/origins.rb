@@ -1,16 +1,20 @@
 # frozen_string_literal: true
 
-# Remembers where descriptors were opened, and where names were made in some folders. Used only in the diagnosing run after a
-# refusal: it is slow.
+# Remembers where descriptors were opened, names were made in some folders, and attributes of the process were changed. Used only in
+# the diagnosing run after a refusal: it is slow.
 class Origins
   OPENERS =
     /\A(new|initialize|open|sysopen|for_fd|popen|pipe|pair|socketpair|dup|accept|connect|bind)|open|mkdir|mkfifo|link|rename/
+  SETTERS = /set|chdir|chroot|umask|groups|change_privilege|grant|eid|switch|syscall|call|daemon|maxgroups/
   # The program's calls of it are watched.
   LOCATIONS = Kernel.instance_method(:caller_locations)
 
-  def initialize(front_end_directory, folders)
+  def initialize(front_end_directory, request, attributes)
     @front_end = front_end_directory
-    @folders = folders
+    @folders = request.list("origins_in")
+    @attributes = attributes
+    # Open from the start: whoever gives up its rights could not write it any more.
+    @changes = File.open("#{request.directory}/attribute_origins", "wb")
     @library = RbConfig::CONFIG["rubylibdir"]
     @found = {}
     @made = {}
@@ -20,7 +24,12 @@ class Origins
   def watch
     @known = descriptors
     @names = names
-    @trace = TracePoint.new(:c_return) { |event| note if event.method_id.to_s.match?(OPENERS) }
+    @attributes.look
+    @trace = TracePoint.new(:c_return) do |event|
+      name = event.method_id.to_s
+      note if name.match?(OPENERS)
+      note_attributes if name.match?(SETTERS)
+    end
     @trace.enable
   end
 
@@ -45,6 +54,14 @@ class Origins
 
     opened.each { |number| @found[number] = place }
     made.each { |path| @made[path] = place }
+  end
+
+  def note_attributes
+    changed = @attributes.look
+    return if changed.empty?
+
+    place = caller_outside
+    changed.each { |name| @changes.syswrite("attribute_origin=#{name}:#{place}\0") }
   end
 
   # The innermost frame outside the standard library, or the innermost at all.

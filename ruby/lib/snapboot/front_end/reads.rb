@@ -61,6 +61,9 @@ class Reads
   # and without.
   attr_accessor :terminal
 
+  # The ProcessAttributes.
+  attr_accessor :attributes
+
   # Starts noting. +stand_in+: see Early.
   def watch(stand_in = nil)
     ENV.singleton_methods(false).each { |name| watch_variables(name) }

@@ -7,9 +7,12 @@ class Report
   PROGRAM_FAILED = 1
   USER_MISTAKE = 2
   REFUSED = 3
+  NOT_WRITTEN = 5
 
   # What is still being noted, or nil: its notes belong to the report of a boot that fails, too.
   attr_writer :reads
+  # The ProcessAttributes.
+  attr_writer :attributes
 
   def initialize(directory)
     @path = "#{directory}/report"
@@ -31,7 +34,8 @@ class Report
   # to the thawed processes.
   def finish(status)
     @reads&.report_to(self)
-    File.binwrite(@path, @entries.join)
+    @attributes&.changed.to_a.each { |name| add("attribute", name[1..]) }
+    status = NOT_WRITTEN unless written?
     flush
     exit!(status)
   end
@@ -42,9 +46,29 @@ class Report
     finish(USER_MISTAKE)
   end
 
+  # Ends the freezing process if the program has changed what a thaw cannot: it may not be able to read its own files any more.
+  def check_attributes
+    finish(REFUSED) if @attributes&.refused?
+  end
+
+  # Reports an error of the front end's own code, which the program has not made, and leaves. crates/freeze report.rs words it.
+  def unexpected(error, front_end_directory)
+    add("unexpected", self.class.described(error, front_end_directory))
+    finish(USER_MISTAKE)
+  end
+
+  # An error of the front end's own code: what it is, where it was raised, and where in the front end that was called.
+  def self.described(error, front_end_directory)
+    frames = error.backtrace.to_a
+    own = frames.find { |frame| frame.start_with?(front_end_directory) }
+    places = [frames.first, own].compact.uniq.map { |frame| frame[/\A.*?:\d+/] }
+    "#{error.class}: #{error.message.lines.first.to_s.chomp} (#{places.join(", called by ")})"
+  end
+
   # Shows that the program itself failed, with the front end's own frames taken out, and leaves. +text+: what more there is
   # to say.
   def program_failed(error, front_end_directory, text = nil)
+    check_attributes
     add("error", text) if text
     trace = error.backtrace&.reject { |frame| frame.start_with?(front_end_directory) }
     error.set_backtrace(trace) if trace
@@ -56,10 +80,17 @@ class Report
 
   private
 
+  def written?
+    File.binwrite(@path, @entries.join)
+  rescue SystemCallError
+    false
+  end
+
   def flush
-    $stdout.flush
-    $stderr.flush
-  rescue IOError, SystemCallError
-    nil # nobody reads: the status tells
+    [STDOUT, STDERR, $stdout, $stderr].uniq.each do |stream|
+      stream.flush
+    rescue StandardError
+      nil # nobody reads, or it is no stream: the status tells
+    end
   end
 end

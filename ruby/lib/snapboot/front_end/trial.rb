@@ -106,6 +106,7 @@ class Trial
     watch_requires
     @learnt.globals.watch(@loading)
     @state = ProcessState.new(@learnt.main)
+    @reads.attributes.look
   end
 
   # Has some of the streams be a terminal, as in the starts that the image is for.
@@ -214,6 +215,8 @@ class Trial
     @printed = printed
     noted_by_freezer(find_reads).each { |event| note(event) }
     @state.changes(always?).each { |what| note("changes #{what}") }
+    # Those of the kernel: the program may look at them before it changes them.
+    @reads.attributes.look.each { |name| note("changes its #{name}") }
     gems = @state.new_gems
     note_change("activates the gem #{gems.first}") unless gems.empty?
   end

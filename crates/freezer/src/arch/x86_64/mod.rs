@@ -77,3 +77,45 @@ fn base(which: i32) -> u64 {
     unsafe { libc::syscall(libc::SYS_arch_prctl, which, &raw mut address) };
     address
 }
+
+/// ARCH_GET_XCOMP_PERM, ARCH_REQ_XCOMP_PERM, ARCH_GET_CPUID, ARCH_GET_UNTAG_MASK and ARCH_SHSTK_STATUS of asm/prctl.h.
+const ARCH_GET_XCOMP_PERM: i32 = 0x1022;
+const ARCH_REQ_XCOMP_PERM: i32 = 0x1023;
+const ARCH_GET_CPUID: i32 = 0x1011;
+const ARCH_GET_UNTAG_MASK: i32 = 0x4001;
+const ARCH_SHSTK_STATUS: i32 = 0x5005;
+
+/// The states of extended registers (XCR0 bits) that this process may use.
+pub fn extended_registers() -> u64 {
+    base(ARCH_GET_XCOMP_PERM)
+}
+
+/// Asks the kernel for more of them. Fails with an errno.
+pub fn request_extended_registers(states: u64) -> Result<(), i32> {
+    for state in (0..64u32).filter(|state| states & (1 << state) != 0) {
+        // SAFETY: the request takes a number.
+        if unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, state) } != 0 {
+            return Err(crate::sys::errno());
+        }
+    }
+    Ok(())
+}
+
+/// Whether the process may read the TSC and use CPUID, which bits of addresses are tags, and the state of its shadow stack.
+pub fn cpu_switches() -> [u64; 4] {
+    let mut counter = 0u64;
+    // SAFETY: the kernel writes a number; the other request takes none.
+    let identification = unsafe {
+        libc::prctl(libc::PR_GET_TSC, &raw mut counter);
+        libc::syscall(libc::SYS_arch_prctl, ARCH_GET_CPUID, 0)
+    };
+    [counter, identification as u64, base(ARCH_GET_UNTAG_MASK), base(ARCH_SHSTK_STATUS)]
+}
+
+/// How much of a local descriptor table there is (bytes).
+pub fn segment_table_size() -> usize {
+    let mut entry = [0u8; 8];
+    // SAFETY: the kernel writes no more than there is room for.
+    let size = unsafe { libc::syscall(libc::SYS_modify_ldt, 0, entry.as_mut_ptr(), entry.len()) };
+    usize::try_from(size).unwrap_or(0)
+}

@@ -1,0 +1,181 @@
+//! The kernel's attributes of a process (`inputs::attributes` lists them): as they were when the process started, what of them has changed, and,
+//! in a thawed process, setting that again.
+//!
+//! Front ends have no call for most of them. They ask by setting the variable [`NAME`], which is never set by that: the call fails, with the
+//! number of a changed attribute above [`FIRST`] as its errno, as long as there is one.
+
+use core::cell::UnsafeCell;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use inputs::attributes::{Attribute, Class, Source};
+
+use super::attribute_calls::{directory, read, set, Value, NOTHING};
+use super::File;
+
+/// The variable.
+pub const NAME: &[u8] = b"SNAPBOOT_ATTRIBUTES";
+/// errno of the first attribute of the table.
+const FIRST: c_int = 1000;
+const COUNT: usize = Attribute::ALL.len();
+
+/// Of each attribute what it was when the process started, at the last look, and when it was frozen.
+struct Kept {
+    start: [Value; COUNT],
+    last: [Value; COUNT],
+    frozen: [Value; COUNT],
+    is_changed: [bool; COUNT],
+    /// The current directory at the freeze, with its NUL.
+    directory: [u8; libc::PATH_MAX as usize],
+}
+
+struct Cell(UnsafeCell<Kept>);
+// SAFETY: used by the constructor, by fork handlers and by the one thread in which a front end asks.
+unsafe impl Sync for Cell {}
+static KEPT: Cell = Cell(UnsafeCell::new(EMPTY));
+const EMPTY: Kept = Kept {
+    start: [NOTHING; COUNT],
+    last: [NOTHING; COUNT],
+    frozen: [NOTHING; COUNT],
+    is_changed: [false; COUNT],
+    directory: [0; libc::PATH_MAX as usize],
+};
+
+/// Whether there is something that a thaw sets again.
+static REPEATS: AtomicBool = AtomicBool::new(false);
+/// Where the next look at all of them goes on.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+#[allow(clippy::mut_from_ref)]
+fn kept() -> &'static mut Kept {
+    // SAFETY: see `Cell`; no caller keeps it beyond its own end.
+    unsafe { &mut *KEPT.0.get() }
+}
+
+/// Remembers what they are. To be called by the constructor of a process that is to be frozen.
+pub fn remember() {
+    let kept = kept();
+    for &attribute in Attribute::ALL {
+        kept.start[attribute as usize] = read(attribute);
+    }
+    kept.last = kept.start;
+    STACK_LIMIT.store(kept.start[Attribute::LimitStack as usize].word(0), Relaxed);
+    super::arena::release();
+}
+
+/// The soft limit of the stack's size when the process started, by which the kernel has laid out its memory.
+pub fn stack_limit_at_start() -> u64 {
+    STACK_LIMIT.load(Relaxed)
+}
+static STACK_LIMIT: AtomicU64 = AtomicU64::new(0);
+
+/// Whether a front end may ask.
+pub fn is_asked(name: &[u8]) -> bool {
+    (super::noted::is_on() || REPEATS.load(Relaxed)) && name == NAME
+}
+
+/// Answers a front end: `look` is for the next attribute that has changed since the last look at it, as far as that is cheap to tell;
+/// `changed` for the next one that is not as it was at the start; `repeat`, in a thawed process, sets again what the boot has set, and fails
+/// with the first that cannot be. Returns an errno; 0 where there is nothing more, or all has been set.
+pub fn answer(word: &[u8]) -> c_int {
+    let found = match word {
+        b"look" => changed_since_last_look(),
+        b"changed" => next_changed(),
+        b"repeat" => return number_of(repeat().err()),
+        _ => None,
+    };
+    super::arena::release();
+    number_of(found)
+}
+
+fn number_of(attribute: Option<Attribute>) -> c_int {
+    attribute.map_or(0, |attribute| FIRST + attribute as c_int)
+}
+
+fn changed_since_last_look() -> Option<Attribute> {
+    let kept = kept();
+    for &attribute in Attribute::ALL.iter().filter(|it| it.source() == Source::Call) {
+        let now = read(attribute);
+        let last = &mut kept.last[attribute as usize];
+        if *last != now {
+            *last = now;
+            return Some(attribute);
+        }
+    }
+    None
+}
+
+fn next_changed() -> Option<Attribute> {
+    let (kept, next) = (kept(), NEXT.load(Relaxed));
+    let found = Attribute::ALL[next..].iter().find(|it| read(**it) != kept.start[**it as usize]).copied();
+    NEXT.store(found.map_or(0, |attribute| attribute as usize + 1), Relaxed);
+    found
+}
+
+/// Compares all of them with what they were at the start, keeps what a thaw sets again, and passes those to `refuse` for which a freeze is
+/// refused. To be called before the fork that is the freeze, by which the kernel drops some.
+pub fn compare(mut refuse: impl FnMut(Attribute)) {
+    let kept = kept();
+    let mut has_other_rights = false;
+    for &attribute in Attribute::ALL {
+        let (index, now) = (attribute as usize, read(attribute));
+        // The kernel changes these together with the user.
+        let follows = has_other_rights && matches!(attribute, Attribute::Dumpable | Attribute::ParentDeathSignal);
+        if now == kept.start[index] || follows {
+            continue;
+        }
+        has_other_rights |= matches!(attribute, Attribute::Users | Attribute::Groups | Attribute::Capabilities);
+        if attribute.is_repeated() && (attribute == Attribute::Directory || !now.is_digest) {
+            kept.is_changed[index] = true;
+            kept.frozen[index] = now;
+            REPEATS.store(true, Relaxed);
+        } else {
+            refuse(attribute);
+        }
+    }
+    if kept.is_changed[Attribute::Directory as usize] && directory(&mut kept.directory) == 0 {
+        refuse(Attribute::Directory);
+    }
+}
+
+/// Drops what a thaw has no use for, so that it is not in the image. To be called in the child of the freeze.
+pub fn settle() {
+    let kept = kept();
+    kept.last = EMPTY.last;
+    for index in (0..COUNT).filter(|index| !kept.is_changed[*index]) {
+        kept.start[index] = NOTHING;
+    }
+}
+
+/// Sets again what the boot has set. Fails with what cannot be set here, and then all is as it was, as far as the kernel permits that.
+fn repeat() -> Result<(), Attribute> {
+    let kept = kept();
+    let changed = |attribute: &&Attribute| kept.is_changed[**attribute as usize];
+    for &attribute in Attribute::ALL.iter().filter(changed) {
+        let is_bound = attribute.class() == Class::RepeatedFromSame;
+        if is_bound && read(attribute) != kept.start[attribute as usize] {
+            return Err(attribute);
+        }
+    }
+    // The way back to a directory may lead through its descriptor only.
+    let own = File::open(b".\0", libc::O_PATH | libc::O_DIRECTORY);
+    let mut before = [NOTHING; COUNT];
+    for &attribute in Attribute::ALL.iter().filter(changed) {
+        let index = attribute as usize;
+        before[index] = read(attribute);
+        if before[index] == kept.frozen[index] {
+            continue;
+        }
+        if set(attribute, &kept.frozen[index], &before[index], &kept.directory).is_ok() {
+            continue;
+        }
+        for &done in Attribute::ALL[..index].iter().filter(changed) {
+            let _ = match &own {
+                Ok(own) if done == Attribute::Directory => own.enter(),
+                _ => set(done, &before[done as usize], &kept.frozen[done as usize], b"\0"),
+            };
+        }
+        return Err(attribute);
+    }
+    Ok(())
+}
