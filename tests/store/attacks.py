@@ -3,7 +3,6 @@
 import ctypes
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 import threading
@@ -182,11 +181,3 @@ class Swapping:
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
-
-
-def pathlike(words, **names):
-    """Words with `{NAME}` filled in."""
-    return [str(word).format(**names) for word in words]
-
-
-__all__ = ["ATTACKER", "NAME", "SECRET", "Scene", "Swapping", "built", "clean", "exchange", "give", "pathlike", "pathlib", "plant"]
