@@ -12,6 +12,7 @@
 #   make packages   a wheel and a gem in target/packages, each with everything in it
 #   make uniqueness ten thousand thaws, no random value twice
 #   make staleness  a thousand changes, no stale start
+#   make faults     500 starts beside killed builders, full disks, removed and read-only stores: all right, and images are made again
 #   make damage     ten thousand damaged archives, no wrong boot
 #   make sweep      every feature of Ruby and of the installed gems, alone: no boot archive changes what comes of it (FEATURES='net/*': some;
 #                   SWEEP_SECONDS=600: any, for so long)
@@ -31,7 +32,7 @@ PLANS ?= scenarios cold-boot python-boot models
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench agreement stories lint fuzz install install-built packages containers clean toolchain uniqueness staleness damage sweep sweep-python modules strangers check-aarch64
+.PHONY: build test demo bench agreement stories lint fuzz install install-built packages containers clean toolchain uniqueness staleness faults damage sweep sweep-python modules strangers check-aarch64
 
 # Each start by `snapboot run` goes through the command, which takes half the time to start when it is linked statically. What else there
 # is becomes part of other processes.
@@ -74,6 +75,10 @@ check-aarch64: toolchain
 uniqueness: build
 	SNAPBOOT_THAWS=1667 $(PYTHON) tools/run_tests.py python -- tests/images/test_uniqueness.py
 
+# About 500 starts.
+faults: build
+	SNAPBOOT_FAULT_ROUNDS=14 $(PYTHON) tools/run_tests.py python -- tests/store/test_faults.py
+
 # Of each of two programs that are thawed, and of three that boot with an archive.
 staleness: build
 	SNAPBOOT_STEPS=1000 $(PYTHON) tools/run_tests.py python -- tests/staleness/test_changes.py tests/archive/boots/test_changes.py
@@ -114,6 +119,7 @@ install-built:
 	target/release/snapboot completion fish > $(share)/fish/vendor_completions.d/snapboot.fish
 	cd python && find snapboot '(' -name '*.py' -o -name '*.pyi' -o -name py.typed ')' -exec install -D -m 644 {} $(library)/python/{} \;
 	cd ruby && find lib -name '*.rb' -exec install -D -m 644 {} $(library)/ruby/{} \;
+	$(PYTHON) tools/parts.py $(library)
 
 # The Dockerfiles of docs/containers.md, built and run with podman.
 containers: build

@@ -341,6 +341,7 @@ WORKLOADS = {
     "pyyaml": Workload("PyYAML", python=("pyyaml",)),
     "black": Workload("black, a command-line tool", python=("black",)),
     "sqlalchemy": Workload("SQLAlchemy", python=("sqlalchemy",)),
+    "setproctitle": Workload("setproctitle", python=("setproctitle",)),
     "ansible": Workload("ansible, a command-line tool", python=("ansible-core",)),
     "jupyter": Workload("jupyter, a large command-line tool", python=("jupyter",)),
     "pytest": Workload("pytest, with one test", python=("pytest",), build=build_pytest),

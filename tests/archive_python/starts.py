@@ -1,5 +1,6 @@
 """Starts one program the ordinary way and with the boot archive of CPython, on each interpreter at hand, and compares them."""
 
+import atexit
 import difflib
 import functools
 import os
@@ -7,6 +8,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 
 from common import support
@@ -32,6 +34,21 @@ def interpreters():
     return found
 
 
+@functools.cache
+def image_of(python):
+    """An image of an interpreter alone in an environment that is enabled, and the variables that its starts have."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="snapboot-enabled-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "enabled").mkdir()
+    path = RUN / "sitecustomize.py"
+    code = f"names = {{'__name__': 'snapboot.archive.run', '__file__': {str(path)!r}}}\n"
+    code += "exec(open(names['__file__']).read(), names)\nnames['switch_on_here']()\n"
+    (folder / "enabled/sitecustomize.py").write_text(code)
+    variables = {"PYTHONPATH": str(folder / "enabled")}
+    image = support.frozen(folder / "bare.img", [python], env=support.environment(**variables), cwd=folder)
+    return image, variables
+
+
 class Starts:
     """A program in a folder, an archive of its own, and the two ways to start it."""
 
@@ -53,6 +70,12 @@ class Starts:
         env["PYTHONPATH"] = os.fspath(RUN) if before is None else f"{RUN}:{before}"
         env["SNAPBOOT_ARCHIVE"] = os.fspath(self.archive)
         return self._run(words, {**env, **(more or {})}, options)
+
+    def thawed(self, words, more=None, **options):
+        """The Result of a start from an image of the interpreter alone, whose process has the archive; `more` are variables."""
+        image, variables = image_of(self.python)
+        env = support.environment(**{**self.variables, **variables}, SNAPBOOT_ARCHIVE=os.fspath(self.archive))
+        return support.run([image, *words], env={**env, **(more or {})}, log=False, **{"cwd": self.folder, **options})
 
     def _run(self, words, env, options):
         return support.run([self.python, *words], env=env, log=False, **{"cwd": self.folder, **options})

@@ -229,7 +229,7 @@ def test_random_changes(tmp_path, version):
     if version not in starts.interpreters():
         pytest.skip("there is no Python %d.%d" % version)
     state, seed = support.seeded()
-    walk, whole, used = [seed], 0, 0
+    walk, answered, unanswered = [seed], 0, 0
     program = programs.made(tmp_path, starts.interpreters()[version], PYTHONDONTWRITEBYTECODE="1").warm(["main.py"])
     for step in range(STEPS):
         if step % 15 == 14:
@@ -237,9 +237,11 @@ def test_random_changes(tmp_path, version):
             walk = [seed]
         # Some changes break the program until they are taken back.
         if changed(program, state.choice(CHANGES), state, walk):
-            whole += 1
-            used += program.counted(["main.py"])[1]["hits"] > 10
-    assert used >= whole // 2, f"only {used} of {whole} starts used the archive"
+            counts = program.counted(["main.py"])[1]
+            # How much there is to ask for depends on the changes: a module that is shadowed imports no others.
+            answered += counts["hits"]
+            unanswered += counts["misses"] + counts["stale"]
+    assert answered >= unanswered, f"{seed}: the archive had {answered} answers, and {unanswered} times none"
 
 
 def test_harmless_changes_leave_it_of_use(tmp_path):

@@ -65,7 +65,7 @@ def test_edited_after_that(tmp_path):
     compile_in(tree)
     edited = tree.python / "snapboot/archive/imports.py"
     before = edited.stat()
-    edited.write_text(edited.read_text().replace("PARTS", "PIECE"))
+    edited.write_text(edited.read_text().replace("PLACES", "PIECES"))
     os.utime(edited, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert tree.compiled_at_start(python) == {"imports.py"}
 

@@ -57,6 +57,7 @@ class Case:
     workload: str = ""
     falls_back: object = False  # or the kinds of streams with which it does, or the versions: "< 3.4"
     differs: Difference = None
+    refused: str = ""  # what `snapboot freeze` must say instead: a pattern
 
     @property
     def kinds(self):

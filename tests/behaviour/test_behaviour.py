@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from . import process, table
-from .images import SNAPBOOT, Images, Unavailable, interpreters, with_packages
+from .images import SNAPBOOT, CannotFreeze, Images, Unavailable, interpreters, with_packages
 from .normalise import normalised
 
 FELL_BACK = re.compile(rb"^snapboot: .*starting the ordinary way\r?\n", re.MULTILINE)
@@ -69,7 +69,14 @@ def test_same(case, name, interpreter, kind, place, images):
     assert FELL_BACK.search(ordinary.stdout + ordinary.stderr) is None
     if ordinary.status != case.status or case.prints not in _text(ordinary):
         pytest.fail(f"the case expects another ordinary run\n{_text(ordinary)}", pytrace=False)
-    thawed = start.run(start.thawed(images), kind)
+    try:
+        thawed = start.run(start.thawed(images), kind)
+    except CannotFreeze as error:
+        if case.refused and re.search(case.refused, str(error)):
+            return
+        raise
+    if case.refused:
+        pytest.fail("the freeze was expected to be refused", pytrace=False)
     said = FELL_BACK.search(thawed.stdout + thawed.stderr)
     fell_back = bool(said)
     expected = case.expects_fallback(kind, _version(name))

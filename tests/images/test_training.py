@@ -80,6 +80,12 @@ LEFT = {
     "import os\nos.close(0)": "changes a standard stream",
     "import sys\nsys.stdin.close()": "changes a standard stream",
     "import tempfile\nVALUE = len(tempfile.mkdtemp()) > 0": "makes a temporary file or folder",
+    "import tempfile\nwith tempfile.NamedTemporaryFile() as file:\n    VALUE = 1\nKEPT = {'of': (file.name,)}\nfile = None":
+        "makes a temporary file or folder",
+    "import tempfile\nVALUE = tempfile.TemporaryFile().close() is None\nKEPT = tempfile.TemporaryFile()":
+        "makes a temporary file or folder",
+    "import tempfile\nwith tempfile.TemporaryDirectory() as path:\n    KEPT = path[-8:].encode()\npath, VALUE = '', 1":
+        "makes a temporary file or folder",
     "import os\nVALUE = len(os.listdir('/tmp')) > 0": "lists /tmp",
     "open('made', 'w').close()": "opens made for writing",
     "import os\nVALUE = len(os.popen('pwd').read())": "starts another process",
@@ -181,6 +187,26 @@ def test_where_temporary_files_would_go_may_be_known_early(program):
     program.module("late", "import tempfile\nVALUE = tempfile.gettempdir()\n")
     assert "must be left" not in program.freeze("late").out
     assert program.starts_alike("late") == "late /tmp\n"
+
+
+GONE_AGAIN = """import os, tempfile
+
+
+def works(folder):
+    with open(os.path.join(folder, "a"), "w") as made, tempfile.NamedTemporaryFile(dir=folder) as other:
+        return made.name != other.name
+
+
+with tempfile.TemporaryDirectory() as folder:
+    VALUE = works(folder)
+del folder
+"""
+
+
+def test_a_temporary_file_of_which_nothing_is_left_is_no_reason_to_leave_its_maker(program):
+    program.module("late", GONE_AGAIN)
+    assert "must be left" not in program.freeze("late").out
+    assert program.starts_alike("late") == "late True\n"
 
 
 def test_where_a_library_is_may_be_known_early(program):

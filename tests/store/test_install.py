@@ -1,8 +1,10 @@
 """`snapboot install`: an image in front of a command, and nothing lost whatever happens to the command."""
 
 import os
+import pathlib
 import shutil
 import stat
+import tempfile
 
 import pytest
 from common import support
@@ -97,6 +99,33 @@ def test_a_command_is_installed_and_taken_away_again(tool):
     assert again.status == 2 and "not installed" in again.err, again
 
 
+# As pip does, to name itself in its notice; `which` imported in either way.
+FINDS_ITSELF = """import os, shutil, sys
+from shutil import which
+def main():
+    for find in (which, shutil.which):
+        found = find("tool")
+        print(found, os.path.samefile(found, sys.argv[0]), find("sibling"), find("other"), find("no-such"))
+"""
+
+
+def test_a_program_that_looks_its_own_name_up_finds_itself(tmp_path):
+    tool = Tool(tmp_path, PYTHON)
+    (tool.lib / "part.py").write_text(FINDS_ITSELF)
+    others = tmp_path / "others"
+    others.mkdir()
+    tool.store.env["PATH"] += f":{others}"
+    for path in (tool.bin / "sibling", others / "other"):
+        shutil.copy2(tool.path, path)
+    ordinary = support.run([tool.path], env=tool.store.env, cwd=tmp_path)
+    assert ordinary.out.count(f"{tool.path} True {tool.bin / 'sibling'} {others / 'other'} None") == 2, ordinary
+    assert tool.store.snapboot("install", "tool", "sibling", "other").status == 0
+    thawed = tool.start()
+    # What lies elsewhere is found where a shell finds it.
+    assert is_thawed(thawed)
+    assert thawed.out == ordinary.out.replace(f"{others / 'other'}", f"{tool.store.place}/data/bin/other"), thawed
+
+
 def test_an_upgrade_shows_at_once_and_thaws_again(tool):
     tool.store.snapboot("install", "tool")
     tool.write("two")
@@ -107,13 +136,24 @@ def test_an_upgrade_shows_at_once_and_thaws_again(tool):
     assert (thawed.out, thawed.status, thawed.err) == (upgraded.out, 1, ""), thawed
 
 
-def test_what_is_removed_is_gone(tool):
+def test_what_is_removed_and_made_again_thaws_again(tool):
+    """As a virtual environment is."""
     tool.store.snapboot("install", "tool")
+    part = tool.lib / ("part" + tool.language.ending)
     tool.path.unlink()
-    (tool.lib / ("part" + tool.language.ending)).unlink()
-    result = tool.start()
-    assert result.status == 127 and "tool: command not found" in result.err and result.out == "", result
-    assert tool.store.list() == [] and not (tool.store.place / "data/bin/tool").is_symlink()
+    part.unlink()
+    for _ in range(2):
+        result = tool.start()
+        assert result.status == 127 and f"tool: command not found: {tool.path} is gone" in result.err and result.out == "", result
+    (row,) = tool.store.list()
+    assert row["state"] == "dormant" and f"{tool.path} is gone" in row["why"][0], row
+    assert f"\ntool (dormant): {tool.path} is gone" in tool.store.snapboot("list", log=False).out
+    tool.write("again")
+    assert tool.start().out.startswith("again tool")
+    assert [row["state"] for row in tool.store.wait()] == ["fresh"]
+    assert is_thawed(tool.start()) and tool.start().out.startswith("again tool")
+    tool.path.unlink()
+    assert tool.store.snapboot("uninstall", "tool").status == 0 and tool.store.list() == []
 
 
 def test_another_program_of_that_name_takes_its_place(tool):
@@ -147,7 +187,7 @@ def test_an_image_in_place(tool):
     tool.write("three")
     assert tool.start().out.startswith("three tool")
     (row,) = tool.store.list()
-    assert "install it again" in "".join(row["why"]), row
+    assert "install it again" in "".join(row["notes"]), row
     assert tool.store.snapboot("uninstall", "tool").status == 0
     assert tool.start().out.startswith("three tool") and not tool.path.is_symlink()
     assert sorted(path.name for path in tool.bin.iterdir()) == ["tool"]
@@ -184,7 +224,8 @@ def test_the_directory_must_be_on_path(tool):
     tool.store.env["PATH"] = f"{tool.bin}:{os.environ['PATH']}"
     result = tool.store.snapboot("install", "tool")
     assert result.status == 0 and 'eval "$(snapboot shellenv)"' in result.err, result
-    assert "shellenv" in "".join(tool.store.list()[0]["why"])
+    (row,) = tool.store.list()
+    assert row["why"] == [] and "shellenv" in "".join(row["notes"]), row
     # Once for all, and not in the place of what is to be said of an image.
     (tool.bin / "second").write_text(tool.path.read_text())
     (tool.bin / "second").chmod(0o755)
@@ -193,9 +234,9 @@ def test_the_directory_must_be_on_path(tool):
     tool.path.write_text(tool.path.read_text() + "\n")
     shown = tool.store.snapboot("list", log=False).out
     assert shown.count("shellenv") == 1 and f"by the name of second, tool: {tool.store.place}" in shown, shown
-    (row,) = [line for line in shown.splitlines() if line.split()[:1] == ["tool"]]
-    # The table cuts what is long.
-    assert str(tool.path)[:20] in row.partition(" stale ")[2], shown
+    # One line for the command, another one for the whole reason.
+    (row, _) = [line for line in shown.splitlines() if line.split()[:1] == ["tool"]]
+    assert " stale " in row and f"\ntool (stale): {tool.path}: " in shown, shown
     env = {**tool.store.env, "SNAPBOOT": str(support.SNAPBOOT)}
     shown = support.run(["sh", "-c", 'eval "$("$SNAPBOOT" shellenv sh)"; command -v tool; tool a'], env=env, cwd="/")
     assert shown.out.splitlines()[0] == f"{tool.store.place}/data/bin/tool" and "['a']" in shown.out.replace('"', "'"), shown
@@ -221,6 +262,18 @@ def test_what_cannot_be_installed_is_said_and_left_alone(tmp_path, language):
     # One that cannot be installed keeps nobody else from it.
     result = tool.store.snapboot("install", "shell", "tool")
     assert result.status == 2 and len(tool.store.list()) == 1, result
+
+
+@pytest.mark.skipif(not support.IS_ROOT, reason="only root can become somebody else")
+def test_a_script_that_cannot_be_read_is_not_taken_for_another_kind_of_program():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        script = pathlib.Path(folder, "secret")
+        script.write_text(f"#!{PYTHON.program}\nprint(1)\n")
+        script.chmod(0o711)
+        env = support.environment(SNAPBOOT_STORE=folder + "/store")
+        denied = support.run(support.as_nobody([support.SNAPBOOT, "install", script]), env=env, cwd="/")
+        assert denied.status != 0 and f"cannot read {script}: permission denied" in denied.err.lower(), denied
 
 
 def test_of_two_of_one_name_the_last_counts(tool):

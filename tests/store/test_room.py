@@ -84,8 +84,10 @@ READS = {"python": "VALUE = len(open({data!r}).read())\n", "ruby": "VALUE = File
 def start_again(store, *words, **more):
     """A start after all that may be waited for."""
     for path in store.place.glob("*/*/attempt.json"):
-        attempt = json.loads(path.read_text())
-        path.write_text(json.dumps({**attempt, "at": attempt["at"] - 24 * 3600}))
+        attempts = json.loads(path.read_text())
+        for attempt in (attempts, *attempts["outcomes"]):
+            attempt["at"] -= 24 * 3600
+        path.write_text(json.dumps(attempts))
     return store.run(*words, **more)
 
 
@@ -162,7 +164,7 @@ def test_a_failure_that_need_not_last_is_tried_again_soon(tmp_path, language, tr
     first = tool.store.run("tool")
     (row,) = tool.store.wait()
     (attempt,) = tool.store.place.glob("cache/*/attempt.json")
-    outcome = json.loads(attempt.read_text())["outcome"]
+    outcome = json.loads(attempt.read_text())["outcomes"][-1]["outcome"]
     assert row["state"] == "failed" and outcome["failed"]["passing"], outcome
     trouble.unlink()
     time.sleep(0.05)
@@ -204,7 +206,7 @@ def test_an_image_for_which_nothing_was_learnt_is_not_used_for_good(tmp_path, la
     assert tool.start().out == "right\n"
     (row,) = tool.store.wait()
     said = "could be loaded early" if how == "ends" else "nothing was learnt from the training run"
-    assert row["state"] == "fresh" and said in row["why"][0], row
+    assert row["state"] == "fresh" and said in row["notes"][0], row
     kept = json.loads(attempt.read_text())
     assert kept["lesser"] == 1 and kept["knows"] >= MANY, kept
     shown = tool.store.snapboot("inspect", row["path"], log=False).out
@@ -212,4 +214,4 @@ def test_an_image_for_which_nothing_was_learnt_is_not_used_for_good(tmp_path, la
     trouble.unlink()
     assert tool.store.snapboot("refreeze", row["path"]).status == 0
     (row,) = tool.store.list()
-    assert (row["state"], row["why"]) == ("fresh", []) and json.loads(attempt.read_text())["lesser"] == 0, row
+    assert (row["state"], row["why"], row["notes"]) == ("fresh", [], []) and json.loads(attempt.read_text())["lesser"] == 0, row

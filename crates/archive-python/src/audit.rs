@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use pyo3::ffi::{PyErr_Clear, PyErr_Occurred, PyLong_AsLong, PyObject, PyTuple_GetItem, PyTuple_Size};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::document::utf8;
 
@@ -42,7 +42,7 @@ pub fn listen(python: Python<'_>, listener: Listener) {
     watch(python);
 }
 
-/// Has `note` called with the path, a str, of each file that is opened to be read. Only the first one counts.
+/// Has `note` called with the path of each file that is opened to be read. Only the first one counts.
 pub fn listen_to_reads(python: Python<'_>, note: fn(&str)) {
     let _ = READS.set(note);
     watch(python);
@@ -75,13 +75,21 @@ pub fn watch(_: Python<'_>) {
     }
 }
 
-/// The path in the arguments of the event `open`: it, the mode and the flags.
+/// Passes on the path, a str or bytes, in the arguments of the event `open`: it, the mode and the flags.
 fn note_read(note: fn(&str), arguments: &Bound<'_, PyAny>) {
-    let text = |index| arguments.cast::<PyTuple>().ok()?.get_item(index).ok()?.cast_into_exact::<PyString>().ok();
-    if let (Some(path), Some(mode)) = (text(0), text(1)) {
-        if let (Some(path), Some(b"r" | b"rb")) = (utf8(&path), utf8(&mode)) {
-            note(std::str::from_utf8(path).unwrap_or_default());
-        }
+    let item = |index| arguments.cast::<PyTuple>().ok()?.get_item(index).ok();
+    let (Some(path), Some(mode)) = (item(0), item(1).and_then(|mode| mode.cast_into_exact::<PyString>().ok())) else {
+        return;
+    };
+    if !matches!(utf8(&mode), Some(b"r" | b"rb")) {
+        return;
+    }
+    let path = match path.cast_exact::<PyString>() {
+        Ok(path) => utf8(path),
+        Err(_) => path.cast_exact::<PyBytes>().ok().map(|path| path.as_bytes()),
+    };
+    if let Some(path) = path.and_then(|path| std::str::from_utf8(path).ok()) {
+        note(path);
     }
 }
 

@@ -14,7 +14,6 @@ mod document;
 mod entry_points;
 mod json;
 mod listener;
-mod main_part;
 mod marshal;
 mod methods;
 mod notation;
@@ -31,7 +30,6 @@ use pyo3::prelude::*;
 fn snapboot_python(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<source::Source>()?;
     module.add_class::<patterns::Compile>()?;
-    main_part::add_to(module)?;
     objects::add_to(module)?;
     methods::add_to(module)
 }

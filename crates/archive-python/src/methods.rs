@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use archive::session::{Directories, Parts, Session, Settings, Share};
-use archive::{Application, Identity, Kind, NewInput};
+use archive::{Application, Identity, Kind};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -113,6 +113,9 @@ fn find<'py>(
     }
 }
 
+/// A `FileFinder` that nobody has changed has its loaders, path, modification time and two listings.
+const FINDER_ATTRIBUTES: usize = 5;
+
 /// What Python itself has for a directory.
 struct Usual<'a, 'py> {
     finder: &'a Bound<'py, PyAny>,
@@ -124,6 +127,11 @@ impl Usual<'_, '_> {
     fn is_it(&self, importer: &Bound<'_, PyAny>, entry: &Bound<'_, PyString>) -> Option<bool> {
         let python = importer.py();
         if !importer.get_type().is(self.finder) {
+            return Some(false);
+        }
+        // Where somebody has given it a method of its own, that is to be asked.
+        let names = importer.getattr(intern!(python, "__dict__")).ok()?;
+        if names.cast::<PyDict>().ok()?.len() != FINDER_ATTRIBUTES {
             return Some(false);
         }
         let path = importer.getattr(intern!(python, "path")).ok()?;
@@ -245,17 +253,12 @@ fn fetch<'py>(python: Python<'py>, name: &[u8], context: &str) -> Option<Bound<'
     Some(PyBytes::new(python, entry?.plain()?))
 }
 
-/// store(name, payload, context, source=None) -> None. Queues an entry that depends on nothing but its name, its context and that file.
+/// store(name, payload, context) -> None. Queues an entry that depends on nothing but its name and its context.
 #[pyfunction]
-#[pyo3(signature = (name, payload, context, source=None))]
-fn store(name: &[u8], payload: Vec<u8>, context: &str, source: Option<&Source>) {
-    if source.is_some_and(|source| !source.identity.is_settled) {
-        return;
-    }
+fn store(name: &[u8], payload: Vec<u8>, context: &str) {
     if let Some(boot) = boot::hold().as_mut() {
         let scope = boot.session.scope(Kind::Memo, context);
-        let inputs = source.map(|source| NewInput::File(source.path.clone().into_bytes(), source.identity));
-        boot.session.add(scope, name.to_vec(), inputs.into_iter().collect(), payload, false);
+        boot.session.add(scope, name.to_vec(), Vec::new(), payload, false);
     }
 }
 

@@ -45,12 +45,6 @@ impl Source {
         code.load(payload, path)
     }
 
-    /// Bytes of the file.
-    #[getter]
-    fn size(&self) -> u64 {
-        self.identity.size
-    }
-
     /// keep(code, compiled, path) -> None. Keeps code that has not run yet for the file as it was found. compiled: the compiled file that it
     /// came from; None where it was compiled just now. path: see `load`. Raises what `marshal.dumps` raises.
     fn keep(&self, code: &Bound<'_, PyAny>, compiled: Option<&str>, path: &Bound<'_, PyString>) -> PyResult<()> {

@@ -20,7 +20,7 @@ pub fn define(ruby: Ruby<'_>) -> Protected<()> {
     let archive = ruby.module_under(ruby.module(c"Snapboot")?, c"Archive")?;
     let native = ruby.keep(ruby.module_under(archive, c"Native")?)?;
     let methods = [
-        (c"open", Method::one(open)),
+        (c"open", Method::two(open)),
         (c"identity", Method::one(identity)),
         (c"list_tree", Method::two(list_tree)),
         (c"tree_state", Method::one(tree_state)),
@@ -45,12 +45,14 @@ fn with_session<R>(ruby: Ruby<'_>, work: impl FnOnce(&mut Session) -> R) -> Opti
     ruby.main().and_then(|ruby| SESSION.with(ruby, work))
 }
 
-/// open(script or nil) -> nil, or a String that says why there is no archive.
-fn open<'r>(ruby: Ruby<'r>, _: Value<'r>, script: Value<'r>) -> Protected<Value<'r>> {
+/// open(script or nil, folder or nil) -> nil, or a String that says why there is no archive. folder: in which the program was started, where that
+/// is another one than the working directory.
+fn open<'r>(ruby: Ruby<'r>, _: Value<'r>, script: Value<'r>, folder: Value<'r>) -> Protected<Value<'r>> {
     let Some(ruby) = ruby.main() else { return ruby.text(b"there is an archive only in the main Ractor") };
-    let script = if script.is_nil() { None } else { Some(path_of(ruby.bytes(script)?)) };
+    let path = |value: Value<'r>| if value.is_nil() { Ok(None) } else { ruby.bytes(value).map(path_of).map(Some) };
+    let (script, folder) = (path(script)?, path(folder)?);
     let mut reason = None;
-    SESSION.fill(ruby, || session::open(script.as_deref()).map_err(|error| reason = Some(error)).ok());
+    SESSION.fill(ruby, || session::open(script.as_deref(), folder.clone()).map_err(|error| reason = Some(error)).ok());
     if let Some(reason) = reason {
         return ruby.text(reason.as_bytes());
     }

@@ -1,6 +1,6 @@
 //! The archive of this process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use archive::session::{Session, Settings};
 use archive::Application;
@@ -10,10 +10,12 @@ use crate::cell::GvlCell;
 /// The session of this process.
 pub static SESSION: GvlCell<Session> = GvlCell::empty();
 
-/// Opens the archive of the program whose main script this is, or prepares to make it. `Err` says why there is none.
-pub fn open(script: Option<&Path>) -> Result<Session, String> {
+/// Opens the archive of the program whose main script this is, started in that folder (`None`: the working directory), or prepares to make
+/// it. `Err` says why there is none.
+pub fn open(script: Option<&Path>, folder: Option<PathBuf>) -> Result<Session, String> {
     let settings = Settings::read()?;
-    let cwd = std::env::current_dir().map_err(|error| format!("there is no working directory: {error}"))?;
+    let cwd = folder.map_or_else(std::env::current_dir, Ok);
+    let cwd = cwd.map_err(|error| format!("there is no working directory: {error}"))?;
     let application = Application::find(std::env::var_os("BUNDLE_GEMFILE").as_deref(), script, &cwd);
     Session::open(settings, application, &cwd)
 }

@@ -139,8 +139,12 @@ pub(crate) fn times(stat: &Stat) -> (i64, i64) {
 }
 
 /// Whether another change after that moment would show, if the last one was at `ctime` (nanoseconds since 1970, both).
+///
+/// A change that lies far ahead was made before the clock was set back: the next one gets a time of today. What is ahead by less may come of a
+/// file server whose clock is fast.
 pub(crate) fn is_settled(ctime: i64, moment: i64) -> bool {
-    ctime < moment.wrapping_sub(SETTLING)
+    const FAR_AHEAD: i64 = 3_600_000_000_000;
+    ctime < moment.saturating_sub(SETTLING) || ctime > moment.saturating_add(FAR_AHEAD)
 }
 
 /// Nanoseconds since 1970.

@@ -12,6 +12,7 @@ use rustix::process::{getrlimit, Resource};
 
 use crate::archive::{open_checked, Archive, Found};
 use crate::error::Error;
+use crate::place::OWN_FOLDER;
 
 /// The longest wait for another writer. A process that is about to end has no more time.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -44,7 +45,7 @@ impl<'a> Locked<'a> {
                         let parent = path.parent().unwrap_or(path);
                         DirBuilder::new()
                             .recursive(true)
-                            .mode(0o700)
+                            .mode(mode_of(parent))
                             .create(parent)
                             .map_err(Error::io("make", parent))?;
                         Ok(None)
@@ -115,6 +116,14 @@ impl<'a> Locked<'a> {
             Found::Damage(end) => Ok(Some(map(end)?.damaged())),
             Found::SomethingElse => Err(Error::NotAnArchive(self.path.to_owned())),
         }
+    }
+}
+
+/// The mode of a directory that is made for an archive: private where it is Snapboot's own; an application's `tmp/cache` is for others, too.
+fn mode_of(directory: &Path) -> u32 {
+    match directory.ends_with(OWN_FOLDER) {
+        true => 0o700,
+        false => 0o777,
     }
 }
 

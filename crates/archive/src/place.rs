@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Debug)]
 pub(crate) struct Root(Vec<u8>);
 
+/// The folder of archives, in that of caches.
+pub(crate) const OWN_FOLDER: &str = "snapboot/archives";
+
 /// The longest path that the kernel takes, with its NUL (bytes).
 const LONGEST_PATH: usize = 4096;
 
@@ -111,7 +114,7 @@ impl Application {
 
     /// Where its archive is unless SNAPBOOT_ARCHIVE names another place: in `tmp/cache` of an application with a directory
     /// `tmp`, else in the store below XDG_CACHE_HOME (`cache_home`) or `.cache` in HOME (`home`). `None` when there is neither:
-    /// a home that does not exist is none, and is not made (users of services have one by name only).
+    /// a home that does not exist is none, and is not made (users of services have one by name only), and nor is another user's.
     pub fn place(&self, cache_home: Option<&OsStr>, home: Option<&OsStr>) -> Option<PathBuf> {
         // /tmp is shared by all users.
         let tmp = self.root.join("tmp");
@@ -121,13 +124,13 @@ impl Application {
         let absolute = |path: &&OsStr| path.as_bytes().starts_with(b"/");
         let cache = match cache_home.filter(absolute) {
             Some(cache) => PathBuf::from(cache),
-            None => home.filter(absolute).map(Path::new).filter(|home| home.is_dir())?.join(".cache"),
+            None => home.filter(absolute).map(Path::new).filter(|home| trust::is_home(home))?.join(".cache"),
         };
         let digest = Sha256::digest(self.anchor.as_os_str().as_bytes());
         let digest: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         let mut name = self.anchor.file_name().unwrap_or(OsStr::new("ruby")).to_owned();
         name.push(format!("-{digest}.archive"));
-        Some(cache.join("snapboot/archives").join(name))
+        Some(cache.join(OWN_FOLDER).join(name))
     }
 }
 

@@ -37,9 +37,45 @@ pub fn milliseconds(milliseconds: f64) -> String {
     format!("{milliseconds:.decimals$} ms")
 }
 
-/// Text that somebody else has chosen, such as the name of a file, without what a terminal would obey.
+/// Text that somebody else has chosen, such as the name of a file, on one line and without what a terminal would obey.
 pub fn harmless(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+    text.chars().map(|letter| if is_harmful(letter) { '?' } else { letter }).collect()
+}
+
+/// As [`harmless`], for text of several lines: all that is printed goes through this.
+pub fn harmless_lines(text: &str) -> String {
+    let is_layout = |letter: char| letter == '\n' || letter == '\t';
+    text.chars().map(|letter| if is_harmful(letter) && !is_layout(letter) { '?' } else { letter }).collect()
+}
+
+/// As [`harmless_lines`], for a page with colours of its own: only those that pages have (bold, faint, a few colours) pass.
+pub fn harmless_page(page: &str, has_colour: bool) -> String {
+    let mut pieces = page.split('\x1b');
+    let mut text = harmless_lines(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let code = piece.strip_prefix('[').and_then(|rest| rest.split_once('m')).map(|(code, _)| code);
+        let is_colour = code.is_some_and(|code| ["0", "1", "2", "1;31", "31", "32", "33", "36"].contains(&code));
+        text.push(if is_colour && has_colour { '\x1b' } else { '?' });
+        text += &harmless_lines(piece);
+    }
+    text
+}
+
+/// As JSON has them: what reads it gets all characters back.
+pub fn escaped_in_json(json: &str) -> String {
+    let is_plain = |letter: char| !is_harmful(letter) || letter == '\n';
+    json.chars().fold(String::with_capacity(json.len()), |mut text, letter| {
+        match is_plain(letter) {
+            true => text.push(letter),
+            false => text += &format!("\\u{:04x}", letter as u32),
+        }
+        text
+    })
+}
+
+/// Whether a terminal obeys a character, or shows others in another order for it (Unicode's bidirectional controls).
+fn is_harmful(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The first characters of a text, with a sign that there are more.
@@ -105,6 +141,20 @@ mod tests {
         assert_eq!(milliseconds(2.714), "2.71 ms");
         assert_eq!(milliseconds(27.14), "27.1 ms");
         assert_eq!(milliseconds(271.4), "271 ms");
+    }
+
+    #[test]
+    fn terminals_obey_nothing_that_is_printed() {
+        let text = "a\x1b[2J\n\tb\u{9b}c\u{202e}d\re\x07";
+        assert_eq!(harmless_lines(text), "a?[2J\n\tb?c?d?e?");
+        assert_eq!(harmless(text), "a?[2J??b?c?d?e?");
+        let page = "\x1b[1mbold\x1b[0m\x1b]0;title\x07\x1b[2J\x1b[31m";
+        assert_eq!(harmless_page(page, true), "\x1b[1mbold\x1b[0m?]0;title??[2J\x1b[31m");
+        assert_eq!(harmless_page(page, false), "?[1mbold?[0m?]0;title??[2J?[31m");
+        let json = serde_json::to_string(text).unwrap();
+        let escaped = escaped_in_json(&json);
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
+        assert!(escaped.is_ascii());
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
 use freeze::FreezeOutcome;
-use store::attempt::{Attempt, Outcome as Attempted};
-use store::build::build;
+use runtime::search_path;
+use store::attempt::Attempts;
+use store::background::environment_number;
+use store::build::{build, For};
 use store::tools::{self, Installation, OnPath, Outcome};
 use store::{Folder, Store};
 
@@ -22,9 +24,11 @@ pub fn install(arguments: &Install) -> Result<u8> {
     let mut hidden = Vec::new();
     // Who has installed any before has read it all.
     let is_first = tools::all(&store).is_empty();
+    let users_path = search_path();
+    tools::put_links_first(&store);
     for named in &arguments.commands {
         let progress = Progress::start(arguments.telling.quiet);
-        let outcome = tools::install(&store, named, arguments.in_place, &progress);
+        let outcome = tools::install(&store, named, arguments.in_place, &users_path, &progress);
         drop(progress);
         match outcome {
             Ok(Outcome::Installed(installation)) => {
@@ -68,7 +72,9 @@ pub fn again(folder: &Folder, image: &Path, telling: &Telling) -> Result<u8> {
         return Err(Failure::refusal(format!("{} is being made just now. Try again in a moment.", image.display())));
     };
     let progress = Progress::start(telling.is_quiet);
-    let outcome = build(folder, image, store::fit::terminal(image), true, &progress);
+    let terminal = store::fit::terminal(image);
+    let whom = For { environment: &environment_number(), terminal, somebody_waits: true };
+    let outcome = build(folder, image, &whom, &progress);
     drop(progress);
     match outcome {
         Some(outcome) => freezing::told(outcome, telling),
@@ -81,7 +87,7 @@ fn summary(store: &Store, installation: &Installation) -> String {
     let Installation { installed, written, instead_of, .. } = installation;
     let mut line = format!("{}: {} in {}", installed.name, human::size(written.size), human::seconds(written.took));
     let folder = written.path.parent().map(|path| Folder::new(path.to_owned()));
-    if let Some(Attempted::Made { times: Some(times), .. }) = folder.map(|folder| Attempt::of(&folder).outcome) {
+    if let Some(times) = folder.and_then(|folder| Attempts::of(&folder).times) {
         let [ordinary, thawed] = [times.ordinary, times.thawed].map(|seconds| human::milliseconds(seconds * 1000.0));
         line += &format!(", --version {ordinary} -> {thawed}");
     }

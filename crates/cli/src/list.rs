@@ -1,26 +1,29 @@
 //! `snapboot list`: what is in the store, how it fares, and what it has saved.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use failure::Result;
+use image_file::differences::{self, Seen};
 use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::this_process::ThisProcess;
-use image_file::{differences, ImageFile};
+use image_file::ImageFile;
+use runtime::search_path;
 use serde::Serialize;
-use store::attempt::{Attempt, Outcome};
+use store::attempt::{Attempts, Outcome};
 use store::tools::{Installed, OnPath};
-use store::{limits, Folder, StartTimes, Store};
+use store::{limits, Effort, Folder, PutOff, StartTimes, Store};
 
 use crate::arguments::List;
 use crate::progress::Progress;
 use crate::{human, render};
 
-/// Characters of a reason in the table; `--json` has all of it.
-const SHOWN: usize = 72;
+/// So many reasons are shown of one command; `--json` has all.
+const SHOWN: usize = 3;
 
 /// One image, or one command that has none.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct Row {
     name: String,
     /// The image; where there is none, the folder of its command.
@@ -30,8 +33,11 @@ struct Row {
     /// The link of an installed command.
     installed: Option<PathBuf>,
     state: State,
-    /// Why it is in that state; of a fresh image, what its freeze warned of.
+    /// Why it is in that state; nothing for a fresh image.
     why: Vec<String>,
+    /// What else there is to know: what the freeze warned of, which nobody has seen where it was made in the background; why a shell starts
+    /// another program by its name.
+    notes: Vec<String>,
     /// What it takes on disk (bytes).
     size: u64,
     /// Starts that have thawed, and that have fallen back.
@@ -55,8 +61,12 @@ enum State {
     Building,
     /// The program cannot be frozen.
     Refused,
+    /// An image gained nothing.
+    Vain,
     /// The last attempt went wrong.
     Failed,
+    /// The installed command is gone, and its image waits for it to come back.
+    Dormant,
     /// There is none yet.
     None,
 }
@@ -68,7 +78,9 @@ impl State {
             State::Stale => "stale",
             State::Building => "building",
             State::Refused => "refused",
+            State::Vain => "vain",
             State::Failed => "failed",
+            State::Dormant => "dormant",
             State::None => "none yet",
         }
     }
@@ -79,26 +91,26 @@ pub fn main(arguments: &List) -> Result<u8> {
     let store = Store::open()?;
     let progress = Progress::start(false);
     progress.phase("comparing images with what they were made of");
-    let rows: Vec<Row> = store.folders().iter().flat_map(rows).collect();
+    let seen = Seen::default();
+    let commands: Vec<Vec<Row>> =
+        store.folders().iter().map(|folder| rows(folder, &seen)).filter(|rows| !rows.is_empty()).collect();
     progress.stop();
     if arguments.json {
-        render::print_json(&rows)?;
-    } else if rows.is_empty() {
+        render::print_json(&commands.concat())?;
+    } else if commands.is_empty() {
         render::print("The store is empty. snapboot install COMMAND puts an image in front of a command; snapboot run -- COMMAND makes one by itself.\n")?;
     } else {
-        render::print(&page(&rows))?;
+        render::print(&page(&commands))?;
     }
     Ok(0)
 }
 
-fn rows(folder: &Folder) -> Vec<Row> {
+/// One for each image of a command; one for a command that has none. `seen`: what other rows have looked at.
+fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
     let Some(command) = folder.command() else { return Vec::new() };
-    let attempt = Attempt::of(folder);
+    let attempts = Attempts::of(folder);
     let installed = Installed::of(folder);
-    let times = match &attempt.outcome {
-        Outcome::Made { times, .. } => *times,
-        _ => None,
-    };
+    let hidden = installed.as_ref().and_then(hidden);
     let row = |path: PathBuf, state, why| Row {
         name: command.name.clone(),
         path,
@@ -106,19 +118,23 @@ fn rows(folder: &Folder) -> Vec<Row> {
         installed: installed.as_ref().map(|installed| installed.link.clone()),
         state,
         why,
+        notes: Vec::new(),
         size: 0,
         thawed: 0,
         fallen_back: 0,
         saved: None,
-        hidden: None,
+        hidden: hidden.clone(),
     };
     let images = folder.images();
     if images.is_empty() {
-        let (state, why) = unusable(folder, &attempt, State::None, Vec::new());
+        let (state, why) = without_image(folder, &attempts);
         return vec![row(folder.path().to_owned(), state, why)];
     }
     let replaced = replaced(folder, installed.as_ref());
-    let hidden = installed.as_ref().and_then(hidden);
+    let dormant = installed.as_ref().filter(|it| it.is_dormant()).map(|it| {
+        let (program, name) = (it.program.display(), &it.name);
+        format!("{program} is gone; the image is used again when it is back, and snapboot uninstall {name} removes it")
+    });
     images
         .iter()
         .map(|image| {
@@ -129,34 +145,62 @@ fn rows(folder: &Folder) -> Vec<Row> {
             let of_start = ThisProcess { boot: Some(boot) };
             let warnings = opened.as_ref().map(|image| Info::of(&image.tables()).warnings).unwrap_or_default();
             let why = opened
-                .and_then(|image| differences::stale_for(&image, &of_start))
+                .and_then(|image| differences::stale_for(&image, &of_start, Some(seen)))
                 .unwrap_or_else(|failure| vec![failure.message]);
             let (state, why) = match why.is_empty() {
-                // Nobody has seen them, where it was made in the background.
-                true => (State::Fresh, [&replaced[..], &warnings].concat()),
-                false => unusable(folder, &attempt, State::Stale, [&replaced[..], &why, &warnings].concat()),
+                _ if dormant.is_some() => (State::Dormant, dormant.iter().cloned().collect()),
+                true => (State::Fresh, why),
+                false if folder.is_building() => (State::Building, why),
+                false => (State::Stale, [in_the_way(folder), why, since(&attempts, image)].concat()),
             };
-            let why = why.into_iter().chain(hidden.clone()).collect();
             let thawed = starts.as_ref().map_or(0, |starts| starts.thaws);
             Row {
+                notes: [&replaced[..], &warnings].concat().into_iter().chain(hidden.clone()).collect(),
                 size: limits::size(image),
                 thawed,
                 fallen_back: starts.as_ref().map_or(0, |starts| starts.fallbacks),
-                saved: times.as_ref().map(|times: &StartTimes| times.saved() * thawed as f64),
-                hidden: hidden.clone(),
+                saved: attempts.times.as_ref().map(|times: &StartTimes| times.saved() * thawed as f64),
                 ..row(image.clone(), state, why)
             }
         })
         .collect()
 }
 
-/// The state where no image can be used, and why: `state` and `why`, unless the last attempt to make one says more.
-fn unusable(folder: &Folder, attempt: &Attempt, state: State, why: Vec<String>) -> (State, Vec<String>) {
-    match &attempt.outcome {
-        _ if folder.is_building() => (State::Building, why),
-        Outcome::Refused { why, .. } => (State::Refused, why.clone()),
-        Outcome::Failed { why, .. } => (State::Failed, vec![why.clone()]),
-        _ => (state, why),
+/// The state of a command that has no image, and why.
+fn without_image(folder: &Folder, attempts: &Attempts) -> (State, Vec<String>) {
+    match attempts.last().map(|last| &last.outcome) {
+        _ if folder.is_building() => (State::Building, Vec::new()),
+        _ if attempts.is_unfinished() => {
+            (State::None, vec!["the last builder ended before its image was done, as if it was killed".to_owned()])
+        }
+        Some(Outcome::Refused { why }) => (State::Refused, why.clone()),
+        Some(Outcome::Vain { effort }) => (State::Vain, vec![gains_nothing(effort)]),
+        Some(Outcome::Failed { why, .. }) => (State::Failed, vec![why.clone()]),
+        Some(Outcome::Made { .. }) | None => (State::None, in_the_way(folder)),
+    }
+}
+
+/// Why no builder begins now, whatever the program.
+fn in_the_way(folder: &Folder) -> Vec<String> {
+    let put_off = PutOff::of(folder).map(|put_off| format!("an image was put off, since {}", put_off.why));
+    folder.cannot_write().into_iter().chain(put_off).collect()
+}
+
+/// Why an image was dropped.
+fn gains_nothing(effort: &Effort) -> String {
+    let [archived, thawed] = [effort.archived, effort.thawed].map(|seconds| seconds * 1000.0);
+    format!("an image gains nothing: a start from it takes {thawed:.0} ms of a processor, and {archived:.0} ms with the boot archive alone")
+}
+
+/// What came of an attempt that was made after an image.
+fn since(attempts: &Attempts, image: &Path) -> Vec<String> {
+    let made = image.metadata().and_then(|status| status.modified()).ok();
+    let made = made.and_then(|made| made.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
+    match attempts.last().filter(|last| last.at > made.as_secs()).map(|last| &last.outcome) {
+        Some(Outcome::Refused { why }) => vec![format!("another one was refused: {}", why.join(" "))],
+        Some(Outcome::Vain { effort }) => vec![gains_nothing(effort)],
+        Some(Outcome::Failed { why, .. }) => vec![format!("another one could not be made: {why}")],
+        _ => Vec::new(),
     }
 }
 
@@ -169,44 +213,68 @@ fn replaced(folder: &Folder, installed: Option<&Installed>) -> Vec<String> {
 
 /// Why the name of an installed command leads to another program.
 fn hidden(installed: &Installed) -> Option<String> {
-    match installed.on_path() {
-        _ if installed.in_place => None,
+    match installed.on_path(&search_path()) {
+        _ if installed.in_place || installed.is_dormant() => None,
         OnPath::Image => None,
         OnPath::Other(Some(other)) => Some(format!("{} comes first on PATH: see snapboot shellenv", other.display())),
         OnPath::Other(None) => Some("its directory is not on PATH: see snapboot shellenv".to_owned()),
     }
 }
 
-fn page(rows: &[Row]) -> String {
+/// One line for each command, and below them what does not fit into one.
+fn page(commands: &[Vec<Row>]) -> String {
     let saved = |seconds: f64| match seconds {
         seconds if seconds >= 3600.0 => format!("{:.1} h", seconds / 3600.0),
         seconds if seconds >= 60.0 => format!("{:.1} min", seconds / 60.0),
         seconds => format!("{seconds:.1} s"),
     };
-    let cells = rows.iter().map(|row| {
-        let own = row.why.first().filter(|why| Some(*why) != row.hidden.as_ref());
-        let why: String = own.map(|why| human::harmless(why)).unwrap_or_default();
+    let cells = commands.iter().map(|rows| {
+        let first = best(rows);
+        let sum = |number: fn(&Row) -> u64| rows.iter().map(number).sum::<u64>();
         vec![
-            row.name.clone(),
-            human::size(row.size),
-            row.thawed.to_string(),
-            row.fallen_back.to_string(),
-            row.saved.map_or_else(String::new, saved),
-            row.state.word().to_owned(),
-            human::command(row.command.iter().map(String::as_str)),
-            human::shortened(&why, SHOWN),
+            human::harmless(&first.name),
+            rows.iter().filter(|row| row.size > 0).count().to_string(),
+            human::size(sum(|row| row.size)),
+            sum(|row| row.thawed).to_string(),
+            sum(|row| row.fallen_back).to_string(),
+            rows.iter().filter_map(|row| row.saved).reduce(|one, other| one + other).map_or_else(String::new, saved),
+            first.state.word().to_owned(),
+            human::harmless(&human::command(first.command.iter().map(String::as_str))),
         ]
     });
-    let table = render::numbers(&["name", "size", "thawed", "fell back", "saved", "state", "command", "why"], 4, cells);
-    table + &hidden_ones(rows)
+    let header = ["name", "images", "size", "thawed", "fell back", "saved", "state", "command"];
+    let table = render::numbers(&header, 5, cells);
+    let more: String = commands.iter().map(|rows| remarks(best(rows))).collect();
+    let space = if more.is_empty() { "" } else { "\n" };
+    table + space + &more + &hidden_ones(commands)
+}
+
+/// The image that says most of a command: where one is fresh, its starts thaw.
+fn best(rows: &[Row]) -> &Row {
+    let by_state = |state| rows.iter().find(|row| row.state == state);
+    by_state(State::Fresh).or_else(|| by_state(State::Building)).unwrap_or(&rows[0])
+}
+
+/// All that is to be said of one command, a line for each.
+fn remarks(row: &Row) -> String {
+    let line = |what: &str, text: &str| {
+        let text = format!("{}{what}: {}", human::harmless(&row.name), human::harmless(text));
+        render::wrapped(&text, "").join("\n") + "\n"
+    };
+    let state = format!(" ({})", row.state.word());
+    let mut lines: String = row.why.iter().take(SHOWN).map(|why| line(&state, why)).collect();
+    if row.why.len() > SHOWN {
+        lines += &line(&state, &format!("and {} more: see snapboot list --json", row.why.len() - SHOWN));
+    }
+    let notes = row.notes.iter().filter(|note| Some(*note) != row.hidden.as_ref());
+    notes.fold(lines, |lines, note| lines + &line("", note))
 }
 
 /// What is to be said of installed commands whose images a shell does not start.
-fn hidden_ones(rows: &[Row]) -> String {
-    let mut names: Vec<&str> = rows.iter().filter(|row| row.hidden.is_some()).map(|row| row.name.as_str()).collect();
-    names.dedup();
-    let bin = rows.iter().filter(|row| row.hidden.is_some()).find_map(|row| row.installed.as_ref()?.parent());
-    let Some(bin) = bin else { return String::new() };
+fn hidden_ones(commands: &[Vec<Row>]) -> String {
+    let hidden: Vec<&Row> = commands.iter().map(|rows| best(rows)).filter(|row| row.hidden.is_some()).collect();
+    let Some(bin) = hidden.iter().find_map(|row| row.installed.as_ref()?.parent()) else { return String::new() };
+    let names: Vec<&str> = hidden.iter().map(|row| row.name.as_str()).collect();
     format!(
         "\nA shell starts other programs by the name of {}: {} must come first on PATH. See snapboot shellenv.\n",
         names.join(", "),

@@ -11,7 +11,6 @@ mod freeze;
 mod human;
 mod inspect;
 mod install;
-mod lazy;
 mod list;
 mod ordinary;
 mod progress;
@@ -31,7 +30,7 @@ use std::process::ExitCode;
 use failure::{Failure, Kind, Result};
 use store::{background, build, fallback, learn, limits};
 
-use arguments::{Run, Subcommand};
+use arguments::Subcommand;
 
 /// Exit status for the user's mistakes and for refusals.
 const REFUSED: u8 = 2;
@@ -77,7 +76,6 @@ fn subcommand() -> Result<u8> {
     match arguments::parse().subcommand {
         Subcommand::Freeze(arguments) => freeze::main(&arguments),
         Subcommand::Refreeze(arguments) => refreeze::main(&arguments),
-        Subcommand::Run(Run { lazy: Some(filter), words, .. }) => lazy::main(&words, &filter),
         Subcommand::Run(arguments) => run::main(
             &arguments.words,
             arguments.store_size.unwrap_or_else(limits::of_environment),

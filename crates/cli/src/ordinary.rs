@@ -1,7 +1,7 @@
 //! An ordinary start of a command, with the boot archive of its runtime.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -20,22 +20,14 @@ pub const NOT_THERE: u8 = 127;
 /// ENOEXEC: neither a program nor a script with a shebang.
 const NO_FORMAT: i32 = 8;
 
-/// Becomes the program; returns only when that fails. `words`: the program's, its name first. `archive`: the one to switch on.
+/// Becomes the program; returns only when that fails. `words`: the program's, its name first. `archive`: the one to switch on. A part of
+/// Snapboot that is missing or damaged keeps no program from starting: then there is no archive.
 pub fn start(program: &Path, words: &[OsString], archive: BootArchive) -> Result<u8> {
     let noted = noted();
-    let changed = match archive {
-        BootArchive::Ruby => {
-            let installation = Installation::find()?;
-            let noting = noted.as_ref().and_then(|_| installation.ruby_explain().ok());
-            Some(("RUBYOPT", set_up::ruby_option(&installation.ruby_run()?, noting.as_deref())?))
-        }
-        BootArchive::Python => {
-            let installation = Installation::find()?;
-            let noting = noted.as_ref().and_then(|_| installation.python_explain().ok());
-            set_up::python_path(&installation.python_run()?, noting.as_deref()).map(|path| ("PYTHONPATH", path))
-        }
-        BootArchive::None => None,
-    };
+    let changed = switch(archive, noted.is_some()).unwrap_or_else(|failure| {
+        render::log(&format!("no archive: {failure}"));
+        None
+    });
     if let (Some(file), Some(_)) = (noted, &changed) {
         tell(&file);
     }
@@ -49,6 +41,23 @@ pub fn start(program: &Path, words: &[OsString], archive: BootArchive) -> Result
     }
     render::tell(&format!("snapboot: cannot execute {}: {}", program.display(), reason(&error)));
     Ok(if error.kind() == io::ErrorKind::NotFound { NOT_THERE } else { CANNOT_EXECUTE })
+}
+
+/// The variable that switches an archive on, and its value; None where there is none, or the program could notice. `noting`: whether
+/// `snapboot explain` has this start note where its time goes.
+fn switch(archive: BootArchive, noting: bool) -> Result<Option<(&'static str, OsString)>> {
+    let installation = match archive {
+        BootArchive::None => return Ok(None),
+        BootArchive::Python | BootArchive::Ruby => Installation::find()?,
+    };
+    if archive == BootArchive::Ruby {
+        installation.check_ruby_archive()?;
+        let noting = noting.then(|| installation.ruby_explain().ok()).flatten();
+        return Ok(Some(("RUBYOPT", set_up::ruby_option(&installation.ruby_run()?, noting.as_deref())?)));
+    }
+    installation.check_python_archive()?;
+    let noting = noting.then(|| installation.python_explain().ok()).flatten();
+    Ok(set_up::python_path(&installation.python_run()?, noting.as_deref()).map(|path| ("PYTHONPATH", path)))
 }
 
 /// The file in which `snapboot explain` has this start note where its time goes.
@@ -66,7 +75,7 @@ fn tell(file: &OsStr) {
 /// Whether a file may be a script without a first line that names its interpreter: nobody else's program has a NUL in its first lines.
 fn is_text(program: &Path) -> bool {
     let mut start = Vec::new();
-    let read = File::open(program).and_then(|file| file.take(128).read_to_end(&mut start));
+    let read = trust::look::open(program).and_then(|file| file.take(128).read_to_end(&mut start));
     read.is_ok() && !start.contains(&0)
 }
 

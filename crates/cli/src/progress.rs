@@ -1,29 +1,37 @@
-//! What a person sees while something takes long: a spinner on a terminal, nothing elsewhere.
+//! What a person sees while something takes long: a spinner on a terminal, elsewhere a line every now and then.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
-use std::sync::mpsc::{channel, Receiver};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::render;
+use crate::{human, render};
 
 /// How long output that a child's children still hold open is waited for.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
 
+/// Where no spinner can be drawn, so long nothing is said, as in a log.
+const BETWEEN_LINES: Duration = Duration::from_secs(20);
+
 /// The spinner, and the way of the program's output past it.
 pub struct Progress {
     bar: Option<ProgressBar>,
+    lines: Option<Lines>,
     is_quiet: bool,
 }
 
 impl Progress {
-    /// A spinner when standard error is a terminal that can draw one. `is_quiet`: neither that nor notes.
+    /// A spinner when standard error is a terminal that can draw one, else lines. `is_quiet`: neither these nor notes.
     pub fn start(is_quiet: bool) -> Self {
-        let progress = Self::still(is_quiet);
-        if let Some(bar) = &progress.bar {
-            bar.enable_steady_tick(Duration::from_millis(100));
+        let mut progress = Self::still(is_quiet);
+        match &progress.bar {
+            Some(bar) => bar.enable_steady_tick(Duration::from_millis(100)),
+            None if is_quiet => {}
+            None => progress.lines = Some(Lines::start(BETWEEN_LINES, render::tell)),
         }
         progress
     }
@@ -37,13 +45,16 @@ impl Progress {
             }
             bar
         });
-        Progress { bar, is_quiet }
+        Progress { bar, lines: None, is_quiet }
     }
 
     /// Says what is being done.
     pub fn phase(&self, text: impl Into<String>) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(text.into());
+        let text = human::harmless(&text.into());
+        match (&self.bar, &self.lines) {
+            (Some(bar), _) => bar.set_message(text),
+            (None, Some(lines)) => lines.phase(text),
+            (None, None) => {}
         }
     }
 
@@ -69,23 +80,23 @@ impl Progress {
         }
     }
 
-    /// Where the booted program's output goes: straight to standard error, or past the spinner when there is one.
+    /// Where the booted program's output goes: to standard error, past the spinner when there is one.
     pub fn output(&self) -> std::io::Result<(Stdio, Stdio, Output)> {
-        let Some(bar) = &self.bar else {
-            let stderr = std::io::stderr();
-            return Ok((stderr.into(), std::io::stderr().into(), Output(None)));
-        };
         let (reader, writer) = std::io::pipe()?;
         let (sender, receiver) = channel();
-        let bar = bar.clone();
+        let bar = self.bar.clone();
+        let said = Arc::new(AtomicBool::new(false));
+        let has_said = said.clone();
         std::thread::spawn(move || {
             pass_lines(BufReader::new(reader), |line| {
+                has_said.store(true, Ordering::Relaxed);
+                let show = || std::io::stderr().write_all(line);
                 // A terminal that is gone takes no output; the freeze goes on.
-                let _ = bar.suspend(|| std::io::stderr().write_all(line));
+                let _ = bar.as_ref().map_or_else(show, |bar| bar.suspend(show));
             });
             let _ = sender.send(());
         });
-        Ok((writer.try_clone()?.into(), writer.into(), Output(Some(receiver))))
+        Ok((writer.try_clone()?.into(), writer.into(), Output { shown: receiver, said }))
     }
 }
 
@@ -95,16 +106,48 @@ impl Drop for Progress {
     }
 }
 
+/// Says in a thread of its own what is being done, as long as that takes. The thread ends with this.
+struct Lines(Sender<String>);
+
+impl Lines {
+    fn start(between: Duration, tell: impl Fn(&str) + Send + 'static) -> Lines {
+        let (sender, receiver) = channel::<String>();
+        std::thread::spawn(move || {
+            let begun = Instant::now();
+            let (mut phase, mut told) = (String::new(), begun);
+            loop {
+                match receiver.recv_timeout(between.saturating_sub(told.elapsed())) {
+                    Ok(next) => phase = next,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                    Err(RecvTimeoutError::Timeout) => {
+                        told = Instant::now();
+                        if !phase.is_empty() {
+                            tell(&format!("snapboot: {phase} ({:.0} s so far)", begun.elapsed().as_secs_f64()));
+                        }
+                    }
+                }
+            }
+        });
+        Lines(sender)
+    }
+
+    fn phase(&self, text: String) {
+        let _ = self.0.send(text);
+    }
+}
+
 /// The program's output on its way.
-#[derive(Default)]
-pub struct Output(Option<Receiver<()>>);
+pub struct Output {
+    shown: Receiver<()>,
+    said: Arc<AtomicBool>,
+}
 
 impl Output {
-    /// Waits until all of it was shown. Call this after the program ended and the command that started it was dropped.
-    pub fn finish(self) {
-        if let Some(receiver) = self.0 {
-            let _ = receiver.recv_timeout(LAST_OUTPUT);
-        }
+    /// Waits until all of it was shown. Call this after the program ended and the command that started it was dropped. Returns
+    /// whether there was any.
+    pub fn finish(self) -> bool {
+        let _ = self.shown.recv_timeout(LAST_OUTPUT);
+        self.said.load(Ordering::Relaxed)
     }
 }
 
@@ -123,6 +166,20 @@ fn pass_lines(mut reader: impl BufRead, mut show: impl FnMut(&[u8])) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_say_what_takes_long() {
+        let (sender, told) = channel();
+        let lines = Lines::start(Duration::from_millis(1), move |line| {
+            let _ = sender.send(line.to_owned());
+        });
+        lines.phase("training".to_owned());
+        let told_first = told.recv().unwrap();
+        assert!(told_first.starts_with("snapboot: training (") && told_first.ends_with(" s so far)"), "{told_first}");
+        drop(lines);
+        // The thread ends.
+        while told.recv().is_ok() {}
+    }
 
     #[test]
     fn output_is_passed_on_in_whole_lines() {

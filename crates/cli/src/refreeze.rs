@@ -14,6 +14,7 @@ use crate::arguments::Refreeze;
 use crate::freeze::Telling;
 use crate::human;
 use crate::install;
+use crate::run;
 
 /// The option that says where the image goes; the last one counts.
 const OUTPUT: &str = "-o";
@@ -36,6 +37,8 @@ fn again(image: &Path, is_quiet: bool) -> Result<u8> {
     // Through a link the image itself is replaced, and not the link.
     let place = image.canonicalize().map_err(|error| Failure::io("read", image, &error))?;
     let opened = ImageFile::open(&place)?;
+    // What it says is executed.
+    trust::check_open(&place, &opened.file).map_err(|refusal| run::not_to_be_run(&refusal))?;
     let info = Info::of(&opened.tables());
     if let Some(folder) = Folder::of(&place).filter(|folder| folder.command().is_some()) {
         return install::again(&folder, &place, &Telling::new(is_quiet, false));

@@ -1,13 +1,22 @@
 //! What goes to standard output, and tables for people: columns under a header and a line, nothing else.
 
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use failure::{reason, Failure, Result};
 use serde::Serialize;
 
-/// Prints to standard output. Ends quietly, as other tools do, when nobody reads it any more (`snapboot check | head`).
+use crate::human;
+
+/// Prints to standard output, without what a terminal would obey. Ends quietly, as other tools do, when nobody reads it any more
+/// (`snapboot check | head`).
 pub fn print(text: &str) -> Result<()> {
+    print_as_it_is(&human::harmless_lines(text))
+}
+
+/// Prints to standard output what the caller has made harmless, such as text with colours.
+pub fn print_as_it_is(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
@@ -20,15 +29,24 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Prints a line to standard error. Nothing hangs on whether anybody reads it.
+/// Prints a line to standard error, without what a terminal would obey. Nothing hangs on whether anybody reads it.
 pub fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", human::harmless_lines(line));
+}
+
+/// Tells what is done, and why, where SNAPBOOT_LOG asks for it.
+pub fn log(text: &str) {
+    let asks = |value: &OsStr| !value.is_empty() && value != "0";
+    if std::env::var_os("SNAPBOOT_LOG").is_some_and(|value| asks(&value)) {
+        tell(&format!("snapboot: {text}"));
+    }
 }
 
 /// Prints a value as JSON.
 pub fn print_json(value: &impl Serialize) -> Result<()> {
     let json = serde_json::to_string_pretty(value);
-    print(&(json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))? + "\n"))
+    let json = json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}.")))? + "\n";
+    print_as_it_is(&human::escaped_in_json(&json))
 }
 
 /// Whether a stream is a terminal on which the cursor can be moved.
@@ -49,6 +67,26 @@ pub fn numbers(header: &[&str], numbers: usize, rows: impl IntoIterator<Item = V
     trimmed(&table)
 }
 
+/// A text in lines, each behind an indent: as wide as the terminal of standard output; where that is none, in one line.
+pub fn wrapped(text: &str, indent: &str) -> Vec<String> {
+    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    in_columns(text, indent, columns.filter(|&columns| columns > 0).unwrap_or(usize::MAX))
+}
+
+fn in_columns(text: &str, indent: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count().saturating_add(1 + word.chars().count()) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(format!("{indent}{word}")),
+        }
+    }
+    lines
+}
+
 /// Names and what belongs to them, in two columns.
 pub fn facts(rows: impl IntoIterator<Item = (&'static str, String)>) -> String {
     let mut table = Table::new();
@@ -65,6 +103,14 @@ fn trimmed(table: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_of_a_text_is_cut_off() {
+        let text = "a file has changed: /very/long/name it is";
+        assert_eq!(in_columns(text, "  ", usize::MAX), ["  a file has changed: /very/long/name it is"]);
+        let lines = ["  a file has", "  changed:", "  /very/long/name", "  it is"];
+        assert_eq!(in_columns(text, "  ", 13), lines);
+    }
 
     #[test]
     fn numbers_are_aligned_to_the_right_and_lines_end_where_their_text_does() {

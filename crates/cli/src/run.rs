@@ -1,12 +1,13 @@
 //! `snapboot run`: starts an image, or a command from its image of the store; where there is none, the ordinary way, and asks for one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use archive::Application;
-use failure::{reason, Failure, Result};
+use failure::{Failure, Result};
 use image_file::kind::Kind;
 use image_file::on_noexec_mount;
 use installation::Installation;
@@ -14,8 +15,10 @@ use runtime::search_path;
 use rustix::fs::{access, Access};
 use store::command::BootArchive;
 use store::fallback::{Next, Start};
-use store::{background, fit, limits, tools, Command, Folder, Shims, Store};
+use store::tools::{self, Dormant};
+use store::{background, fit, limits, Command, Folder, Shims, Store};
 
+use crate::render::log;
 use crate::{ordinary, render};
 
 /// Becomes the program; returns only when that fails. `words`: the image or the command, and its arguments; at least one. `limit`: of the
@@ -23,15 +26,17 @@ use crate::{ordinary, render};
 /// `no_freeze`: the store is left alone.
 pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
     let named = Path::new(&words[0]);
-    if Kind::is_image(named) {
-        return run_image(named, words);
+    // A word without a slash is looked for in PATH alone, as a shell does: what lies here may be anybody's.
+    if is_path(named) && Kind::is_image(named) {
+        return run_image(named, words, trust::check_open);
     }
     let store = Store::find();
     let shims = store.as_ref().map(Shims::of);
     let Ok(line) = Command::split(words, &search_path(), shims.as_ref()) else { return Ok(not_runnable(named)) };
     // Installed, and so in front of PATH.
     if Kind::is_image(&line.program) {
-        return run_image(&line.program, words);
+        // As a shell would start it, whoever put it there: what is on PATH is the user's choice.
+        return run_image(&line.program, words, |_, _| Ok(()));
     }
     let Some((command, arguments)) = line.command else {
         if !no_freeze && !line.is_interpreter {
@@ -48,9 +53,9 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
             let is_first = !folder.path().exists();
             let images = folder.images();
             let seen = images.len();
-            if let Some(image) = image_for(&folder, images) {
+            if let Some((image, file)) = image_for(&folder, images) {
                 let words = [&[image.clone().into_os_string()], arguments.as_slice()].concat();
-                log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
+                log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &file, &words)));
             } else if let Some(why) = background::ask_for_new(&folder, &command, seen, limit) {
                 log(&format!("there is no image for this start, and none is made: {why}; starting the ordinary way"));
             } else {
@@ -73,17 +78,20 @@ fn gains_at_once(archive: BootArchive, program: &Path) -> bool {
             .is_ok_and(|cwd| Application::find(gemfile.as_deref(), Some(program), &cwd).has_gemfile())
 }
 
-/// The image that a start uses. The only one need not fit: it hands over what it cannot do.
-fn image_for(folder: &Folder, mut images: Vec<PathBuf>) -> Option<PathBuf> {
+/// The image that a start uses, open: it is the one that was checked. The only one need not fit: it hands over what it cannot do.
+fn image_for(folder: &Folder, mut images: Vec<PathBuf>) -> Option<(PathBuf, File)> {
     images.retain(|image| Kind::is_image(image));
-    match images.as_slice() {
-        [] => None,
-        _ if !folder.is_own() => {
-            log(&format!("{} belongs to another user, or others may write to it", folder.path().display()));
+    let image = match images.as_slice() {
+        [] => return None,
+        [only] => only.clone(),
+        _ => images.into_iter().find(|image| fit::fits(image))?,
+    };
+    match trust::open(&image) {
+        Ok(file) => Some((image, file)),
+        Err(refusal) => {
+            log(&format!("an image in {} is not used: {refusal}", folder.path().display()));
             None
         }
-        [only] => Some(only.clone()),
-        _ => images.into_iter().find(|image| fit::fits(image)),
     }
 }
 
@@ -92,12 +100,15 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     let Some(start) = Start::parse(words) else {
         return Err(Failure::refusal("snapboot fallback is for images of the store alone. See snapboot --help."));
     };
-    // Before the image is taken away.
     let arguments = start.arguments().unwrap_or_default();
-    if let Some((name, other)) = Folder::of(&start.image).and_then(|folder| tools::gone(&folder)) {
+    if let Some(Dormant { installed, other }) = Folder::of(&start.image).and_then(|folder| tools::dormant(&folder)) {
         let Some(other) = other else {
             // As a shell says it.
-            render::tell(&format!("snapboot: {name}: command not found"));
+            let (name, program) = (&installed.name, installed.program.display());
+            render::tell(&format!(
+                "snapboot: {name}: command not found: {program} is gone. Its image waits for it to come back; snapboot uninstall {name} \
+                 removes that."
+            ));
             return Ok(ordinary::NOT_THERE);
         };
         let words = [&[other.clone().into_os_string()], arguments].concat();
@@ -107,7 +118,11 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         Next::Other(image) => {
             let words = [&[image.clone().into_os_string()], arguments].concat();
             log(&format!("another image fits this start: {}", image.display()));
-            log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &words)?));
+            let failure = match trust::open(&image) {
+                Ok(file) => execute_image(&image, &file, &words),
+                Err(refusal) => Failure::refusal(refusal.to_string()),
+            };
+            log(&format!("cannot execute {}: {failure}", image.display()));
         }
         Next::Asked => log("the image is being made again; starting the ordinary way"),
         Next::None(why) => log(&format!("no image is made: {why}; starting the ordinary way")),
@@ -116,36 +131,65 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     ordinary::start(&start.program, &start.argv, archive)
 }
 
-/// Executes an image, also where the kernel would not: on a file system mounted noexec, or without mode x.
-fn execute_image(image: &Path, words: &[OsString]) -> Result<io::Error> {
+/// Executes an image that was opened and checked, also where the kernel would not: on a file system mounted noexec, or without mode x. Returns
+/// only when that fails, with the reason.
+fn execute_image(image: &Path, file: &File, words: &[OsString]) -> Failure {
+    let cannot = |error: io::Error| Failure::io("execute", image, &error);
     // The launcher needs to read an image only; a mode that a copy has lost is no reason not to do what was asked for.
     if on_noexec_mount(image) || access(image, Access::EXEC_OK).is_err() {
-        let launcher = Installation::find()?.launcher()?;
+        let launcher = match Installation::find().and_then(|installation| installation.launcher()) {
+            Ok(launcher) => launcher,
+            Err(failure) => return failure,
+        };
         let all = [launcher.clone().into_os_string(), image.as_os_str().to_owned()];
-        return Ok(store::execute(&launcher, &[&all, &words[1..]].concat(), None));
+        return cannot(store::execute(&launcher, &[&all, &words[1..]].concat(), None));
     }
-    Ok(store::execute(image, words, None))
+    // A link of the user's own to an installed image: the name of the link counts (crates/launcher/src/link.rs), and nobody else can
+    // make it lead elsewhere.
+    if image.is_symlink() && trust::open(image).is_ok() {
+        return cannot(store::execute(image, words, None));
+    }
+    cannot(store::execute_open(file, words))
 }
 
-fn run_image(named: &Path, words: &[OsString]) -> Result<u8> {
+/// `check`: whether the file may be executed.
+fn run_image(
+    named: &Path,
+    words: &[OsString],
+    check: impl Fn(&Path, &File) -> std::result::Result<(), trust::Refusal>,
+) -> Result<u8> {
     // Without a slash, it would be looked for in PATH.
     let image = std::path::absolute(named).map_err(|error| Failure::io("run", named, &error))?;
-    if image.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(Failure::refusal(format!("{} is no regular file, and an image is one.", named.display())));
+    let file = trust::look::open(&image).map_err(|error| Failure::io("run", named, &error))?;
+    check(&image, &file).map_err(|refusal| not_to_be_run(&refusal))?;
+    let failure = execute_image(&image, &file, words);
+    // It may have lost what executes it, and still knows what it was made from.
+    if let Ok([program, own @ ..]) = image_file::command_of(&image).as_deref() {
+        log(&format!("cannot use the image: {failure} Starting the ordinary way"));
+        let words = [own, &words[1..]].concat();
+        return ordinary::start(Path::new(program), &words, BootArchive::None);
     }
-    let error = execute_image(&image, words)?;
     Err(Failure::refusal(format!(
-        "cannot execute {}: {}. It should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
+        "{failure} {} should be an image that snapboot freeze wrote; snapboot verify {0} says whether it is whole.",
         named.display(),
-        reason(&error)
     )))
+}
+
+/// Why an image that was named is not executed.
+pub fn not_to_be_run(refusal: &trust::Refusal) -> Failure {
+    Failure::refusal(format!(
+        "{refusal}. An image is code of whoever can write to it: start it by its path, without snapboot, if that is what you want."
+    ))
 }
 
 /// Says why there is nothing to start. Returns the exit status, which is that of a shell.
 fn not_runnable(named: &Path) -> u8 {
     // Without a slash, it was looked for in PATH.
-    let is_path = named.as_os_str().as_bytes().contains(&b'/');
+    let is_path = is_path(named);
     let (found, status) = match Kind::of(named) {
+        Ok(Kind::Image) if !is_path => {
+            ("no such command, but an image of that name here (write ./ before it)", ordinary::NOT_THERE)
+        }
         _ if named.is_dir() && is_path => ("a directory", ordinary::CANNOT_EXECUTE),
         Ok(kind) if is_path => (kind.words(), ordinary::CANNOT_EXECUTE),
         Ok(kind) => (kind.words(), ordinary::NOT_THERE),
@@ -163,10 +207,7 @@ fn not_runnable(named: &Path) -> u8 {
     status
 }
 
-/// Tells what is done, and why, where SNAPBOOT_LOG asks for it.
-fn log(text: &str) {
-    let asks = |value: &OsStr| !value.is_empty() && value != "0";
-    if std::env::var_os("SNAPBOOT_LOG").is_some_and(|value| asks(&value)) {
-        render::tell(&format!("snapboot: {text}"));
-    }
+/// Whether a word is the path of a file, and not the name of a command.
+fn is_path(named: &Path) -> bool {
+    named.as_os_str().as_bytes().contains(&b'/')
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ use super::first_start::first_start;
 use super::interrupt::Interrupt;
 use super::kernel_files::KernelFiles;
 use super::page_order::PageOrder;
+use super::permissions::Readers;
 use super::reads::Reads;
 use super::rehearse::{rehearse, UsedPages};
 use super::trained_pages::{self, RunPages};
@@ -40,6 +41,7 @@ use super::training::{Profile, Trainer};
 use crate::fault::Point;
 use crate::outcome;
 use crate::request::Cpu;
+use crate::traces;
 
 /// How much of an image is read back (bytes). The parts that are used most come first.
 const READ_BACK: u64 = 1 << 30;
@@ -107,12 +109,14 @@ pub struct Assembly<'a> {
     /// Where each variant's stack started: what tells whether the kernel gives each boot a layout of its own.
     stacks: Vec<u64>,
     inputs: Vec<Inputs>,
+    /// Who may read all that the boots have read.
+    readers: Option<Readers>,
 }
 
 impl<'a> Assembly<'a> {
     /// An image without variants.
     pub fn new(dir: &'a ControlDir) -> Self {
-        Assembly { dir, heads: Vec::new(), stacks: Vec::new(), inputs: Vec::new() }
+        Assembly { dir, heads: Vec::new(), stacks: Vec::new(), inputs: Vec::new(), readers: None }
     }
 
     /// Completes the dump in the control directory, rehearses it, makes the training runs from it, and makes it the next variant. Returns
@@ -126,7 +130,13 @@ impl<'a> Assembly<'a> {
         let trailer = trailer(&file, &path)?;
         let dumped = read_at(&file, trailer.tables_offset, trailer.tables_size).map_err(cannot)?;
         let dumped = Tables::parse_unchecked_sum(&dumped)?;
-        let inputs = Inputs::record(parts.booted, mapped_files(&dumped)?)?;
+        let mapped = mapped_files(&dumped)?;
+        // Of the directory, where that says so.
+        let group = file.metadata().map_err(cannot)?.gid();
+        let readers = self.readers.get_or_insert_with(|| Readers::new(group));
+        readers.add_boot(parts.booted.notes, parts.booted.ignored);
+        mapped.iter().filter(|(path, _)| !parts.booted.ignored.is_own(path)).for_each(|(path, _)| readers.add(path));
+        let inputs = Inputs::record(parts.booted, mapped)?;
         let mut kernel_files = KernelFiles::of(&parts.booted.notes.system);
         let (mut tables, answers) = complete(&dumped, &inputs, &kernel_files, parts)?;
         let mut head = Head {
@@ -135,7 +145,7 @@ impl<'a> Assembly<'a> {
             tables_offset: (trailer.pages_offset + trailer.pages_size).next_multiple_of(image::PAGE),
             ..Head::default()
         };
-        file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+        file.set_permissions(Permissions::from_mode(self.mode())).map_err(cannot)?;
         write_tables(&file, &mut head, &tables.clone().finish(), &answers, &path)?;
         write_heads(&file, &mut [head], parts.command, parts.store_words, &path)?;
         // Out of the page cache: the rehearsal brings back what a start needs.
@@ -236,6 +246,27 @@ impl<'a> Assembly<'a> {
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(self.dir.finished())
     }
 
+    /// Executable for whoever the umask lets and could read what the boots have read, writable for the owner only: a launcher does not trust
+    /// anything else.
+    fn mode(&self) -> u32 {
+        let mode = 0o755 & !ThisProcess::FOR_BOOT.umask();
+        self.readers.as_ref().map_or(mode, |readers| readers.limit(mode)) | 0o500
+    }
+
+    /// Says why the image that is to lie at `output` is not for everybody whom the umask lets, where anybody else could come to it, and could
+    /// start the program `executed`.
+    pub fn closed(&mut self, output: &Path, executed: &Path) -> Option<String> {
+        let mode = self.mode();
+        let readers = self.readers.as_mut()?;
+        let closed = readers.closed()?.display().to_string();
+        let is_news = mode & 0o077 != 0o755 & !ThisProcess::FOR_BOOT.umask() & 0o077
+            && !readers.closes(output.parent().unwrap_or(Path::new("/")))
+            && !readers.closes(executed);
+        is_news.then(|| {
+            format!("the image has mode {mode:04o}: the boot has read {closed}, and who may not read that may not read the image either")
+        })
+    }
+
     /// Whether the kernel has given two variants the same memory layout.
     pub fn shares_layout(&self) -> bool {
         (1..self.stacks.len()).any(|index| self.stacks[..index].contains(&self.stacks[index]))
@@ -253,12 +284,14 @@ impl<'a> Assembly<'a> {
         terminal: Option<&Terminal>,
         max_thaws: Option<u64>,
         interrupt: &Interrupt,
+        environment: &Environment,
     ) -> outcome::Result<Assembled> {
         let (finished, counter) = (self.dir.finished(), self.dir.file("thaws"));
         let cannot = |error: io::Error| Failure::io("write", finished, &error);
         let file = self.finished().map_err(cannot)?;
         write_heads(&file, &mut self.heads, command, store_words, finished)?;
-        file.set_permissions(Permissions::from_mode(mode())).map_err(cannot)?;
+        file.set_permissions(Permissions::from_mode(self.mode())).map_err(cannot)?;
+        traces::refuse(finished, environment)?;
         Point::BeforeSync.reached();
         file.sync_all().map_err(cannot)?;
         read_back(&file);
@@ -445,11 +478,6 @@ fn write_heads(
     file.write_all_at(&area[1..], HEAD_OFFSET as u64 + 1).map_err(cannot)?;
     Point::BeforeMagic.reached();
     file.write_all_at(&area[..1], HEAD_OFFSET as u64).map_err(cannot)
-}
-
-/// Executable for whoever the umask lets, writable for the owner only: a launcher does not trust anything else.
-fn mode() -> u32 {
-    (0o755 & !ThisProcess::FOR_BOOT.umask()) | 0o500
 }
 
 fn read_at(file: &File, offset: u64, size: u64) -> io::Result<Vec<u8>> {

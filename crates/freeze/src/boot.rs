@@ -1,5 +1,6 @@
 //! Starts the runtime with the freezer inside, and waits until the image is written or refused.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -46,6 +47,7 @@ const PAD: usize = 16 * 1024;
 const PAD_ARGUMENTS: usize = 1024;
 
 /// What is booted, and what the request says about it.
+#[derive(Clone, Copy)]
 pub struct Boot<'a> {
     pub installation: &'a Installation,
     pub runtime: &'a Runtime,
@@ -63,6 +65,8 @@ pub struct Boot<'a> {
     pub number: u32,
     /// See `number`.
     pub count: u32,
+    /// Whether the program has printed something in a boot whose output somebody sees.
+    pub said: &'a Cell<bool>,
 }
 
 /// How a boot ended.
@@ -72,6 +76,9 @@ pub enum Ended {
     /// This signal came for the freeze.
     Interrupted(i32),
 }
+
+const OUTPUT: &str = "the program printed something while it booted (see above), and its thaws will not print that again; where each start should, \
+                      do not preload what prints, or print in snapboot.defer (Python) or Snapboot.defer (Ruby)";
 
 /// What a boot is for.
 pub enum Watch {
@@ -83,13 +90,15 @@ pub enum Watch {
     Origins(BTreeSet<PathBuf>),
     /// To learn what the program makes of the current directory, which is this one. The image that was written before stays.
     Elsewhere(PathBuf),
+    /// To learn what the program makes of its secrets. The same.
+    Secrets,
 }
 
 impl Boot<'_> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
-        let writes_image = !matches!(watch, Watch::Elsewhere(_));
-        for old in ["report", "findings", "importers", "noted", "attribute_origins"]
+        let writes_image = !matches!(watch, Watch::Elsewhere(_) | Watch::Secrets);
+        for old in ["report", "findings", "importers", "noted", "attribute_origins", "texts"]
             .iter()
             .chain(writes_image.then_some(&"image"))
         {
@@ -108,7 +117,7 @@ impl Boot<'_> {
         // In a second boot the program says what it has said before, or complains about what the first one left behind.
         let output = match watch {
             Watch::Inputs => self.progress.program_output(),
-            Watch::InputsAgain | Watch::Origins(_) | Watch::Elsewhere(_) => Ok(ProgramOutput::none()),
+            Watch::InputsAgain | Watch::Origins(_) | Watch::Elsewhere(_) | Watch::Secrets => Ok(ProgramOutput::none()),
         };
         let ProgramOutput { stdout, stderr, finish } = output.map_err(|error| self.not_started(&error))?;
         let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
@@ -130,7 +139,8 @@ impl Boot<'_> {
         if !matches!(ended, Ok(Ended::Exited(..))) {
             kill_group(&mut child);
         }
-        finish();
+        let said = finish();
+        self.said.set(self.said.get() || said);
         ended
     }
 
@@ -160,6 +170,11 @@ impl Boot<'_> {
         Failure::io("start", &self.runtime.program, error)
     }
 
+    /// A warning where the program has printed something.
+    pub fn warning(&self) -> Option<String> {
+        self.said.get().then(|| OUTPUT.to_owned())
+    }
+
     /// What the front end is told.
     fn request(&self, watch: &Watch) -> Entries {
         let mut request = Entries::of_main(self.main);
@@ -177,9 +192,19 @@ impl Boot<'_> {
         if let Watch::Elsewhere(_) = watch {
             request.push("elsewhere", "1");
         }
+        if let Watch::Secrets = watch {
+            request.push("compares_secrets", "1");
+        }
+        self.environment.secrets.iter().for_each(|secret| request.push("secret", &secret.name));
         if let Some(store) = self.store {
             request.push("profile", &store.profile);
             store.on_news.iter().for_each(|word| request.push("on_news", word));
+            // An installation without one has images all the same.
+            let archive = match self.runtime.language {
+                Language::Python => self.installation.python_run(),
+                Language::Ruby => self.installation.ruby_run(),
+            };
+            archive.iter().for_each(|file| request.push("archive", file));
             request.push("binds_terminal", "1");
             let streams = store.terminal.map_or([false; 3], |terminal| terminal.streams);
             let at_terminal = ["0", "1", "2"].into_iter().zip(streams).filter(|(_, is_terminal)| *is_terminal);
@@ -266,6 +291,14 @@ impl Boot<'_> {
     }
 }
 
+/// Leaves in the control directory what a boot may ask for.
+pub fn leave_on_demand(environment: &Environment, dir: &ControlDir) -> Result<()> {
+    let (entries, index) = environment.on_demand();
+    [("environment", entries), ("on_demand", index)].iter().try_for_each(|(name, entries)| {
+        fs::write(dir.file(name), entries.to_bytes()).map_err(|error| Failure::io("write", &dir.file(name), &error))
+    })
+}
+
 /// Leaves in the control directory what the boot may ask for, and has CPython's `site`, which runs before the front end, tell in DIR/site
 /// what it reads: that the boot has to see from its start. Returns its environment. A runtime that does not answer will say why when it boots.
 pub fn early_reads(
@@ -275,13 +308,7 @@ pub fn early_reads(
     environment: &Environment,
     dir: &ControlDir,
 ) -> Result<Environment> {
-    let leave = |environment: &Environment| {
-        let (entries, index) = environment.on_demand();
-        [("environment", entries), ("on_demand", index)].iter().try_for_each(|(name, entries)| {
-            fs::write(dir.file(name), entries.to_bytes()).map_err(|error| Failure::io("write", &dir.file(name), &error))
-        })
-    };
-    leave(environment)?;
+    leave_on_demand(environment, dir)?;
     if runtime.language != Language::Python {
         return Ok(environment.clone());
     }
@@ -290,7 +317,7 @@ pub fn early_reads(
     command.env_clear().envs(environment.seen().iter().cloned()).env("SNAPBOOT_FREEZE_DIR", dir.path());
     deadline::run(&mut command, SITE_LIMIT).map_err(|error| Failure::io("start", &runtime.program, &error))?;
     let environment = environment.with_seen_early(&Entries::read(&dir.file("site")).unwrap_or_default());
-    leave(&environment)?;
+    leave_on_demand(&environment, dir)?;
     Ok(environment)
 }
 

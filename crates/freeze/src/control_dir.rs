@@ -12,9 +12,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
-use rustix::fs::{flock, FlockOperation};
-use rustix::process::{test_kill_process, Pid};
+use rustix::fs::{flock, fstat, FlockOperation, Mode, OFlags};
+use rustix::process::{geteuid, test_kill_process, Pid};
 
+/// Between the output's name and the number of the process, in the name of a control directory.
+const FREEZING: &str = ".freezing-";
 /// The folder of the finished image.
 const FINISHED: &str = "finished";
 
@@ -89,8 +91,20 @@ impl Drop for ControlDir {
 fn prefix(output: &Path) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(output.file_name().unwrap_or(OsStr::new("image")));
-    prefix.push(".freezing-");
+    prefix.push(FREEZING);
     prefix
+}
+
+/// Removes the control directories of all outputs in this directory whose freeze is gone.
+pub fn remove_all_abandoned(directory: &Path) {
+    let names = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let outputs = names.filter_map(|name| {
+        let (output, _) = name.to_str()?.strip_prefix('.')?.rsplit_once(FREEZING)?;
+        Some(output.to_owned())
+    });
+    for output in outputs.collect::<std::collections::BTreeSet<_>>() {
+        remove_abandoned(directory, &prefix(Path::new(&output)));
+    }
 }
 
 /// Removes the control directories whose freeze is gone. What cannot be removed does no harm and is left.
@@ -105,7 +119,11 @@ fn remove_abandoned(directory: &Path, prefix: &OsStr) {
         // the number may have been given to another process, or be one of another container.
         let own = pid == rustix::process::getpid();
         let path = entry.path();
-        let free = File::open(&path).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(directory) = rustix::fs::open(&path, flags, Mode::empty()) else { continue };
+        // One of another user's is none of ours, and root could remove it.
+        let is_own = fstat(&directory).is_ok_and(|status| status.st_uid == geteuid().as_raw());
+        let free = is_own && flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok();
         let young =
             entry.metadata().ok().and_then(|it| it.created().ok()?.elapsed().ok()).is_some_and(|age| age.as_secs() < 2);
         if free && (own || !young || test_kill_process(pid).is_err()) {
@@ -140,7 +158,11 @@ mod tests {
         }
         let lock = File::open(&running).unwrap();
         flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+        // A pipe would wait for somebody who writes.
+        let pipe = top.path().join(".app.img.freezing-4194307");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
         let _dir = ControlDir::create(&output).unwrap();
+        assert!(pipe.symlink_metadata().is_ok());
         assert!(!abandoned.exists() && other.exists() && running.exists());
     }
 }

@@ -9,7 +9,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -144,7 +143,7 @@ fn asks_the_cpu(code: &[u8]) -> bool {
 
 fn read(path: &Path, offset: u64, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; size as usize];
-    File::open(path)?.read_exact_at(&mut bytes, offset)?;
+    trust::look::open(path)?.read_exact_at(&mut bytes, offset)?;
     Ok(bytes)
 }
 

@@ -28,7 +28,7 @@ impl Entries {
 
     /// Reads a file; one that does not exist has no entries.
     pub fn read(path: &Path) -> io::Result<Self> {
-        match std::fs::read(path) {
+        match trust::look::read(path) {
             Ok(bytes) => Ok(Entries::parse(&bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Entries::default()),
             Err(error) => Err(error),

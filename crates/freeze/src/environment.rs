@@ -3,7 +3,7 @@
 //! The boot starts with what the table of [`super::variables`] or `--env` names. All others it sees when it looks them up: front end and
 //! freezer find them in the file `environment` of the control directory, and put what is looked up into the process. So the values of
 //! all that it never looks up get into no image. A variable becomes an input when the boot has read it ([`super::reads`]), set or not.
-//! What looks like a secret is withheld; where it is read nevertheless, an image would differ from an ordinary start: the freeze is refused then.
+//! Of what looks like a secret it sees a made-up value ([`super::secrets`]); each thaw puts the real one in its place.
 //! Volatile variables (PWD, TERM, SSH_* and the like, see [`inputs::environment::VOLATILE`]) count when they are read by name only.
 
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use inputs::environment::{is_own, is_volatile, matches, ALL};
 
-use super::variables::{is_secret, rule, Rule};
+use super::secret_names::is_secret;
+use super::secrets::{Fiction, Form, Secret};
+use super::variables::{rule, Rule};
 use crate::entries::Entries;
 
 /// Name and value of a variable.
@@ -24,8 +26,12 @@ pub struct Environment {
     seen: Vec<Pair>,
     /// What it sees when it looks it up.
     on_demand: Vec<Pair>,
-    /// Names of what is set and looks like a secret, and would be an input if it were read.
-    pub(crate) secrets: Vec<OsString>,
+    /// What is set and looks like a secret: the boot sees a made-up value of it.
+    pub(crate) secrets: Vec<Secret>,
+    /// Which one.
+    fiction: Fiction,
+    /// Whether an image compares the form of secrets, too.
+    pub(crate) compares_forms: bool,
     /// Names of what is set and withheld because the user said so.
     pub(crate) withheld: Vec<OsString>,
     /// Names and patterns from `--env`.
@@ -43,6 +49,8 @@ impl Environment {
             seen: Vec::new(),
             on_demand: Vec::new(),
             secrets: Vec::new(),
+            fiction: Fiction::new(),
+            compares_forms: false,
             withheld: Vec::new(),
             named: named.to_vec(),
             patterns_withheld: withheld.to_vec(),
@@ -55,10 +63,13 @@ impl Environment {
             let rule = rule(&name);
             if is_withheld && !is_in(named) {
                 picked.withheld.push(name);
-            } else if is_under(named, &name) || rule.is_some_and(Rule::acts) {
+            } else if is_under(named, &name) {
                 picked.seen.push((name, value));
             } else if is_secret(&name, &value) {
-                picked.secrets.push(name);
+                let secret = Secret::new(name.clone(), value);
+                let pairs = if rule.is_some_and(Rule::acts) { &mut picked.seen } else { &mut picked.on_demand };
+                pairs.push((name, picked.fiction.value(&secret)));
+                picked.secrets.push(secret);
             } else if rule.is_some() {
                 picked.seen.push((name, value));
             } else {
@@ -67,8 +78,24 @@ impl Environment {
         }
         picked.seen.sort();
         picked.on_demand.sort();
-        picked.secrets.sort();
+        picked.secrets.sort_by(|one, other| one.name.cmp(&other.name));
         picked
+    }
+
+    /// The same with other made-up values.
+    pub fn with_other_fiction(&self, form: Form) -> Self {
+        let mut other = Environment { fiction: self.fiction.other(form), ..self.clone() };
+        for (name, value) in other.seen.iter_mut().chain(&mut other.on_demand) {
+            if let Some(secret) = self.secrets.iter().find(|secret| secret.name == *name) {
+                *value = other.fiction.value(secret);
+            }
+        }
+        other
+    }
+
+    /// Whether a variable is a secret.
+    pub fn is_secret(&self, name: &OsStr) -> bool {
+        self.secrets.iter().any(|secret| secret.name == name)
     }
 
     /// The same, but that the boot sees from its start what was read before it could look that up, as `reads` tell.
@@ -105,8 +132,7 @@ impl Environment {
 
     /// Names of all variables that are set, but for the volatile ones and those that the user wants withheld.
     pub fn names(&self) -> impl Iterator<Item = &OsStr> {
-        let shown = self.shown().map(|(name, _)| name.as_os_str()).filter(|name| !is_volatile(name.as_bytes()));
-        shown.chain(self.secrets.iter().map(OsString::as_os_str))
+        self.shown().map(|(name, _)| name.as_os_str()).filter(|name| !is_volatile(name.as_bytes()))
     }
 
     /// What the boot sees from its start.
@@ -197,7 +223,7 @@ pub mod tests {
         assert_eq!(names(environment(&all, &["*", "TERM"], &[]).seen()), ["A", "RAILS_ENV", "TERM", "TOKEN"]);
         assert_eq!(names(environment(&all, &["*"], &["A"]).seen()), ["RAILS_ENV", "TOKEN"]);
         assert_eq!(names(environment(&all, &["A"], &["*"]).shown()), ["A", "RAILS_ENV", "PWD", "TERM"]);
-        assert_eq!(names(environment(&all, &[], &["RAILS_ENV"]).shown()), ["A", "PWD", "TERM"]);
+        assert_eq!(names(environment(&all, &[], &["RAILS_ENV"]).shown()), ["A", "PWD", "TERM", "TOKEN"]);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! What of the environment an image depends on: what the boot saw, and has read. variables.rs says which list is for what.
 //!
 //! A variable is an input when the boot has read it, set or not, or when the table of [`super::variables`] has it as one that always
-//! counts. What looks like a secret was withheld; where it was read nevertheless, an image would differ from an ordinary start, and the
-//! freeze is refused.
+//! counts. Of a secret only counts that it is set, and to what kind of value: the boot had a made-up one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,6 +16,7 @@ use super::environment::{is_under, Environment};
 use super::findings::Finding;
 use super::places::shown;
 use super::reads::{FullEnvironmentRead, Reads};
+use super::secrets::Secret;
 use super::variables::{always_compared, rule};
 
 /// An environment, and what was read of it.
@@ -28,34 +28,48 @@ pub struct EnvironmentInputs<'a> {
 }
 
 impl<'a> EnvironmentInputs<'a> {
-    /// Why an image would not do what an ordinary start does: what is set, and was read, and was withheld.
+    /// Why no image can be made: C code of the program has read a secret, and nobody can tell what it keeps of it.
     pub fn findings(&self) -> Vec<Finding> {
-        let read = self.environment.secrets.iter().filter_map(|name| Some((name, self.reads.variables.get(name)?)));
-        let named = read.map(|(name, place)| {
-            let place = place.as_deref().map(shown);
-            let reader = place.as_deref().unwrap_or("C code of the program");
-            let name = name.to_string_lossy();
-            format!(
-                "{name} is set, and {reader} reads it, but it looks like a secret and is withheld from the boot; let the boot see it, and \
-                 make it an input, with --env {name}; or have it taken for unset with --withhold {name}"
+        let by_c = self.secrets_read().filter(|(_, place)| place.is_none());
+        by_c.map(|(secret, _)| {
+            let name = secret.name.to_string_lossy();
+            Finding::new(
+                "secret",
+                format!(
+                    "{name} looks like a secret, and C code of the program reads it while it boots, which may keep it where no thaw can \
+                     put another value; let what reads it be loaded after the freeze point, let the image hold its value with --env {name}, \
+                     or have it taken for unset with --withhold {name}"
+                ),
             )
-        });
-        named.chain(self.found_in_copies()).map(|text| Finding::new("variable", text)).collect()
+        })
+        .collect()
     }
 
-    /// Whoever reads the whole environment may read secrets in it, and nobody sees which.
-    fn found_in_copies(&self) -> Option<String> {
-        let places: Vec<String> = self.reads.wholes.iter().filter_map(FullEnvironmentRead::place).map(shown).collect();
-        let secrets: Vec<_> = self.environment.secrets.iter().map(|name| name.to_string_lossy()).collect();
-        if places.is_empty() || secrets.is_empty() {
-            return None;
-        }
-        Some(format!(
-            "{} reads the whole environment, but this looks like secrets and is withheld from the boot: {}; let the boot see what the \
-             program needs with --env NAME; and have the rest taken for unset with --withhold NAME, or --withhold '*'",
-            places.join(", "),
-            secrets.join(", ")
-        ))
+    /// For a boot that has failed: of which secrets it has read made-up values.
+    pub fn made_up(&self) -> Vec<Finding> {
+        self.secrets_read()
+            .map(|(secret, place)| {
+                let name = secret.name.to_string_lossy();
+                let reader = place.map_or("C code of the program".into(), shown);
+                Finding::new(
+                    "secret",
+                    format!(
+                        "{name} looks like a secret, and {reader} has read a made-up value of it, with which the program may not boot; let \
+                         what reads it be loaded after the freeze point, let the image hold its value with --env {name}, or have it taken for \
+                         unset with --withhold {name}"
+                    ),
+                )
+            })
+            .collect()
+    }
+
+    /// The secrets that the boot has read, and where; None for C code.
+    pub fn secrets_read(&self) -> impl Iterator<Item = (&'a Secret, Option<&'a str>)> + use<'a, '_> {
+        let whole = self.reads.wholes.iter().find_map(FullEnvironmentRead::place);
+        self.environment.secrets.iter().filter_map(move |secret| match self.reads.variables.get(&secret.name) {
+            Some(place) => Some((secret, place.as_deref().or(whole))),
+            None => whole.map(|place| (secret, Some(place))),
+        })
     }
 
     fn withholds_all(&self) -> bool {
@@ -77,6 +91,12 @@ impl<'a> EnvironmentInputs<'a> {
         names
             .map(|name| {
                 let place = self.reads.variables.get(name).and_then(Option::as_deref);
+                if self.environment.is_secret(name) {
+                    return format!(
+                        "{} being set (a secret; each thaw puts its value in place)",
+                        name.to_string_lossy()
+                    );
+                }
                 format!("{} (read by {})", name.to_string_lossy(), place.map_or("C code of the program".into(), shown))
             })
             .collect()
@@ -92,12 +112,17 @@ impl<'a> EnvironmentInputs<'a> {
                 if is_under(&self.environment.patterns_withheld, name) { presence::ANY } else { presence::UNSET };
             rows.insert(name.as_bytes(), (wanted, [0; 16]));
         }
-        // Secrets that were read have ended the freeze.
-        for name in self.environment.withheld.iter().chain(&self.environment.secrets) {
+        let not_compared = self.environment.secrets.iter().map(|secret| &secret.name);
+        for name in self.environment.withheld.iter().chain(not_compared) {
             rows.insert(name.as_bytes(), (presence::ANY, [0; 16]));
         }
         for (name, value) in self.environment.shown().filter(|(name, _)| self.compares(language, name)) {
             rows.insert(name.as_bytes(), (presence::SET, image::digest(value.as_bytes())));
+        }
+        let has_form = self.environment.compares_forms;
+        let wanted = if has_form { presence::SECRET_OF_FORM } else { presence::SECRET };
+        for secret in self.environment.secrets.iter().filter(|secret| self.compares(language, &secret.name)) {
+            rows.insert(secret.name.as_bytes(), (wanted, secret.outline(has_form)));
         }
         let entries: Vec<Vec<u8>> =
             self.environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
@@ -157,8 +182,13 @@ mod tests {
         let picked = environment(&all, &["EL"], &[]);
         assert_eq!(names(picked.seen()), ["EL", "HOME", "PYTHONPATH"]);
         let (entries, index) = picked.on_demand();
-        assert_eq!(entries.to_bytes(), b"variable=FM=1\0volatile=TERM=vt\0");
-        assert_eq!(index.to_bytes(), b"variable=12,1,FM\0volatile=28,2,TERM\0");
+        let secret = picked.value("SECRET").unwrap().to_str().unwrap();
+        assert_eq!(
+            entries.to_bytes(),
+            format!("variable=FM=1\0variable=SECRET={secret}\0volatile=TERM=vt\0").into_bytes()
+        );
+        assert!(index.to_bytes().starts_with(b"variable=12,1,FM\0variable=30,"));
+        assert!(secret.len() > 10, "long enough to be found again: {secret}");
         let compared = |language, reads: &Reads| {
             EnvironmentInputs { environment: &picked, reads }
                 .compared_names(language)
@@ -172,36 +202,42 @@ mod tests {
     }
 
     #[test]
-    fn secrets_that_were_read_are_found() {
-        let found = |environment: &Environment, reads: &Reads| {
-            EnvironmentInputs { environment, reads }
-                .findings()
-                .into_iter()
-                .map(|finding| finding.text)
-                .collect::<Vec<_>>()
-        };
-        let all = [("DATABASE_URL", "db://me:pass@host"), ("OTHER_KEY", "y"), ("EL", "1"), ("RAILS_ENV", "test")];
-        let reads = read(&["DATABASE_URL", "RAILS_ENV", "EL", "MISSING"], Vec::new());
-        let text = found(&environment(&all, &[], &[]), &reads);
-        assert_eq!(text.len(), 1);
-        assert!(text[0].starts_with("DATABASE_URL is set, and /app/settings.py:3 reads it"), "{text:?}");
-        assert!(text[0].contains("--env DATABASE_URL"), "{text:?}");
-        assert_eq!(found(&environment(&all, &["DATABASE_URL"], &[]), &reads), [""; 0]);
-        assert_eq!(found(&environment(&all, &[], &["DATABASE_URL"]), &reads), [""; 0]);
-        let wholes = || {
-            read(
-                &[],
-                vec![FullEnvironmentRead::Read("/app.py:1".to_owned()), FullEnvironmentRead::Passed("git".to_owned())],
-            )
-        };
-        let text = found(&environment(&all, &[], &[]), &wholes());
-        let expected =
-            "/app.py:1 reads the whole environment, but this looks like secrets and is withheld from the boot: \
-                        DATABASE_URL, OTHER_KEY;";
-        assert!(text[0].starts_with(expected), "{text:?}");
-        assert_eq!(found(&environment(&all, &["*"], &[]), &wholes()), [""; 0]);
-        assert_eq!(found(&environment(&all, &["OTHER_KEY"], &["*"]), &wholes()), [""; 0]);
-        assert_eq!(found(&environment(&all[2..], &[], &[]), &wholes()), [""; 0]);
+    fn of_a_secret_that_was_read_only_its_outline_counts() {
+        let all = [("DATABASE_URL", "db://me:pass@host"), ("OTHER_KEY", "y"), ("EL", "1")];
+        let made_in = environment(&all, &[], &[]);
+        let reads = read(&["DATABASE_URL", "OTHER_KEY", "MISSING_KEY"], Vec::new());
+        let holds = |entries: &[&[u8]]| holds(&made_in, Language::Python, &reads, entries);
+        assert!(holds(&[b"DATABASE_URL=db://you:other@host", b"OTHER_KEY=z"]));
+        assert!(!holds(&[b"DATABASE_URL=db://you:other@elsewhere", b"OTHER_KEY=z"]), "another address");
+        assert!(
+            !holds(&[b"DATABASE_URL=db://me:pass@host"]) && !holds(&[b"DATABASE_URL=db://me:pass@host", b"OTHER_KEY="])
+        );
+        assert!(!holds(&[b"DATABASE_URL=db://me:pass@host", b"OTHER_KEY=y", b"MISSING_KEY=x"]));
+        let unread = super::tests::holds(&made_in, Language::Python, &Reads::default(), &[b"OTHER_KEY=z"]);
+        assert!(unread, "nobody has read them");
+        let whole = read(&[], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
+        let holds = |entries: &[&[u8]]| super::tests::holds(&made_in, Language::Python, &whole, entries);
+        assert!(
+            holds(&[b"DATABASE_URL=db://you:other@host", b"OTHER_KEY=z", b"EL=1"])
+                && !holds(&[b"OTHER_KEY=z", b"EL=1"])
+        );
+        let mut bound = environment(&[("A_KEY", "00ff")], &[], &[]);
+        bound.compares_forms = true;
+        let reads = read(&["A_KEY"], Vec::new());
+        let holds = |value: &[u8]| super::tests::holds(&bound, Language::Python, &reads, &[value]);
+        assert!(holds(b"A_KEY=12ab") && !holds(b"A_KEY=12abc") && !holds(b"A_KEY=12xy"));
+    }
+
+    #[test]
+    fn a_secret_that_c_code_has_read_is_found() {
+        let all = [("A_KEY", "x"), ("B_KEY", "y")];
+        let mut reads = read(&["A_KEY"], Vec::new());
+        let findings = |environment: &Environment, reads: &Reads| EnvironmentInputs { environment, reads }.findings();
+        assert!(findings(&environment(&all, &[], &[]), &reads).is_empty());
+        reads.variables.insert("B_KEY".into(), None);
+        let found = findings(&environment(&all, &[], &[]), &reads);
+        assert!(found.len() == 1 && found[0].text.starts_with("B_KEY looks like a secret, and C code"), "{found:?}");
+        assert!(findings(&environment(&all, &["B_KEY"], &[]), &reads).is_empty(), "its value is wanted");
     }
 
     #[test]
@@ -213,12 +249,12 @@ mod tests {
         assert!(!holds(&[b"TZ=CET"]) && !holds(&[]) && !holds(&[b"TZ=UTC", b"MISSING="]));
         assert!(!holds(&[b"TZ=UTC", b"LINES=1"]), "read by name");
         let whole = read(&[], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
-        let made_in = environment(&[("A", "1"), ("B_KEY", "1"), ("TERM", "vt")], &[], &["QUIET"]);
+        let made_in = environment(&[("A", "1"), ("B_KEY", "k1"), ("TERM", "vt")], &[], &["QUIET"]);
         let holds = |entries: &[&[u8]]| super::tests::holds(&made_in, Language::Python, &whole, entries);
-        assert!(holds(&[b"A=1", b"PWD=/", b"TERM=xterm"]) && holds(&[b"A=1", b"B_KEY=2"]));
-        assert!(!holds(&[b"A=1", b"B=1"]) && !holds(&[b"A=2"]) && !holds(&[]));
+        assert!(holds(&[b"A=1", b"B_KEY=k2", b"PWD=/", b"TERM=xterm"]) && !holds(&[b"A=1"]));
+        assert!(!holds(&[b"A=1", b"B_KEY=k3", b"B=1"]) && !holds(&[b"A=2", b"B_KEY=k3"]) && !holds(&[]));
         let whole = read(&["TERM"], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
-        assert!(!super::tests::holds(&made_in, Language::Python, &whole, &[b"A=1", b"TERM=xterm"]));
+        assert!(!super::tests::holds(&made_in, Language::Python, &whole, &[b"A=1", b"B_KEY=k3", b"TERM=xterm"]));
     }
 
     #[test]

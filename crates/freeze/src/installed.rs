@@ -31,7 +31,7 @@ fn is_of_package(script: &Path, lists: &Path) -> bool {
 }
 
 fn is_generated(script: &Path) -> bool {
-    let text = fs::read(script).unwrap_or_default();
+    let text = trust::look::read(script).unwrap_or_default();
     GENERATED.iter().any(|marks| marks.iter().all(|mark| contains(&text, mark.as_bytes())))
 }
 
@@ -45,7 +45,7 @@ fn is_of_distribution(script: &Path) -> bool {
         entries(&prefix.join("lib")).filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"python"));
     let mut distributions = pythons.flat_map(|python| entries(&python.path().join("site-packages")));
     distributions.any(|distribution| {
-        let record = fs::read(distribution.path().join("RECORD")).unwrap_or_default();
+        let record = trust::look::read(&distribution.path().join("RECORD")).unwrap_or_default();
         record.split(|byte| *byte == b'\n').any(|line| line.starts_with(row.as_bytes()))
     })
 }
@@ -55,7 +55,7 @@ fn is_of_debian(script: &Path, lists: &Path) -> bool {
     let row = script.as_os_str().as_encoded_bytes();
     let lists = entries(lists).filter(|entry| entry.path().extension().is_some_and(|extension| extension == "list"));
     lists
-        .map(|entry| fs::read(entry.path()).unwrap_or_default())
+        .map(|entry| trust::look::read(&entry.path()).unwrap_or_default())
         .any(|list| list.split(|byte| *byte == b'\n').any(|line| line == row))
 }
 

@@ -1,5 +1,6 @@
 //! How a freeze ends.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct Written {
     pub language: Language,
     /// How many modules or features are in it because training runs have shown them.
     pub learnt: usize,
+    /// How many of these lie in each folder.
+    pub learnt_in: BTreeMap<PathBuf, usize>,
     /// How many compiled regular expressions are in it for that reason.
     pub patterns: usize,
     /// Whether it is an installed tool, which was run with `--version`.

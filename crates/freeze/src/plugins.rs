@@ -42,11 +42,11 @@ fn rewritten_too_late(folder: &Path, loaded: &BTreeSet<&Path>) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let texts = entries
         .filter(|path| path.extension().is_some_and(|it| it == "dist-info"))
-        .filter_map(|path| fs::read_to_string(path.join("entry_points.txt")).ok());
+        .filter_map(|path| trust::look::read_to_string(&path.join("entry_points.txt")).ok());
     let is_late = |name: &String| {
         [folder.join(name).join("__init__.py"), folder.join(format!("{name}.py"))].iter().any(|path| {
             let is_rewritten = |text: String| !text.contains(NOT_REWRITTEN);
-            loaded.contains(path.as_path()) && fs::read_to_string(path).is_ok_and(is_rewritten)
+            loaded.contains(path.as_path()) && trust::look::read_to_string(path).is_ok_and(is_rewritten)
         })
     };
     texts.flat_map(|text| plugins(&text)).filter(is_late).collect()

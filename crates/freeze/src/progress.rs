@@ -51,6 +51,8 @@ pub enum Step<'a> {
     BootForOrigins,
     /// Boots again in another folder, to see what comes of it.
     BootElsewhere,
+    /// Boots again with other secrets, to see what comes of them.
+    BootForSecrets,
 }
 
 /// Where a program's output goes, for one boot.
@@ -59,13 +61,13 @@ pub struct ProgramOutput {
     pub stdout: Stdio,
     /// Its standard error.
     pub stderr: Stdio,
-    /// Waits until all of it was shown. Called once the program has ended and nobody here holds the two.
-    pub finish: Box<dyn FnOnce()>,
+    /// Waits until all of it was shown. Called once the program has ended and nobody here holds the two. Returns whether there was any.
+    pub finish: Box<dyn FnOnce() -> bool>,
 }
 
 impl ProgramOutput {
     /// Nobody sees it.
     pub fn none() -> Self {
-        ProgramOutput { stdout: Stdio::null(), stderr: Stdio::null(), finish: Box::new(|| ()) }
+        ProgramOutput { stdout: Stdio::null(), stderr: Stdio::null(), finish: Box::new(|| false) }
     }
 }

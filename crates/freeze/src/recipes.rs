@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
@@ -89,7 +88,7 @@ pub struct Applied {
 /// The recipe for a program, if there is one.
 pub fn of(language: Language, main: &Main) -> Option<Applied> {
     let script = main.script.as_deref()?;
-    let text = fs::read_to_string(script).ok()?;
+    let text = trust::look::read_to_string(script).ok()?;
     let is_alone = main.argv.len() == main.index + 1;
     let here = std::env::current_dir().ok().filter(|_| is_alone);
     all().into_iter().find_map(|recipe| recipe.applied(language, script, &text, here.as_deref()))
@@ -146,7 +145,7 @@ impl Here {
         if self.without.iter().any(|name| here.join(name).exists()) {
             return None;
         }
-        let own = leading(&fs::read_to_string(&file).ok()?);
+        let own = leading(&trust::look::read_to_string(&file).ok()?);
         let paths = own.iter().map(|name| Some(here.join(name).to_str()?.to_owned())).collect::<Option<Vec<_>>>()?;
         (!paths.is_empty()).then_some((file, paths))
     }
@@ -168,6 +167,8 @@ fn word(language: Language) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const MANAGE: &str = r#"#!/usr/bin/env python

@@ -31,6 +31,9 @@ const FREEZER_FAILED: i32 = 4;
 /// These come from the system and other people, not from the program.
 const FROM_OUTSIDE: [i32; 6] = [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGXCPU, libc::SIGXFSZ];
 
+const LOST_THREAD: &str = "was started while the program booted, and its thaws would be without it, as forked processes are; start it when it \
+                           is needed, or in an after_thaw hook";
+
 /// What a front end reported of a boot that was written.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -62,8 +65,19 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Arguments that force the fallback, named by a framework's recipe.
     pub guards: Vec<OsString>,
+    /// What the front end knows of secrets that were read.
+    pub secrets: Secrets,
     /// Name and version of the runtime, in its own words.
     pub runtime: Option<String>,
+}
+
+/// What is known of secrets after a boot.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    /// Whether any was read.
+    pub were_read: bool,
+    /// In a boot that looks for that: what was derived from them, in words.
+    pub derived: Vec<String>,
 }
 
 /// How a boot went.
@@ -75,7 +89,15 @@ pub enum Outcome {
 }
 
 /// Reads what was reported in `dir` after the runtime, which was given `environment`, ended with `status`.
-pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environment: &Environment) -> Result<Outcome> {
+///
+/// `is_unseen`: whether nobody would see a warning, such as that a thaw lacks threads.
+pub fn outcome(
+    dir: &ControlDir,
+    status: ExitStatus,
+    runtime: &Runtime,
+    environment: &Environment,
+    is_unseen: bool,
+) -> Result<Outcome> {
     let read =
         |name: &str| Entries::read(&dir.file(name)).map_err(|error| Failure::io("read", &dir.file(name), &error));
     let report = read("report")?;
@@ -87,10 +109,16 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
     let site = if report.all("site").next().is_some() { read("site")? } else { Entries::default() };
     let reads = Reads::gather(&[&report, &site], &read("noted")?, runtime.language, environment);
     let mut missed = EnvironmentInputs { environment, reads: &reads }.findings();
+    let reads_secrets = EnvironmentInputs { environment, reads: &reads }.secrets_read().next().is_some();
     missed.extend(reads.early.iter().map(Early::finding));
     attributes::add(&mut findings, attributes::reported(&report, false));
+    missed.extend(report.texts("secret_kept").map(|what| secret_kept(&what)));
     if !findings.is_empty() || status.code() == Some(WRITTEN) {
         findings.extend(missed.iter().cloned());
+    }
+    if is_unseen {
+        findings.extend(report.texts("repeats").map(|text| Finding::new("random", text)));
+        findings.extend(report.texts("thread").map(|thread| Finding::new("thread", format!("{thread} {LOST_THREAD}"))));
     }
     let errors: Vec<String> = report.texts("error").collect();
     match status.code() {
@@ -100,16 +128,17 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
             kept: report.all("kept").map(OsString::from).collect(),
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),
-            reads,
             repeated: attributes::reported(&report, true),
             compared: report.texts("compared").collect(),
             preloaded: report.texts("preloaded").collect(),
             learnt: report.texts("learnt").collect(),
             patterns: report.texts("patterns").next().and_then(|count| count.parse().ok()).unwrap_or_default(),
             left_out: report.texts("left_out").zip(report.texts("because")).collect(),
-            warnings: report.texts("warning").chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
+            warnings: report.texts("warning").chain(report.texts("repeats")).chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             left: report.texts("left").next(),
             guards: report.all("guard").map(OsString::from).collect(),
+            secrets: Secrets { were_read: reads_secrets, derived: report.texts("derived").collect() },
+            reads,
             runtime: report.texts("runtime").next(),
         }))),
         Some(WRITTEN) => Err(Failure::failed(format!(
@@ -117,6 +146,7 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
              exits while it loads; load less with --preload, or guard its exit ({}).",
             runtime.label
         ))),
+        Some(USER_ERROR) if report.all("unexpected").next().is_some() => Err(unexpected(&report)),
         Some(USER_ERROR) if !errors.is_empty() => Err(Failure::refusal(errors.join("\nsnapboot: "))),
         Some(REFUSED) if errors.is_empty() => {
             Err(Failure::failed("the freezer refused, but gave no reason. This is an error in Snapboot: report it."))
@@ -130,11 +160,33 @@ pub fn outcome(dir: &ControlDir, status: ExitStatus, runtime: &Runtime, environm
         Some(FREEZER_FAILED) if errors.is_empty() => Err(Failure::passing(
             "the freezer ended with status 4 instead of writing the image, probably since it found no memory (ulimit -v, -d).",
         )),
-        code => Err(failed(code, status, &errors, &missed)),
+        code => {
+            missed.extend(EnvironmentInputs { environment, reads: &reads }.made_up());
+            Err(failed(code, status, &errors, &missed))
+        }
     }
 }
 
-/// The program's own failure; its traceback stands above. `missed`: what it read and did not see.
+/// An error of a front end's own code: whatever the program has done, it starts the ordinary way.
+fn unexpected(report: &Entries) -> Failure {
+    let errors: Vec<String> = report.texts("unexpected").collect();
+    Failure::refusal(format!(
+        "cannot freeze: Snapboot itself met with something unexpected in this process, which is no fault of the program: {}. \
+         Probably the program has changed an object or a method of the interpreter that Snapboot relies on. Leave what does so to \
+         the main part; and report this, since it should be refused by name or work.",
+        errors.join("; ")
+    ))
+}
+
+/// A secret is kept where no thaw can exchange it.
+fn secret_kept(what: &str) -> Finding {
+    Finding::new(
+        "secret",
+        format!("{what}, where a thaw cannot put another value; compute that at each start: with snapboot.defer (Snapboot.defer in Ruby), or after the freeze point"),
+    )
+}
+
+/// The program's own failure; its traceback stands above. `missed`: what it read and did not see, or not as it is.
 fn failed(code: Option<i32>, status: ExitStatus, errors: &[String], missed: &[Finding]) -> Failure {
     let mut message = String::from("cannot freeze: the program failed while it booted");
     match (code, status.signal()) {

@@ -1,8 +1,7 @@
 //! One freeze from its request to its image: what is frozen, which boots that takes, and what they add up to.
 
-use std::collections::BTreeSet;
+use std::cell::Cell;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -21,7 +20,7 @@ use crate::boot_inputs::{self, Booted, Ignored};
 use crate::control_dir::ControlDir;
 use crate::cpu;
 use crate::depends;
-use crate::elsewhere::{self, Elsewhere};
+use crate::elsewhere;
 use crate::environment::Environment;
 use crate::fault::Point;
 use crate::findings::{add_origins, Finding};
@@ -38,7 +37,9 @@ use crate::request::{Cpu, FreezeRequest};
 use crate::training::{Profile, Trainer};
 use crate::variables;
 
+mod derived;
 mod info;
+mod other_folder;
 
 /// Finds out what is to be frozen, and freezes it.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
@@ -241,8 +242,10 @@ impl Session<'_> {
         let mut warnings: Vec<String> = Vec::new();
         let mut first = None;
         let mut looked_up = None;
+        let mut checked = environment.clone();
         let count = self.request.variants;
         for number in 1..=count {
+            let said = Cell::default();
             let boot = Boot {
                 installation: &self.request.installation,
                 runtime: self.runtime,
@@ -256,6 +259,7 @@ impl Session<'_> {
                 progress: self.progress,
                 number,
                 count,
+                said: &said,
             };
             let (mut report, mut notes, begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();
@@ -283,11 +287,16 @@ impl Session<'_> {
                     report.reads.places.entry((fact_kind::CWD, 0)).or_insert(place);
                 }
             }
+            if report.secrets.were_read && number == 1 {
+                checked.compares_forms = self.check_secrets(&boot, dir, &report)?;
+            }
+            let environment = &checked;
             if let Some(file) = &self.recipe.file {
                 report.loaded.push(file.clone());
                 report.reads.facts.push((fact_kind::CWD, 0));
                 report.reads.places.entry((fact_kind::CWD, 0)).or_insert_with(|| file.display().to_string());
             }
+            report.warnings.extend(boot.warning());
             report.warnings.extend(boot_inputs::warning(&notes, &report.importers, &Temporary::new(environment)));
             if number == 1 {
                 lacks.compare(report.learnt.len(), self.request.store.as_ref());
@@ -331,6 +340,7 @@ impl Session<'_> {
             }
             first.get_or_insert(report);
         }
+        warnings.extend(assembly.closed(output, &self.executed));
         if assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
@@ -342,6 +352,7 @@ impl Session<'_> {
             trainer.terminal,
             self.request.max_thaws,
             self.interrupt,
+            &checked,
         )?;
         starts::begin(assembled.image_id, replaced.map(|(sum, _)| *sum));
         let report = first.unwrap_or_default();
@@ -360,6 +371,7 @@ impl Session<'_> {
             warnings,
             language: self.runtime.language,
             learnt: report.learnt.len(),
+            learnt_in: profile.folders_of(&report.learnt),
             patterns: report.patterns,
             tells_version: profile.tells_version,
             lacks: lacks.is_any(),
@@ -455,30 +467,6 @@ impl Session<'_> {
         Err(Stop::Refused(findings))
     }
 
-    /// Boots once more, in a folder that shows what is made of the current directory. Returns what was looked for below it; None when the
-    /// program does more with it than to keep it, as in the first boot, or does not boot there.
-    fn boot_elsewhere(
-        &self,
-        boot: &Boot<'_>,
-        dir: &ControlDir,
-        kept: &[OsString],
-    ) -> Result<Option<BTreeSet<PathBuf>>> {
-        // A runtime that is named from here is not found from there.
-        if Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/') {
-            return Ok(None);
-        }
-        self.progress.step(&Step::BootElsewhere);
-        let elsewhere = Elsewhere::create(dir)?;
-        let ended = self.boot_once(boot, dir, &Watch::Elsewhere(elsewhere.folder().to_owned()));
-        boot.interrupt.check()?;
-        Ok(match ended {
-            Ok((Outcome::Written(report), notes)) if !report.keeps_folder.is_empty() && report.kept == kept => {
-                elsewhere.looked_up(&notes, &report.importers)
-            }
-            _ => None,
-        })
-    }
-
     fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Accesses)> {
         let (status, notes) = match boot.run(dir, watch)? {
             Ended::Exited(status, notes) => (status, notes),
@@ -486,7 +474,8 @@ impl Session<'_> {
         };
         let files = notes.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
         files.for_each(|(file, _)| self.progress.has_read(file));
-        match attributes::judged(outcome(dir, status, self.runtime, boot.environment), &notes.set) {
+        let outcome = outcome(dir, status, self.runtime, boot.environment, boot.store.is_some());
+        match attributes::judged(outcome, &notes.set) {
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {
                 // Whoever fails on a full disk often cannot write down why.

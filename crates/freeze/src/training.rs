@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -206,6 +206,18 @@ impl Profile {
     /// Whether there is nothing to load.
     pub fn is_empty(&self) -> bool {
         self.loaded.is_empty() && self.patterns.is_empty() && self.warm_up.is_empty()
+    }
+
+    /// In which folders the files of these modules or features lie, and how many in each.
+    pub fn folders_of(&self, names: &[String]) -> BTreeMap<PathBuf, usize> {
+        let names: BTreeSet<&OsStr> = names.iter().map(OsStr::new).collect();
+        let mut folders = BTreeMap::new();
+        for (_, file) in self.loaded.iter().filter(|(name, _)| names.contains(name.as_os_str())) {
+            if let Some(folder) = Path::new(file).parent().filter(|folder| folder.is_absolute()) {
+                *folders.entry(folder.to_owned()).or_default() += 1;
+            }
+        }
+        folders
     }
 
     /// Adds what a run has told.

@@ -4,7 +4,8 @@
 //!
 //! | list | what it is for |
 //! | --- | --- |
-//! | `TABLE`, [`is_secret`] here | which variables a boot sees from its start, and when they count; which are withheld |
+//! | `TABLE` here | which variables a boot sees from its start, and when they count |
+//! | the lists in secret_names.rs | of which variables a boot sees made-up values |
 //! | `VOLATILE` in inputs/environment.rs | variables that do not count where a reader takes the whole environment |
 //! | `VARIABLES`, `ENVIRONMENT_READERS`, `PROGRAMS` in exceptions.rs | single readers that keep nothing of what they read, or only part of it |
 //! | `--env`, `--withhold` (environment.rs) | what the user says, before all of these |
@@ -15,7 +16,7 @@
 //! environment_inputs.rs applies them, and makes the inputs of an image.
 //!
 //! What the boot sees from its start stands in one table. All others it sees when it looks them up, so that the values of those that it never
-//! looks up get into no image; but not those that look like secrets.
+//! looks up get into no image.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -105,32 +106,6 @@ const TABLE: &[(&str, Rule)] = {
     ]
 };
 
-/// Parts of names that secrets have, in capitals.
-const SECRET_PARTS: [&[u8]; 6] = [b"SECRET", b"PASSWORD", b"PASSWD", b"PASSPHRASE", b"CREDENTIAL", b"APIKEY"];
-
-/// Ends of names that secrets have, in capitals.
-const SECRET_ENDS: [&[u8]; 4] = [b"_KEY", b"_PAT", b"_AUTH", b"_PWD"];
-
-/// How one of the words in a secret's name ends, in capitals. (TOKENIZERS_PARALLELISM is no secret.)
-const SECRET_WORD: &[u8] = b"TOKEN";
-
-/// Whether a variable looks like a secret, which no boot is shown unless it is named by `--env`.
-pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {
-    let capitals = name.as_bytes().to_ascii_uppercase();
-    SECRET_PARTS.iter().any(|part| memchr::memmem::find(&capitals, part).is_some())
-        || capitals.split(|&byte| byte == b'_').any(|word| word.ends_with(SECRET_WORD))
-        || SECRET_ENDS.iter().any(|end| capitals.ends_with(end))
-        || has_password(value.as_bytes())
-}
-
-/// Whether this is an address with a password: `postgres://user:password@host`.
-fn has_password(value: &[u8]) -> bool {
-    let Some(at) = memchr::memmem::find(value, b"://") else { return false };
-    let authority = value[at + 3..].split(|byte| b"/?#".contains(byte)).next().unwrap_or_default();
-    let user = authority.iter().rposition(|&byte| byte == b'@').map(|end| &authority[..end]);
-    user.is_some_and(|user| user.iter().position(|&byte| byte == b':').is_some_and(|colon| colon + 1 < user.len()))
-}
-
 /// Name patterns of what counts in every image of this language.
 pub fn always_compared(language: Language) -> impl Iterator<Item = &'static str> {
     TABLE.iter().filter(move |(_, rule)| rule.compares(language)).map(|(pattern, _)| *pattern)
@@ -151,8 +126,9 @@ pub fn help() -> String {
          Seen, and inputs when the boot has read them: {}.\n  \
          All others: seen when the boot reads them, and inputs then. Who reads the whole environment depends on all of it, but for \
          {}.\n  \
-         What looks like a secret (*TOKEN*, *PASSWORD*, *SECRET*, *_KEY and the like, or an address with a password) is withheld, unless \
-         --env names it; a program that reads it while it boots cannot be frozen where it is set.\n  \
+         What looks like a secret (*TOKEN*, *PASSWORD*, *SECRET*, *_KEY and the like, an address with a password, a private key, a long \
+         random value) gets into no image, unless --env names it: the boot has a made-up value, and each thaw puts the real one in its \
+         place; that it is set is an input. A program that computes something of it while it boots cannot be frozen where it is set.\n  \
          When the image runs, the program sees its whole environment.",
         names(Rule::Always),
         names(Rule::Python),
@@ -209,8 +185,6 @@ pub fn rule(name: &OsStr) -> Option<Rule> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn names_that_cannot_be_meant_are_refused() {
         let mistake = |named: &[&str], withheld: &[&str]| {
@@ -224,35 +198,5 @@ mod tests {
         assert!(mistake(&["A"], &["A"]).contains("by --env and by --withhold"));
         assert!(mistake(&[], &["PYTHONPATH"]).contains("env -u PYTHONPATH"));
         assert_eq!(mistake(&[], &["RAILS_ENV"]), "");
-    }
-
-    #[test]
-    fn secrets_are_known_by_their_names_and_addresses_by_their_passwords() {
-        let is_secret = |name: &str, value: &str| super::is_secret(OsStr::new(name), OsStr::new(value));
-        for name in [
-            "GITHUB_TOKEN",
-            "AWS_SECRET_ACCESS_KEY",
-            "PGPASSWORD",
-            "api_key",
-            "TOKEN_A",
-            "RAILS_MASTER_KEY",
-            "MYSQL_PASSWD",
-        ] {
-            assert!(is_secret(name, "x"), "{name}");
-        }
-        for name in [
-            "NO_COLOR",
-            "SHELL",
-            "KEYBOARD",
-            "LS_COLORS",
-            "SSL_CERT_FILE",
-            "XAUTHORITY",
-            "EL",
-            "TOKENIZERS_PARALLELISM",
-        ] {
-            assert!(!is_secret(name, "http://host:80/a@b"), "{name}");
-        }
-        assert!(is_secret("DATABASE_URL", "postgres://me:pass@host/db") && is_secret("https_proxy", "http://a:b@c"));
-        assert!(!is_secret("REPOSITORY", "ssh://git@host:22/x") && !is_secret("A", "http://me:@host"));
     }
 }

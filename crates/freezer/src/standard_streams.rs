@@ -1,6 +1,6 @@
 //! Descriptors 0, 1 and 2, which each start has its own of: an image cannot hold what the boot has made of them.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::descriptors::file_of;
 use crate::findings::Findings;
@@ -10,6 +10,10 @@ const NAMES: [&[u8]; 3] = [b"standard input", b"standard output", b"standard err
 
 /// What each of them was when the process started.
 static STARTED_WITH: [[AtomicU64; 3]; 3] = [const { [const { AtomicU64::new(0) }; 3] }; 3];
+
+/// Which other of them the program has made each a copy of: its number plus one. Where the boot has the same file at both, the identity
+/// does not show that.
+static COPY_OF: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
 /// Which file a descriptor is for: device, inode and how it was opened. Zeros where it is closed.
 type Identity = [u64; 3];
@@ -29,14 +33,27 @@ pub fn remember() {
     }
 }
 
+/// To be called when the program makes `to` a copy of `from`. One that it had put aside may come back.
+pub fn copied(from: i32, to: i32) {
+    let (Ok(from), Ok(to)) = (usize::try_from(from), usize::try_from(to)) else { return };
+    if let Some(copy) = COPY_OF.get(to).filter(|_| from != to) {
+        copy.store(if from < COPY_OF.len() { from + 1 } else { 0 }, Relaxed);
+    }
+}
+
 /// Adds a finding for each that the program has closed, or has put something else in the place of.
 pub fn inspect(findings: &mut Findings) {
     for (number, (kept, name)) in (0..).zip(STARTED_WITH.iter().zip(NAMES)) {
         let now = now(number);
+        let remedy = b"; leave that to the main part, since each start has its own";
         if kept.iter().map(|value| value.load(Relaxed)).eq(now) {
+            if let Some(other) = COPY_OF[number as usize].load(Relaxed).checked_sub(1) {
+                let parts: [&[u8]; 6] =
+                    [b"(", name, b") was made a copy of ", NAMES[other], b" by the program while it loaded", remedy];
+                findings.add_descriptor(number, &parts);
+            }
             continue;
         }
-        let remedy = b"; leave that to the main part, since each start has its own";
         if now == [0; 3] {
             findings.add_descriptor(number, &[b"(", name, b") was closed by the program while it loaded", remedy]);
         } else {

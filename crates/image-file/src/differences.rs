@@ -2,12 +2,15 @@
 //!
 //! The launcher checks the same, stops at the first difference, and has the last word.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use failure::{Failure, Result};
 use image::{
@@ -22,28 +25,105 @@ use recorder::Identity;
 use crate::this_process::ThisProcess;
 use crate::{content_digest, ImageFile, Variant};
 
-/// Every difference between what the variants of an image recorded and what is there, a line each.
-pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
-    stale_for(image, &ThisProcess::ITSELF)
+/// What is at places, for who compares many images in a moment: most depend on the same files.
+#[derive(Default)]
+pub struct Seen {
+    places: RefCell<HashMap<PathBuf, Identity>>,
+    digests: RefCell<HashMap<PathBuf, [u8; 16]>>,
+    contents: RefCell<HashMap<PathBuf, Rc<Vec<u8>>>>,
+    process: ProcessFiles,
 }
 
-/// The same for a start of another process, as far as `process` tells of it.
-pub fn stale_for(image: &ImageFile, process: &ThisProcess) -> Result<Vec<String>> {
-    let environment = environment().map_err(|error| Failure::io("read", Path::new("/proc/self/environ"), &error))?;
+/// What the kernel tells of this process, read once.
+#[derive(Default)]
+struct ProcessFiles {
+    environment: OnceCell<Vec<u8>>,
+    vdso: OnceCell<Vec<u8>>,
+}
+
+impl ProcessFiles {
+    fn environment(&self) -> Result<&[u8]> {
+        read_once(&self.environment, environment, "/proc/self/environ")
+    }
+
+    fn vdso(&self) -> Result<&[u8]> {
+        read_once(&self.vdso, vdso, "/proc/self/mem")
+    }
+}
+
+fn read_once<'a>(cell: &'a OnceCell<Vec<u8>>, read: fn() -> io::Result<Vec<u8>>, path: &str) -> Result<&'a [u8]> {
+    if cell.get().is_none() {
+        let _ = cell.set(read().map_err(|error| Failure::io("read", Path::new(path), &error))?);
+    }
+    Ok(cell.get().map_or(&[], Vec::as_slice))
+}
+
+impl Seen {
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        if let Some(known) = self.places.borrow().get(path) {
+            return Ok(*known);
+        }
+        let now = Identity::of(path)?;
+        self.places.borrow_mut().insert(path.to_owned(), now);
+        Ok(now)
+    }
+
+    fn digest(&self, path: &Path) -> io::Result<[u8; 16]> {
+        if let Some(known) = self.digests.borrow().get(path) {
+            return Ok(*known);
+        }
+        let now = content_digest(path)?;
+        self.digests.borrow_mut().insert(path.to_owned(), now);
+        Ok(now)
+    }
+
+    /// For files of which single answers count: there are few.
+    fn content(&self, path: &Path) -> io::Result<Rc<Vec<u8>>> {
+        if let Some(known) = self.contents.borrow().get(path) {
+            return Ok(Rc::clone(known));
+        }
+        let now = Rc::new(trust::look::read(path)?);
+        self.contents.borrow_mut().insert(path.to_owned(), Rc::clone(&now));
+        Ok(now)
+    }
+
+    /// Whether a directory has the times that were recorded of it. Those that meant nothing were not.
+    fn has_times(&self, directory: &Path, row: &Directory) -> bool {
+        row.ctime != 0 && self.identity(directory).is_ok_and(|now| (now.mtime, now.ctime) == (row.mtime, row.ctime))
+    }
+}
+
+/// Every difference between what the variants of an image recorded and what is there, a line each.
+pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
+    stale_for(image, &ThisProcess::ITSELF, None)
+}
+
+/// The same for a start of another process, as far as `process` tells of it. `seen`: what other images have looked at; with it, a directory whose
+/// times are the recorded ones is not looked into, as in a thaw.
+pub fn stale_for(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> Result<Vec<String>> {
+    let own = Seen::default();
+    let process_files = &seen.unwrap_or(&own).process;
+    let environment = process_files.environment()?;
     let mut differences = Vec::new();
     let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
     for (tables, variant) in tables.iter().zip(&image.variants) {
         // What differs for one variant mostly differs for all.
-        let mut more = self::differences(tables, &environment, process)?;
-        more.extend(directories(image, variant)?);
+        let mut more = self::differences(tables, environment, process, seen)?;
+        more.splice(0..0, machine(tables, process_files.vdso()?)?);
+        more.extend(directories(image, variant, seen)?);
         differences.extend(more.into_iter().filter(|line| !differences.contains(line)).collect::<Vec<_>>());
     }
     Ok(differences)
 }
 
 /// Every difference between what an image recorded and what is there, a line each. `environment`: entries with NUL between.
-fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8], process: &ThisProcess) -> Result<Vec<String>> {
-    let mut found = machine(tables)?;
+fn differences<'a>(
+    tables: &Tables<'a>,
+    environment: &'a [u8],
+    process: &ThisProcess,
+    seen: Option<&Seen>,
+) -> Result<Vec<String>> {
+    let mut found = Vec::new();
     let entries = environment.split(|&byte| byte == 0);
     for difference in inputs::environment::differences(tables, entries)? {
         found.push(variable(difference?));
@@ -54,29 +134,29 @@ fn differences<'a>(tables: &Tables<'a>, environment: &'a [u8], process: &ThisPro
     let policy = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default().policy;
     for (number, row) in tables.rows::<Input>(Section::Inputs)?.enumerate().filter(|_| policy != policy::TRUST) {
         let Input { path, size, mtime, ctime, digest } = row;
-        if let Some(difference) = file(tables, path, Identity { size, mtime, ctime }, digest, policy)? {
-            found.extend(answers(tables, number, path)?.unwrap_or(vec![difference]));
+        if let Some(difference) = file(tables, path, Identity { size, mtime, ctime }, digest, policy, seen)? {
+            found.extend(answers(tables, number, path, seen)?.unwrap_or(vec![difference]));
         }
     }
     for row in tables.rows::<MappedFile>(Section::Files)? {
         let MappedFile { path, size, mtime, ctime, digest } = row;
-        found.extend(file(tables, path, Identity { size, mtime, ctime }, digest, policy)?);
+        found.extend(file(tables, path, Identity { size, mtime, ctime }, digest, policy, seen)?);
     }
     Ok(found)
 }
 
 /// Answers that a changed file gives no longer; None for one in which nothing was looked up, so that all of it counts.
-fn answers(tables: &Tables<'_>, input: usize, path: Text) -> Result<Option<Vec<String>>> {
+fn answers(tables: &Tables<'_>, input: usize, path: Text, seen: Option<&Seen>) -> Result<Option<Vec<String>>> {
     let questions: Vec<FileLookup> =
         tables.rows::<FileLookup>(Section::Lookups)?.filter(|question| question.input as usize == input).collect();
     let path = Path::new(OsStr::from_bytes(tables.text(path)?));
     if questions.is_empty() {
         return Ok(None);
     }
-    let content = match fs::read(path) {
+    let content = match seen.map_or_else(|| fs::read(path).map(Rc::new), |seen| seen.content(path)) {
         Ok(content) => content,
         // It answers as an empty one.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Rc::default(),
         Err(_) => return Ok(None),
     };
     let mut found = Vec::new();
@@ -89,13 +169,19 @@ fn answers(tables: &Tables<'_>, input: usize, path: Text) -> Result<Option<Vec<S
     Ok(Some(found))
 }
 
-/// Answers that the directories of a variant give no longer. Without a look at their times: these would only save time.
-fn directories(image: &ImageFile, variant: &Variant) -> Result<Vec<String>> {
+/// Answers that the directories of a variant give no longer. Without `seen` no times count: these would only save time.
+fn directories(image: &ImageFile, variant: &Variant, seen: Option<&Seen>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let (tables, policy) = (variant.tables(), image.settings()?.policy);
     let name = image.path.file_name().unwrap_or_default();
     for row in tables.rows::<Directory>(Section::Directories)?.filter(|_| policy != policy::TRUST) {
         let directory = Path::new(OsStr::from_bytes(tables.text(row.path)?));
+        if policy == policy::CHECK
+            && directory.is_absolute()
+            && seen.is_some_and(|seen| seen.has_times(directory, &row))
+        {
+            continue;
+        }
         let may_be_absent = row.flags & directory_flag::MAY_BE_ABSENT != 0;
         if !directory.is_dir() && !may_be_absent {
             found.push(format!("{}: directory -> gone", directory.display()));
@@ -110,11 +196,10 @@ fn directories(image: &ImageFile, variant: &Variant) -> Result<Vec<String>> {
     Ok(found)
 }
 
-fn machine(tables: &Tables<'_>) -> Result<Vec<String>> {
+fn machine(tables: &Tables<'_>, vdso: &[u8]) -> Result<Vec<String>> {
     let recorded: Platform = tables.one(Section::Platform)?;
     let mut found: Vec<String> = cpu::differences(tables)?.flat_map(|difference| cpu_lines(&difference)).collect();
-    let vdso = vdso().map_err(|error| Failure::io("read", Path::new("/proc/self/mem"), &error))?;
-    if vdso.len() as u64 != recorded.vdso_size || image::digest(&vdso) != recorded.vdso {
+    if vdso.len() as u64 != recorded.vdso_size || image::digest(vdso) != recorded.vdso {
         found.push("kernel: its vdso differs from that where the image was made (another kernel)".to_owned());
     }
     Ok(found)
@@ -183,11 +268,18 @@ fn environment() -> io::Result<Vec<u8>> {
 }
 
 /// What differs in a file; None when it has the recorded content.
-fn file(tables: &Tables<'_>, path: Text, recorded: Identity, digest: [u8; 16], policy: u32) -> Result<Option<String>> {
+fn file(
+    tables: &Tables<'_>,
+    path: Text,
+    recorded: Identity,
+    digest: [u8; 16],
+    policy: u32,
+    seen: Option<&Seen>,
+) -> Result<Option<String>> {
     let bytes = tables.text(path)?;
     let path = Path::new(OsStr::from_bytes(bytes));
     let shown = String::from_utf8_lossy(bytes);
-    let now = match Identity::of(path) {
+    let now = match seen.map_or_else(|| Identity::of(path), |seen| seen.identity(path)) {
         Ok(now) => now,
         Err(error) => return Ok(Some(format!("{shown}: there -> {}", reason(&error)))),
     };
@@ -198,7 +290,7 @@ fn file(tables: &Tables<'_>, path: Text, recorded: Identity, digest: [u8; 16], p
     if policy == policy::TRUST || (policy == policy::CHECK && now == recorded) {
         return Ok(None);
     }
-    match content_digest(path) {
+    match seen.map_or_else(|| content_digest(path), |seen| seen.digest(path)) {
         Ok(content) if content == digest => Ok(None),
         Ok(_) => Ok(Some(format!("{shown}: another content of the same size, {times}"))),
         Err(error) => Ok(Some(format!("{shown}: readable -> {}", reason(&error)))),
@@ -234,7 +326,9 @@ mod tests {
         let bytes = writer.finish();
         let entries: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let tables = Tables::parse_unchecked_sum(&bytes).unwrap();
-        differences(&tables, entries.join("\0").as_bytes(), &ThisProcess::ITSELF).unwrap()
+        let mut found = machine(&tables, &vdso).unwrap();
+        found.extend(differences(&tables, entries.join("\0").as_bytes(), &ThisProcess::ITSELF, None).unwrap());
+        found
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -176,7 +175,7 @@ fn is_new_with(directory: &Path, known: &[u8], features: &OsStr, file: &OsStr) -
         return false;
     }
     let mut start = Vec::new();
-    let read = File::open(directory.join(file));
+    let read = trust::look::open(&directory.join(file));
     let read = read.and_then(|file| file.take(MAX_START as u64).read_to_end(&mut start));
     let is_file = |path: &[u8]| directory.join(OsStr::from_bytes(&path[..path.len() - 1])).is_file();
     read.is_err() || may_have_feature(features, name, &start, is_file)

@@ -12,9 +12,10 @@ pub mod rotation;
 pub mod starts;
 pub mod this_process;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -88,7 +89,7 @@ pub struct FirstHead {
 impl FirstHead {
     /// Reads and checks it. Fails where the file cannot be read or is no image.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = trust::look::open(path)?;
         let mut area = vec![0; HEAD_AREA];
         file.read_exact_at(&mut area, HEAD_OFFSET as u64)?;
         let head = Head::parse(&area, file.metadata()?.len()).map_err(|_| io::ErrorKind::InvalidData)?;
@@ -102,12 +103,13 @@ impl ImageFile {
     pub fn open(path: &Path) -> Result<Self> {
         let cannot = |error: io::Error| Failure::io("read", path, &error);
         let wrong = |error: image::Error| Failure::failed(format!("{}: {error}.", path.display()));
-        let file = File::open(path).map_err(cannot)?;
-        let metadata = file.metadata().map_err(cannot)?;
-        if !metadata.is_file() {
-            return Err(Failure::refusal(format!("{} is no regular file, and an image is one.", path.display())));
-        }
-        let size = metadata.len();
+        let file = trust::look::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory => {
+                Failure::refusal(format!("{} is no regular file, and an image is one.", path.display()))
+            }
+            _ => cannot(error),
+        })?;
+        let size = file.metadata().map_err(cannot)?.len();
         let mut area = Vec::new();
         (&file).seek(SeekFrom::Start(HEAD_OFFSET as u64)).map_err(cannot)?;
         (&file).take(HEAD_AREA as u64).read_to_end(&mut area).map_err(cannot)?;
@@ -146,6 +148,14 @@ impl ImageFile {
     }
 }
 
+/// The original command of an image: the program, then its argv. Only the head is read.
+pub fn command_of(path: &Path) -> Result<Vec<OsString>> {
+    let FirstHead { area, head, .. } = FirstHead::read(path).map_err(|error| Failure::io("read", path, &error))?;
+    let command = Command::parse(&area, &head)?;
+    let strings = std::iter::once(command.program()).chain(command.argv());
+    Ok(strings.map(|string| OsStr::from_bytes(&string[..string.len() - 1]).to_owned()).collect())
+}
+
 /// The digest of a part of a file, as the head has it of the data pages.
 pub fn digest_pages(file: &File, offset: u64, size: u64) -> io::Result<[u8; 16]> {
     let (mut digest, mut buffer) = (ContentDigest::default(), vec![0; PIECE]);
@@ -161,7 +171,7 @@ pub fn digest_pages(file: &File, offset: u64, size: u64) -> io::Result<[u8; 16]>
 
 /// The digest of a file's content, as records have it.
 pub fn content_digest(path: &Path) -> io::Result<[u8; 16]> {
-    let mut file = File::open(path)?;
+    let mut file = trust::look::open(path)?;
     let (mut digest, mut buffer) = (ContentDigest::default(), vec![0; PIECE]);
     loop {
         match file.read(&mut buffer)? {

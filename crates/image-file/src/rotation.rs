@@ -61,7 +61,7 @@ pub fn remove_counter(image: &Path) {
 
 fn head(path: &Path) -> Option<ThawsHead> {
     let mut bytes = [0; ThawsHead::SIZE];
-    fs::File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
+    trust::look::open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
     Some(ThawsHead::decode(&bytes)).filter(|head| head.magic == ThawsHead::MAGIC)
 }
 
@@ -99,7 +99,7 @@ pub fn differences(settings: &Settings, image: &Path, image_id: u64) -> Vec<Stri
             Err(_) => found.push(format!("age: unknown, since the clock is behind {made}, when the image was made")),
             Ok(age) if age > settings.max_age => {
                 let (most, age) = (length(settings.max_age), length(age));
-                found.push(format!("age: made {made}, {age} ago; --max-age {most}"));
+                found.push(format!("age: made {made}, {age} ago; to be used for {most}"));
             }
             Ok(_) => {}
         }
@@ -172,7 +172,7 @@ mod tests {
         };
         assert_eq!(lines(now()), "");
         assert!(
-            lines(now() - 2 * HOUR as i64).ends_with("Z, 2h ago; --max-age 1h"),
+            lines(now() - 2 * HOUR as i64).ends_with("Z, 2h ago; to be used for 1h"),
             "{}",
             lines(now() - 2 * HOUR as i64)
         );

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,8 @@ use serde::Serialize;
 use crate::rotation;
 use crate::{FirstHead, ImageFile};
 
+/// Holds the files, in the folder of a user's state.
+const FOLDER: &str = "starts";
 /// So many files are kept.
 const MAX: usize = 256;
 
@@ -47,7 +49,12 @@ impl Starts {
     /// What was counted for this image; None when nothing is known of it here.
     pub fn of(image: &ImageFile) -> Option<Self> {
         let sum = image.head().image_id();
-        Self::parse(&fs::read(file(&folder()?, sum)).ok()?, sum)
+        Self::parse(&trust::read(&file(&folder()?, sum)).ok()?, sum)
+    }
+
+    /// What was counted below another folder for such things, see [`count_below`].
+    pub fn below(state: &Path, image_id: u64) -> Option<Self> {
+        Self::parse(&trust::read(&file(&state.join(FOLDER), image_id)).ok()?, image_id)
     }
 
     fn parse(bytes: &[u8], image_id: u64) -> Option<Self> {
@@ -86,6 +93,9 @@ pub fn forget(image: &Path) {
 pub fn handed_over(image: &Path) {
     let Ok(FirstHead { head, .. }) = FirstHead::read(image) else { return };
     let Some(path) = folder().map(|folder| file(&folder, head.image_id())) else { return };
+    if trust::open(&path).is_err() {
+        return;
+    }
     let Ok(file) = fs::OpenOptions::new().read(true).write(true).open(path) else { return };
     let mut bytes = [0; StartsHead::SIZE];
     if file.read_exact_at(&mut bytes, 0).is_err() {
@@ -99,7 +109,7 @@ pub fn handed_over(image: &Path) {
     }
 }
 
-/// The folder of these files: `STATE/starts`. None where nothing is to be counted.
+/// The folder of these files: `STATE/starts`. None where nothing is to be counted, or the folder would be in another user's home.
 fn folder() -> Option<PathBuf> {
     let absolute = |value: &OsStr| Path::new(value).is_absolute();
     let state = match std::env::var_os(StartsHead::VARIABLE) {
@@ -110,7 +120,8 @@ fn folder() -> Option<PathBuf> {
             Some(state)
         }),
     };
-    Some(Path::new(&state?).join("starts"))
+    let folder = Path::new(&state?).join(FOLDER);
+    trust::check_place(&folder).is_ok().then_some(folder)
 }
 
 fn file(folder: &Path, image_id: u64) -> PathBuf {
@@ -137,16 +148,30 @@ pub fn begin(image_id: u64, replaced: Option<u64>) {
     if let Some(replaced) = replaced.filter(|&replaced| replaced != image_id) {
         let _ = fs::remove_file(file(&folder, replaced));
     }
+    // What cannot be counted is no matter.
+    let _ = write_zeros(&folder, image_id);
+    forget_oldest(&folder);
+}
+
+/// Begins to count the starts of an image below another folder, which has to be there: those that are made with it in the variable
+/// SNAPBOOT_STATE.
+pub fn count_below(state: &Path, image_id: u64) -> io::Result<()> {
+    let folder = state.join(FOLDER);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    write_zeros(&folder, image_id)
+}
+
+/// Writes a file in which nothing is counted yet, if there is none.
+fn write_zeros(folder: &Path, image_id: u64) -> io::Result<()> {
     let mut bytes = [0; StartsHead::FILE_SIZE];
     let head =
         StartsHead { magic: StartsHead::MAGIC, image: image_id, thaws: 0, since: 0, fallbacks: 0, last: 0, reason: 0 };
     head.encode(&mut bytes);
-    let path = file(&folder, image_id);
-    let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    if made.is_ok_and(|mut made| made.write_all(&bytes).is_err()) {
-        let _ = fs::remove_file(path);
-    }
-    forget_oldest(&folder);
+    let path = file(folder, image_id);
+    let mut made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    made.write_all(&bytes).inspect_err(|_| {
+        let _ = fs::remove_file(&path);
+    })
 }
 
 /// Removes what was written longest ago: the files of images that nobody starts any more. What looks like something else stays.
@@ -157,12 +182,14 @@ fn forget_oldest(folder: &Path) {
         let is_sum = name.len() == 16 && name.as_bytes().iter().all(u8::is_ascii_hexdigit);
         let found =
             entry.metadata().ok().filter(|it| is_sum && it.is_file() && it.len() == StartsHead::FILE_SIZE as u64)?;
-        Some((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), entry.path()))
+        let written = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        // What lies ahead was written before the clock was set back, and so before all others.
+        Some((written <= SystemTime::now(), written, entry.path()))
     };
     let mut all: Vec<_> = entries.filter_map(written).collect();
     all.sort();
     let many = all.len().saturating_sub(MAX);
-    for (_, path) in &all[..many] {
+    for (.., path) in &all[..many] {
         let _ = fs::remove_file(path);
     }
 }

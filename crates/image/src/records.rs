@@ -355,6 +355,10 @@ pub mod presence {
     pub const SET: u32 = 1;
     /// Nothing, whatever the patterns say: the user has told that it does not count.
     pub const ANY: u32 = 2;
+    /// That it is set to something of the recorded outline: a secret, of which the boot had a made-up value.
+    pub const SECRET: u32 = 3;
+    /// The same, and the outline holds its form and length, too.
+    pub const SECRET_OF_FORM: u32 = 4;
 }
 
 record! {

@@ -145,6 +145,14 @@ fn difference<'a>(
     if variable.present == presence::ANY || (variable.present == presence::UNSET && !is_locale) {
         return Ok(None);
     }
+    if matches!(variable.present, presence::SECRET | presence::SECRET_OF_FORM) {
+        let outline = value_of(names, environment)
+            .map(|value| crate::secret::outline(value, variable.present == presence::SECRET_OF_FORM));
+        return Ok(match outline {
+            None => Some(Difference::Gone(names)),
+            Some(outline) => (outline != variable.value).then_some(Difference::Changed(names)),
+        });
+    }
     let value = if is_locale { locale(environment) } else { value_of(names, environment) };
     Ok(match (value, variable.present == presence::SET) {
         (Some(value), true) if image::digest(value) != variable.value => Some(Difference::Changed(names)),

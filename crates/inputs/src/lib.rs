@@ -14,3 +14,4 @@ pub mod facts;
 pub mod lookups;
 pub mod on_stale;
 pub mod place;
+pub mod secret;

@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 pub mod set_up;
+mod whole;
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,9 @@ use failure::{Failure, Result};
 
 const LAUNCHER: &str = "snapboot-launcher";
 const FREEZER: &str = "libsnapboot_freezer.so";
+/// What is to be said where a part is missing or damaged.
+const AGAIN: &str = "this installation is not whole. Install Snapboot again (its wheel, its gem, or make install PREFIX=...), or build all of it \
+                     (make build) when you run it from its source tree.";
 /// Bytes that make a name long to CRuby.
 const LONG_NAME: usize = 1024;
 
@@ -41,7 +45,9 @@ impl Installation {
 
     /// The launcher.
     pub fn launcher(&self) -> Result<PathBuf> {
-        part(self.native.join(LAUNCHER), "launcher")
+        let launcher = part(self.native.join(LAUNCHER), "launcher")?;
+        whole::check_program(&launcher)?;
+        Ok(launcher)
     }
 
     /// The freezer.
@@ -82,6 +88,19 @@ impl Installation {
     /// What Python imports to have its boot archive switched on by `snapboot run`: `sitecustomize`, in a directory of its own.
     pub fn python_run(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/archive/run/sitecustomize.py"), "Python front end")
+    }
+
+    /// Fails where what Python's boot archive is made of is not whole.
+    pub fn check_python_archive(&self) -> Result<()> {
+        whole::ends_with(&self.python_run()?, "start()\n")?;
+        whole::check(&self.native, &["libsnapboot_python.so", "python/snapboot/archive/"])
+    }
+
+    /// Fails where what Ruby's boot archive is made of is not whole.
+    pub fn check_ruby_archive(&self) -> Result<()> {
+        whole::ends_with(&self.ruby_run()?, "end\n")?;
+        let files = ["libsnapboot_ruby.so", "ruby/lib/snapboot/archive", "ruby/lib/snapboot/setup.rb"];
+        whole::check(&self.native, &files)
     }
 
     /// What Ruby requires to note where the time of its start goes.
@@ -126,9 +145,5 @@ fn part(path: PathBuf, name: &str) -> Result<PathBuf> {
     if path.is_file() {
         return Ok(path);
     }
-    Err(Failure::refusal(format!(
-        "the {name} should be at {}, but there is no such file: this installation is not whole. Install Snapboot again \
-         (its wheel, its gem, or make install PREFIX=...), or build all of it (make build) when you run it from its source tree.",
-        path.display()
-    )))
+    Err(Failure::refusal(format!("the {name} should be at {}, but there is no such file: {AGAIN}", path.display())))
 }

@@ -37,7 +37,7 @@ pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, 
         image_id,
     };
     guards(&frozen, block)?;
-    rotation::check_age(&frozen.settings)?;
+    rotation::check_age(&frozen.settings, image.command.store_count() > 0)?;
     environment(&frozen, block)?;
     process(&mut frozen)?;
     facts::unchanged(&frozen)?;

@@ -10,6 +10,7 @@ use image::{Command, Head, Record};
 use inputs::environment;
 use inputs::on_stale::{self, OnStale};
 use linux_raw_sys::errno::ENOENT;
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY};
 
 use crate::block::{Block, Rehearsal};
 use crate::image_file::ImageFile;
@@ -60,8 +61,11 @@ pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
     sys::exit(if errno == Errno(ENOENT) { 127 } else { 126 })
 }
 
-/// Executes the store's program; returns when it is not there any more.
+/// Executes the store's program; returns when it is not there any more, or not all of it.
 fn run_store(command: &Command<'static>, block: &Block, reason: &Reason) {
+    if command.store_words().next().is_some_and(is_cut_off) {
+        return;
+    }
     let mut text = Text::<1024>::new();
     let _ = write!(text, "{reason}");
     let mut words = [0; 1025];
@@ -70,6 +74,20 @@ fn run_store(command: &Command<'static>, block: &Block, reason: &Reason) {
     let argv = block.store_argv(command, &words[..=text.bytes().len()]);
     // SAFETY: both lists end with a null pointer and hold C strings, which live until the call returns.
     let _ = unsafe { sys::execute(program.as_ptr(), argv, block.environment_pointers()) };
+}
+
+/// Whether a program was cut off, as by a full disk or half an upgrade. The kernel would execute it all the same, and this start would die of that.
+/// What is no ELF file, or cannot be read, the kernel may judge.
+fn is_cut_off(program: &[u8]) -> bool {
+    let Ok(file) = sys::open(program, O_RDONLY | O_NONBLOCK | O_CLOEXEC) else { return false };
+    let mut header = [0; 64];
+    let read = sys::read_at(file, &mut header, 0);
+    let size = sys::fstat(file).map_or(0, |status| status.size);
+    sys::close(file);
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
+    // See elf(5): the section headers come last. Their offset, their size and their number.
+    let end = number(&header[40..48]).saturating_add(number(&header[58..60]) * number(&header[60..62]));
+    read.is_ok_and(|size| size > 4) && header.starts_with(b"\x7fELF") && (size < 64 || size < end)
 }
 
 /// Ends the process with a message: neither thaw nor fallback is possible.
@@ -81,5 +99,6 @@ pub fn fail(message: fmt::Arguments<'_>) -> ! {
 fn log(message: fmt::Arguments<'_>) {
     let mut line = Text::<1024>::new();
     let _ = writeln!(line, "snapboot: {message}");
+    line.make_harmless();
     sys::write_stderr(line.bytes());
 }

@@ -8,7 +8,9 @@ use crate::sidecar::SidecarPath;
 use crate::sys::{self, Fd};
 
 /// Compares the image's age. An unknown one may be any.
-pub fn check_age(settings: &Settings) -> Result<(), Reason> {
+///
+/// `is_of_store`: nobody has chosen its age there; it lacks something.
+pub fn check_age(settings: &Settings, is_of_store: bool) -> Result<(), Reason> {
     if settings.max_age == 0 {
         return Ok(());
     }
@@ -16,6 +18,9 @@ pub fn check_age(settings: &Settings) -> Result<(), Reason> {
     match u64::try_from(now.saturating_sub(settings.made)) {
         Err(_) => {
             Err(Reason::new("stale: the clock is behind the time when the image was made, so its age is unknown"))
+        }
+        Ok(age) if age > settings.max_age && is_of_store => {
+            Err(Reason::new("stale: the image lacks something, and is to be made again by now"))
         }
         Ok(age) if age > settings.max_age => Err(Reason::new("stale: the image is older than --max-age allows")),
         Ok(_) => Ok(()),

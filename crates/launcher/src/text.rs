@@ -28,6 +28,22 @@ impl<const MAX: usize> Text<MAX> {
         &self.bytes[..self.length]
     }
 
+    /// Replaces what a terminal would obey, except a newline at the end: names of files and variables may be anybody's.
+    pub fn make_harmless(&mut self) {
+        let end = self.length - usize::from(self.bytes().ends_with(b"\n"));
+        for at in 0..end {
+            let after = at.checked_sub(1).map(|before| self.bytes[before]);
+            // The last one of those that UTF-8 has in two bytes: the controls from U+0080 on.
+            let is_second = after == Some(0xc2) && (0x80..0xa0).contains(&self.bytes[at]);
+            if is_second {
+                self.bytes[at - 1] = b'?';
+            }
+            if self.bytes[at] < b' ' || self.bytes[at] == 0x7f || is_second {
+                self.bytes[at] = b'?';
+            }
+        }
+    }
+
     /// What was written; None when something did not fit.
     pub fn complete(&self) -> Option<&[u8]> {
         (!self.is_cut).then_some(self.bytes())

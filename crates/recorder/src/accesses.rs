@@ -101,6 +101,8 @@ pub struct PathAccess {
     pub behind: Option<State>,
     /// Its content may have been read, or its size and times have been.
     pub looked: bool,
+    /// It was opened for reading, or executed.
+    pub read: bool,
     /// The boot saw whether it is a link.
     pub looked_at_link: bool,
     /// How often it was opened as a directory.
@@ -262,6 +264,7 @@ impl PathAccess {
 
     fn add(&mut self, used: Use) {
         self.looked_up += usize::from(used != Use::OpenDirectory);
+        self.read |= used == Use::Read;
         match used {
             Use::Read | Use::Look => self.looked = true,
             Use::OpenDirectory => (self.looked, self.opened) = (true, self.opened + 1),

@@ -124,7 +124,7 @@ fn readable_script(path: &OsStr) -> Result<PathBuf> {
     let path = Path::new(path);
     let metadata = path.metadata().map_err(|error| Failure::io("read the script", path, &error))?;
     if metadata.is_file() {
-        std::fs::File::open(path).map_err(|error| Failure::io("read the script", path, &error))?;
+        trust::look::open(path).map_err(|error| Failure::io("read the script", path, &error))?;
     }
     std::path::absolute(path).map_err(|error| Failure::io("find the script", path, &error))
 }

@@ -71,7 +71,7 @@ $stdout.write(['ruby', engine, RUBY_VERSION, '', jit, exe, RbConfig.ruby].join("
 ///
 /// Fails with a refusal when the file is no interpreter, or one that cannot be frozen; the message says which.
 pub fn probe(program: &Path, environment: &[(OsString, OsString)]) -> Result<Runtime> {
-    let file = std::fs::read(program).map_err(|error| Failure::io("read", program, &error))?;
+    let file = trust::look::read(program).map_err(|error| Failure::io("read", program, &error))?;
     check_executable(program, &file)?;
     let language = language_of(program, &file)?;
     let answer = answer(program, language, environment)?;
@@ -92,7 +92,7 @@ pub fn probe(program: &Path, environment: &[(OsString, OsString)]) -> Result<Run
 
 /// The loader that starts a program, such as `/lib64/ld-linux-x86-64.so.2`.
 pub fn loader_of(program: &Path) -> Result<PathBuf> {
-    let file = std::fs::read(program).map_err(|error| Failure::io("read", program, &error))?;
+    let file = trust::look::read(program).map_err(|error| Failure::io("read", program, &error))?;
     check_executable(program, &file)
 }
 

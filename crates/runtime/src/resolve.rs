@@ -1,7 +1,6 @@
 //! What the shell and the kernel would finally start for a command: shebangs, `env` and shims followed to the end.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -133,7 +132,7 @@ pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownS
 
 fn start_of(path: &Path) -> Result<Vec<u8>> {
     let mut start = Vec::new();
-    File::open(path)
+    trust::look::open(path)
         .and_then(|file| file.take(START).read_to_end(&mut start))
         .map_err(|error| Failure::io("read", path, &error))?;
     Ok(start)

@@ -1,17 +1,26 @@
-//! What came of the last attempt to make an image of a command, and whether, and when, another one is worth it.
+//! What came of the attempts to make images of a command, and whether another one is worth it now.
+//!
+//! Only who holds the folder's lock writes it. An attempt counts as made in vain from its begin until its outcome says otherwise, so a builder that is
+//! killed, or whose container ends, needs nobody who notices: nothing was promised in its name. That a builder is at work is not written down
+//! at all: its lock says so.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use failure::Result;
+use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
 
-use crate::{Folder, StartTimes};
+use crate::clock::{self, unix_now};
+use crate::{Effort, Folder, StartTimes};
 
 /// Its file in the folder of the command.
 const FILE: &str = "attempt.json";
 /// How long a refusal counts at most.
 const REFUSED: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long a failure counts: of the program, or one that need not last, such as a full disk. Twice as long after each further one, up to the last.
+/// How long a failure counts (seconds): of the program, or one that need not last, such as a full disk. Twice as long after each further one, up to
+/// the last.
 const FAILED: u64 = 60;
 const PASSING: u64 = 10;
 const LONGEST_FAILED: u64 = 3600;
@@ -22,71 +31,90 @@ const LESSER: u64 = 60;
 const LONGEST_LESSER: u64 = 7 * 24 * 3600;
 /// After so many of them in a row, what they have is all that there is.
 const ACCEPTED: u32 = 8;
-/// So many images in a row may go unused before the next one has to wait, and for how long at most (seconds).
+/// So many attempts in a row may be in vain before the next one has to wait, for how long at first and at most (seconds).
 const FREE: u32 = 3;
-const LONGEST_WAIT: u64 = 3600;
+const WAIT: u64 = 10;
+const LONGEST_WAIT: u64 = 600;
 /// So many environments are remembered.
-const MAX_TRIED: usize = 64;
+const MAX_ENVIRONMENTS: usize = 64;
+/// So many files are remembered.
+const MAX_FILES: usize = 20_000;
+/// With so much free space (bytes) a disk was not full.
+const PLENTY: u64 = 1 << 30;
 
-/// The last attempt.
+/// All attempts for one command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Attempt {
-    /// Version of the command that made it.
-    pub snapboot: String,
-    /// When it ended (seconds since 1970).
-    pub at: u64,
-    /// What came of it.
-    pub outcome: Outcome,
-    /// How many images in a row have been replaced before any start has thawed them.
-    pub in_vain: u32,
+pub struct Attempts {
+    /// Version of the command that made the last one. Another one remembers none of the outcomes.
+    snapboot: String,
+    /// When the last one began, or ended (seconds since 1970).
+    at: u64,
+    /// Whether the last one has no outcome: its builder is at work, or was lost.
+    unfinished: bool,
+    /// How many in a row were in vain: without an image, or with one in the place of an image that no start has thawed.
+    in_vain: u32,
     /// How many images in a row have been made for what starts have told.
     pub learnt: u32,
-    /// How many attempts in a row have failed.
-    pub failed: u32,
     /// How many images in a row lack something that they should have.
-    pub lesser: u32,
-    /// How much was learnt for the last one that lacks nothing: modules or features.
-    pub knows: usize,
-    /// Environments for which an image was asked for since none fitted: a number for each (see [`crate::background::environment_number`]).
-    pub tried: Vec<String>,
+    lesser: u32,
+    /// How much was learnt for the last image that lacks nothing: modules or features.
+    knows: usize,
+    /// How many of these lay in each folder.
+    places: BTreeMap<PathBuf, usize>,
+    /// How long starts take, by the last image for which that could be measured.
+    pub times: Option<StartTimes>,
+    /// The free space when the last one began.
+    space: Vec<FreeSpace>,
+    /// What boots without an image have read: a change of it is a reason to try again.
+    files: Vec<FileState>,
+    /// The outcome of the last one in each environment, the latest last.
+    outcomes: Vec<Attempt>,
+}
+
+/// The last attempt in one environment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// See [`crate::background::environment_number`].
+    environment: String,
+    /// When it ended (seconds since 1970).
+    pub at: u64,
+    /// How many in a row have failed.
+    failed: u32,
+    /// What came of it.
+    pub outcome: Outcome,
 }
 
 /// What came of an attempt.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// There was none.
-    #[default]
-    None,
     /// An image.
     Made {
-        /// How long it took (seconds).
-        took: f64,
-        /// How long starts take; None where no start could be made only to measure that.
-        times: Option<StartTimes>,
+        /// This one.
+        image: PathBuf,
     },
     /// The program cannot be frozen.
     Refused {
         /// Why.
         why: Vec<String>,
-        /// What the boot has read: a change of it is a reason to try again.
-        files: Vec<FileState>,
+    },
+    /// An image that gained nothing against the boot archive, and is gone again.
+    Vain {
+        /// What starts took.
+        effort: Effort,
     },
     /// Something went wrong.
     Failed {
         /// What.
         why: String,
-        /// See above.
-        files: Vec<FileState>,
         /// Whether it comes of a state that need not last.
-        #[serde(default)]
         passing: bool,
     },
 }
 
 /// A file as it was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FileState(PathBuf, Option<(u64, u64)>);
 
 impl FileState {
@@ -103,48 +131,159 @@ fn now(path: &Path) -> Option<(u64, u64)> {
     Some((status.len(), modified.as_nanos() as u64))
 }
 
-impl Attempt {
-    /// The last one in this folder.
-    pub fn of(folder: &Folder) -> Attempt {
-        folder.read(FILE).unwrap_or_default()
+/// How much of a file system was free (bytes).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct FreeSpace(PathBuf, u64);
+
+impl FreeSpace {
+    fn of(path: &Path) -> Option<FreeSpace> {
+        let status = statvfs(path).ok()?;
+        Some(FreeSpace(path.to_owned(), status.f_bavail.saturating_mul(status.f_frsize)))
     }
 
-    /// Writes it down. That it cannot be is no matter: then it is made again.
-    pub fn keep(&self, folder: &Folder) {
-        let _ = folder.write(FILE, self);
+    /// Whether it may have been too little, and is more by a quarter now.
+    fn has_grown(&self) -> bool {
+        let FreeSpace(path, then) = self;
+        *then < PLENTY && FreeSpace::of(path).is_some_and(|FreeSpace(_, now)| now > then + then / 4 + (1 << 20))
     }
+}
 
-    /// Notes that an image is asked for in this environment; returns whether that is new.
-    pub fn try_environment(&mut self, number: &str) -> bool {
-        if self.tried.iter().any(|tried| tried == number) {
-            return false;
+impl Attempts {
+    /// Those in this folder.
+    pub fn of(folder: &Folder) -> Attempts {
+        let mut all: Attempts = folder.read(FILE).unwrap_or_default();
+        if all.snapboot != env!("CARGO_PKG_VERSION") {
+            (all.in_vain, all.unfinished) = (0, false);
+            all.forget();
         }
-        self.tried.push(number.to_owned());
-        let many = self.tried.len().saturating_sub(MAX_TRIED);
-        self.tried.drain(..many);
-        true
+        all
     }
 
-    /// Whether another one is worth it.
-    pub fn may_follow(&self) -> bool {
-        let (files, limit) = match &self.outcome {
-            Outcome::None => return true,
-            Outcome::Made { .. } => return self.waits_for().is_none_or(|wait| self.age() >= wait),
-            Outcome::Refused { files, .. } => (files, REFUSED.as_secs()),
-            Outcome::Failed { files, passing, .. } => {
-                let first = if *passing { PASSING } else { FAILED };
-                (files, doubled(first, self.failed.saturating_sub(1), LONGEST_FAILED))
+    /// Writes them down. Whoever calls this holds the lock of the folder.
+    pub(crate) fn keep(&self, folder: &Folder) -> Result<()> {
+        folder.write(FILE, self)
+    }
+
+    fn forget(&mut self) {
+        self.outcomes.clear();
+        self.files.clear();
+    }
+
+    /// The last one in this environment.
+    pub fn last_in(&self, environment: &str) -> Option<&Attempt> {
+        self.outcomes.iter().find(|attempt| attempt.environment == environment)
+    }
+
+    /// The last one of which something came.
+    pub fn last(&self) -> Option<&Attempt> {
+        self.outcomes.last()
+    }
+
+    /// Whether the last one has no outcome. Where nobody makes an image, its builder was lost.
+    pub fn is_unfinished(&self) -> bool {
+        self.unfinished
+    }
+
+    /// Why no further one is worth it in this environment now, if none is.
+    pub fn why_none(&self, environment: &str) -> Option<String> {
+        let last = self.last_in(environment);
+        let (what, wait) = match last.map(|attempt| (attempt, &attempt.outcome)) {
+            Some((attempt, Outcome::Refused { .. })) => ("was refused", left(attempt.at, REFUSED.as_secs())),
+            Some((attempt, Outcome::Vain { .. })) => {
+                ("has led to an image that gains nothing against the boot archive", left(attempt.at, REFUSED.as_secs()))
             }
+            Some((attempt, Outcome::Failed { passing, .. })) => {
+                let first = if *passing { PASSING } else { FAILED };
+                ("failed", left(attempt.at, doubled(first, attempt.failed.saturating_sub(1), LONGEST_FAILED)))
+            }
+            _ => ("", None),
         };
-        self.snapboot != env!("CARGO_PKG_VERSION")
-            || self.age() >= limit
-            || files.iter().any(|FileState(path, then)| now(path) != *then)
+        let in_vain = || {
+            let more = self.in_vain.checked_sub(FREE)?;
+            let wait = left(self.at, doubled(WAIT, more, LONGEST_WAIT))?;
+            let does_not_fit = match last.map(|attempt| &attempt.outcome) {
+                Some(Outcome::Made { image }) if image.exists() => {
+                    "the image of this environment does not fit it, and "
+                }
+                _ => "",
+            };
+            Some(format!(
+                "{does_not_fit}the last {} attempts have led to no image that a start has used; the next one is due in {wait} s",
+                self.in_vain
+            ))
+        };
+        let why = match wait {
+            Some(_) if self.has_changed() => None,
+            Some(wait) if wait > LONGEST_FAILED => {
+                Some(format!("the last attempt in this environment {what}, and nothing that it has read has changed since"))
+            }
+            Some(wait) => Some(format!(
+                "the last attempt in this environment {what}, and nothing that it has read has changed since; the next one is due in {wait} s"
+            )),
+            None => in_vain(),
+        };
+        why.filter(|_| !self.space.iter().any(FreeSpace::has_grown))
     }
 
-    /// How long the next image has to wait after the last one (seconds), since nobody could use those before it; None where it has not.
-    fn waits_for(&self) -> Option<u64> {
-        let more = self.in_vain.checked_sub(FREE)?;
-        Some((10 << more.min(10)).min(LONGEST_WAIT))
+    fn has_changed(&self) -> bool {
+        self.files.iter().any(|FileState(path, then)| now(path) != *then)
+    }
+
+    /// Notes that one begins. `for_news`: whether for what starts have told; None where nobody has asked about that.
+    ///
+    /// Fails where nothing can be written, as on a full disk: then no image can be, either.
+    pub fn begin(&mut self, folder: &Folder, for_news: Option<bool>) -> Result<()> {
+        if self.has_changed() {
+            self.forget();
+        }
+        self.learnt = match for_news {
+            Some(true) => self.learnt + 1,
+            Some(false) => 0,
+            None => self.learnt,
+        };
+        self.snapboot = env!("CARGO_PKG_VERSION").to_owned();
+        self.at = unix_now();
+        self.unfinished = true;
+        self.in_vain += 1;
+        self.space = [folder.path(), &std::env::temp_dir()].into_iter().filter_map(FreeSpace::of).collect();
+        self.keep(folder)
+    }
+
+    /// Notes its outcome. `files`: what its boots have read.
+    pub fn end(
+        &mut self,
+        folder: &Folder,
+        environment: &str,
+        outcome: Outcome,
+        files: impl IntoIterator<Item = FileState>,
+    ) {
+        let failed = self.last_in(environment).map_or(0, |attempt| attempt.failed);
+        self.outcomes.retain(|attempt| attempt.environment != environment);
+        let failed = match &outcome {
+            Outcome::Failed { .. } => failed + 1,
+            Outcome::Refused { .. } | Outcome::Vain { .. } => failed,
+            Outcome::Made { .. } => 0,
+        };
+        self.at = unix_now();
+        self.unfinished = false;
+        if !matches!(outcome, Outcome::Made { .. }) {
+            self.files.extend(files);
+            self.files.sort();
+            self.files.dedup();
+            self.files.truncate(MAX_FILES);
+        }
+        self.outcomes.push(Attempt { environment: environment.to_owned(), at: self.at, failed, outcome });
+        let many = self.outcomes.len().saturating_sub(MAX_ENVIRONMENTS);
+        self.outcomes.drain(..many);
+        // Where it cannot be written down, the attempt counts as one in vain.
+        let _ = self.keep(folder);
+    }
+
+    /// How much was learnt for the last image that lacks nothing, without what lay in folders that are gone, as those of a plugin are that was
+    /// removed.
+    pub fn knows(&self) -> usize {
+        let gone = self.places.iter().filter(|(folder, _)| !folder.exists()).map(|(_, count)| count).sum();
+        self.knows.saturating_sub(gone)
     }
 
     /// How long an image may be used that lacks something.
@@ -152,23 +291,33 @@ impl Attempt {
         Duration::from_secs(doubled(LESSER, self.lesser, LONGEST_LESSER))
     }
 
-    /// Whether such an image will do where a better one could not be made for a reason that need not last.
-    pub fn makes_do(&self) -> bool {
-        self.failed >= PATIENT
+    /// Whether such an image will do in this environment where a better one could not be made for a reason that need not last.
+    pub fn makes_do(&self, environment: &str) -> bool {
+        self.last_in(environment).is_some_and(|attempt| attempt.failed >= PATIENT)
     }
 
-    /// Notes that an image was made. `learnt`: how many modules or features for what is known of other runs; `lacks`: whether it should have more.
-    pub fn has_made(&mut self, learnt: usize, lacks: bool) {
-        self.failed = 0;
+    /// Counts an image that was made. `unused`: whether no start has thawed the one in whose place it is; `learnt`: how many modules or features
+    /// for what is known of other runs, with the folders in which they lie; `lacks`: whether it should have more.
+    pub fn count_made(&mut self, unused: bool, learnt: (usize, BTreeMap<PathBuf, usize>), lacks: bool) {
+        if !unused {
+            self.in_vain = 0;
+        }
         self.lesser = if lacks { self.lesser + 1 } else { 0 };
         if !lacks || self.lesser >= ACCEPTED {
-            self.knows = learnt;
+            (self.knows, self.places) = learnt;
         }
     }
 
-    fn age(&self) -> u64 {
-        unix_now().saturating_sub(self.at)
+    /// How long ago the last one was (seconds); long ago where the clock was set back since.
+    pub fn age(&self) -> u64 {
+        clock::seconds_since(self.at)
     }
+}
+
+/// How much is left of a time that has begun then (seconds); None where it is over, or the clock was set back since.
+fn left(then: u64, length: u64) -> Option<u64> {
+    let age = unix_now().checked_sub(then)?;
+    length.checked_sub(age).filter(|left| *left > 0)
 }
 
 /// Twice the first for each one more, up to the longest (seconds).
@@ -176,75 +325,149 @@ fn doubled(first: u64, more: u32, longest: u64) -> u64 {
     (first << more.min(20)).min(longest)
 }
 
-/// Seconds since 1970.
-pub fn unix_now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refused(file: &Path) -> Attempt {
-        let files = vec![FileState::of(file)];
-        let outcome = Outcome::Refused { why: vec!["a socket".into()], files };
-        Attempt { snapboot: env!("CARGO_PKG_VERSION").into(), at: unix_now(), outcome, ..Attempt::default() }
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let top = tempfile::tempdir().unwrap();
+        let folder = Folder::new(top.path().to_owned());
+        (top, folder)
+    }
+
+    fn refused() -> Outcome {
+        Outcome::Refused { why: vec!["a socket".into()] }
+    }
+
+    fn failed(passing: bool) -> Outcome {
+        Outcome::Failed { why: String::new(), passing }
+    }
+
+    fn attempt(all: &mut Attempts, folder: &Folder, environment: &str, outcome: Outcome, files: &[FileState]) {
+        all.begin(folder, None).unwrap();
+        all.end(folder, environment, outcome, files.iter().cloned());
+    }
+
+    /// As if all that is known had been so many seconds ago.
+    fn aged(all: &Attempts, seconds: u64) -> Attempts {
+        let mut all = all.clone();
+        all.at -= seconds;
+        all.outcomes.iter_mut().for_each(|attempt| attempt.at -= seconds);
+        all
     }
 
     #[test]
-    fn a_refusal_counts_until_what_was_read_has_changed() {
-        let top = tempfile::tempdir().unwrap();
+    fn a_refusal_counts_in_its_environment_until_what_was_read_has_changed() {
+        let (top, folder) = folder();
         let file = top.path().join("tool.py");
         std::fs::write(&file, "one").unwrap();
-        let attempt = refused(&file);
-        assert!(!attempt.may_follow());
-        assert!(Attempt { at: 0, ..attempt.clone() }.may_follow(), "not for ever");
-        assert!(Attempt { snapboot: "0.0.1".into(), ..attempt.clone() }.may_follow(), "a newer version may do it");
+        let mut all = Attempts::default();
+        attempt(&mut all, &folder, "one", refused(), &[FileState::of(&file)]);
+        assert!(all.why_none("one").unwrap().contains("refused") && all.why_none("other").is_none());
+        assert!(aged(&all, REFUSED.as_secs()).why_none("one").is_none(), "not for ever");
+        let future = Attempts { outcomes: vec![Attempt { at: u64::MAX, ..all.outcomes[0].clone() }], ..all.clone() };
+        assert!(future.why_none("one").is_none(), "the clock was set back");
+        Attempts { snapboot: "0.0.1".into(), ..all.clone() }.keep(&folder).unwrap();
+        assert!(Attempts::of(&folder).why_none("one").is_none(), "a newer version may do it");
         std::fs::write(&file, "other").unwrap();
-        assert!(attempt.may_follow());
+        assert!(all.why_none("one").is_none());
+        // An attempt in another environment does not make it count again.
+        attempt(&mut all, &folder, "other", refused(), &[FileState::of(&file)]);
+        assert!(all.why_none("one").is_none() && all.why_none("other").is_some());
     }
 
     #[test]
     fn a_failure_counts_the_longer_the_more_there_were() {
-        let failed = |passing, failed, age| {
-            let outcome = Outcome::Failed { why: String::new(), files: Vec::new(), passing };
-            let snapboot = env!("CARGO_PKG_VERSION").into();
-            Attempt { snapboot, at: unix_now() - age, outcome, failed, ..Attempt::default() }.may_follow()
+        let waits = |passing, count, age| {
+            let (_top, folder) = folder();
+            let mut all = Attempts::default();
+            (0..count).for_each(|_| attempt(&mut all, &folder, "one", failed(passing), &[]));
+            all.in_vain = 0;
+            aged(&all, age).why_none("one").is_some()
         };
-        assert!(!failed(true, 1, 5) && failed(true, 1, 10) && !failed(true, 2, 15) && failed(true, 2, 20));
-        assert!(!failed(false, 1, 50) && failed(false, 1, 60));
-        assert!(!failed(true, 60, 3500) && failed(true, 60, 3600));
+        assert!(waits(true, 1, 5) && !waits(true, 1, 10) && waits(true, 2, 15) && !waits(true, 2, 20));
+        assert!(waits(false, 1, 50) && !waits(false, 1, 60));
+        assert!(waits(true, 60, 3500) && !waits(true, 60, 3600));
+    }
+
+    #[test]
+    fn what_lies_ahead_of_the_clock_bars_nothing() {
+        for outcome in [refused(), failed(true), failed(false)] {
+            let (_top, folder) = folder();
+            let mut all = Attempts::default();
+            (0..9).for_each(|_| attempt(&mut all, &folder, "one", outcome.clone(), &[]));
+            assert!(all.why_none("one").is_some());
+            all.at += 1_000_000;
+            all.outcomes.iter_mut().for_each(|attempt| attempt.at += 1_000_000);
+            assert!(all.why_none("one").is_none(), "{outcome:?}");
+        }
     }
 
     #[test]
     fn an_image_that_lacks_something_is_used_the_longer_the_more_there_were() {
-        let mut attempt = Attempt::default();
-        attempt.has_made(300, false);
-        assert_eq!((attempt.knows, attempt.lesser_age().as_secs()), (300, 60));
-        attempt.has_made(0, true);
-        assert_eq!((attempt.knows, attempt.lesser_age().as_secs()), (300, 120));
-        (0..30).for_each(|_| attempt.has_made(2, true));
-        assert_eq!((attempt.knows, attempt.lesser_age().as_secs()), (2, LONGEST_LESSER));
-        attempt.has_made(2, false);
-        assert_eq!(attempt.lesser_age().as_secs(), 60);
+        let mut all = Attempts::default();
+        let learnt = |count| (count, BTreeMap::new());
+        all.count_made(false, learnt(300), false);
+        assert_eq!((all.knows, all.lesser_age().as_secs()), (300, 60));
+        all.count_made(false, learnt(0), true);
+        assert_eq!((all.knows, all.lesser_age().as_secs()), (300, 120));
+        (0..30).for_each(|_| all.count_made(false, learnt(2), true));
+        assert_eq!((all.knows, all.lesser_age().as_secs()), (2, LONGEST_LESSER));
+        all.count_made(false, learnt(2), false);
+        assert_eq!(all.lesser_age().as_secs(), 60);
     }
 
     #[test]
-    fn images_that_nobody_could_use_are_made_less_and_less_often() {
-        let made = |in_vain, at| {
-            let outcome = Outcome::Made { took: 1.0, times: None };
-            Attempt { outcome, in_vain, at, ..Attempt::default() }.may_follow()
-        };
-        assert!(made(0, unix_now()) && made(2, unix_now()));
-        assert!(!made(3, unix_now()) && made(3, unix_now() - 10));
-        assert!(!made(40, unix_now() - 3000) && made(40, unix_now() - 3600));
+    fn what_was_removed_is_not_missed() {
+        let top = tempfile::tempdir().unwrap();
+        let places = [("tool", 14), ("plugin", 16)].map(|(name, count)| (top.path().join(name), count));
+        places.iter().for_each(|(folder, _)| std::fs::create_dir(folder).unwrap());
+        let mut all = Attempts::default();
+        all.count_made(false, (30, places.iter().cloned().collect()), false);
+        assert_eq!(all.knows(), 30);
+        std::fs::remove_dir(&places[1].0).unwrap();
+        assert_eq!(all.knows(), 14);
     }
 
     #[test]
-    fn an_environment_is_tried_once() {
-        let mut attempt = Attempt::default();
-        assert!(attempt.try_environment("1") && attempt.try_environment("2") && !attempt.try_environment("1"));
-        (0..MAX_TRIED).for_each(|number| assert!(attempt.try_environment(&format!("x{number}"))));
-        assert_eq!(attempt.tried.len(), MAX_TRIED);
+    fn what_is_in_vain_is_done_less_and_less_often_whatever_the_environment() {
+        let (_top, folder) = folder();
+        let mut all = Attempts::default();
+        // Lost builders, one after the other, and refusals elsewhere.
+        all.begin(&folder, None).unwrap();
+        all.begin(&folder, None).unwrap();
+        assert!(Attempts::of(&folder).is_unfinished() && all.why_none("one").is_none());
+        attempt(&mut all, &folder, "other", refused(), &[]);
+        assert!(
+            all.why_none("one").unwrap().contains("the last 3 attempts") && aged(&all, WAIT).why_none("one").is_none()
+        );
+        (0..40).for_each(|_| all.begin(&folder, None).unwrap());
+        assert!(
+            aged(&all, LONGEST_WAIT - 9).why_none("one").is_some()
+                && aged(&all, LONGEST_WAIT).why_none("one").is_none()
+        );
+        // An image ends that, unless it is in the place of one that nobody could use.
+        all.count_made(true, Default::default(), false);
+        assert!(all.why_none("one").is_some());
+        all.count_made(false, Default::default(), false);
+        assert!(all.why_none("one").is_none());
+    }
+
+    #[test]
+    fn more_room_on_the_disk_is_a_reason_to_try_again() {
+        let (top, folder) = folder();
+        let mut all = Attempts::default();
+        (0..5).for_each(|_| attempt(&mut all, &folder, "one", failed(true), &[]));
+        assert!(all.why_none("one").is_some());
+        all.space = vec![FreeSpace(top.path().to_owned(), 4096)];
+        assert!(all.why_none("one").is_none() && all.why_none("other").is_none());
+    }
+
+    #[test]
+    fn environments_are_remembered_within_limits() {
+        let (_top, folder) = folder();
+        let mut all = Attempts::default();
+        (0..=MAX_ENVIRONMENTS).for_each(|number| attempt(&mut all, &folder, &number.to_string(), refused(), &[]));
+        assert!(all.last_in("0").is_none() && all.last_in("1").is_some() && all.outcomes.len() == MAX_ENVIRONMENTS);
     }
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use inputs::environment::is_volatile;
 use runtime::terminal::Terminal;
 
-use crate::attempt::Attempt;
-use crate::{room, sys, Command, Folder};
+use crate::attempt::Attempts;
+use crate::{room, sys, Command, Folder, PutOff};
 
 /// The subcommand that makes an image.
 pub const SUBCOMMAND: &str = "build-image";
@@ -18,42 +18,33 @@ pub const SUBCOMMAND: &str = "build-image";
 ///
 /// `seen`: how many images there were; `limit`: of the store (bytes).
 pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) -> Option<String> {
-    if let Some(why) = room::lacks() {
-        return Some(why);
-    }
-    let mut attempt = Attempt::of(folder);
-    if !attempt.may_follow() {
-        return Some("the last attempt has not led to one, and nothing that it read has changed".to_owned());
-    }
-    let has_images = seen > 0;
-    if has_images && !attempt.try_environment(&environment_number()) {
-        return Some("an image was made for this environment, and does not fit it either".to_owned());
-    }
-    if let Err(failure) = folder.make(command) {
-        return Some(failure.message);
-    }
-    if has_images {
-        attempt.keep(folder);
-    }
-    start(folder, Asked::New { seen }, Terminal::of_this_process(), limit);
-    None
+    ask(folder, &Asked::New { seen }, limit, || folder.make(command).err().map(|failure| failure.message))
 }
 
 /// Asks for an image in the place of one that cannot be used any more. Returns why none will be made, if none will.
 pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
-    if let Some(why) = room::lacks() {
-        return Some(why);
+    ask(folder, &Asked::Again(image), limit, || None)
+}
+
+/// Asks for one, unless one is being made. `prepare`: says why that cannot be, if it cannot.
+fn ask(folder: &Folder, asked: &Asked<'_>, limit: u64, prepare: impl FnOnce() -> Option<String>) -> Option<String> {
+    if folder.is_building() {
+        return None;
     }
-    let mut attempt = Attempt::of(folder);
-    if !attempt.may_follow() {
-        return Some("the last attempts have not led to one that could be used".to_owned());
+    let environment = environment_number();
+    let why = in_the_way(folder).or_else(|| Attempts::of(folder).why_none(&environment)).or_else(prepare);
+    if why.is_none() {
+        start(folder, asked, &environment, Terminal::of_this_process(), limit);
     }
-    if attempt.learnt > 0 {
-        attempt.learnt = 0;
-        attempt.keep(folder);
-    }
-    start(folder, Asked::Again(image), Terminal::of_this_process(), limit);
-    None
+    why
+}
+
+/// Why no builder could make an image in this folder now, whatever the program; None where nothing is in the way.
+pub(crate) fn in_the_way(folder: &Folder) -> Option<String> {
+    room::lacks().or_else(|| folder.cannot_write()).or_else(|| {
+        let put_off = PutOff::of(folder).filter(PutOff::waits)?;
+        Some(format!("it was put off, since {}", put_off.why))
+    })
 }
 
 /// Which image is asked for.
@@ -65,22 +56,47 @@ pub enum Asked<'a> {
     },
     /// One in the place of this one.
     Again(&'a Path),
+    /// One in the place of this one, for what starts have told.
+    ForNews(&'a Path),
 }
 
-/// Starts a builder. `terminal`: of the starts that the image is for.
-pub fn start(folder: &Folder, asked: Asked<'_>, terminal: Option<Terminal>, limit: u64) {
+impl<'a> Asked<'a> {
+    /// As words of a command line.
+    fn words(&self) -> [OsString; 2] {
+        match self {
+            Asked::New { seen } => ["new".into(), seen.to_string().into()],
+            Asked::Again(image) => ["again".into(), image.into()],
+            Asked::ForNews(image) => ["news".into(), image.into()],
+        }
+    }
+
+    /// Reads such words.
+    pub fn parse(words: &'a [OsString]) -> Option<Self> {
+        let [kind, what] = words else { return None };
+        Some(match kind.to_str()? {
+            "new" => Asked::New { seen: what.to_str()?.parse().ok()? },
+            "again" => Asked::Again(Path::new(what)),
+            "news" => Asked::ForNews(Path::new(what)),
+            _ => return None,
+        })
+    }
+}
+
+/// Starts a builder. `environment`: the number of that of the starts that the image is for; `terminal`: theirs.
+pub fn start(folder: &Folder, asked: &Asked<'_>, environment: &str, terminal: Option<Terminal>, limit: u64) {
     let Ok(program) = std::env::current_exe() else { return };
-    let (seen, image) = match asked {
-        Asked::New { seen } => (seen, None),
-        Asked::Again(image) => (0, Some(image)),
-    };
-    let numbers = [u64::from(std::process::id()), limit, seen as u64].map(|number| number.to_string());
-    let [pid, limit, seen] = numbers.each_ref().map(AsRef::as_ref);
+    let (pid, limit) = (std::process::id().to_string(), limit.to_string());
     let terminal = terminal_word(terminal);
-    let words =
-        [program.as_os_str(), SUBCOMMAND.as_ref(), pid, limit, seen, terminal.as_ref(), folder.path().as_os_str()];
-    let mut argv: Vec<OsString> = words.iter().map(|word| word.to_os_string()).collect();
-    argv.extend(image.map(|image| image.as_os_str().to_owned()));
+    let words: [&OsStr; 7] = [
+        program.as_os_str(),
+        SUBCOMMAND.as_ref(),
+        pid.as_ref(),
+        limit.as_ref(),
+        environment.as_ref(),
+        terminal.as_ref(),
+        folder.path().as_os_str(),
+    ];
+    let argv: Vec<OsString> = words.iter().map(|word| word.to_os_string()).chain(asked.words()).collect();
     sys::leave_behind(&program, &argv);
 }
 

@@ -2,10 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use failure::Result;
 use freeze::{Finding, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step};
@@ -18,98 +22,189 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::fs::FlockOperation;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
-use crate::attempt::{unix_now, Attempt, FileState, Outcome};
+use crate::attempt::{Attempts, FileState, Outcome};
 use crate::background::Asked;
 use crate::folder::lock;
-use crate::{background, limits, machine, room, sys, Command, Folder, StartTimes, Store};
+use crate::memory::Room;
+use crate::tools::Installed;
+use crate::{background, limits, machine, memory, room, sys, Command, Effort, Folder, PutOff, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
 /// How long a builder may take (seconds): the next one waits for it.
 const LIMIT: u32 = 15 * 60;
-/// So many files of a boot are remembered.
-const MAX_FILES: usize = 20_000;
+/// How often it looks whether there is memory left, and the stack of the thread that does (bytes).
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const STACK: usize = 64 << 10;
 
 /// Makes an image in the background. `words`: those behind the subcommand, as [`crate::background`] puts them there.
 pub fn in_background(words: &[OsString]) {
-    let [pid, limit, seen, terminal, folder, image @ ..] = words else { return };
+    let [pid, limit, environment, terminal, folder, asked @ ..] = words else { return };
     let number = |word: &OsString| word.to_str().and_then(|text| text.parse().ok());
-    let (Some(pid), Some(limit), Some(seen)) = (number(pid), number(limit), number(seen)) else { return };
-    let asked = image.first().map_or(Asked::New { seen: seen as usize }, |image| Asked::Again(Path::new(image)));
+    let (Some(pid), Some(limit), Some(environment)) = (number(pid), number(limit), environment.to_str()) else {
+        return;
+    };
+    let Some(asked) = Asked::parse(asked) else { return };
     let terminal = background::parse_terminal(terminal);
-    make(pid as i32, limit, &Folder::new(folder.into()), &asked, terminal);
+    make(pid as i32, limit, &Folder::new(folder.into()), &asked, &For { environment, terminal, somebody_waits: false });
 }
 
-/// `pid`: of the program that has asked for it; `limit`: of the store (bytes); `terminal`: of the starts that it is for.
-fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, terminal: Option<Terminal>) {
-    let begun = SystemTime::now();
+/// For which starts an image is made.
+pub struct For<'a> {
+    /// The number of their environment: see [`background::environment_number`].
+    pub environment: &'a str,
+    /// Their terminal, if they have one.
+    pub terminal: Option<Terminal>,
+    /// Whether somebody waits for it, to whom one that lacks something is better than none.
+    pub somebody_waits: bool,
+}
+
+/// `pid`: of the program that has asked for it; `limit`: of the store (bytes).
+fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>) {
+    let before = states(folder);
     sys::step_back();
-    wait_for(pid);
     let Some(store) = Store::find() else { return };
+    // From here on nobody else starts a builder, and starts say that an image is being made.
     let Some(_own) = folder.lock().filter(|_| folder.is_own()) else { return };
+    wait_for(pid);
     // Next to the folders of this place; another place has other builders.
     let all = folder.path().with_file_name(".builder");
     let Some(_all) = lock(&all, FlockOperation::LockExclusive) else { return };
-    let made = |image: &Path| image.metadata().and_then(|status| status.modified()).is_ok_and(|made| made > begun);
-    // Somebody else may have asked, too.
+    // Somebody else may have asked, too. Not by the time of an image: the clock may have been set back since.
+    let made: Vec<PathBuf> = states(folder).difference(&before).map(|(image, ..)| image.clone()).collect();
     let is_done = match asked {
-        Asked::Again(image) => made(image),
-        Asked::New { seen } => folder.images().len() > *seen || folder.images().iter().any(|image| made(image)),
+        Asked::Again(image) | Asked::ForNews(image) => made.iter().any(|made| made == image),
+        Asked::New { seen } => folder.images().len() > *seen || !made.is_empty(),
     };
-    if is_done || machine::is_busy().is_some() {
+    let attempts = Attempts::of(folder);
+    if is_done || attempts.why_none(whom.environment).is_some() {
         return;
     }
-    let output = match asked {
-        Asked::Again(image) => image.to_path_buf(),
-        Asked::New { .. } => folder.next_image(),
+    // Whoever has asked may run on, and is the first copy.
+    let needed = memory::needed(pid, folder.images().iter().map(|image| limits::size(image)));
+    let room = Room::now();
+    if let Some(why) = room.as_ref().and_then(|room| room.lacks(needed)) {
+        return PutOff::note(folder, why, needed);
+    }
+    if let Some(why) = machine::is_busy() {
+        return PutOff::note(folder, why.to_owned(), 0);
+    }
+    let (output, for_news) = match asked {
+        Asked::Again(image) => (image.to_path_buf(), Some(false)),
+        Asked::ForNews(image) => (image.to_path_buf(), Some(true)),
+        Asked::New { .. } => (place_of_new(folder, &attempts, whom.environment), None),
     };
     sys::alarm(LIMIT);
-    build(folder, &output, terminal, false, &Silent);
+    let watch = Watch::start();
+    let outcome = attempt(folder, &output, whom, for_news, &Silent);
+    if !matches!(outcome, Some(FreezeOutcome::Written(_))) && watch.is_short() {
+        // That says nothing about the program. Where it cannot be noted, this counts as one in vain.
+        let _ = attempts.keep(folder);
+        let had = room.map_or(0, |room| room.bytes);
+        PutOff::note(folder, "memory ran short while an image was made".to_owned(), needed.max(had + had / 4));
+    } else {
+        PutOff::forget(folder);
+    }
+    limits::sweep(&store);
     limits::prune(&store, limit);
 }
 
-/// Makes an image of the folder's command for starts at such a `terminal`, or without one, and writes down what came of it. `makes_do`: whether
-/// somebody waits for it, to whom one that lacks something is better than none.
-pub fn build(
+/// Ends a build when others need the memory that it takes.
+struct Watch {
+    /// Whether it has.
+    is_short: Arc<AtomicBool>,
+    /// See [`memory::victims`].
+    victims: u64,
+}
+
+impl Watch {
+    /// Watches until this process ends.
+    fn start() -> Watch {
+        let is_short = Arc::new(AtomicBool::new(false));
+        let watch = Watch { is_short: Arc::clone(&is_short), victims: memory::victims() };
+        // Without a thread nobody watches; the kernel still ends this process before others.
+        let _ = thread::Builder::new().stack_size(STACK).spawn(move || {
+            while !Room::now().is_some_and(|room| room.is_used_up()) {
+                thread::sleep(BETWEEN_LOOKS);
+            }
+            is_short.store(true, Ordering::SeqCst);
+            sys::alarm_now();
+        });
+        watch
+    }
+
+    /// Whether memory has run short meanwhile.
+    fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::SeqCst) || memory::victims() > self.victims
+    }
+}
+
+/// The images of a folder, each with what tells it from another one of that name: where its file lies, and when that was last changed.
+fn states(folder: &Folder) -> BTreeSet<(PathBuf, u64, i64, i64)> {
+    let state = |image: PathBuf| {
+        let status = image.metadata().ok()?;
+        Some((image, status.ino(), status.ctime(), status.ctime_nsec()))
+    };
+    folder.images().into_iter().filter_map(state).collect()
+}
+
+/// Where a new image goes: in the place of an earlier one for the same environment that no start has used, as it does not fit that.
+fn place_of_new(folder: &Folder, attempts: &Attempts, environment: &str) -> PathBuf {
+    let own = match attempts.last_in(environment).map(|last| &last.outcome) {
+        Some(Outcome::Made { image }) if folder.images().contains(image) && is_unused(image) => Some(image.clone()),
+        _ => None,
+    };
+    own.unwrap_or_else(|| folder.next_image())
+}
+
+fn is_unused(image: &Path) -> bool {
+    ImageFile::open(image).ok().and_then(|image| Starts::of(&image)).is_some_and(|starts| starts.thaws == 0)
+}
+
+/// Makes an image of the folder's command, and writes down what came of it. None where the folder does not say of which command it is.
+pub fn build(folder: &Folder, output: &Path, whom: &For<'_>, progress: &dyn Progress) -> Option<FreezeOutcome> {
+    attempt(folder, output, whom, None, progress)
+}
+
+/// As `build`. `for_news`: see [`Attempts::begin`].
+fn attempt(
     folder: &Folder,
     output: &Path,
-    terminal: Option<Terminal>,
-    makes_do: bool,
+    whom: &For<'_>,
+    for_news: Option<bool>,
     progress: &dyn Progress,
 ) -> Option<FreezeOutcome> {
     let command = folder.command()?;
     room::make();
-    let mut attempt = Attempt::of(folder);
+    let mut attempts = Attempts::of(folder);
+    if let Err(failure) = attempts.begin(folder, for_news) {
+        return Some(FreezeOutcome::Failed(failure));
+    }
     let progress = Recording { progress, files: RefCell::default() };
-    let unused = ImageFile::open(output).ok().and_then(|image| Starts::of(&image)).is_some_and(|it| it.thaws == 0);
-    let outcome = match request(folder, &command, &attempt, output, terminal) {
-        Ok(mut request) => {
-            request.store.iter_mut().for_each(|store| store.makes_do |= makes_do);
-            freeze::freeze(&request, &progress)
-        }
+    let unused = is_unused(output);
+    let outcome = match request(folder, &command, &attempts, output, whom) {
+        Ok(request) => freeze::freeze(&request, &progress),
         Err(failure) => FreezeOutcome::Failed(failure),
     };
-    let files = || {
-        let own = [command.file.clone()];
-        progress.files.borrow().iter().chain(&own).take(MAX_FILES).map(|path| FileState::of(path)).collect()
-    };
-    attempt.outcome = match &outcome {
+    let came_of_it = match &outcome {
         FreezeOutcome::Written(written) => {
-            attempt.in_vain = if unused { attempt.in_vain + 1 } else { 0 };
-            attempt.has_made(written.learnt, written.lacks);
-            let times = match (&attempt.outcome, terminal) {
-                // It cannot be measured without one.
-                (Outcome::Made { times, .. }, Some(_)) => *times,
-                (_, Some(_)) => None,
-                _ => written.tells_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten(),
-            };
-            Outcome::Made { took: written.took.as_secs_f64(), times }
+            attempts.count_made(unused, (written.learnt, written.learnt_in.clone()), written.lacks);
+            // Without a terminal it cannot be measured at one.
+            if whom.terminal.is_none() {
+                attempts.times =
+                    written.tells_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten();
+            }
+            let is_measured = written.tells_version && whom.terminal.is_none() && !whom.somebody_waits;
+            match is_measured.then(|| effort(folder, &command, output)).flatten().filter(Effort::is_in_vain) {
+                Some(effort) if limits::remove_image(output) => Outcome::Vain { effort },
+                _ => Outcome::Made { image: output.to_owned() },
+            }
         }
         FreezeOutcome::Refused(findings) => {
             let why: Vec<String> = findings.iter().map(|finding| finding.to_string()).collect();
             match findings.iter().any(Finding::is_internal) {
-                true => Outcome::Failed { why: why.join(" "), files: files(), passing: true },
-                false => Outcome::Refused { why, files: files() },
+                true => Outcome::Failed { why: why.join(" "), passing: true },
+                false => Outcome::Refused { why },
             }
         }
         // That says nothing about another directory.
@@ -117,30 +212,38 @@ pub fn build(
         FreezeOutcome::Failed(failure) => {
             // What a program says that finds no memory is its own affair.
             let passing = failure.is_passing || machine::is_busy().is_some();
-            Outcome::Failed { why: failure.message.clone(), files: files(), passing }
+            Outcome::Failed { why: failure.message.clone(), passing }
         }
         FreezeOutcome::Interrupted(libc::SIGALRM) => Outcome::Failed {
             why: format!("it was ended by SIGALRM, which comes after {} minutes in the background", LIMIT / 60),
-            files: files(),
             passing: false,
         },
         FreezeOutcome::Interrupted(_) => return Some(outcome),
     };
-    if let Outcome::Failed { .. } = attempt.outcome {
-        attempt.failed += 1;
-    }
-    attempt.snapboot = env!("CARGO_PKG_VERSION").to_owned();
-    attempt.at = unix_now();
-    attempt.keep(folder);
+    let files = progress.files.borrow();
+    let files = files.iter().chain([&command.file]).map(|path| FileState::of(path));
+    attempts.end(folder, whom.environment, came_of_it, files);
     Some(outcome)
+}
+
+/// What starts of a new image take, and what they would with the boot archive alone; None where the image is in front of an installed command,
+/// which has nothing else there.
+fn effort(folder: &Folder, command: &Command, image: &Path) -> Option<Effort> {
+    if Installed::of(folder).is_some() {
+        return None;
+    }
+    let program = std::env::current_exe().ok()?;
+    let run = [program.as_os_str(), "run".as_ref(), "--no-freeze".as_ref(), "--".as_ref()].map(OsStr::to_owned);
+    let words: Vec<OsString> = run.into_iter().chain(command.words.iter().map(OsString::from)).collect();
+    Effort::measure(&words, image)
 }
 
 fn request(
     folder: &Folder,
     command: &Command,
-    attempt: &Attempt,
+    attempts: &Attempts,
     output: &Path,
-    terminal: Option<Terminal>,
+    whom: &For<'_>,
 ) -> Result<FreezeRequest> {
     let program =
         std::env::current_exe().map_err(|error| failure::Failure::io("find", Path::new("snapboot"), &error))?;
@@ -152,12 +255,12 @@ fn request(
                 program.into(),
                 crate::learn::SUBCOMMAND.into(),
                 output.into(),
-                background::terminal_word(terminal).into(),
+                background::terminal_word(whom.terminal).into(),
             ],
-            terminal,
-            knows: attempt.knows,
-            makes_do: attempt.makes_do(),
-            lesser_age: attempt.lesser_age(),
+            terminal: whom.terminal,
+            knows: attempts.knows(),
+            makes_do: whom.somebody_waits || attempts.makes_do(whom.environment),
+            lesser_age: attempts.lesser_age(),
         }),
         ..FreezeRequest::new(
             command.words.iter().map(OsString::from).collect(),

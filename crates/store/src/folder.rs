@@ -1,17 +1,18 @@
 //! The folder of a command: its images, who it is, and what came of the last attempt to make one.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use failure::Result;
-use rustix::fs::{flock, FlockOperation};
+use rustix::fs::{access, flock, Access, FlockOperation};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-use crate::place::{self, is_own};
+use crate::place;
 use crate::Command;
 
 /// So many images of one command are kept: for several environments.
@@ -23,7 +24,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 const IMAGE: &str = ".img";
 
 /// The folder of a command. Holds NUMBER.img for each image, `command.json` (see [`Command`]), `attempt.json`
-/// (see [`crate::attempt::Attempt`]), `profile` (what starts have told) and `lock`.
+/// (see [`crate::attempt::Attempts`]), `profile` (what starts have told) and `lock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     path: PathBuf,
@@ -45,9 +46,15 @@ impl Folder {
         &self.path
     }
 
-    /// Whether nobody else can have written to it.
+    /// Whether it is this user's, and nobody else can have written to it.
     pub fn is_own(&self) -> bool {
-        is_own(&self.path) && self.path.parent().is_some_and(is_own)
+        trust::check_own_directory(&self.path).is_ok()
+    }
+
+    /// Why nobody can write in it, as on a file system that is mounted read-only; None where this user can, or it has yet to be made.
+    pub fn cannot_write(&self) -> Option<String> {
+        let error = access(&self.path, Access::WRITE_OK).err().filter(|error| *error != Errno::NOENT)?;
+        Some(format!("{} cannot be written ({})", self.path.display(), failure::reason(&error.into())))
     }
 
     /// Makes it, for this command.
@@ -81,7 +88,7 @@ impl Folder {
         let free = (1..=MAX_IMAGES).map(|number| self.image(number)).find(|image| !image.exists());
         free.unwrap_or_else(|| {
             let images = self.images();
-            let oldest = images.iter().min_by_key(|image| crate::limits::last_used(image));
+            let oldest = images.iter().min_by_key(|image| crate::clock::by_age(crate::limits::last_used(image)));
             oldest.cloned().unwrap_or_else(|| self.image(1))
         })
     }
@@ -90,14 +97,19 @@ impl Folder {
         self.path.join(format!("{number}{IMAGE}"))
     }
 
+    /// A link to the program of an installed command, which python/snapboot/front_end/which.py follows.
+    pub(crate) fn program_link(&self) -> PathBuf {
+        self.path.join("program")
+    }
+
     /// The file in which starts tell what they load.
     pub fn profile(&self) -> PathBuf {
         self.path.join("profile")
     }
 
-    /// Reads a file of the folder; None where it is not there, or damaged.
+    /// Reads a file of the folder; None where it is not there, damaged, or may be somebody else's.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        serde_json::from_slice(&fs::read(self.path.join(name)).ok()?).ok()
+        serde_json::from_slice(&trust::read(&self.path.join(name)).ok()?).ok()
     }
 
     /// Writes a file of the folder, whole or not at all.
@@ -126,7 +138,9 @@ impl Folder {
     /// Whether somebody makes an image in it.
     pub fn is_building(&self) -> bool {
         // Shared, so that others who only look are not taken for builders.
-        self.lock_file().exists() && lock(&self.lock_file(), FlockOperation::NonBlockingLockShared).is_none()
+        // Where it cannot be opened, as in a store that is read-only, nobody makes one.
+        open_at_once(OpenOptions::new().read(true), &self.lock_file())
+            .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
     }
 
     fn lock_file(&self) -> PathBuf {
@@ -136,9 +150,15 @@ impl Folder {
 
 /// Takes a lock.
 pub fn lock(path: &Path, how: FlockOperation) -> Option<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
+    let mut options = OpenOptions::new();
+    let file = open_at_once(options.write(true).create(true).truncate(false).mode(0o600), path).ok()?;
     flock(&file, how).ok()?;
     Some(file)
+}
+
+/// Opens a file; of another kind, such as a FIFO, nothing is waited for.
+fn open_at_once(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::SystemTime;
 
-use crate::attempt::{unix_now, Attempt};
+use crate::attempt::Attempts;
 use crate::background::Asked;
-use crate::{background, limits, room, sys, Folder};
+use crate::{background, limits, sys, Folder};
 
 /// The subcommand that a start executes when it has told something new.
 pub const SUBCOMMAND: &str = "learn";
@@ -23,22 +24,24 @@ pub fn from(words: &[OsString]) {
     let [image, terminal] = words else { return };
     let image = Path::new(image);
     let Some(folder) = Folder::of(image).filter(Folder::is_own) else { return };
-    let mut attempt = Attempt::of(&folder);
-    if room::lacks().is_some()
+    let attempts = Attempts::of(&folder);
+    let environment = background::environment_number();
+    if background::in_the_way(&folder).is_some()
+        || folder.is_building()
         || !has_news(&folder, image)
-        || !attempt.may_follow()
-        || unix_now() < attempt.at + wait(attempt.learnt)
+        || attempts.why_none(&environment).is_some()
+        || attempts.age() < wait(attempts.learnt)
     {
         return;
     }
-    attempt.learnt += 1;
-    attempt.keep(&folder);
-    background::start(&folder, Asked::Again(image), background::parse_terminal(terminal), limits::of_environment());
+    let terminal = background::parse_terminal(terminal);
+    background::start(&folder, &Asked::ForNews(image), &environment, terminal, limits::of_environment());
 }
 
 fn has_news(folder: &Folder, image: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|status| status.modified());
-    matches!((changed(&folder.profile()), changed(image)), (Ok(told), Ok(made)) if told >= made)
+    // A clock that was set back cannot tell which was first.
+    matches!((changed(&folder.profile()), changed(image)), (Ok(told), Ok(made)) if told >= made || made > SystemTime::now())
 }
 
 fn wait(learnt: u32) -> u64 {

@@ -2,13 +2,14 @@
 //!
 //! [`Command`] says which words of a command line make the program that is frozen. [`Store`] knows where its [`Folder`] is, and
 //! a folder which of its images fits a start ([`fit`]). A start that finds none asks for one ([`background`]); a builder makes it ([`build`]),
-//! when the machine has nothing better to do ([`machine`]) and the limits of the start leave it room ([`room`]), and keeps the store within its limit ([`limits`]). What came of the last time
+//! when the machine has nothing better to do ([`machine`]) and the limits of the start leave it room ([`room`]; until then it is put off, see [`PutOff`]), and keeps the store within its limit ([`limits`]). What came of the last time
 //! is in [`attempt`]. Where shims lead is remembered ([`Shims`]). [`tools`] puts images in front of installed commands.
 #![deny(missing_docs)]
 
 pub mod attempt;
 pub mod background;
 pub mod build;
+mod clock;
 pub mod command;
 pub mod fallback;
 pub mod fit;
@@ -16,7 +17,9 @@ mod folder;
 pub mod learn;
 pub mod limits;
 pub mod machine;
+mod memory;
 mod place;
+mod put_off;
 pub mod room;
 mod saved;
 mod shims;
@@ -26,6 +29,7 @@ pub mod tools;
 pub use command::Command;
 pub use folder::Folder;
 pub use place::Store;
-pub use saved::StartTimes;
+pub use put_off::PutOff;
+pub use saved::{Effort, StartTimes};
 pub use shims::Shims;
-pub use sys::execute;
+pub use sys::{execute, execute_open};

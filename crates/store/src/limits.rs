@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use image_file::starts;
+use rustix::process::test_kill_process;
 
-use crate::{Folder, Store};
+use crate::{clock, place, Folder, Store};
 
 /// The variable that names the limit of the store.
 pub const VARIABLE: &str = "SNAPBOOT_STORE_SIZE";
@@ -27,7 +28,8 @@ pub fn size(image: &Path) -> u64 {
 /// When an image was used last, as far as that was counted; where it was not, when it was made.
 pub fn last_used(image: &Path) -> SystemTime {
     let made = image.metadata().and_then(|status| status.modified()).ok();
-    starts::last(image).max(made).unwrap_or(SystemTime::UNIX_EPOCH)
+    let known = [starts::last(image), made].into_iter().flatten();
+    known.max_by_key(|moment| clock::by_age(*moment)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// Reads a size as people write it: a number of bytes, or one with K, M, G or T behind it (powers of 1024).
@@ -63,16 +65,14 @@ pub fn prune(store: &Store, limit: u64) -> Vec<PathBuf> {
             }
         }
     }
-    images.sort_by_key(|(used, ..)| *used);
+    images.sort_by_key(|(used, ..)| clock::by_age(*used));
     let mut removed = Vec::new();
     for (_, size, image, folder) in images {
         if total <= limit {
             break;
         }
-        // Who is being started from it keeps it until its end.
-        if fs::remove_file(&image).is_ok() {
+        if remove_image(&image) {
             total -= size;
-            let _ = fs::remove_file(image.with_extension("img.seen"));
             if folder.images().is_empty() {
                 remove(&folder);
             }
@@ -80,6 +80,28 @@ pub fn prune(store: &Store, limit: u64) -> Vec<PathBuf> {
         }
     }
     removed
+}
+
+/// Removes what killed builders have left in the folders of the store: control directories, and drafts of files. What somebody may be at work on
+/// stays.
+pub fn sweep(store: &Store) {
+    for folder in store.folders() {
+        freeze::remove_abandoned(folder.path());
+        for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+            if place::draft_of(&entry.file_name()).is_some_and(|process| test_kill_process(process).is_err()) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// Removes an image and what lies beside it; who is being started from it keeps it until its end. Returns whether it is gone.
+pub fn remove_image(image: &Path) -> bool {
+    let is_gone = fs::remove_file(image).is_ok();
+    if is_gone {
+        let _ = fs::remove_file(image.with_extension("img.seen"));
+    }
+    is_gone
 }
 
 /// Removes a folder with all that is in it, unless somebody is making an image there.
@@ -92,6 +114,29 @@ pub fn remove(folder: &Folder) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_killed_builders_left_is_swept_away() {
+        let top = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(top.path());
+        let folder = store.cache().join("tool-1");
+        fs::create_dir_all(&folder).unwrap();
+        let command = r#"{"name":"tool","words":["tool"],"file":"/tool","identity":"tool"}"#;
+        fs::write(folder.join("command.json"), command).unwrap();
+        // No process has this number: it is above the kernel's limit.
+        for directory in [".1.img.freezing-4194305", ".7.img.freezing-4194305", "1.img.freezing-4194305"] {
+            fs::create_dir(folder.join(directory)).unwrap();
+            fs::write(folder.join(directory).join("image"), "half of it").unwrap();
+        }
+        let own = format!(".attempt.json.{}", std::process::id());
+        for draft in [".attempt.json.4194305", ".notes", &own] {
+            fs::write(folder.join(draft), "{").unwrap();
+        }
+        sweep(&store);
+        let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [own.as_str(), ".notes", "1.img.freezing-4194305", "command.json"]);
+    }
 
     #[test]
     fn sizes_are_read_as_people_write_them() {

@@ -1,7 +1,9 @@
-//! Whether this machine has something better to do than to make images.
+//! Whether this machine has something better to do than to make images. How much memory an image may take is in [`crate::memory`].
 
 use std::fs;
 use std::path::Path;
+
+use crate::memory::kilobytes;
 
 /// Of the memory (percent) so much must be available.
 const MIN_AVAILABLE: u64 = 10;
@@ -14,10 +16,7 @@ pub fn is_busy() -> Option<&'static str> {
         return Some("the machine runs on battery");
     }
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let limit = |name: &str| text(&format!("/sys/fs/cgroup/{name}")).trim().parse().ok();
-    let is_short = is_short_of_memory(&text("/proc/meminfo"), &text("/proc/pressure/memory"))
-        || is_used_up(limit("memory.current"), limit("memory.max"));
-    is_short.then_some("memory is short")
+    is_short_of_memory(&text("/proc/meminfo"), &text("/proc/pressure/memory")).then_some("memory is short")
 }
 
 /// See the kernel's Documentation/ABI/testing/sysfs-class-power.
@@ -35,20 +34,12 @@ fn on_battery(supplies: &Path) -> bool {
 
 /// See proc(5), and Documentation/accounting/psi.rst of the kernel.
 fn is_short_of_memory(meminfo: &str, pressure: &str) -> bool {
-    let kilobytes = |name: &str| -> Option<u64> {
-        meminfo.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
-    };
-    let is_short = match (kilobytes("MemAvailable:"), kilobytes("MemTotal:")) {
+    let is_short = match (kilobytes(meminfo, "MemAvailable:"), kilobytes(meminfo, "MemTotal:")) {
         (Some(available), Some(total)) => available * 100 < total * MIN_AVAILABLE,
         _ => false,
     };
     let waits = pressure.lines().find_map(|line| line.strip_prefix("some avg10=")?.split(' ').next()?.parse().ok());
     is_short || waits.is_some_and(|waits: f64| waits > MAX_PRESSURE)
-}
-
-/// Of the control group, in bytes.
-fn is_used_up(current: Option<u64>, max: Option<u64>) -> bool {
-    current.zip(max).is_some_and(|(current, max)| max.saturating_sub(current) < max / 100 * MIN_AVAILABLE)
 }
 
 #[cfg(test)]
@@ -78,6 +69,5 @@ mod tests {
         let pressure = |some: &str| format!("some avg10={some} avg60=0.00 avg300=0.00 total=1\nfull avg10=99.00\n");
         assert!(!is_short_of_memory(&meminfo(100), &pressure("0.00")) && is_short_of_memory(&meminfo(99), ""));
         assert!(is_short_of_memory(&meminfo(500), &pressure("10.50")) && !is_short_of_memory("", ""));
-        assert!(is_used_up(Some(95), Some(100)) && !is_used_up(Some(50), Some(100)) && !is_used_up(None, Some(1)));
     }
 }

@@ -1,12 +1,13 @@
 //! Where the store is, and whether it may be used.
 
-use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
-use rustix::process::geteuid;
+use rustix::process::Pid;
 
 use crate::{Command, Folder};
 
@@ -24,26 +25,34 @@ pub struct Store {
 
 impl Store {
     /// Finds the store: `$SNAPBOOT_STORE/cache` and `$SNAPBOOT_STORE/data`, or `snapboot/images` in `$XDG_CACHE_HOME` (`~/.cache`) and `snapboot` in
-    /// `$XDG_DATA_HOME` (`~/.local/share`). None where it is switched off, or nothing says where it would be.
+    /// `$XDG_DATA_HOME` (`~/.local/share`). None where it is switched off, or nothing says where it would be; the home of another user, where
+    /// `sudo -E` leads, says nothing.
     pub fn find() -> Option<Store> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         if let Some(named) = std::env::var_os(VARIABLE) {
             let named = Some(PathBuf::from(named)).filter(|path| path.is_absolute())?;
             return Some(Store { cache: named.join("cache"), data: named.join("data") });
         }
-        let below = |name: &str, home: &str| absolute(name).or_else(|| Some(absolute("HOME")?.join(home)));
+        let home = || absolute("HOME").filter(|home| trust::is_home(home));
+        let below = |name: &str, place: &str| absolute(name).or_else(|| Some(home()?.join(place)));
         Some(Store {
             cache: below("XDG_CACHE_HOME", ".cache")?.join("snapboot/images"),
             data: below("XDG_DATA_HOME", ".local/share")?.join("snapboot"),
         })
     }
 
+    /// A store in this folder.
+    #[cfg(test)]
+    pub(crate) fn in_folder(folder: &Path) -> Store {
+        Store { cache: folder.join("cache"), data: folder.join("data") }
+    }
+
     /// The store, or why there is none.
     pub fn open() -> Result<Store> {
         Store::find().ok_or_else(|| {
             Failure::refusal(format!(
-                "there is no store: {VARIABLE} should be an absolute path where it is set (off: none), and HOME an absolute path where it is \
-                 not."
+                "there is no store: {VARIABLE} should be an absolute path where it is set (off: none), and HOME a directory of this user \
+                 where it is not."
             ))
         })
     }
@@ -53,9 +62,19 @@ impl Store {
         &self.cache
     }
 
+    /// Holds what belongs to installed commands.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// Where the folders of installed commands are.
     pub fn tools(&self) -> PathBuf {
         self.data.join("tools")
+    }
+
+    /// A folder in which nothing is, and in which no program is started.
+    pub(crate) fn empty(&self) -> PathBuf {
+        self.data.join("empty")
     }
 
     /// The directory for PATH.
@@ -85,15 +104,15 @@ impl Store {
 
 /// Makes a directory of the store, for this user alone, with those above it.
 pub fn make(path: &Path) -> Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| Failure::io("make", path, &error))?;
-    if !is_own(path) {
-        return Err(Failure::refusal(format!(
-            "{} belongs to another user, or others may write to it, so that nothing in it can be trusted. Remove it, or name another store \
-             with {VARIABLE}.",
+    let untrusted = |refusal: trust::Refusal| {
+        Failure::refusal(format!(
+            "{refusal}, so nothing in {} can be trusted. Remove it, or name another store with {VARIABLE}.",
             path.display()
-        )));
-    }
-    Ok(())
+        ))
+    };
+    trust::check_place(path).map_err(untrusted)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| Failure::io("make", path, &error))?;
+    trust::check_own_directory(path).map_err(untrusted)
 }
 
 /// Writes a file, whole or not at all.
@@ -102,14 +121,17 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{}", std::process::id()));
     let new = path.with_file_name(name);
-    fs::write(&new, content).and_then(|()| fs::rename(&new, path)).map_err(|error| {
+    // Left behind by a process that had the same number.
+    let _ = fs::remove_file(&new);
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
+    made.and_then(|mut file| file.write_all(content)).and_then(|()| fs::rename(&new, path)).map_err(|error| {
         let _ = fs::remove_file(&new);
         Failure::io("write", path, &error)
     })
 }
 
-/// Whether this is a directory of this user in which nobody else can write.
-pub fn is_own(path: &Path) -> bool {
-    path.symlink_metadata()
-        .is_ok_and(|status| status.is_dir() && status.uid() == geteuid().as_raw() && status.mode() & 0o022 == 0)
+/// The process that writes a file of that name, which will have another one; None where the name is not that of a draft.
+pub(crate) fn draft_of(name: &OsStr) -> Option<Pid> {
+    let (file, process) = name.to_str()?.strip_prefix('.')?.rsplit_once('.')?;
+    file.contains('.').then(|| process.parse().ok().and_then(Pid::from_raw)).flatten()
 }

@@ -4,7 +4,6 @@
 //! the manager, and on which versions there are. All of that is in the name of the file that holds the answer.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use runtime::{shim_manager, Shim};
 
-use crate::place::{self, is_own};
+use crate::place;
 use crate::Store;
 
 /// The answers of one store.
@@ -29,15 +28,15 @@ impl Shims {
 
     /// Where a shim leads; None where that is not known. `text`: the beginning of the shim.
     pub fn known(&self, shim: &Path, text: &[u8]) -> Option<PathBuf> {
-        let path = fs::read(self.file(shim, text)?).ok()?;
+        let path = trust::read(&self.file(shim, text)?).ok()?;
         let program = PathBuf::from(OsString::from_vec(path));
-        (is_own(&self.folder) && program.is_file()).then_some(program)
+        program.is_file().then_some(program)
     }
 
     /// Remembers where one leads. That it cannot be written down is no matter.
     pub fn remember(&self, shim: &Shim) {
         let mut text = Vec::new();
-        let read = fs::File::open(&shim.script).and_then(|file| file.take(4096).read_to_end(&mut text));
+        let read = trust::look::open(&shim.script).and_then(|file| file.take(4096).read_to_end(&mut text));
         let Some(file) = read.ok().and_then(|_| self.file(&shim.script, &text)) else { return };
         if file.exists() || place::make(&self.folder).is_err() {
             return;
@@ -55,11 +54,11 @@ impl Shims {
         let here = std::env::current_dir().ok()?;
         for folder in here.ancestors() {
             for name in [".python-version", ".ruby-version"] {
-                state.push(fs::read(folder.join(name)).unwrap_or_default());
+                state.push(trust::look::read(&folder.join(name)).unwrap_or_default());
             }
         }
         for root in [root_in(text), manager.parent().and_then(Path::parent).map(Path::to_owned)].into_iter().flatten() {
-            state.push(fs::read(root.join("version")).unwrap_or_default());
+            state.push(trust::look::read(&root.join("version")).unwrap_or_default());
             let versions = root.join("versions").metadata();
             state.push(versions.map_or(0, |versions| versions.mtime() ^ versions.mtime_nsec()).to_le_bytes().to_vec());
         }

@@ -1,11 +1,15 @@
 //! The system calls of the store that no library wraps safely: to become another program unchanged, and to leave one behind.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// What the process did at a SIGPIPE when it was started. Rust's runtime changes that before `main`.
 static SIGPIPE_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
@@ -31,15 +35,51 @@ extern "C" fn note_start() {
 #[used]
 static NOTE_START: extern "C" fn() = note_start;
 
+extern "C" {
+    /// See environ(7).
+    static environ: *const *const libc::c_char;
+}
+
 /// Becomes another program, with everything as it was when this one was started: the environment, signals that are ignored or blocked,
 /// descriptors. Returns only when that fails. `argv`: all words, the name first.
 pub fn execute(program: &Path, argv: &[OsString], changed: Option<(&str, &OsStr)>) -> io::Error {
+    let Ok(path) = CString::new(program.as_os_str().as_bytes()) else { return io::ErrorKind::InvalidInput.into() };
+    execute_with(argv, changed, |argv, environment| {
+        // SAFETY: the lists are those of `execute_with`, and the path ends with a NUL.
+        unsafe { libc::execve(path.as_ptr(), argv, environment) };
+        io::Error::last_os_error()
+    })
+}
+
+/// As [`execute`], the very file that is open, whatever lies at its path by now. No script: the kernel would give its interpreter a
+/// descriptor that is closed by then.
+pub fn execute_open(program: &File, argv: &[OsString]) -> io::Error {
+    execute_with(argv, None, |argv, environment| {
+        let file = program.as_raw_fd();
+        // SAFETY: the lists are those of `execute_with`, and both paths end with a NUL.
+        unsafe { libc::syscall(libc::SYS_execveat, file, c"".as_ptr(), argv, environment, libc::AT_EMPTY_PATH) };
+        let error = io::Error::last_os_error();
+        let is_unknown = matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM));
+        let path = CString::new(format!("/proc/self/fd/{file}")).expect("no NUL");
+        if is_unknown {
+            // SAFETY: as above.
+            unsafe { libc::execve(path.as_ptr(), argv, environment) };
+        }
+        error
+    })
+}
+
+/// Gets everything ready for another program, and has `become_it` called with the lists of its words and of its environment, which end
+/// with null pointers.
+fn execute_with(
+    argv: &[OsString],
+    changed: Option<(&str, &OsStr)>,
+    become_it: impl FnOnce(*const *const libc::c_char, *const *const libc::c_char) -> io::Error,
+) -> io::Error {
     let list = |words: &[OsString]| -> Result<Vec<CString>, _> {
         words.iter().map(|word| CString::new(word.as_bytes())).collect()
     };
-    let (Ok(path), Ok(argv)) = (CString::new(program.as_os_str().as_bytes()), list(argv)) else {
-        return io::ErrorKind::InvalidInput.into();
-    };
+    let Ok(argv) = list(argv) else { return io::ErrorKind::InvalidInput.into() };
     let environment = match changed {
         None => None,
         Some(changed) => match list(&with(changed)) {
@@ -58,12 +98,9 @@ pub fn execute(program: &Path, argv: &[OsString], changed: Option<(&str, &OsStr)
         for (stream, _) in (0..).zip(&CLOSED).filter(|(_, closed)| closed.load(Ordering::Relaxed)) {
             libc::fcntl(stream, libc::F_SETFD, libc::FD_CLOEXEC);
         }
-        match entries {
-            Some(entries) => libc::execve(path.as_ptr(), argv_pointers.as_ptr(), entries.as_ptr()),
-            None => libc::execv(path.as_ptr(), argv_pointers.as_ptr()),
-        };
+        let environment = entries.as_ref().map_or(environ, |entries| entries.as_ptr());
+        become_it(argv_pointers.as_ptr(), environment)
     }
-    io::Error::last_os_error()
 }
 
 /// The environment with another value for one variable, which keeps its place.
@@ -114,6 +151,25 @@ pub fn leave_behind(program: &Path, argv: &[OsString]) {
     }
 }
 
+/// Waits for a child to end. Returns how long processors were at work for it, and for those of its children that it has waited for.
+pub fn wait_for(child: Child) -> io::Result<Duration> {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    let mut status = 0;
+    loop {
+        // SAFETY: the child is one of this process that nobody else waits for; both places live until the call returns.
+        let ended = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, usage.as_mut_ptr()) };
+        match io::Error::last_os_error() {
+            _ if ended >= 0 => break,
+            error if error.kind() == io::ErrorKind::Interrupted => {}
+            error => return Err(error),
+        }
+    }
+    // SAFETY: the call has filled it; it was zeros before.
+    let usage = unsafe { usage.assume_init() };
+    let time = |of: libc::timeval| Duration::new(of.tv_sec as u64, of.tv_usec as u32 * 1000);
+    Ok(time(usage.ru_utime) + time(usage.ru_stime))
+}
+
 /// Closes all descriptors but the standard streams.
 pub fn close_all() {
     // SAFETY: nothing of this process has opened any yet.
@@ -135,14 +191,22 @@ unsafe fn close_from_3() {
     }
 }
 
+/// Ends what this process does as `alarm` does, at once.
+pub fn alarm_now() {
+    // SAFETY: the calls take numbers, and this process handles the signal.
+    unsafe { libc::kill(libc::getpid(), libc::SIGALRM) };
+}
+
 /// Has the kernel send a SIGALRM to this process after so many seconds; its children get none.
 pub fn alarm(seconds: u32) {
     // SAFETY: the call takes a number.
     unsafe { libc::alarm(seconds) };
 }
 
-/// Lets everybody else go first, at the processor and at the disk.
+/// Lets everybody else go first, at the processor and at the disk; where memory runs out, the kernel ends this process and its children first.
 pub fn step_back() {
+    // Anybody may raise it. Without /proc nobody can.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     /// Of ioprio_set(2): the calling process, and the class in which only those read and write that nobody else keeps from it.
     const WHO_PROCESS: libc::c_int = 1;
     const CLASS_IDLE: libc::c_int = 3 << 13;

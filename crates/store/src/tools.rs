@@ -4,9 +4,9 @@
 //! then lies in a folder beside it, under its own name, since programs tell their users what they are called.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{symlink, DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
@@ -15,7 +15,8 @@ use image_file::kind::Kind;
 use runtime::{locate, search_path};
 use serde::{Deserialize, Serialize};
 
-use crate::build;
+use crate::background::environment_number;
+use crate::build::{self, For};
 use crate::place;
 use crate::{limits, Command, Folder, Store};
 
@@ -77,9 +78,14 @@ impl Installed {
         fs::read_link(&self.link).is_ok_and(|target| target.parent() == Some(folder.path()))
     }
 
-    /// Which program a shell starts by its name.
-    pub fn on_path(&self) -> OnPath {
-        match locate(OsStr::new(&self.name), &search_path()) {
+    /// Whether the command itself is gone, as with a virtual environment that will be made again. Until then its link leads to nothing.
+    pub fn is_dormant(&self) -> bool {
+        !self.program.exists()
+    }
+
+    /// Which program a shell with this PATH starts by its name.
+    pub fn on_path(&self, search_path: &OsStr) -> OnPath {
+        match locate(OsStr::new(&self.name), search_path) {
             Ok(found) if found == self.link => OnPath::Image,
             found => OnPath::Other(found.ok()),
         }
@@ -125,11 +131,29 @@ pub fn path_without(bin: &Path) -> OsString {
     std::env::join_paths(rest).unwrap_or_else(|_| path.clone())
 }
 
-/// Makes an image of a command and puts it in front. `named`: as a shell finds it, or its path.
+/// Puts the directory of the links first on the PATH of this process, as `shellenv` does for the shells in which installed commands are started:
+/// an image is for the PATH under which it was made, where that counts. Only while this process has one thread.
+pub fn put_links_first(store: &Store) {
+    let path = search_path();
+    let bin = store.bin();
+    if std::env::split_paths(&path).next().as_ref() != Some(&bin) {
+        let parts = std::iter::once(bin).chain(std::env::split_paths(&path));
+        // A directory with a colon cannot be on PATH.
+        let _ = std::env::join_paths(parts).map(|path| std::env::set_var("PATH", path));
+    }
+}
+
+/// Makes an image of a command and puts it in front. `named`: as a shell finds it, or its path. `users_path`: the user's PATH.
 ///
 /// Fails where there is no such command, where it is no Python or Ruby program, and where files cannot be written. Whatever fails, the
 /// command stays as it was.
-pub fn install(store: &Store, named: &OsStr, in_place: bool, progress: &dyn Progress) -> Result<Outcome> {
+pub fn install(
+    store: &Store,
+    named: &OsStr,
+    in_place: bool,
+    users_path: &OsStr,
+    progress: &dyn Progress,
+) -> Result<Outcome> {
     let found = locate(named, &path_without(&store.bin()))?;
     let found = std::path::absolute(&found).map_err(|error| Failure::io("find", &found, &error))?;
     let name = found.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -146,7 +170,7 @@ pub fn install(store: &Store, named: &OsStr, in_place: bool, progress: &dyn Prog
         }));
     }
     let program = if in_place { keep_beside(&found)? } else { found.clone() };
-    let made = put_in_front(store, &name, &found, &program, in_place, progress);
+    let made = put_in_front(store, &name, &found, &program, users_path, progress);
     if in_place && !matches!(made, Ok(Outcome::Installed(_))) {
         let _ = fs::remove_file(&program);
         let _ = program.parent().map(fs::remove_dir);
@@ -159,9 +183,11 @@ fn put_in_front(
     name: &str,
     found: &Path,
     program: &Path,
-    in_place: bool,
+    users_path: &OsStr,
     progress: &dyn Progress,
 ) -> Result<Outcome> {
+    let in_place = found != program;
+    File::open(program).map_err(|error| Failure::io("read", program, &error))?;
     let line = Command::split(&[program.into()], &search_path(), None)?;
     let Some((command, _)) = line.command else {
         return Err(Failure::refusal(format!(
@@ -182,6 +208,11 @@ fn put_in_front(
             command.file.display()
         )));
     }
+    let users = if in_place { Users::of(found) } else { Users::Owner };
+    if users != Users::Owner && trust::check_place(store.data()).is_ok() {
+        // What fails here, fails below with its reason.
+        let _ = DirBuilder::new().recursive(true).mode(ENTERED).create(store.data());
+    }
     place::make(&store.tools())?;
     let folder = Folder::new(store.tools().join(command.key()));
     let is_new = !folder.path().exists();
@@ -190,13 +221,30 @@ fn put_in_front(
         return Err(Failure::refusal(format!("an image of {name} is being made just now. Try again in a moment.")));
     };
     let image = folder.first_image();
-    let outcome = build::build(&folder, &image, None, true, progress);
+    if let Some(refusal) = out_of_reach(users, &folder, store, name) {
+        if is_new {
+            let _ = fs::remove_dir_all(folder.path());
+        }
+        return Err(refusal);
+    }
+    let whom = For { environment: &environment_number(), terminal: None, somebody_waits: true };
+    let outcome = {
+        let _there = Elsewhere::go(store, program)?;
+        build::build(&folder, &image, &whom, progress)
+    };
     let Some(freeze::FreezeOutcome::Written(written)) = outcome else {
         if is_new {
             let _ = fs::remove_dir_all(folder.path());
         }
         return outcome.map(Outcome::NotFrozen).ok_or_else(|| Failure::failed(format!("{name} could not be frozen.")));
     };
+    if !users.are_among(Users::of(&image)) {
+        let _ = fs::remove_dir_all(folder.path());
+        return Err(Failure::refusal(format!(
+            "{} can be started by others, but the image of {name} cannot: it holds what only its owner may read. {REMEDY}",
+            found.display()
+        )));
+    }
     let link = if in_place {
         found.to_owned()
     } else {
@@ -206,13 +254,105 @@ fn put_in_front(
     let installed = Installed { name: name.to_owned(), link: link.clone(), program: program.to_owned(), in_place };
     let before = all(store).into_iter().find(|(other, other_folder)| other.link == link && *other_folder != folder);
     folder.write(FILE, &installed)?;
+    replace_by_link(&folder.program_link(), program)?;
     replace_by_link(&link, &image)?;
     let instead_of = before.map(|(other, folder)| {
         let _ = fs::remove_dir_all(folder.path());
         other.program
     });
-    let on_path = installed.on_path();
+    let on_path = installed.on_path(users_path);
     Ok(Outcome::Installed(Box::new(Installation { installed, written: *written, instead_of, on_path })))
+}
+
+/// Mode of directories that others go through, and list nothing of.
+const ENTERED: u32 = 0o711;
+/// What to do where an image in place cannot be had.
+const REMEDY: &str = "Install without --in-place, which concerns nobody else";
+
+/// Who can start a program, as far as modes tell: those of the file and of all directories above it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Users {
+    All,
+    Group(u32),
+    Owner,
+}
+
+impl Users {
+    fn of(program: &Path) -> Users {
+        let Ok(status) = program.metadata() else { return Users::Owner };
+        let group = status.gid();
+        let above: Vec<_> =
+            program.canonicalize().iter().flat_map(|path| path.ancestors().skip(1)).map(entered_by).collect();
+        let all_enter = above.iter().all(|(mode, _)| mode & 0o001 != 0);
+        let group_enters = above.iter().all(|(mode, of)| mode & 0o001 != 0 || *of == group && mode & 0o010 != 0);
+        match status.mode() {
+            mode if mode & 0o005 == 0o005 && all_enter => Users::All,
+            mode if mode & 0o050 == 0o050 && group_enters && !is_alone(group) => Users::Group(group),
+            _ => Users::Owner,
+        }
+    }
+
+    /// Whether the others are these, or more.
+    fn are_among(self, others: Users) -> bool {
+        self == Users::Owner || others == Users::All || self == others
+    }
+}
+
+fn entered_by(directory: &Path) -> (u32, u32) {
+    directory.metadata().map_or((0, 0), |status| (status.mode(), status.gid()))
+}
+
+fn is_alone(group: u32) -> bool {
+    trust::is_group_of_user_alone(group, rustix::process::geteuid().as_raw())
+}
+
+/// Lets those who can start a command reach the folder of its image, as far as the store's own directories are in the way; why not, where
+/// others are.
+fn out_of_reach(users: Users, folder: &Folder, store: &Store, name: &str) -> Option<Failure> {
+    if users == Users::Owner {
+        return None;
+    }
+    let own: Vec<&Path> = folder.path().ancestors().take_while(|path| path.starts_with(store.data())).collect();
+    own.iter().for_each(|directory| drop(fs::set_permissions(directory, Permissions::from_mode(ENTERED))));
+    let blocked = folder.path().ancestors().find(|path| entered_by(path).0 & 0o001 == 0)?;
+    Some(Failure::refusal(format!(
+        "others can start {name}, too, and could not reach its image: only the owner may enter {}. {REMEDY}, or name a store that all can \
+         reach (SNAPBOOT_STORE=/var/lib/snapboot).",
+        blocked.display()
+    )))
+}
+
+/// While it lives, this process is in a folder that no start is made in, and comes back in the end.
+///
+/// A tool is started anywhere, and an image that was made in a folder above its environment may depend on that one. A program of the current
+/// folder, such as an application's own script, is started there.
+struct Elsewhere(Option<PathBuf>);
+
+impl Elsewhere {
+    fn go(store: &Store, program: &Path) -> Result<Elsewhere> {
+        let here = std::env::current_dir().ok();
+        let is_below = here.as_ref().is_some_and(|here| program.starts_with(here));
+        let folder = program.parent().unwrap_or(Path::new("/"));
+        // Where a virtual environment, or any other installation, has its commands.
+        let is_tool = folder.file_name().is_some_and(|name| name == "bin")
+            && (folder.with_file_name("pyvenv.cfg").exists()
+                || std::env::split_paths(&search_path()).any(|it| it == folder));
+        if is_below && !is_tool {
+            return Ok(Elsewhere(None));
+        }
+        let empty = store.empty();
+        place::make(&empty)?;
+        std::env::set_current_dir(&empty).map_err(|error| Failure::io("enter", &empty, &error))?;
+        Ok(Elsewhere(here))
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = std::env::set_current_dir(before);
+        }
+    }
 }
 
 /// Gives a command a second name in a folder beside it.
@@ -260,12 +400,18 @@ pub fn uninstall(store: &Store, named: &OsStr) -> Result<Installed> {
     Ok(installed)
 }
 
-/// What a start by the link of an installed command does when the command itself is gone: takes the link away, and returns which other
-/// program has the name, if any. None while the command is there, or where it was not installed.
-pub fn gone(folder: &Folder) -> Option<(String, Option<PathBuf>)> {
-    let installed = Installed::of(folder).filter(|installed| !installed.program.exists())?;
-    let _ = installed.take_away(folder);
-    limits::remove(folder);
-    let other = locate(OsStr::new(&installed.name), &search_path()).ok().filter(|other| *other != installed.link);
-    Some((installed.name, other))
+/// What a start by the link of an installed command does while the command itself is gone. None while it is there, or where none was installed.
+pub fn dormant(folder: &Folder) -> Option<Dormant> {
+    let installed = Installed::of(folder).filter(Installed::is_dormant)?;
+    let links = installed.link.parent().unwrap_or(Path::new("/"));
+    let other = locate(OsStr::new(&installed.name), &path_without(links)).ok();
+    Some(Dormant { installed, other })
+}
+
+/// An installed command that is gone. Its link and its image stay: it may come back.
+pub struct Dormant {
+    /// Where it was.
+    pub installed: Installed,
+    /// Which other program has its name.
+    pub other: Option<PathBuf>,
 }

@@ -39,7 +39,7 @@ class Builder:
 
     def __init__(self, names, native, tell):
         """names: those of imports.py. native: the native part, with the archive open. tell: called with a line for the command."""
-        self._loader = names["Loader"]
+        self._names = names
         self._native = native
         self._tell = tell
         self._skipped = 0
@@ -66,8 +66,7 @@ class Builder:
         if source is None:
             return
         # A program that imports it will give it its own name, which the code does not have.
-        loader = self._loader("any", path)
-        loader._source = source
+        loader = self._names["serve"](self._names["SOURCE_LOADER"]("any", path), source)
         try:
             loader.get_code("any")
         except Exception:

@@ -59,14 +59,16 @@ def standard_files():
 class Collector:
     """Holds garbage collection back from `hold` to `give_back`, and shortens the end of the process."""
 
-    def __init__(self, gc, native, sets_aside):
-        """gc, native: these modules. sets_aside: whether what imports make stays out of collections for a while."""
+    def __init__(self, gc, native, sets_aside, is_thawed=False):
+        """gc, native: these modules. sets_aside: whether what imports make stays out of collections for a while. is_thawed: whether all
+        that an image has is set aside for good: to count it takes milliseconds."""
         self._gc = gc
         self._native = native
         self._before = None
         self._sets_aside = sets_aside
         # How many objects were set aside, with those that CPython 3.12 starts with.
-        self._aside = gc.get_freeze_count()
+        self._aside = 0 if is_thawed else gc.get_freeze_count()
+        self._is_thawed = is_thawed
         # Kinds that never have anything to do at the end, by their ids: a metaclass may be in the way of comparing them.
         self._plain = {}
         self._finalisable = []
@@ -95,7 +97,7 @@ class Collector:
         if self._sets_aside:
             self._set_aside()
         # What has been made counts as old, as it would by now, or the next collection would begin at once, with all of it.
-        elif gc.get_freeze_count() == 0:
+        elif not self._is_thawed and gc.get_freeze_count() == 0:
             gc.freeze()
             gc.unfreeze()
         if gc.get_threshold() == (HELD, *before[1:]):

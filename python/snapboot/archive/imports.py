@@ -1,6 +1,10 @@
 """Imports from the boot archive: where a module's file is, and its code.
 
 Python's own loaders get what is found, and do the rest: after its import a module is as it would be without the archive.
+
+No archive may fail an import. `guard` calls everything of the archive that runs while a module is imported: whatever that raises,
+Python's own machinery does what was asked for, and the archive is left alone from then on. What is not as Python made it (a loader, a
+finder, their methods) is Python's business from the outset.
 """
 
 import _frozen_importlib
@@ -13,9 +17,6 @@ SOURCE_LOADER = external.SourceFileLoader
 # Where the library may be, from this folder: where `make install` puts it, in the build of a source tree.
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
-# What can be switched off, each by a variable of its own.
-PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit", "heap")
-SWITCH = ("", "0", "1", "off", "on")
 # With the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
 # Of Python's own import: what asks for a module in order to run it, two calls above a finder.
@@ -30,6 +31,8 @@ PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
 METADATA = "importlib.metadata"
 # Fewer modules are imported faster than what spares time with many.
 MANY = 4
+# Knows the program where the process was thawed; None in an ordinary start.
+THAWED_PROGRAM = globals().get("THAWED_PROGRAM")
 
 
 def built_in(name):
@@ -47,7 +50,9 @@ def built_in(name):
 def at_exit(function, *arguments):
     """Has it called when the program's exit handlers have run."""
     # Before CPython 3.10 each import of a module that is not registered makes another list of handlers, which replaces this one.
-    atexit = built_in("atexit") if sys.version_info >= (3, 10) else __import__("atexit")
+    # A thawed process ends by its front end, which runs the handlers of a registered one.
+    is_hidden = sys.version_info >= (3, 10) and THAWED_PROGRAM is None
+    atexit = built_in("atexit") if is_hidden else __import__("atexit")
     atexit.register(function, *arguments)
 
 
@@ -64,8 +69,6 @@ class Importing:
         # What is done with a module right after it was run, by the module's name; and modules that were being run when that was asked for.
         self.after = {}
         self.unfinished = []
-        # Lazy imports, if they were asked for.
-        self.lazy = None
         # Makes the method of a loader that compiles: see compiling.py.
         self.compiling = None
 
@@ -108,61 +111,146 @@ class Importing:
             self._collector.give_back()
 
 
+    def has_run(self, name, module):
+        """The module of that name has been run, without an error."""
+        if name in self.after:
+            self.after[name](module)
+
+    def stop(self):
+        """Has collections be as they would be without the archive."""
+        self._modules = None
+        collector, self._collector = self._collector, None
+        if collector is not None:
+            collector.give_back()
+            collector.bring_back()
+
+
 importing = Importing()
 
 
+class Guard:
+    """Calls what belongs to the archive in the middle of a program's imports."""
+
+    def __init__(self):
+        # Whether something went wrong: then Python imports without the archive.
+        self.has_failed = False
+
+    def call(self, function, *arguments):
+        """What the function returns; None where it could not be asked, or raised something."""
+        if self.has_failed:
+            return None
+        try:
+            return function(*arguments)
+        except Exception as error:
+            self.give_up(error)
+        return None
+
+    def give_up(self, error):
+        """Leaves all that follows to Python."""
+        self.has_failed = True
+        try:
+            importing.stop()
+            if variable("SNAPBOOT_LOG") not in ("", "0"):
+                sys.stderr.write("snapboot: the archive is left alone from here on: %s (%s)\n" % (error, type(error).__name__))
+        except Exception:
+            pass
+
+
+guard = Guard()
+# Attributes of a loader that do not change what its code is: those that Python sets, and what others wrap on a loader.
+HARMLESS = {"name", "path", "get_code", "exec_module", "create_module"}
+
+
 class Loader(SOURCE_LOADER):
-    """The loader of a module whose code may be in the archive. It becomes an ordinary one once it has given the code."""
+    """The loader of a module whose code may be in the archive. It becomes an ordinary one once it is asked for the code."""
 
     def get_code(self, fullname):
         """See importlib.abc.InspectLoader."""
-        source, is_module = self.__dict__.pop("_source"), self.__dict__.pop("_is_module", False)
-        self.__class__ = SOURCE_LOADER
-        code = None
-        if fullname == self.name:
-            # None of what a collection would walk over meanwhile is garbage.
-            collects = importing.isenabled()
-            importing.disable()
-            try:
-                code = source.load(self.path)
-                if code is not None:
-                    # As of compiled files: a folder may have been moved, with its archive.
-                    _imp._fix_co_filename(code, self.path)
-            finally:
-                if collects:
-                    importing.enable()
-        if code is None:
-            self.source_to_code = compiling = importing.compiling(self)
-            try:
-                code = self.get_code(fullname)
-            finally:
-                del self.source_to_code
-            lazy = importing.lazy
-            is_kept = lazy is None or not is_module or lazy.is_to_change(fullname, source.size)
-            if is_kept and code is not None and not compiling.has_warned:
-                made_from = None if compiling.has_compiled else external.cache_from_source(self.path)
-                if lazy is not None:
-                    code, made_from = lazy.changed(self, code, made_from)
-                source.keep(code, made_from, self.path)
+        source = guard.call(take_source, self, fullname)
+        if source is None:
+            return SOURCE_LOADER.get_code(self, fullname)
+        code = guard.call(load, source, self.path)
+        if code is not None:
+            return code
+        compiling = guard.call(importing.compiling, self)
+        if compiling is None:
+            return SOURCE_LOADER.get_code(self, fullname)
+        self.source_to_code = compiling
+        try:
+            # Not by the loader's own attribute, which may lead back here.
+            code = SOURCE_LOADER.get_code(self, fullname)
+        finally:
+            self.__dict__.pop("source_to_code", None)
+        if code is not None and not compiling.has_warned:
+            guard.call(keep, source, code, compiling.has_compiled, self.path)
         return code
 
     def exec_module(self, module):
         """See importlib.abc.Loader."""
-        importing.begin()
-        lazy, source = importing.lazy, self.__dict__.get("_source")
-        if lazy is not None:
-            self._is_module = True
+        if not is_usual():
+            make_ordinary(self)
+            SOURCE_LOADER.exec_module(self, module)
+            return
+        guard.call(importing.begin)
         try:
             code = self.get_code(module.__name__)
-            if lazy is not None:
-                lazy.begin(self.name)
+            if code is None:
+                raise ImportError("cannot load module %r when get_code() returns None" % module.__name__)
             _frozen_importlib._call_with_frames_removed(exec, code, module.__dict__)
-            if self.name in importing.after:
-                importing.after[self.name](module)
+            guard.call(importing.has_run, self.name, module)
         finally:
-            if lazy is not None:
-                lazy.end(self.name, source)
-            importing.end()
+            guard.call(importing.end)
+
+    def __reduce_ex__(self, protocol):
+        """See the module copy: a copy is ordinary."""
+        make_ordinary(self)
+        return self.__reduce_ex__(protocol)
+
+
+# Each with the file that was found for it, by id: nothing of the archive is to be seen on a loader.
+LOADERS = {}
+
+
+def serve(loader, source):
+    """Has an ordinary loader get its code from the archive. source: the file that was found for it."""
+    loader.__class__ = Loader
+    LOADERS[id(loader)] = loader, source
+    return loader
+
+
+def make_ordinary(loader):
+    """Makes a loader what Python would have made. Returns the file that was found for it, or None."""
+    if type(loader) is Loader:
+        loader.__class__ = SOURCE_LOADER
+    return LOADERS.pop(id(loader), (None, None))[1]
+
+
+def take_source(loader, name):
+    """The file that the archive may have code for, of a loader that is to be ordinary from now on; None: Python has to read it."""
+    source = make_ordinary(loader)
+    is_expected = source is not None and name == loader.name and loader.path == source.path and HARMLESS.issuperset(loader.__dict__)
+    return source if is_expected and is_usual() else None
+
+
+def load(source, path):
+    """The code that the archive has for a file, or None. path: for the code's `co_filename`."""
+    # None of what a collection would walk over meanwhile is garbage.
+    collects = importing.isenabled()
+    importing.disable()
+    try:
+        code = source.load(path)
+        if code is not None:
+            # As of compiled files: a folder may have been moved, with its archive.
+            _imp._fix_co_filename(code, path)
+        return code
+    finally:
+        if collects:
+            importing.enable()
+
+
+def keep(source, code, has_compiled, path):
+    """Has the archive keep code that Python has read or compiled."""
+    source.keep(code, None if has_compiled else external.cache_from_source(path), path)
 
 
 # What tells the class from the one that it stands for can be seen by nobody but who asks `is`.
@@ -177,12 +265,7 @@ def is_import(frame):
     """Whether the caller, in that frame, asks for Python's own import. Who only wants to know gets an ordinary loader."""
     if frame.f_code is not FINDING:  # the call that has opened the archive
         frame = frame.f_back
-    return frame is not None and frame.f_code is FINDING and is_asked(frame.f_back)
-
-
-def is_asked(frame):
-    """Whether that frame asks for a module in order to run it."""
-    return frame.f_code is IMPORT or (importing.lazy is not None and importing.lazy.is_main(frame))
+    return frame is not None and frame.f_code is FINDING and frame.f_back.f_code is IMPORT
 
 
 # What the archive stands for, as it was when Python started: methods by their classes.
@@ -229,10 +312,12 @@ def is_usual():
 class Search:
     """Finds modules, as a function of the arguments of `find_spec`."""
 
-    def __init__(self, native):
+    def __init__(self, native, own):
+        """own: the finder on `sys.meta_path` that asks this."""
         # For `snapboot explain`, which puts itself before the first and calls the second.
         self._find = native.find
         self.listen = native.listen
+        self._own = own
         self._source_at = native.source_at
         self.invalidate_caches = native.begin_round
         self._loaders = usual_loaders()
@@ -241,8 +326,20 @@ class Search:
         self._hooks = list(sys.path_hooks)
 
     def __call__(self, name, path=None, target=None):
-        if not is_usual():
+        if guard.has_failed or not is_usual() or not self._stands_for_files():
             return None
+        return guard.call(self._spec, sys._getframe(1), name, path, target)
+
+    def _stands_for_files(self):
+        """Whether Python's finder of files would be asked next."""
+        before = None
+        for finder in sys.meta_path:
+            if before is self._own:
+                return finder is external.PathFinder
+            before = finder
+        return False
+
+    def _spec(self, frame, name, path, target):
         entries = sys.path if path is None else path
         if type(entries) is not list:
             entries = list(entries)
@@ -256,19 +353,17 @@ class Search:
                 spec = external.PathFinder.find_spec(name, path, target)
             except Exception:
                 return None  # Python asks again, and says what is wrong
-            if spec is not None and type(spec.loader) is SOURCE_LOADER and is_import(sys._getframe(1)):
+            if spec is not None and type(spec.loader) is SOURCE_LOADER and is_import(frame):
                 source = self._source_at(spec.loader.path)
                 if source is not None:
-                    spec.loader.__class__ = Loader
-                    spec.loader._source = source
+                    serve(spec.loader, source)
             return spec
         if found.is_extension:
             loader = external.ExtensionFileLoader(name, found.path)
-        elif not is_import(sys._getframe(1)):
-            loader = SOURCE_LOADER(name, found.path)
         else:
-            loader = Loader(name, found.path)
-            loader._source = found
+            loader = SOURCE_LOADER(name, found.path)
+            if is_import(frame):
+                serve(loader, found)
         folder = found.folder
         spec = _frozen_importlib.ModuleSpec(name, loader, origin=found.path, is_package=folder is not None)
         spec._set_fileattr = True
@@ -288,6 +383,7 @@ def load_library(folder):
             posix.stat(path)
         except OSError:
             continue
+        check_whole(path)
         spec = _frozen_importlib.ModuleSpec("snapboot_python", None, origin=path)
         module = _imp.create_dynamic(spec)
         _imp.exec_dynamic(module)
@@ -295,8 +391,23 @@ def load_library(folder):
     raise ImportError("%s was expected above %s; reinstall Snapboot" % (LIBRARY, folder))
 
 
+def check_whole(path):
+    """Raises ImportError where a library was cut off: the dynamic linker would map it all the same, and the process would die of that."""
+    file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    try:
+        header, size = posix.pread(file, 64, 0), posix.fstat(file).st_size
+    finally:
+        posix.close(file)
+    # See elf(5): the section headers come last. Their offset, their size and their number.
+    sections, each, count = (int.from_bytes(header[at:end], "little") for at, end in ((40, 48), (58, 60), (60, 62)))
+    if len(header) < 64 or header[:4] != b"\x7fELF" or size < sections + each * count:
+        raise ImportError("%s is not whole; reinstall Snapboot" % path)
+
+
 def program():
     """A path that tells this program from others: its script's, or one that stands for a module or the interpreter itself."""
+    if THAWED_PROGRAM is not None:
+        return THAWED_PROGRAM()
     name = sys.argv[0] if sys.argv else ""
     if name == "-m":
         words = getattr(sys, "orig_argv", ())
@@ -332,7 +443,7 @@ def after(names, function):
     for name in names:
         importing.after[name] = function
         if name in sys.modules:
-            importing.do_after(sys.modules[name], function)
+            guard.call(importing.do_after, sys.modules[name], function)
 
 
 def variable(name):
@@ -340,35 +451,10 @@ def variable(name):
     return posix.environ.get(name.encode(), b"").decode("utf-8", "backslashreplace")
 
 
-def name_unknown_switches():
-    """Says which of them are neither on nor off, where that is asked for."""
-    if variable("SNAPBOOT_LOG") in ("", "0"):
-        return
-    for name in ["SNAPBOOT_ARCHIVE_" + part.upper() for part in PARTS]:
-        if variable(name) not in SWITCH:
-            text = "snapboot: %s was expected to be on or off, not %s: it counts as not set\n"
-            sys.stderr.write(text % (name, variable(name)))
-
-
-def print_counts(native):
-    """The line that SNAPBOOT_STATS=1 asks for, when the process ends."""
-    native.flush()
-    place = native.place()
-    try:
-        size = "%d KB" % (posix.stat(place).st_size // 1024)
-    except OSError:
-        size = "not made"
-    text = "snapboot: %d hit, %d miss, %d stale, %d revalidated; %s %s\n" % (*native.counters(), place, size)
-    try:
-        sys.stderr.write(text)
-    except (AttributeError, OSError, ValueError):
-        pass  # closed, or not there
-
-
-def finder(folder, run, lazily):
+def finder(own, folder, run):
     """Opens the archive, or gets ready to make it. Returns what finds modules. Raises ImportError where there is no archive.
 
-    run: runs another module of this folder, and returns its names. lazily: which modules may be imported lazily; None: none.
+    own: the finder on `sys.meta_path`. run: runs another module of this folder, and returns its names.
     """
     if not is_original():
         raise ImportError("something has replaced what imports modules before the archive could be opened")
@@ -379,17 +465,15 @@ def finder(folder, run, lazily):
         return importing.compiling(loader)
 
     importing.compiling = first_compiling
-    # Code with lazy imports and code without are never mixed up.
-    context = description() if lazily is None else description() + " lazy 1"
+    context = description()
     reason = native.open(program(), context, _imp.extension_suffixes(), tag(), finder.__code__)
     if reason is not None:
         raise ImportError(reason)
-    name_unknown_switches()
+    own.flush = native.flush
+    if variable("SNAPBOOT_LOG") not in ("", "0"):
+        run(folder, "messages")["name_unknown_switches"](variable)
     if variable("SNAPBOOT_STATS") == "1":
-        at_exit(print_counts, native)
-    if lazily is not None:
-        importing.lazy = run(folder, "lazy")["Lazy"](lazily, folder, run, native, context)
-        at_exit(importing.lazy.hint)
+        at_exit(run(folder, "messages")["print_counts"], native)
     if native.is_on("patterns"):
 
         def install_patterns(module):
@@ -400,6 +484,8 @@ def finder(folder, run, lazily):
         pause = (importing.isenabled, importing.disable, importing.enable)
         after((JSON,), lambda module: native.serve_json(module, "json " + sys.version, pause))
         after(PARSERS, lambda module: run(folder, "data")["serve"](native, module, pause))
+        if own.has_opened is not None:
+            own.has_opened()
     if native.is_on("metadata"):
 
         def install_entry_points(module):
@@ -409,12 +495,14 @@ def finder(folder, run, lazily):
     if native.is_on("collector"):
 
         def make_collector(gc):
-            collector = run(folder, "collector")["Collector"](gc, native, native.is_on("exit"))
+            # In a thawed process all that the image has is set aside, and its own end releases what came since.
+            is_thawed = THAWED_PROGRAM is not None
+            sets_aside = native.is_on("exit") and not is_thawed
+            collector = run(folder, "collector")["Collector"](gc, native, sets_aside, is_thawed)
             # What is registered first is called last.
-            at_exit(collector.end)
-            if importing.lazy is not None:
-                importing.lazy.forget()
+            if sets_aside:
+                at_exit(guard.call, collector.end)
             return collector
 
         importing.collect_less(make_collector)
-    return Search(native)
+    return Search(native, own)

@@ -16,6 +16,7 @@ from .randomness import Randomness
 from .request import decode, encode
 from .search_path import IS_SAFE, first_entry, importer_of
 from .stdio import Streams
+from .title import Title
 
 
 class Context:
@@ -26,6 +27,7 @@ class Context:
         self.environment = Environment()
         self.streams = Streams()
         self.started_in = current()
+        self.title = Title()
         # An image must not pass on that it was frozen in the background, where SIGINT is ignored.
         if _signal.getsignal(_signal.SIGINT) == _signal.SIG_IGN:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
@@ -33,9 +35,11 @@ class Context:
     def begin(self, request):
         """Makes the interpreter look as it would in `request`'s command, with its fixed arguments and nothing more."""
         self.request = request
+        self.arguments = request.argv
         self.parts = []  # of sys.argv: see Early
         self.consoles = None  # of rich: see Early
         self.spans = None  # see explained.py
+        self.secrets = None  # see secret_values.py
         self.executable = request.argv[0] if request.argv[0].startswith("/") else sys.executable
         main = parse(request.argv[request.main_index :])
         folder = __file__.rpartition("/")[0]
@@ -75,6 +79,7 @@ class Context:
             self.looked_up = importers.looked_up_in(self.looked_up_folder)
         self.environment.settle()
         self.streams.settle()
+        self.title.settle()
         self.randomness = Randomness(seeding)
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
@@ -119,6 +124,8 @@ class Context:
         if self.prepared is not None:
             own_names = self.request.argv[self.request.main_index], self.request.script
             self.prepared = self.prepared.named(main.value, main.value not in own_names)
+        if self.secrets is not None:
+            self.secrets.renew(environment)
         for number in self.environment.renew(environment):
             _signal.signal(number, _signal.SIG_IGN)
         if self.environment.explained is not None:
@@ -141,6 +148,11 @@ class Context:
                 self.consoles.renew()
             except Exception as error:
                 raise Fallback("a console of rich cannot find out what its terminal is: %r" % error) from None
+        if b"SNAPBOOT_REHEARSE" not in self.environment.data:  # a confined process cannot write it
+            try:
+                self.title.renew()
+            except OSError:
+                raise Fallback("the title of the process cannot be set") from None
         if self.spans is not None:
             self.spans.step("context", "random state")
         self.randomness.renew()

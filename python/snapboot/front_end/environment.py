@@ -5,11 +5,13 @@ import sys
 
 from . import process
 from .copies import Copies
+from .request import read_file
 
 OWN_PREFIX = b"SNAPBOOT_"
 IGNORED = b"SNAPBOOT_IGNORED"
 EXPLAIN = b"SNAPBOOT_EXPLAIN"
 LOCALE = b"LC_CTYPE"
+LIST = b"SNAPBOOT_LIST"
 
 
 def current():
@@ -67,11 +69,34 @@ class Environment:
         """Notes what the program has changed. To be called right before the freeze."""
         before = self._booted_with
         self._data = now = current()
+        self._settle_library(now)
         self._set = {name: value for name, value in now.items() if before.get(name) != value}
         self._removed = [name for name in before if name not in now]
         self._zone = now.get(b"TZ")
         own = (now, posix.environ, self._set, self.own)
         self._copies = Copies(before, own) if self.was_read else None
+
+    def _settle_library(self, known):
+        """Notes what differs in the C library's environment from what Python knows: set by `os.putenv`, or by libraries written in C."""
+        folder = self.own[b"SNAPBOOT_FREEZE_DIR"]
+        path = folder + b"/c_environment"
+        posix.putenv(LIST, path)  # the freezer's code writes it
+        posix.unsetenv(LIST)
+        self._library_set, self._library_removed = {}, []
+        try:
+            entries = read_file(path).split(b"\0")[:-1]
+        except FileNotFoundError:
+            return  # in tests without the freezer
+        library = {name: value for name, equals, value in (entry.partition(b"=") for entry in entries) if equals}
+        shown = set(read_file(folder + b"/environment").split(b"\0"))  # see on_demand in the protocol
+        for name, value in library.items():
+            if known.get(name) != value and not name.startswith(OWN_PREFIX) and name + b"=" + value not in shown:
+                self._library_set[name] = value
+        self._library_removed = [name for name in known if name not in library]
+
+    def own_objects(self):
+        """For `Secrets.settle`: the ids of what is renewed here, and of what the program has set, in which secrets are exchanged."""
+        return {id(self._data), id(posix.environ), id(self._booted_with)}, {id(self._set), id(self._library_set)}
 
     def renew(self, entries):
         """Takes over the new process' environment; returns the signals that are to stay ignored.
@@ -105,6 +130,10 @@ class Environment:
         for name in self._removed:
             if data.pop(name, None) is not None:
                 posix.unsetenv(name)
+        for name, value in self._library_set.items():
+            posix.putenv(name, value)
+        for name in self._library_removed:
+            posix.unsetenv(name)
         if data.get(b"TZ") != self._zone:
             sys.modules["time"].tzset()
         self.data = data

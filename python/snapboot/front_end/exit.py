@@ -30,6 +30,7 @@ class Exit:
         self.rehearses = False
         self.is_confined = False
         self.telling = None  # the Telling of an image of the store
+        self.archive = None  # its BootArchive
         self.spans = None  # see explained.py
         self.session = False  # whether the interpreter goes on to one
         self.inspected = False  # whether one comes after the program, however it ends
@@ -46,6 +47,8 @@ class Exit:
         """See freeze_run.Freeze. What the end does it cannot do, but it can go the way there."""
         trampoline.Trampoline(int, list.clear)
         self._news()
+        if self.archive is not None:
+            self.archive.end()
         try:
             sys.stderr.flush()
         except trampoline.Ended:
@@ -113,6 +116,8 @@ class Exit:
             news = self._news()
             if not self._finalize():
                 status = FLUSH_FAILED
+            if self.archive is not None:
+                self.archive.end()
         except BaseException:
             pass  # of the front end itself: nothing of that is for those who use the program
         finally:

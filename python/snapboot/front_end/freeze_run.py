@@ -4,7 +4,7 @@ import gc
 import posix
 import sys
 
-from . import fork, hooks, inputs, main_part, preload, process, session, times, trampoline
+from . import fork, hooks, inputs, main_part, preload, process, session, threads, times, trampoline
 from .boot_only import Mute
 from .command_line import Main
 from .context import Context
@@ -15,9 +15,11 @@ from .imports import leading_imports
 from .origins import Origins
 from .process_attributes import ProcessAttributes
 from .reads import Reads
-from .report import FREEZER_REFUSED, NOT_WRITTEN, PROGRAM_RAISED, USER_MISTAKE, Report
-from .request import encode, read_request
+from .report import FREEZER_REFUSED, NOT_WRITTEN, PROGRAM_RAISED, USER_MISTAKE, Report, described
+from .request import decode, encode, read_request
+from .secret_values import Secrets
 from .seeding import Seeding
+from .stdio import flush
 
 
 def run():
@@ -43,8 +45,10 @@ class Freeze:
         self.mute = Mute(self.request.boot_only)
         self.front_end = hooks.FrontEnd(self._freeze_point)
         self.running = False
+        self.watching = None, None  # the program's trace and profile functions
         self.early = None
-        self.reads = Reads(self.folder, self.context.environment.show, self.request.elsewhere)
+        self.secrets = Secrets(self.request.secrets, posix.environ)
+        self.reads = Reads(self.folder, self._show, self.request.elsewhere)
         self.reads.terminal = self.request.terminal
         self.reads.attributes = self.attributes
         self.reading = True
@@ -52,6 +56,16 @@ class Freeze:
             from .telling import Telling  # here, since what is loaded without need is a part of each thaw
 
             self.exit.telling = Telling(self.request)
+        archive = self.request.archive or self.context.environment.own.get(b"SNAPBOOT_ENABLED")
+        if archive is not None:
+            from .boot_archive import BootArchive  # the same
+
+            self.exit.archive = BootArchive(decode(archive), self.request, self.context)
+
+    def _show(self, name, value):
+        """The program is shown a variable that it has looked up."""
+        self.context.environment.show(name, value)
+        self.secrets.show(name, value)
 
     def run(self):
         """See the function."""
@@ -125,6 +139,7 @@ class Freeze:
             raise RuntimeError("snapboot.freeze_point() must be called in the main thread")
         self._freeze()
         self._thawed()
+        _watch(*self.watching)
         if self.exit.rehearses:
             self.exit.leave([None])
 
@@ -132,31 +147,44 @@ class Freeze:
 
     def _freeze(self):
         """Returns in the thawed process only."""
-        self._settle()
-        if self.request.elsewhere:
-            self._end(fork.WRITTEN)
-        self.front_end.state = "thawed"
-        status = fork.freeze(self.folder)
-        if status is not None:
-            self._end(*fork.outcome(status))
-
-    def _settle(self):
-        """All that comes before the freeze. A function of its own, whose variables are gone by then: a thaw would free them."""
         self._check_attributes()
         try:
             self.front_end.run_before()
         except BaseException as error:
             self._raised(error)
+        # Who watches what the program does has no business with what comes now.
+        self.watching = sys.gettrace(), sys.getprofile()
+        _watch(None, None)
+        self._guard(self._settle)
+        if self.request.elsewhere or self.request.compares_secrets:
+            self._end(fork.WRITTEN)
+        self.front_end.state = "thawed"
+        try:
+            status = fork.freeze(self.folder)
+        except Exception as error:
+            self.front_end.state = "freezing"
+            self._unexpected(error)
+        if status is not None:
+            self._end(*fork.outcome(status))
+
+    def _settle(self):
+        """All that comes before the freeze. A function of its own, whose variables are gone by then: a thaw would free them."""
         self._stop_reads()
         self.mute.end()
         self.importers.stop()
+        if self.exit.telling is not None and self.request.script:
+            from .which import find_programs  # see above
+
+            find_programs(self.request.script)
         self.context.settle(self.seeding, self.importers)
         self.seeding = None
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
         for name in self.request.preload:
             self.report.add("preloaded", name)
+        for thread in threads.lost():
+            self.report.add("thread", thread)
         for warning in self.context.randomness.warnings():
-            self.report.add("warning", warning)
+            self.report.add("repeats", warning)
         for kind, name in times.kept(self.folder):
             self.report.add(kind, name)
         for path in inputs.loaded_files(self.request.script):
@@ -169,17 +197,38 @@ class Freeze:
                 self.report.add("fd_origin", origin)
             for origin in self.origins.made():
                 self.report.add("made_origin", origin)
-        for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-            try:
-                stream.flush()
-            except Exception:  # closed, detached, None, or no file at all: the program's own affair
-                pass
+        flush("stdout", "stderr", "__stdout__", "__stderr__")
         gc.collect()
         self.exit.settle()
         self.attributes.repeats = any(name[0] == "+" for name in self.attributes.changed())
+        if self.exit.archive is not None:
+            self.exit.archive.settle()
+        if not self.request.elsewhere:
+            self._settle_secrets()
         self._warm_up()
         gc.collect()
         gc.freeze()
+
+    def _settle_secrets(self):
+        """Finds what the program keeps of its secrets, and writes down what else is in this process: in a child, which may load for that."""
+        own, kept = self.context.environment.own_objects()
+        for problem in self.secrets.settle(own, kept):
+            self.report.add("secret_kept", problem)
+        self.context.secrets = self.secrets
+        if not self.secrets.values:
+            return
+        if self.request.compares_secrets:
+            for what in self.secrets.derived(self.folder, own):
+                self.report.add("derived", what)
+            self.secrets.write_texts(self.folder, own)
+            return
+        child = fork.fork()
+        if not child:
+            try:
+                self.secrets.write_texts(self.folder, own)
+            finally:
+                posix._exit(0)
+        posix.waitpid(child, 0)
 
     def _warm_up(self):
         """Has the interpreter find each attribute and method that a thaw uses, and specialise the code: each thaw would do that, which
@@ -201,6 +250,8 @@ class Freeze:
             main = self.context.renew(arguments, environment)
         except main_part.Fallback as reason:
             self.context.fall_back(reason)
+        except Exception as error:
+            self._unexpected(error)
         rehearsal = self.context.environment.data.get(b"SNAPBOOT_REHEARSE")
         if rehearsal is not None:
             # `snapboot freeze` looks at which pages a thaw touches from here to its end, without running any of the program.
@@ -253,6 +304,8 @@ class Freeze:
             self._repeat_attributes()
         self.exit.from_file = main.kind in ("script", "stdin")
         trampoline.Trampoline(call, leave)
+        if self.watching != (None, None):
+            _watch(*self.watching)
 
     def _never_reached(self, holder):
         """The main part ended. In the thawed process, as it should; while freezing, before it came to its freeze point."""
@@ -266,6 +319,22 @@ class Freeze:
             "the program ended without calling snapboot.freeze_point(), which its main part mentions. Expected that call on "
             "the way that the given arguments lead; move it there, or take it out to freeze before the main part",
         )
+
+    def _guard(self, call):
+        """Calls it. Nothing that goes wrong in the front end's own code is to look like an error of the program."""
+        try:
+            call()
+        except Exception as error:
+            self._unexpected(error)
+
+    def _unexpected(self, error):
+        """An error of the front end's own code: reported while freezing; in a thawed process the program is started the ordinary way.
+        Never returns."""
+        text = described(error)
+        if self.front_end.state == "thawed":
+            self.context.fall_back("unexpected " + text)
+        self.report.add("unexpected", text)
+        self._end(USER_MISTAKE)
 
     def _raised(self, error, text=None):
         """The program's own code raised while it was booted: shows that as Python does, and ends."""
@@ -282,6 +351,8 @@ class Freeze:
             if self.early is not None:
                 self.early.stop(self.report)
                 self.context.learn(self.early)
+                if self.context.title.shows_arguments():
+                    self.reads.early("its command line (getproctitle)", None)
                 if self.early.knows_name:
                     self.report.add("compared", "the name of the script, as it is given")
             self.reads.stop(self.report, self.early is not None and self.early.read_umask())
@@ -301,12 +372,13 @@ class Freeze:
             self.report.write(self.folder)
         except OSError:
             status = NOT_WRITTEN
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except Exception:
-                pass
+        flush("stdout", "stderr", "__stdout__", "__stderr__")
         posix._exit(status)
+
+
+def _watch(trace, profile):
+    sys.settrace(trace)
+    sys.setprofile(profile)
 
 
 KEPT = []

@@ -15,6 +15,7 @@ from .making import Making
 from .rehearsal import Output, in_child
 from .report import to_bytes, write_file
 from .request import decode, read_file
+from .stdio import flush
 from .warm_ups import WARM_UPS
 
 
@@ -183,16 +184,12 @@ class Trial:
 
     def _look(self):
         """Adds to the events what has happened since the last look."""
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                try:
-                    stream.flush()
-                except Exception:
-                    pass
+        flush("stdout", "stderr")
         printed = self._output.size()
         if printed != self._printed:
             self._printed = printed
             self.events.append("prints")
+        self.making.look()
         self.events += self.reads.since(self._mark, self.learnt)
         self._mark = self.reads.mark()
         changes = self._state.changes()

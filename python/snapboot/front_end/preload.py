@@ -3,6 +3,8 @@
 import posix
 import sys
 
+from .stdio import flush
+
 
 class UnknownPreload(Exception):
     """A name in --preload that there is no module for. Its text says what was looked for, where, and what to do."""
@@ -115,9 +117,9 @@ def load_imports(imports, package, folder, importers, reads):
     imports: a list of Import. package: what relative ones are relative to. folder: the control directory (bytes). importers and
     reads: the Importers and the Reads that watch.
 
-    The rest is left to the program's own run from the first one on that fails, writes something, ends the process, or asks for
-    what is another one in each start: that must happen at each start. Which one that is, a child finds out, so that this process
-    stays clean.
+    The rest is left to the program's own run from the first one on that fails, writes something, starts a thread, ends the process,
+    or asks for what is another one in each start: that must happen at each start. A child finds out which one that is, so this
+    process stays clean.
     """
     marks = _rehearse(imports, package, folder, importers, reads) if imports else []
     for one, good in zip(imports, marks):
@@ -146,6 +148,7 @@ def _rehearse(imports, package, folder, importers, reads):
 def _rehearse_in_child(imports, package, folder, tell, reads):
     from .making import TEMPORARY, Making
     from .rehearsal import Output
+    from .threads import lost
 
     early = reads.count_early()
     reads.attributes.look()
@@ -160,11 +163,10 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
             if not one.guarded:
                 raise
             mark = GUARDED
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
+        flush("stdout", "stderr")
+        making.look()
         making.clean_up()
-        if output.size() or reads.count_early() > early or TEMPORARY in made:
+        if output.size() or reads.count_early() > early or TEMPORARY in made or lost():
             return
         # Such an import forbids a freeze; what else it changes, each thaw does again.
         if any(name[0] == "-" for name in reads.attributes.look()):

@@ -4,6 +4,7 @@ import _signal
 import posix
 import sys
 
+from . import threads
 from .stdio import STREAMS, is_closed
 
 
@@ -69,6 +70,7 @@ def _state():
         ("the names that are built in", len(modules["builtins"].__dict__)),
         ("the locale", _locale()),
         ("the root logger", (len(root.handlers), root.level) if root is not None else None),
+        ("the running threads", threads.lost()),
         ("the garbage collector", (collector.get_threshold(), collector.isenabled()) if collector is not None else None),
     )
 
@@ -109,7 +111,7 @@ def _locale():
 
 
 # What every start has another of.
-OF_A_START = ("a standard stream", "the current directory")
+OF_A_START = ("a standard stream", "the current directory", "the running threads")
 SIGNALS = [number for number in range(1, _signal.NSIG) if number not in (9, 19, 32, 33)]
 PATCHABLE = (
     *("builtins", "io", "inspect", "json", "os", "pathlib", "pickle", "queue", "select", "selectors", "shutil", "signal", "socket"),

@@ -35,6 +35,7 @@ class Randomness:
             ssl.RAND_add(posix.urandom(32), 32.0)
             ssl.RAND_bytes(1)
             steps.append(lambda: ssl.RAND_add(posix.urandom(32), 32.0))
+            self._forget_ticket_keys(ssl, modules)
         binding = getattr(modules.get("cryptography.hazmat.bindings._rust"), "_openssl", None)
         library = getattr(binding, "lib", None)
         if hasattr(library, "RAND_add"):
@@ -54,6 +55,7 @@ class Randomness:
             if seeding.made_time_uuid:
                 # libuuid keeps its clock sequence for good; uuid's own one draws it each time.
                 uuid._generate_time_safe = None
+        self._stuck += [(generator, "it does not tell whether its seed was chosen") for generator in _plain_generators(modules)]
         if "random" in modules:
             self._add_random(modules["random"], seeding)
         if "numpy.random" in modules:
@@ -73,6 +75,21 @@ class Randomness:
         """Mixes in fresh entropy."""
         for step in self._steps:
             step()
+
+    def _forget_ticket_keys(self, ssl, modules):
+        """Has servers keep sessions by themselves, as their clients can resume them in this process alone anyway: a context draws the
+        keys of session tickets when it is made, and no function of Python's draws them again."""
+        option, kind = ssl.OP_NO_TICKET, ssl._SSLContext
+        options, protocol = kind.__dict__["options"], kind.__dict__["protocol"]
+        others = getattr(modules.get("OpenSSL.SSL"), "Context", None)
+        kinds, others = _kinds(kind), {} if others is None else _kinds(others)
+        gc.unfreeze()
+        for one in gc.get_objects():
+            if id(type(one)) in kinds:
+                if protocol.__get__(one) != ssl.PROTOCOL_TLS_CLIENT:
+                    options.__set__(one, options.__get__(one) | option)
+            elif id(type(one)) in others:
+                one.set_options(option)
 
     def _add_random(self, random, seeding):
         main = getattr(random, "_inst", None)
@@ -177,17 +194,49 @@ def _new_state(generator):
     return renew
 
 
+def _kinds(*bases, without=None):
+    """These classes and those derived from them, by id: a metaclass may not let itself be looked up. without: one that is left out,
+    with all that is derived from it."""
+    kinds, bases = {}, list(bases)
+    while bases:
+        kind = bases.pop()
+        if kind is not without:
+            kinds[id(kind)] = kind
+            bases.extend(type.__subclasses__(kind))
+    return kinds
+
+
+def _plain_generators(modules):
+    """Generators of the C module below `random`, and of classes derived from that without anything that collections would walk: these are
+    in no list of the collector's."""
+    base = getattr(modules.get("_random"), "Random", None)
+    if base is None:
+        return []
+    kinds = _kinds(base, without=getattr(modules.get("random"), "Random", None))
+    gc.unfreeze()
+    found, seen, holders = [], set(), gc.get_objects()
+    while holders:
+        held, holders = gc.get_referents(*holders), []
+        for one in held:
+            kind = type(one)
+            if (kind is dict or kind is tuple) and not gc.is_tracked(one):
+                # Of these no list has them, either.
+                if id(one) not in seen:
+                    seen.add(id(one))
+                    holders.append(one)
+            elif id(kind) in kinds and id(one) not in seen:
+                seen.add(id(one))
+                found.append(one)
+    return found
+
+
 def _instances(random, numpy_random):
     """All generators, and seeds of numpy's, that there are: in modules, classes, instances, closures, wherever."""
-    kinds = {}  # by id: a metaclass may not let itself be looked up
     bases = [] if random is None else [random.Random]
     for name in ("SeedSequence", "BitGenerator", "RandomState"):
         if hasattr(numpy_random, name):
             bases.append(getattr(numpy_random, name))
-    while bases:
-        kind = bases.pop()
-        kinds[id(kind)] = kind
-        bases.extend(type.__subclasses__(kind))
+    kinds = _kinds(*bases)
     if not kinds:
         return []
     gc.unfreeze()  # what the program froze is not listed
@@ -195,6 +244,6 @@ def _instances(random, numpy_random):
 
 
 WARNING = (
-    "%s holds random state that cannot be renewed (%s): all thaws of the image may repeat its numbers. Seed it in an after_thaw "
+    "%s holds random state that cannot be renewed (%s): all thaws of the image may repeat its numbers; seed it in an after_thaw "
     "hook, or make it with snapboot.defer"
 )

@@ -10,6 +10,7 @@ PROGRAM_RAISED = 1
 USER_MISTAKE = 2
 FREEZER_REFUSED = 3
 NOT_WRITTEN = 5
+FOLDER = __file__.rpartition("/")[0] + "/"
 
 
 class Report:
@@ -25,6 +26,19 @@ class Report:
     def write(self, folder, name="report"):
         """Writes the file of that name into the control directory. Raises OSError."""
         write_file(folder + b"/" + name.encode(), to_bytes(self.entries))
+
+
+def described(error):
+    """An error of the front end's own code, as report.rb describes one: what it is, where it was raised, and where that was called."""
+    places, trace = [], error.__traceback__
+    while trace is not None:
+        places.append("%s:%d" % (trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    raised = places[-1:]
+    called = [place for place in places if place.startswith(FOLDER) and place not in raised][-1:]
+    if raised and raised[0].startswith(FOLDER):
+        called = []
+    return "%s: %s (%s)" % (type(error).__name__, str(error).partition("\n")[0], ", called by ".join(raised + called))
 
 
 def to_bytes(entries):

@@ -14,8 +14,11 @@ class Request:
     these runs have loaded. warm_up: what they do once, see warm_ups.py. patterns: regular expressions that they have compiled, see
     patterns.py. changed: names of variables (bytes) that the program set in these runs. profile: the file in which
     thawed processes tell what else they load, or None; on_news: what they start then; known: names of modules that are not
-    told. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where it is for
-    starts with and without. attributes: what the kernel's attributes of a process are called, see process_attributes.py. elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
+    told; archive: the file that switches a boot archive on after the thaw, or None. terminal: numbers of the standard streams that are a
+    terminal in the starts that the image is for, or None where it is for starts with and without. attributes: what the kernel's attributes
+    of a process are called, see process_attributes.py. elsewhere: whether nothing is frozen, and the boot takes place in a folder that
+    shows what is made of its name. secrets: names of variables (bytes) of which the boot has made-up values. compares_secrets: whether
+    nothing is frozen, and what is in the process is compared with a boot with others.
     """
 
     def __init__(self, folder, entries):
@@ -37,12 +40,15 @@ class Request:
         self.changed = [encode(name) for name in fields.get("changed", [])]
         self.harmless = list(zip(fields.get("harmless_reader", []), fields.get("harmless", [])))
         self.profile = fields.get("profile", [None])[0]
+        self.archive = fields.get("archive", [None])[0]
         self.on_news = fields.get("on_news", [])
         self.known = fields.get("known", [])
         self.terminal = frozenset(map(int, fields.get("terminal", []))) if "binds_terminal" in fields else None
         self.attributes = fields.get("attribute", [])
         self.origins = fields.get("origins") == ["1"]
         self.elsewhere = fields.get("elsewhere") == ["1"]
+        self.secrets = [encode(name) for name in fields.get("secret", [])]
+        self.compares_secrets = fields.get("compares_secrets") == ["1"]
 
 
 def read_request(folder):
@@ -76,7 +82,7 @@ def encode(text):
 
 def decode(data):
     """Bytes to text, as `os.fsdecode` does."""
-    return data.decode(ENCODING, ERRORS)
+    return data if isinstance(data, str) else data.decode(ENCODING, ERRORS)
 
 
 ENCODING = sys.getfilesystemencoding()

@@ -12,6 +12,17 @@ import sys
 # By their numbers: the name in sys, and that of what Python has made there.
 STREAMS = [("stdin", "__stdin__"), ("stdout", "__stdout__"), ("stderr", "__stderr__")]
 DEFAULT_BUFFER_SIZE = _io.DEFAULT_BUFFER_SIZE
+# What a text reads at once, unless told otherwise.
+CHUNK = 8192
+# The `newline` of a text by what it reads of these lines.
+LINES = "a\nb\r\nc\rd"
+NEWLINES = {
+    ("a\n", "b\r\n", "c\rd"): "\n",
+    ("a\nb\r\n", "c\rd"): "\r\n",
+    ("a\nb\r", "\nc\r", "d"): "\r",
+    ("a\n", "b\r\n", "c\r", "d"): "",
+    ("a\n", "b\n", "c\n", "d"): None,
+}
 
 
 class Stream:
@@ -29,6 +40,7 @@ class Stream:
         self.line_buffering = text.line_buffering
         self.views = []
         self.closed_by_program = False
+        self.began_inherited, self.began_blocking = posix.get_inheritable(descriptor), posix.get_blocking(descriptor)
 
     def settle(self):
         """Notes how the program has set the stream up. To be called right before the freeze. A stream that it has closed stays so; of
@@ -47,7 +59,36 @@ class Stream:
             except ValueError:  # detached: the program has made something else of the buffer
                 continue
             kept = None if text.line_buffering == self.line_buffering else text.line_buffering
-            self.views.append((text, text.encoding, text.errors, kept, text.write_through))
+            view = text, text.encoding, text.errors, self._newline_of(text), kept, text.write_through, text._CHUNK_SIZE
+            self.views.append(view)
+        self.inherited, self.blocking = posix.get_inheritable(self.descriptor), posix.get_blocking(self.descriptor)
+        if self.views:
+            self.renew()  # see _newline_of
+
+    def _newline_of(self, text):
+        """The `newline` that the program has given a text, which nothing tells: shown by what becomes of lines. The stream has to be
+        made anew afterwards."""
+        if not self.buffered:
+            return "\n"
+        try:
+            if self.descriptor:
+                text.flush()
+                file = _io.BytesIO()
+                self.buffer.__init__(file)
+                text.write("\n")
+                text.flush()
+                return file.getvalue().decode(text.encoding)
+            self.buffer.__init__(_io.BytesIO(LINES.encode(text.encoding)))
+            return NEWLINES.get(tuple(iter(text.readline, "")), "\n")
+        except Exception:
+            return "\n"
+
+    def _renew_descriptor(self):
+        """What the program has made of a descriptor's flags; each start has others."""
+        if self.inherited is not self.began_inherited:
+            posix.set_inheritable(self.descriptor, self.inherited)
+        if self.blocking is not self.began_blocking:
+            posix.set_blocking(self.descriptor, self.blocking)
 
     def renew(self):
         """Makes the stream right for its descriptor as that is now. Raises OSError when that is closed, or a directory."""
@@ -64,8 +105,11 @@ class Stream:
         else:
             buffer = self.buffer = raw
         by_line = self.by_line_allowed and (interactive or (descriptor == 2 and STDERR_BY_LINE))
-        for text, encoding, errors, kept, write_through in self.views:
-            text.__init__(buffer, encoding, errors, "\n", by_line if kept is None else kept, write_through)
+        for text, encoding, errors, newline, kept, write_through, chunk in self.views:
+            text.__init__(buffer, encoding, errors, newline, by_line if kept is None else kept, write_through)
+            if chunk != CHUNK:
+                text._CHUNK_SIZE = chunk
+        self._renew_descriptor()
 
 
 class Streams:
@@ -109,6 +153,15 @@ class Streams:
         names["__" + stream.name + "__"] = text
         if names[stream.name] is None:
             names[stream.name] = text
+
+
+def flush(*names):
+    """Flushes the streams of these names of `sys`. One that is closed, detached, None, deleted or no file at all is the program's own affair."""
+    for name in names:
+        try:
+            sys.__dict__[name].flush()
+        except Exception:
+            pass
 
 
 def is_closed(stream):

@@ -41,11 +41,12 @@ module Snapboot
     class << self
       # Opens the archive, or gets ready to make it, and switches on what this runtime can take from it. Does nothing
       # the second time, or where there can be no archive. Raises nothing. Returns whether there is an archive.
-      def set_up
+      # +script+: the main script, or nil; +folder+: the working directory in which it was started, or nil for that of now.
+      def set_up(script = $PROGRAM_NAME, folder = nil)
         return enabled? if @was_set_up
 
         @was_set_up = true
-        @back = open_back
+        @back = open_back(script == "-e" ? nil : script, folder)
         return false unless @back
 
         at_exit { finish }
@@ -213,11 +214,11 @@ module Snapboot
 
       # The back end of this runtime: an object with the methods that native.rb describes. nil, with the reason logged,
       # where there is no archive.
-      def open_back
+      def open_back(script, folder)
         return if ENV["SNAPBOOT_ARCHIVE"] == "off"
 
         back = native_back || pure_back or return
-        reason = back.open($PROGRAM_NAME == "-e" ? nil : $PROGRAM_NAME)
+        reason = back.open(script, folder)
         reason ? log("no archive: #{reason}") : back
       end
 

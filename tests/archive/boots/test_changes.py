@@ -1,5 +1,6 @@
 """Each kind of change of a program between two boots, one at a time; then many at random. Never anything that is no longer true."""
 
+import collections
 import os
 import random
 import shutil
@@ -253,15 +254,17 @@ def test_random_changes(tmp_path, name):
     """A walk of SNAPBOOT_STEPS changes; the seed is printed, and SNAPBOOT_SEED repeats it."""
     state, seed = support.seeded()
     make, kinds = PROGRAMS[name]
-    boots_of, hits, walk = boots.made(make, tmp_path).warm(), 0, [seed]
+    boots_of, walk = boots.made(make, tmp_path).warm(), [seed]
+    events = collections.Counter()
     for step in range(1, STEPS + 1):
         changed_and_compared(boots_of, state.choice(kinds), state, walk)
-        hits += boots_of.counted()[1].get("code hit", 0) > 0
+        # How much there is to ask for depends on the changes: a program that they have broken loads little.
+        events.update(boots_of.counted()[1])
         if step % 20 == 0 and step < STEPS:  # what has been changed for good piles up
             top = tmp_path / str(step)
             top.mkdir()
             boots_of, walk = boots.made(make, top).warm(), walk[:1]
-    assert hits > STEPS // 3, f"{hits} of {STEPS} boots took code from the archive, which tests little"
+    assert events["code hit"] >= events["code miss"] + events["code stale"], (seed, events)
 
 
 OPTIONS = [

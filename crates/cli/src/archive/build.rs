@@ -1,14 +1,16 @@
 //! `snapboot archive build`: fills an archive without running the program, by the builder script of the runtime's front end.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use archive::{Application, Archive, Error};
 use failure::{Failure, Result};
+use freeze::Readers;
 use installation::Installation;
 use runtime::{language_of, locate, resolve, Language, Main};
 
@@ -77,13 +79,21 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     })?;
     // It may have been put there meanwhile.
     may_be_overwritten(&path)?;
-    // What a person asks for belongs to who the umask says; others than the owner never write it.
-    let mode = fs::Permissions::from_mode(0o644 & !umask());
-    fs::set_permissions(&draft.0, mode)
+    // What a person asks for belongs to who the umask says and could read the sources; others than the owner never write it.
+    let readers = readers(&archive, &application.root, &draft.0)?;
+    let allowed = 0o644 & !umask();
+    let mode = readers.limit(allowed) | 0o600;
+    fs::set_permissions(&draft.0, fs::Permissions::from_mode(mode))
         .and_then(|()| fs::rename(&draft.0, &path))
         .map_err(|error| Failure::io("write", &path, &error))?;
     if arguments.telling.quiet {
         return Ok(0);
+    }
+    if let Some(closed) = readers.closed().filter(|_| mode & 0o077 != allowed & 0o077) {
+        render::tell(&format!(
+            "snapboot: the archive has mode {mode:04o}: not everybody may read {}",
+            closed.display()
+        ));
     }
     for line in told {
         render::tell(&format!("snapboot: {line}"));
@@ -91,6 +101,21 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     let (entries, size) = (archive.live().len(), human::size(archive.size()));
     render::print(&format!("{}: {entries} entries, {size}\n", path.display()))?;
     Ok(0)
+}
+
+/// Who may read all files that the archive has something of.
+fn readers(archive: &Archive, root: &Path, file: &Path) -> Result<Readers> {
+    let group = file.metadata().map_err(|error| Failure::io("read", file, &error))?.gid();
+    let mut readers = Readers::new(group);
+    for entry in archive.live() {
+        for input in entry.inputs() {
+            let path = root.join(OsStr::from_bytes(entry.name_of(&input)));
+            if path.exists() {
+                readers.add(&path);
+            }
+        }
+    }
+    Ok(readers)
 }
 
 /// Refuses a path at which there is something that is no boot archive.

@@ -11,9 +11,6 @@ use crate::arguments::ArchiveList;
 use crate::human;
 use crate::render;
 
-/// Characters of a context's description in the table.
-const SHOWN: usize = 80;
-
 /// All that is said about an archive; `--json` prints it as it is.
 #[derive(Serialize)]
 struct Contents {
@@ -112,7 +109,7 @@ impl Contents {
         let size = |bytes: usize| human::size(bytes as u64);
         let kinds = kinds.into_iter().map(|((kind, context), (count, stored, plain))| {
             let context = self.contexts.get(context).map_or(context, String::as_str);
-            vec![kind.to_owned(), count.to_string(), size(stored), size(plain), human::shortened(context, SHOWN)]
+            vec![kind.to_owned(), count.to_string(), size(stored), size(plain), human::harmless(context)]
         });
         let entries = self.entries.iter().map(|entry| {
             let inputs = entry.inputs.len().to_string();

@@ -128,7 +128,7 @@ pub struct Refreeze {
 /// when the file is not executable.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "snapboot run [--no-freeze] [--lazy[=FILTER]] [--store-size SIZE] -- COMMAND [ARG...]\n       snapboot run IMAGE [ARG...]"
+    override_usage = "snapboot run [--no-freeze] [--store-size SIZE] -- COMMAND [ARG...]\n       snapboot run IMAGE [ARG...]"
 )]
 pub struct Run {
     /// How large the images of the store may be together, as in 500M or 2G, should one be made: those go first that were used longest ago.
@@ -140,11 +140,8 @@ pub struct Run {
     #[arg(long)]
     pub no_freeze: bool,
 
-    /// Import modules of a Python program when they are used. Implies --no-freeze. The first start learns which modules change something outside
-    /// themselves when they are imported: these, and all that are not known, are imported where the program says so, and SNAPBOOT_LOG=1
-    /// names them. FILTER: patterns with commas between them of modules that may be lazy, `*` for any letters, `!` before those that may not;
-    /// each is for the modules inside a package, too. Default: all.
-    #[arg(long, value_name = "FILTER", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    /// Accepted without effect: earlier versions imported modules of Python lazily with it.
+    #[arg(long, value_name = "FILTER", num_args = 0..=1, require_equals = true, default_missing_value = "*", hide = true)]
     pub lazy: Option<String>,
 
     /// The image or the command to run, and its arguments: all that follows the first word is the program's.

@@ -21,7 +21,7 @@ use installation::Installation;
 use crate::arguments::Explain;
 use crate::human;
 use crate::progress::Progress;
-use crate::render;
+use crate::{render, run};
 use trial::{Outcome, Trial};
 
 /// Runs the subcommand; returns the exit status.
@@ -44,9 +44,10 @@ pub fn main(arguments: &Explain) -> Result<u8> {
         None => measured(&commands, arguments, &progress)?,
     };
     progress.stop();
-    render::print(&match arguments.json {
-        true => explain::trace(&report) + "\n",
-        false => show::page(&report, &show::Look::of_terminal(arguments.all)),
+    let look = show::Look::of_terminal(arguments.all);
+    render::print_as_it_is(&match arguments.json {
+        true => human::escaped_in_json(&(explain::trace(&report) + "\n")),
+        false => human::harmless_page(&show::page(&report, &look), look.has_colour),
     })?;
     if let Some(file) = &arguments.html {
         std::fs::write(file, explain::page(&report)).map_err(|error| Failure::io("write", file, &error))?;
@@ -57,7 +58,7 @@ pub fn main(arguments: &Explain) -> Result<u8> {
 /// The report of `snapboot explain --json` that these words name: there is one, of a file.
 fn saved(words: &[OsString]) -> Option<Report> {
     let [file] = words else { return None };
-    explain::saved(&std::fs::read_to_string(file).ok()?)
+    explain::saved(&trust::look::read_to_string(Path::new(file)).ok()?)
 }
 
 /// Measures a command, or what is compared.
@@ -100,8 +101,16 @@ fn split(words: &[OsString], diff: bool) -> Result<Vec<&[OsString]>> {
     Ok(commands)
 }
 
+/// Fails where others can have written to an image whose start is to be measured.
+fn trusted(words: &[OsString]) -> Result<()> {
+    let image = Path::new(&words[0]);
+    let file = trust::look::open(image).map_err(|error| Failure::io("read", image, &error))?;
+    trust::check_open(image, &file).map_err(|refusal| run::not_to_be_run(&refusal))
+}
+
 fn is_image(words: &[OsString]) -> bool {
-    Kind::is_image(Path::new(&words[0]))
+    // A word without a slash is looked for in PATH.
+    words[0].as_encoded_bytes().contains(&b'/') && Kind::is_image(Path::new(&words[0]))
 }
 
 /// Measures one start of each command or image, and takes one of each report, as --start has it; of two, each has its letter.

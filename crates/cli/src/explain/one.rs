@@ -7,7 +7,7 @@ use failure::{Failure, Result};
 use installation::Installation;
 
 use super::trial::Trial;
-use super::{archived, is_image, measure, saved, tried};
+use super::{archived, is_image, measure, saved, tried, trusted};
 use crate::arguments::{Explain, StartKind};
 use crate::human;
 use crate::progress::Progress;
@@ -18,6 +18,7 @@ pub fn of(words: &[OsString], kind: Option<StartKind>, arguments: &Explain, prog
         return of_report(report, kind, words);
     }
     if is_image(words) {
+        trusted(words)?;
         return match kind {
             None | Some(StartKind::Thawed) => measure(Subject::thawed(words)?, arguments, progress),
             Some(_) => Err(Failure::refusal(format!(

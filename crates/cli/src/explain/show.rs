@@ -12,7 +12,7 @@ use crate::human;
 pub struct Look {
     /// Columns of the terminal.
     width: usize,
-    has_colour: bool,
+    pub has_colour: bool,
     /// Whether every part is shown.
     shows_all: bool,
 }

@@ -34,6 +34,7 @@ fn words(step: &Step<'_>) -> String {
         Step::Inputs => "checking the inputs, writing the tables".to_owned(),
         Step::BootForFiles => "booting again to see whether every start makes files of its own".to_owned(),
         Step::BootForOrigins => "booting again to see where that comes from".to_owned(),
+        Step::BootForSecrets => "booting again with other made-up secrets to see what comes of them".to_owned(),
         Step::BootElsewhere => "booting again in another folder to see what comes of it".to_owned(),
     }
 }

@@ -2,7 +2,8 @@
 //! key is a long option: so nothing is declared, checked or explained twice.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{File, Metadata};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -63,12 +64,17 @@ fn find(here: &Path) -> Result<Option<(PathBuf, Settings)>> {
             if !file.is_file() {
                 continue;
             }
-            let text = fs::read_to_string(&file).map_err(|error| Failure::io("read", &file, &error))?;
-            if let Some(settings) = settings::read(&file, &text, table)? {
-                if directory != here {
-                    of_somebody_trusted(&file)?;
-                }
-                return Ok(Some((file, settings)));
+            // Opened once: what is checked is what is read.
+            let mut opened = trust::look::open(&file).map_err(|error| Failure::io("read", &file, &error))?;
+            let trusted = if directory == here { of_this_directory(here, &file, &opened) } else { trust::open(&file) };
+            let trusted = trusted.map(|trusted| opened = trusted);
+            let mut text = String::new();
+            opened.read_to_string(&mut text).map_err(|error| Failure::io("read", &file, &error))?;
+            match (settings::read(&file, &text, table), trusted) {
+                // Such a file may say anything.
+                (Ok(None), _) => {}
+                (settings, Ok(())) => return Ok(settings?.map(|settings| (file, settings))),
+                (_, Err(refusal)) => return Err(of_somebody_else(&file, &refusal)),
             }
         }
         if REPOSITORIES.iter().any(|name| directory.join(name).exists()) {
@@ -78,19 +84,26 @@ fn find(here: &Path) -> Result<Option<(PathBuf, Settings)>> {
     Ok(None)
 }
 
-/// Whoever freezes in a directory without a command asks for what is written there, as with `make`. Nobody has asked for what somebody else
-/// has put above it, such as into /tmp.
-fn of_somebody_trusted(file: &Path) -> Result<()> {
-    let metadata = file.metadata().map_err(|error| Failure::io("read", file, &error))?;
-    let is_trusted = [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid()) && metadata.mode() & 0o002 == 0;
-    if is_trusted {
-        return Ok(());
+/// Whoever freezes in a directory without a command asks for what its owner has written there, as with `make`. Nobody has asked for what
+/// somebody else has put into it, such as into /tmp, or above it.
+fn of_this_directory(here: &Path, file: &Path, opened: &File) -> std::result::Result<File, trust::Refusal> {
+    let owner = |status: std::io::Result<Metadata>| status.ok().map(|status| (status.uid(), status.mode()));
+    let is_of_owner = match (owner(here.metadata()), owner(opened.metadata())) {
+        (Some((owner, mode)), Some((uid, file_mode))) => owner == uid && (mode | file_mode) & 0o002 == 0,
+        _ => false,
+    };
+    match opened.try_clone() {
+        Ok(file) if is_of_owner => Ok(file),
+        _ => trust::open(file),
     }
-    Err(Failure::refusal(format!(
-        "{} belongs to another user, or anybody may write to it, and it names a command to execute. Read it, and if that is what you \
-         want, go to its directory and freeze there; else give a COMMAND.",
+}
+
+fn of_somebody_else(file: &Path, refusal: &trust::Refusal) -> Failure {
+    Failure::refusal(format!(
+        "{} names a command to execute, and may be another user's: {refusal}. Read it, and if that is what you want, go to its directory \
+         and freeze there; else give a COMMAND.",
         file.display()
-    )))
+    ))
 }
 
 /// The command line with the settings that it does not replace.

@@ -1,5 +1,6 @@
 //! `snapboot time`: how long commands take from start to exit, in pairs.
 
+mod counter;
 mod histogram;
 mod show;
 mod spawn;
@@ -42,6 +43,9 @@ pub fn main(arguments: &Time) -> Result<u8> {
     for round in 0..rounds {
         progress.phase(format!("round {} of {rounds}", round + 1));
         for subject in &mut subjects {
+            if let Some(counter) = subject.command.counter.as_mut().filter(|_| round == WARM_UPS) {
+                counter.begin();
+            }
             subject.start(round >= WARM_UPS, arguments.allow_failure)?;
         }
     }
@@ -51,11 +55,20 @@ pub fn main(arguments: &Time) -> Result<u8> {
     } else {
         render::print(&show::page(&subjects))?;
     }
-    let failed = subjects.iter().any(|subject| !subject.failures.is_empty());
+    let failed = subjects.iter().any(|subject| !subject.failures.is_empty() || subject.not_thawed().is_some());
     Ok(if failed && !arguments.allow_failure { FAILED } else { 0 })
 }
 
 impl Subject {
+    /// How many of the starts of an image have not thawed, and why; None where all have, or it is no image.
+    fn not_thawed(&self) -> Option<(usize, String)> {
+        let counted = self.command.counter.as_ref()?.counted()?;
+        let not_thawed = self.wall.len().saturating_sub(usize::try_from(counted.thaws).ok()?);
+        // What is guarded, and what another image of the store has taken, is not counted.
+        let unknown = || "snapboot inspect --why, or SNAPBOOT_LOG=1, may tell why".to_owned();
+        (not_thawed > 0).then(|| (not_thawed, counted.reason.unwrap_or_else(unknown)))
+    }
+
     /// Starts the command once. A failure in the warm-up ends everything, unless failures are allowed.
     fn start(&mut self, counts: bool, allow_failure: bool) -> Result<()> {
         let run = self.command.run()?;

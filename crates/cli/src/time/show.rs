@@ -6,7 +6,7 @@ use serde_json::{json, Value};
 
 use super::statistics::{Ratio, Summary};
 use super::{histogram, Subject};
-use crate::human::milliseconds;
+use crate::human::{harmless, milliseconds};
 use crate::render::numbers;
 
 /// How the two commands are called.
@@ -22,6 +22,7 @@ pub fn json(subjects: &[Subject]) -> Value {
                 "command": subject.command.words(), "n": subject.wall.len(), "median_ms": summary.median, "min_ms": summary.min,
                 "mad_ms": summary.mad, "p95_ms": summary.p95, "max_ms": summary.max, "cpu_median_ms": Summary::of(&subject.cpu).median,
                 "wall_ms": subject.wall, "cpu_ms": subject.cpu, "failures": subject.failures,
+                "image": subject.command.counter.as_ref().and_then(|counter| counter.counted()),
                 "shim_of": subject.command.shim.as_ref().map(|shim| shim.program.to_string_lossy().into_owned()),
             })
         })
@@ -67,6 +68,12 @@ pub fn page(subjects: &[Subject]) -> String {
     for (letter, subject) in LETTERS.iter().zip(subjects) {
         for (status, count) in &subject.failures {
             let _ = writeln!(page, " {letter} ended with {status} in {count} of {runs} runs");
+        }
+    }
+    for (letter, subject) in LETTERS.iter().zip(subjects) {
+        if let Some((count, why)) = subject.not_thawed() {
+            let why = harmless(&why);
+            let _ = writeln!(page, " {letter} is an image, but {count} of {runs} runs did not thaw: {why}");
         }
     }
     for (letter, shim) in LETTERS.iter().zip(subjects.iter().map(|subject| &subject.command.shim)) {

@@ -7,10 +7,12 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use failure::{Failure, Result};
+use image::StartsHead;
 use nix::sys::resource::{getrusage, UsageWho};
 use runtime::search_path;
 use runtime::{locate, resolve, Shim};
 
+use super::counter::Counter;
 use crate::human;
 
 /// How much of a failed command's standard error is shown.
@@ -22,6 +24,8 @@ pub struct Timed {
     program: PathBuf,
     /// The shim that it starts with, whose time is in every figure.
     pub shim: Option<Shim>,
+    /// What becomes of its starts, if it is an image.
+    pub counter: Option<Counter>,
 }
 
 /// One start.
@@ -41,7 +45,8 @@ impl Timed {
         let program = locate(&words[0], &search_path)?;
         // What cannot be followed is no shim.
         let shim = resolve(words, &search_path).ok().and_then(|resolved| resolved.shim);
-        Ok(Timed { words: words.to_vec(), program, shim })
+        let counter = Counter::of(&program);
+        Ok(Timed { words: words.to_vec(), program, shim, counter })
     }
 
     /// The words of the command.
@@ -87,6 +92,9 @@ impl Timed {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.arg0(&self.words[0]).args(&self.words[1..]);
+        if let Some(counter) = &self.counter {
+            command.env(StartsHead::VARIABLE, counter.folder());
+        }
         command
     }
 }

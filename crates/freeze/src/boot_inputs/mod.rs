@@ -28,12 +28,14 @@ use crate::leftovers::Temporary;
 use dependencies::{Dependencies, List};
 use relative::Relative;
 
-pub use ignored::Ignored;
+pub use ignored::{Ignored, Reason};
 pub use importers::Importer;
 pub use relative::looked_up_below;
 
 /// A time younger than this does not tell one change from the next: the kernel's clock for it ticks slower.
 const TICK: Duration = Duration::from_millis(20);
+/// So far beyond the clock (ns) lies no change that is made while a freeze runs.
+const FAR_AHEAD: i64 = 24 * 3_600_000_000_000;
 
 /// What is known of a boot.
 pub struct Booted<'a> {
@@ -88,8 +90,11 @@ impl Inputs {
         for path in names.into_iter().filter(|path| !files.contains_key(*path)) {
             unseen.push((path.to_owned(), Identity::of(path).map_err(|_| changed(path))?));
         }
-        let young =
-            |(_, identity): &&(PathBuf, Identity)| identity.mtime >= booted.begun || identity.ctime >= booted.begun;
+        // A time far ahead was set before the freeze began, by a clock that was set back since, or by whoever unpacked the file.
+        let meanwhile = booted.begun..=booted.begun.saturating_add(FAR_AHEAD);
+        let young = |(_, identity): &&(PathBuf, Identity)| {
+            meanwhile.contains(&identity.mtime) || meanwhile.contains(&identity.ctime)
+        };
         if let Some((path, _)) = unseen.iter().chain(&mapped).find(young) {
             return Err(changed(path));
         }
@@ -239,13 +244,17 @@ fn drop_written(files: &mut BTreeMap<PathBuf, Identity>, notes: &Accesses) {
 
 /// The times of a directory; zeros when they are too young to tell one change from the next.
 fn settled_times(directory: &Path) -> (i64, i64) {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
     match Identity::of(directory) {
-        Ok(Identity { mtime, ctime, .. }) if i128::from(ctime) + TICK.as_nanos() as i128 <= now.as_nanos() as i128 => {
-            (mtime, ctime)
-        }
+        Ok(Identity { mtime, ctime, .. }) if is_settled(ctime.into(), now) => (mtime, ctime),
         _ => (0, 0),
     }
+}
+
+/// Whether a change after `now` would show, if the last one was at `ctime` (ns since 1970). A time far ahead comes of a clock that was set back
+/// since: the next change gets a time of today.
+fn is_settled(ctime: i128, now: i128) -> bool {
+    ctime + TICK.as_nanos() as i128 <= now || ctime > now + i128::from(FAR_AHEAD)
 }
 
 /// The file behind a loaded name: itself or, for a module inside a zip archive, the archive. None for names that are no
@@ -313,6 +322,7 @@ mod tests {
         let loaded = [file.clone(), PathBuf::from("enumerator.so")];
         assert!(record(&loaded, identity.ctime + 1).is_ok());
         assert!(record(&loaded, identity.ctime).unwrap_err().contains("lib.py changed"));
+        assert!(record(&loaded, identity.ctime - FAR_AHEAD - 1).is_ok(), "the clock was set back");
         assert!(record(&[top.path().join("gone.py")], i64::MAX).unwrap_err().contains("gone.py"));
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +29,7 @@ pub fn lookups(path: &Path, notes: &Accesses) -> Vec<Lookup> {
     if !is_cache && note.lookups.is_empty() {
         return Vec::new();
     }
-    let content = fs::read(path).unwrap_or_default();
+    let content = trust::look::read(path).unwrap_or_default();
     let lookups = if is_cache {
         let names = libraries(&content, notes).unwrap_or_default();
         names.into_iter().map(|name| (lookup_kind::LIBRARY, name)).collect()

@@ -8,6 +8,8 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void, CStr};
 use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
+use crate::standard_streams;
+
 use super::attributes;
 use super::noted::{is_on, note, phase, variable};
 use super::on_demand::{self, name_of};
@@ -145,6 +147,9 @@ pass_on! {
         if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
     }
     fn isatty(number: c_int) -> c_int { if (0..=2).contains(&number) { fact_of(b"terminal", number as u32) } }
+    // What becomes of standard streams.
+    fn dup2(from: c_int, to: c_int) -> c_int { standard_streams::copied(from, to) }
+    fn dup3(from: c_int, to: c_int, _flags: c_int) -> c_int { standard_streams::copied(from, to) }
     // Local time follows a variable that the C library reads itself.
     fn localtime(_time: *const c_void) -> *mut c_void { variables(&[c"TZ"]) }
     fn localtime_r(_time: *const c_void, _answer: *mut c_void) -> *mut c_void { variables(&[c"TZ"]) }
@@ -340,6 +345,12 @@ fn forget(name: *const c_char) {
 /// Front ends set this variable to tell who reads from now on.
 const PHASE: &[u8] = b"SNAPBOOT_PHASE";
 
+/// A variable that Python's front end sets to the path of a file for [`write_environment`].
+const LIST: &[u8] = b"SNAPBOOT_LIST";
+
+/// Ruby's front end sets this one to the address of a text: see ruby_text.rs.
+const UNFREEZE: &[u8] = b"SNAPBOOT_UNFREEZE";
+
 /// Looks at a variable that is set: its name, and its value with or without `NAME=` in front. Returns the answer to a front end that asks
 /// for attributes, for which no variable is set: 0, or -1 with errno.
 fn told(name: *const c_char, value: *const c_char) -> Option<c_int> {
@@ -363,6 +374,34 @@ fn told(name: *const c_char, value: *const c_char) -> Option<c_int> {
         if name_only == PHASE {
             phase(value);
         }
+        if name_only == UNFREEZE {
+            super::ruby_text::let_change(value);
+        }
+        if name_only == LIST {
+            // SAFETY: the value is the end of a string, and `environ` a null-terminated list of them, or null.
+            unsafe { write_environment(CStr::from_ptr(value.as_ptr().cast())) };
+        }
     }
     None
+}
+
+/// Writes the C library's environment into a new file, each entry with its NUL: Python knows only what it has changed itself. What
+/// cannot be written is missing there.
+///
+/// # Safety
+/// `environ` is a null-terminated list of strings, or null.
+unsafe fn write_environment(path: &CStr) {
+    // SAFETY: plain calls with a path and with strings that live on.
+    unsafe {
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600);
+        if file < 0 || environ.is_null() {
+            return;
+        }
+        for entry in strings(environ) {
+            libc::syscall(libc::SYS_write, file, entry.as_ptr(), entry.len() + 1);
+            // with its NUL
+        }
+        libc::syscall(libc::SYS_close, file);
+    }
 }

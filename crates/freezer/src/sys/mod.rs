@@ -16,6 +16,7 @@ mod locale_hooks;
 pub mod noted;
 mod on_demand;
 mod process;
+mod ruby_text;
 mod setter_hooks;
 
 pub use argv_buffer::ArgvBuffer;

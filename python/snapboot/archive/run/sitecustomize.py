@@ -16,12 +16,12 @@ import sys
 # `site` looks for these two, mostly in vain, before the program begins.
 OWN = "sitecustomize"
 USER = "usercustomize"
-# The modules that may be imported lazily: patterns with commas between them.
-LAZILY = "SNAPBOOT_LAZY"
 # So few modules are imported before the archive could be open.
 FEW = 3
 # It is open before these: what they parse may be there. They import more than that themselves.
 PARSERS = ("importlib.metadata", "json", "tomli", "tomllib", "yaml")
+# Tells the front end of a boot that is being frozen that this environment is enabled, by the path of this file.
+ENABLED = b"SNAPBOOT_ENABLED"
 IMPORT = __import__
 # Stands for the finder of a directory that Python has not looked at yet.
 NOT_ASKED = object()
@@ -31,14 +31,19 @@ BUILT_IN, FROZEN = external._bootstrap.BuiltinImporter, external._bootstrap.Froz
 class Finder:
     """Takes its place on `sys.meta_path` right before Python's own finder of files, and finds what that would find."""
 
+    # So many modules more are imported before the archive could be open.
+    few = FEW
     # What tells it from others: there is one, whoever has switched it on.
     is_of_archive = True
+    # In a thawed process: returns the path that tells its program from others (see imports.py). None in an ordinary start.
+    thawed_program = None
+    # What is called, in a thawed process, when the archive is open.
+    has_opened = None
+    # Writes what the archive is to have besides. None: it is not open.
+    flush = None
 
-    def __init__(self, folder, lazily):
-        """lazily: which modules may be imported lazily, as text; None: none."""
+    def __init__(self, folder):
         self._folder = folder
-        self._lazily = lazily
-        self._ordinary = FEW
 
     def find_spec(self, name, path=None, target=None):
         """See importlib.abc.MetaPathFinder. Opens the archive when it is worth that."""
@@ -48,8 +53,8 @@ class Finder:
             if may_exist(name, self):
                 return None
             raise ModuleNotFoundError("No module named %r" % name, name=name)
-        if self._ordinary > 0 and name not in PARSERS:
-            self._ordinary -= 1
+        if self.few > 0 and name not in PARSERS:
+            self.few -= 1
             return None
         self.open()
         return self.find_spec(name, path, target)
@@ -58,7 +63,7 @@ class Finder:
         """Opens the archive. Whatever that imports itself is found by Python."""
         self.find_spec = find_nothing
         try:
-            self.find_spec = run(self._folder, "imports")["finder"](self._folder, run, self._lazily)
+            self.find_spec = run(self._folder, "imports", THAWED_PROGRAM=self.thawed_program)["finder"](self, self._folder, run)
         except Exception as error:
             if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
                 sys.stderr.write("snapboot: no archive: %s (%s)\n" % (error, type(error).__name__))
@@ -93,23 +98,23 @@ def modified(path):
         return -1
 
 
+def has_room():
+    """Whether files are found by Python's own finder, and not from an archive already."""
+    return external.PathFinder in sys.meta_path and not any(hasattr(finder, "is_of_archive") for finder in sys.meta_path)
+
+
 def switch_on(folder):
     """Has the imports of this process served by its archive. folder: the one above this file's."""
-    if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or external.PathFinder not in sys.meta_path:
+    if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or not has_room():
         return
-    if any(hasattr(finder, "is_of_archive") for finder in sys.meta_path):
-        return
-    lazily = sys.modules["os"].environ.pop(LAZILY, None) if LAZILY.encode() in posix.environ else None
-    finder = Finder(folder, lazily)
-    sys.meta_path.insert(sys.meta_path.index(external.PathFinder), finder)
-    if lazily is not None:
-        # Before the main part, whose imports are lazy, too.
-        finder.open()
+    sys.meta_path.insert(sys.meta_path.index(external.PathFinder), Finder(folder))
 
 
 def switch_on_here():
-    """What the file of `snapboot enable` calls. A boot that is being frozen does without."""
-    if b"SNAPBOOT_FREEZE_DIR" not in posix.environ:
+    """What the file of `snapboot enable` calls. A boot that is being frozen does without, and its thaws have one."""
+    if b"SNAPBOOT_FREEZE_DIR" in posix.environ:
+        posix.environ[ENABLED] = __file__.encode("utf-8", "surrogateescape")
+    else:
         switch_on(__file__.rpartition("/run/")[0])
 
 

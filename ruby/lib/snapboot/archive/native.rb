@@ -4,7 +4,8 @@ module Snapboot
   module Archive
     # The back end for CRuby: libsnapboot_ruby.so, which defines these methods when it is loaded:
     #
-    # - open(script or nil): opens the archive of the program with that main script. Returns nil, or why there is none.
+    # - open(script or nil, folder or nil): opens the archive of the program with that main script, which was started in that
+    #   folder (nil: the working directory). Returns nil, or why there is none.
     # - place, root: the archive's path, and the application's root. nil before `open`.
     # - identity(path), fetch(kind number, name, context) -> [number of the event, payload or nil],
     #   store(kind number, name, inputs, payload, context), flush -> nil or why nothing was written, counters -> four
@@ -32,11 +33,27 @@ module Snapboot
         place = PLACES.find { |candidate| File.file?("#{__dir__}/#{candidate}/libsnapboot_ruby.so") }
         return "libsnapboot_ruby.so was expected beside #{__dir__}; reinstall Snapboot" unless place
 
-        require File.expand_path("#{place}/libsnapboot_ruby.so", __dir__)
+        library = File.expand_path("#{place}/libsnapboot_ruby.so", __dir__)
+        return "#{library} is not whole; reinstall Snapboot" unless whole?(library)
+
+        require library
         nil
       rescue LoadError => e
         "this Ruby cannot load libsnapboot_ruby.so: #{e.message}"
       end
+
+      # Whether a library is all there. The dynamic linker would map one that was cut off all the same, and the
+      # process would die of that.
+      def self.whole?(library)
+        header = File.binread(library, 64)
+        return false unless header&.bytesize == 64 && header.start_with?("\x7fELF".b)
+
+        # See elf(5): the section headers come last. Their offset, their size and their number.
+        sections = header[40, 8].unpack1("Q<")
+        each, count = header[58, 4].unpack("S<S<")
+        File.size(library) >= sections + (each * count)
+      end
+      private_class_method :whole?
     end
   end
 end

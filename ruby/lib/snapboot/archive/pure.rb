@@ -36,13 +36,14 @@ module Snapboot
         # entry.
         attr_reader :place, :counters
 
-        # Opens the archive of the program with that main script (nil: none). Returns nil, or why there is none.
-        def open(script)
+        # Opens the archive of the program with that main script (nil: none), started in that folder (nil: the working
+        # directory). Returns nil, or why there is none.
+        def open(script, folder)
           @sums = Sums.cheapest
           policy = POLICIES[ENV["SNAPBOOT_ARCHIVE_POLICY"]]
           return "SNAPBOOT_ARCHIVE_POLICY was expected to be check, content or trust" unless policy
 
-          application = Application.new(ENV["BUNDLE_GEMFILE"], script, Dir.pwd)
+          application = Application.new(ENV["BUNDLE_GEMFILE"], script, folder || Dir.pwd)
           @place = chosen_place(application) or return "neither HOME nor XDG_CACHE_HOME says where it could be"
           @root = Root.new(application.root)
           @freshness = Freshness.new(policy, @root, @sums)

@@ -6,4 +6,9 @@ own = "-r#{__FILE__}"
 options = ENV.fetch("RUBYOPT", "")
 ENV["RUBYOPT"] = options == own ? nil : options.sub(/#{Regexp.escape(own)} ?/, "")
 
-require_relative "../setup"
+begin
+  require_relative "../setup"
+rescue StandardError, ScriptError => e
+  # A part of Snapboot that is missing or damaged keeps no program from starting.
+  warn("snapboot: no archive: #{e.message} (#{e.class})") unless ["", "0"].include?(ENV.fetch("SNAPBOOT_LOG", ""))
+end

@@ -13,9 +13,13 @@ class Context
   # The Folder of what the program keeps, or nil.
   attr_writer :folder
 
-  # To be made right before the freeze. +seeding+ has seen the program boot.
-  def initialize(request, environment, seeding)
+  # The SecretValues that the program keeps, or nil.
+  attr_writer :secrets
+
+  # To be made right before the freeze. +seeding+ has seen the program boot; +settings+ are settled.
+  def initialize(request, environment, seeding, settings)
     @request = request
+    @settings = settings
     @command_line_file = request.command_line_file
     @environment = environment
     @environment.record
@@ -33,31 +37,32 @@ class Context
   # Reads the new command line. Runs the ordinary command instead when a standard stream is closed: Ruby fills such
   # holes when it starts.
   def read_command_line
-    @words = File.binread(@command_line_file).split("\0", -1)
-    @words.pop
-    @words.each { |word| word.force_encoding(@encoding) unless binary?(word) }
+    take_words(File.binread(@command_line_file))
     fall_back("a standard stream is closed") if hole?
   end
 
   # Does what can be done before the thaw without an effect.
   def warm_up
-    file = @command_line_file
-    @command_line_file = "/proc/self/cmdline"
-    read_command_line
-    @command_line_file = file
+    take_words(@settings.command_line)
+    hole?
     main_words
+    @warming = true
     renew
+    @warming = false
   end
 
   # Brings signals, environment, streams and generators in line with the new process.
   def renew
     ignored = ENV.delete("SNAPBOOT_IGNORED") if ENV.key?("SNAPBOOT_IGNORED")
     ignored&.split(",")&.each { |signal| leave_ignored(signal.to_i) }
+    @environment_renewed = true
+    @secrets&.renew { fall_back("a secret has another form than the one that the image was made with") } unless @warming
     @environment.renew
     @spans = Explained.begin if ENV.key?("SNAPBOOT_EXPLAIN")
     @stdio.renew
     @randomness.renew
     File.umask(@umask) if @umask
+    @settings.renew_process
     renew_folder
   end
 
@@ -68,7 +73,7 @@ class Context
 
   # Gives ARGV its new content.
   def renew_arguments(arguments)
-    ARGV.replace(arguments.each(&:freeze))
+    Settings::ARGUMENTS.replace(arguments.each(&:freeze))
   end
 
   # Runs the original command the ordinary way. Does not return. Says +reason+ in the words in which crates/launcher
@@ -76,11 +81,24 @@ class Context
   def fall_back(reason)
     refuse_rehearsal(reason) if ENV.key?("SNAPBOOT_REHEARSE")
     log("snapboot: #{reason}; starting the ordinary way\n") unless ["", "0"].include?(ENV.fetch("SNAPBOOT_LOG", ""))
+    ENV.replace(started_with) if @environment_renewed
     ENV.delete("SNAPBOOT_IGNORED")
     exec([@interpreter, @words[0]], *@words[1..])
   end
 
   private
+
+  # What the boot has changed in the environment is nothing to an ordinary start.
+  def started_with
+    entries = File.binread("/proc/self/environ").split("\0").map { |entry| entry.split("=", 2) }
+    entries.select { |_, value| value }.reverse.to_h
+  end
+
+  def take_words(line)
+    @words = line.split("\0", -1)
+    @words.pop
+    @words.each { |word| word.force_encoding(@encoding) unless binary?(word) }
+  end
 
   def renew_folder
     @folder&.renew
@@ -115,8 +133,11 @@ class Context
     @encoding == Encoding::US_ASCII && !word.ascii_only?
   end
 
-  # A handler that the program has set while freezing would have replaced the inherited disposition; Ruby's own do not.
+  # A handler that the program has set while freezing would have replaced the inherited disposition; Ruby's own do not, but for that of
+  # SIGCHLD, without which nobody could wait for a child.
   def leave_ignored(signal)
+    return if signal == Signal.list["CHLD"]
+
     handler = trap(signal, "IGNORE")
     trap(signal, handler) if handler.is_a?(Proc)
   rescue ArgumentError

@@ -74,7 +74,15 @@ class Early
     return if owner.method_defined?(name, false)
 
     owner.define_method(name, &body)
-    @undo << -> { owner.__send__(:remove_method, name) if owner.method_defined?(name, false) }
+    @undo << -> { remove_method(owner, name) if owner.method_defined?(name, false) }
+  end
+
+  # Also where the program has frozen the object.
+  def remove_method(owner, name)
+    frozen = owner.frozen?
+    ObjectHeader.thaw(owner) if frozen
+    owner.__send__(:remove_method, name)
+    owner.freeze if frozen
   end
 
   # Frames of the front end are none that the program would see. Whoever looks through all of them for somebody else's, and

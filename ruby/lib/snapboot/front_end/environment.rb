@@ -4,6 +4,9 @@
 class Environment
   # A hash that has so much of the environment is a copy of it.
   ALIKE = 0.8
+  # What the program was booted with, as far as it was shown that.
+  attr_reader :before
+
   # Removes what only the freeze needs.
   def self.clean
     ENV.delete_if { |name, _| name.start_with?("SNAPBOOT_") }

@@ -55,7 +55,7 @@ class Exit
     flush
     ENV["SNAPBOOT_EXIT"] = "1" # the freezer then writes out the C library's own streams
     exit!(error ? error.status : 0)
-  rescue IOError, SystemCallError
+  rescue IOError, SystemCallError, FrozenError
     nil # a stream that cannot be flushed is Ruby's to deal with
   end
 

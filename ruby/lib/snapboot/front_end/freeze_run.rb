@@ -13,6 +13,7 @@ class FreezeRun
               "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
   # The files that load what training runs have shown.
   LEARNING = %w[process_state deeds globals trial learnt].freeze
+  SECRETS = %w[secret_values comparison].freeze
   # The name of threads that a thaw starts again, for the freezer's prepare.rs.
   RENEWED = "snapboot:again"
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
@@ -23,6 +24,9 @@ class FreezeRun
 
   # What notes where the time of a thaw goes, or nil.
   attr_reader :spans
+
+  # The BootArchive of an image of the store, or nil.
+  attr_reader :archive
 
   # +feature+: the path of the file that Ruby was told to require. +load_file+: loads a file of the front end by its name.
   def initialize(feature, load_file)
@@ -39,6 +43,7 @@ class FreezeRun
     @report = Report.new(@request.directory)
     @report.attributes = @attributes = ProcessAttributes.new(@request.list("attribute"))
     check_runtime
+    @settings = Settings.new
     ARGV.pop(PAD_ARGUMENTS) unless @request.simulated?
     Environment.clean
     @environment = Environment.new(@request.directory)
@@ -58,6 +63,7 @@ class FreezeRun
     freeze
     @context.renew_arguments(CommandLine.new(@context.main_words).arguments)
     after_thaw
+    nil
   end
 
   private
@@ -69,6 +75,10 @@ class FreezeRun
     # Here, since what is loaded without need is a part of each thaw.
     %w[activations telling].each { |name| @load_file.call(name) }
     @telling = Telling.new(@request)
+    return if @request.value("archive").nil?
+
+    @load_file.call("boot_archive")
+    @archive = BootArchive.new(@request, @telling)
   end
 
   def check_runtime
@@ -97,13 +107,22 @@ class FreezeRun
   end
 
   def default_freeze_point
-    boot
+    guard { boot }
     return if @waiting
 
     check_input
-    @script&.open_name
+    guard { @script&.open_name }
     freeze
     run_main
+  end
+
+  # Nothing that goes wrong in the front end's own code is to look like an error of the program. While freezing it is reported,
+  # in a thawed process the program is started the ordinary way.
+  def guard
+    yield
+  rescue StandardError, ScriptError => e
+    @report.unexpected(e, @directory) unless @state == :thawed
+    @context.fall_back("unexpected #{Report.described(e, @directory)}")
   end
 
   # Everything that the frozen process shall have done.
@@ -173,17 +192,25 @@ class FreezeRun
 
   # Returns in the thawed process. The freezing one ends in here.
   def freeze
+    run_before_freeze
+    guard { freeze_program }
+  end
+
+  def freeze_program
+    @settings.settle
     prepare_program
     @report.finish(Report::WRITTEN) if elsewhere?
     check_compiler
     @seeding.finish
-    @context = Context.new(@request, @environment, @seeding)
+    @context = Context.new(@request, @environment, @seeding, @settings)
     @context.umask = @umask
     @context.folder = @folder
-    @context.warnings.each { |warning| @report.add("warning", warning) }
+    settle_secrets
+    @context.warnings.each { |warning| @report.add("repeats", warning) }
     @seeding = nil
     @exit.prepare(@script&.stream)
     @telling&.settle
+    @archive&.settle
     warm_up
     @repeats = @attributes.changed.any? { |name| name.start_with?("+") }
     ENV["SNAPBOOT_ARM"] = @request.directory
@@ -198,6 +225,19 @@ class FreezeRun
     @exit.remember_descriptors
     # `snapboot freeze` looks at which pages a thaw has written to up to here, and ends the process.
     Process.kill(:STOP, Process.pid) if ENV.key?("SNAPBOOT_REHEARSE")
+  end
+
+  # Finds what the program keeps of its secrets. Ends where nothing is frozen, and that is compared with another boot.
+  def settle_secrets
+    compares = @request.value("compares_secrets") == "1"
+    unless @request.list("secret").empty?
+      # See prepare_telling.
+      SECRETS.each(&@load_file)
+      secrets = SecretValues.new(@request.directory, @request.list("secret"), compares)
+      secrets.settle(@environment.before, @recipes.flat_map(&:computed_of_secrets), @report)
+      @context.secrets = secrets
+    end
+    @report.finish(Report::WRITTEN) if compares
   end
 
   # Whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
@@ -222,15 +262,21 @@ class FreezeRun
                          "the main part.")
   end
 
-  def prepare_program
+  def run_before_freeze
     @report.check_attributes
     run_hooks(:before_freeze)
     @recipes = Recipes.applicable
+    @recipes.each(&:before_freeze)
+  rescue StandardError, ScriptError => e
+    @report.program_failed(e, @directory)
+  end
+
+  def prepare_program
     @recipes.each do |recipe|
-      recipe.before_freeze
       recipe.threads.each { |thread| thread.name = RENEWED }
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
+    LostThreads.all.each { |thread| @report.add("thread", thread) }
     @umask = @reads.umask
     @reads.report_to(@report)
     @folder = @reads.folder
@@ -244,8 +290,6 @@ class FreezeRun
     # A feature that is always there: makes Ruby index the changed list of features now.
     require "thread" # rubocop:disable Lint/RedundantRequireStatement
     COLLECTIONS.times { GC.start }
-  rescue StandardError, ScriptError => e
-    @report.program_failed(e, @directory)
   end
 
   # Runs what a thaw will run, as far as that has no effect, so that the inline caches are filled and the methods found:
@@ -284,25 +328,31 @@ class FreezeRun
 
   # After the thaw: lets Ruby run what the new command line says.
   def run_main
-    if @request.main == :script
-      name_script(@context.main_words.first) if @script
-      arguments = @context.main_words.drop(1)
-      unless @recipes.all? { |recipe| recipe.honours?(arguments) }
-        @context.fall_back("with these arguments the application may be another one")
-      end
-      @context.renew_arguments(arguments)
-      after_thaw
-      return return_until_main
-    end
+    options = guard { @request.main == :script ? take_script : take_command }
+    after_thaw
+    apply_options(options) if options
+    guard { @settings.put_back_before_main } if @script
+    return_until_main
+  end
 
+  def take_script
+    name_script(@context.main_words.first) if @script
+    arguments = @context.main_words.drop(1)
+    unless @recipes.all? { |recipe| recipe.honours?(arguments) }
+      @context.fall_back("with these arguments the application may be another one")
+    end
+    @context.renew_arguments(arguments)
+    nil
+  end
+
+  # Returns the CommandLine whose options are still to be obeyed.
+  def take_command
     command = CommandLine.new(@context.main_words)
     @context.fall_back("these options need an ordinary start of Ruby") unless command.honoured?
     @context.fall_back("an option may change what was preloaded") if command.changes_preload? && preloaded?
     @context.fall_back("only Ruby itself can read the program") unless take(command)
     @context.renew_arguments(command.arguments)
-    after_thaw
-    apply_options(command)
-    return_until_main
+    command
   end
 
   # In another directory the launcher names the script by its absolute path; or by a link, see crates/launcher link.rs.
@@ -328,8 +378,8 @@ class FreezeRun
   def apply_options(command)
     $LOAD_PATH.unshift(*command.directories.map { |name| File.expand_path(name) }) unless command.directories.empty?
     unless command.verbose == :unchanged
-      $VERBOSE = command.verbose
-      Warning[:deprecated] = command.verbose == true
+      @settings.start_with("Warning[:deprecated]", command.verbose == true)
+      @settings.start_with("$VERBOSE", command.verbose)
     end
     command.features.each { |feature| require feature }
   rescue StandardError, ScriptError => e
@@ -338,7 +388,11 @@ class FreezeRun
   end
 
   def after_thaw
-    @context.renew
+    guard do
+      @context.renew
+      @settings.freeze_again
+      @settings.put_back
+    end
     @spans = @context.spans
     @spans&.step(:context, "gems, framework")
     @telling&.begin

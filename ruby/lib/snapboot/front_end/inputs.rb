@@ -22,7 +22,8 @@ class Inputs
   def report_to(report, script)
     @trace.disable
     files = $LOADED_FEATURES + @compiled + gemspecs + bundle
-    files << File.expand_path(script) if script
+    # Ruby follows the links to it only after the thaw: which they are is noted by looking at them now.
+    files.push(File.expand_path(script), File.realpath(script)) if script
     files.uniq.each do |file|
       next if !file.start_with?("/") || (file.start_with?(@own) && file != "#{@own}.rb")
 

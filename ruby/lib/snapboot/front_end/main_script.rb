@@ -17,7 +17,6 @@ class MainScript
 
   STRING_TYPE = 0x05
   TYPE_MASK = 0x1f
-  FROZEN_FLAG = 1 << 11
   INTERNED_FLAG = 1 << 29
   NOT_EMBEDDED_FLAG = 1 << 13
   # Of the pointer in struct RString, behind flags, class and length; the same in 3.0 to 3.4.
@@ -91,7 +90,9 @@ class MainScript
 
   # To be called right before the freeze: whoever used the name as a path while it is open would give it another buffer.
   def open_name
-    thaw_string(@name) if @name
+    return if @name.nil? || ObjectHeader.thaw(@name)
+
+    raise NotFound, "its name stays frozen"
   end
 
   # Has the script run under the name that it was frozen with.
@@ -161,9 +162,9 @@ class MainScript
     names = strings_like_name
     raise NotFound, "#{names.size} strings hold its name" unless names.size == 1
 
-    with_flags(names.first) do |flags|
+    ObjectHeader.flags(names.first) do |flags|
       raise NotFound, "its name is not laid out as expected" unless
-        flags & TYPE_MASK == STRING_TYPE && flags & FROZEN_FLAG == FROZEN_FLAG
+        flags & TYPE_MASK == STRING_TYPE && (flags & ObjectHeader::FROZEN).nonzero?
     end
     @name = names.first
   end
@@ -176,12 +177,12 @@ class MainScript
 
     # $0 has been made from it.
     sources = names.select { |text| text.equal?($0) || (buffer(text) && buffer(text) == buffer($0)) }
-    sources.size == 1 ? sources : names.reject { |text| with_flags(text) { |flags| flags & INTERNED_FLAG != 0 } }
+    sources.size == 1 ? sources : names.reject { |text| ObjectHeader.flags(text) { |flags| flags & INTERNED_FLAG != 0 } }
   end
 
   # The address of what is in a string, which copies of a long one share; nil for a short one, which has it in its object.
   def buffer(text)
-    with_flags(text) do |flags, memory, address|
+    ObjectHeader.flags(text) do |flags, memory, address|
       memory.pread(8, address + BUFFER_AT).unpack1("Q") unless (flags & NOT_EMBEDDED_FLAG).zero?
     end
   end
@@ -290,22 +291,5 @@ class MainScript
     @first_buffer = @name.dup
     @name.replace(name).freeze
     true
-  end
-
-  def address_of(object)
-    Kernel.instance_method(:to_s).bind_call(object)[/0x\h+/].hex
-  end
-
-  # Ruby has no way to change a frozen string, which the name is. This happens in the process that is being frozen, to one
-  # string that nothing but Ruby's main function knows, after making sure that the header is what it has to be.
-  def thaw_string(string)
-    with_flags(string) { |flags, memory, address| memory.pwrite([flags & ~FROZEN_FLAG].pack("Q"), address) }
-    raise NotFound, "its name stays frozen" if string.frozen?
-  end
-
-  # Yields the header of a string, the file that is this process' memory, and the address.
-  def with_flags(string)
-    address = address_of(string)
-    File.open("/proc/self/mem", "r+b") { |memory| yield memory.pread(8, address).unpack1("Q"), memory, address }
   end
 end

@@ -107,7 +107,7 @@ class PrismScript < MainScript
   end
 
   def buffer_of(text, memory)
-    address = memory.pread(8, address_of(text) + POINTER_AT).unpack1("Q")
+    address = memory.pread(8, ObjectHeader.address(text) + POINTER_AT).unpack1("Q")
     start = text.byteslice(0, LONG_NAME)
     raise NotFound, "its text is not laid out as expected" unless memory.pread(LONG_NAME, address).start_with?(start)
 

@@ -49,15 +49,9 @@ class ProcessState
       "the default encodings" => [Encoding.default_external, Encoding.default_internal],
       "the umask" => File.umask,
       "the current directory" => folder,
-      "the running threads" => running_threads,
+      "the running threads" => LostThreads.all,
       "the open files" => open_files
     }
-  end
-
-  # How many there are that a thaw does not have.
-  def running_threads
-    threads = Thread.list
-    threads.size == 1 ? 1 : (threads - Recipes.threads).size
   end
 
   # The most there have been. What nobody refers to any more is closed when it is collected.

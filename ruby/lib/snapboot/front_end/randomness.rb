@@ -18,6 +18,7 @@ class Randomness
     @generators = ObjectSpace.each_object(Random).reject { |random| seeding.given?(random.seed) }
                              .select { |random| renewable?(random) }
     @openssl = OpenSSL::Random.method(:random_add) if Object.const_defined?(:OpenSSL) && OpenSSL.const_defined?(:Random)
+    forget_ticket_keys
     follow_main_generator if seeding.given?(Random.seed)
   end
 
@@ -30,12 +31,29 @@ class Randomness
 
   private
 
+  # Has servers keep sessions by themselves, as their clients can resume them in this process alone anyway: a context draws the keys
+  # of session tickets when it is made, and no method of Ruby's draws them again.
+  def forget_ticket_keys
+    return unless Object.const_defined?(:OpenSSL) && OpenSSL.const_defined?(:SSL) && !OpenSSL.autoload?(:SSL)
+
+    ObjectSpace.each_object(OpenSSL::SSL::SSLContext) do |context|
+      next if context.options & OpenSSL::SSL::OP_NO_TICKET != 0
+
+      if !context.frozen?
+        context.options |= OpenSSL::SSL::OP_NO_TICKET
+      elsif context.cert
+        @warnings << "#{place_of(context)} is a server's TLS context that has been set up, and its keys of session tickets cannot be renewed: " \
+                     "they would be those of all thaws; give it OpenSSL::SSL::OP_NO_TICKET before that, or make it with Snapboot.defer"
+      end
+    end
+  end
+
   def renewable?(random)
     random.__send__(:initialize)
     true
   rescue StandardError => e
     @warnings << "#{place_of(random)} holds random state that cannot be renewed (#{e.class}): all thaws of the image may " \
-                 "repeat its numbers. Make it with Snapboot.defer."
+                 "repeat its numbers; make it with Snapboot.defer"
     false
   end
 
@@ -56,7 +74,7 @@ class Randomness
     return if @words
 
     @warnings << "srand(#{@seed}) was followed by more than #{WORDS * MAX_STATES} numbers while booting: Kernel#rand " \
-                 "does not go on from there, but draws a new seed. Call srand in an after_thaw hook."
+                 "does not go on from there, but draws a new seed; call srand in an after_thaw hook"
   end
 
   # How many words Kernel#rand has taken since it was seeded: the fork forgets the state, and none can be put back.

@@ -16,6 +16,11 @@ module Recipes
 
     def before_freeze; end
 
+    # What was computed of secrets while the program booted and a thaw can compute again: pairs of the string, and of what does that.
+    def computed_of_secrets
+      []
+    end
+
     # Whether #after_thaw renews whatever came of reading +what+, a fact or a variable, in the file +reader+.
     def renews?(_what, _reader)
       false

@@ -51,6 +51,20 @@ class Report
     finish(REFUSED) if @attributes&.refused?
   end
 
+  # Reports an error of the front end's own code, which the program has not made, and leaves. crates/freeze report.rs words it.
+  def unexpected(error, front_end_directory)
+    add("unexpected", self.class.described(error, front_end_directory))
+    finish(USER_MISTAKE)
+  end
+
+  # An error of the front end's own code: what it is, where it was raised, and where in the front end that was called.
+  def self.described(error, front_end_directory)
+    frames = error.backtrace.to_a
+    own = frames.find { |frame| frame.start_with?(front_end_directory) }
+    places = [frames.first, own].compact.uniq.map { |frame| frame[/\A.*?:\d+/] }
+    "#{error.class}: #{error.message.lines.first.to_s.chomp} (#{places.join(", called by ")})"
+  end
+
   # Shows that the program itself failed, with the front end's own frames taken out, and leaves. +text+: what more there is
   # to say.
   def program_failed(error, front_end_directory, text = nil)
@@ -73,9 +87,10 @@ class Report
   end
 
   def flush
-    $stdout.flush
-    $stderr.flush
-  rescue IOError, SystemCallError
-    nil # nobody reads: the status tells
+    [STDOUT, STDERR, $stdout, $stderr].uniq.each do |stream|
+      stream.flush
+    rescue StandardError
+      nil # nobody reads, or it is no stream: the status tells
+    end
   end
 end

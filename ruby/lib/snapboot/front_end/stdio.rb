@@ -19,10 +19,28 @@ class Stdio
     STREAMS.each_with_index do |(stream, mode), index|
       next if stream.closed? || stream.tty? == @terminal[index]
 
-      # Same descriptor: nothing is opened or duplicated, only the mode is copied; sync and encodings stay.
-      stream.reopen(IO.for_fd(stream.fileno, mode, autoclose: false))
+      reopen(stream, mode)
     rescue SystemCallError
       next # opened for the other direction: Ruby will say so on the first use
     end
+  end
+
+  private
+
+  # Same descriptor: nothing is opened or duplicated, only the mode is copied. Encodings stay; what else the program has made of
+  # the stream does not, its own methods among them.
+  def reopen(stream, mode)
+    fresh = IO.for_fd(stream.fileno, mode, autoclose: false)
+    sync, binary, line = stream.sync, stream.binmode?, mode == "r" ? stream.lineno : nil
+    encodings = stream.external_encoding, stream.internal_encoding
+    if stream.singleton_methods.empty?
+      stream.reopen(fresh)
+    else
+      ObjectHeader.keep_class(stream) { stream.reopen(fresh) }
+    end
+    stream.sync = sync
+    stream.lineno = line if line
+    stream.binmode if binary
+    stream.set_encoding(*encodings) if binary && encodings.first
   end
 end

@@ -15,6 +15,9 @@ class Telling
   SPAWN = Process.method(:spawn)
   OPEN = File.method(:open)
 
+  # In which this process was started; nil where it has none.
+  attr_reader :folder
+
   # +request+ names the file and the command.
   def initialize(request)
     @profile = request.value("profile")
@@ -31,12 +34,20 @@ class Telling
     @known = $LOADED_FEATURES.dup
     @load_path = @searched = @initial = $LOAD_PATH.dup
     @activations = Activations.new
-    TracePoint.new(:script_compiled) do |event|
-      next if event.eval_script
+    @tracer = TracePoint.new(:script_compiled) do |event|
+      note_begun(event.instruction_sequence.path) unless event.eval_script
+    end
+    @tracer.enable
+  end
 
-      @begun[event.instruction_sequence.path] ||= $LOADED_FEATURES.size
-      note_searched unless $LOAD_PATH == @load_path
-    end.enable
+  # The archive of this process, whose +own+ files are no news, is open, and tells of each file instead: its code is not used
+  # while compiling is traced.
+  def listen_to_archive(own)
+    @own = own
+    return unless Snapboot::Archive.part?(:code)
+
+    @tracer.disable
+    Snapboot::Archive.on_event { |_, kind, path| note_begun(path) if kind == :code }
   end
 
   # Notes what this process is, before the program can change it.
@@ -60,6 +71,12 @@ class Telling
 
   private
 
+  # The file of that path is about to run.
+  def note_begun(path)
+    @begun[path] ||= $LOADED_FEATURES.size
+    note_searched unless $LOAD_PATH == @load_path
+  end
+
   def note_searched
     @load_path = $LOAD_PATH.dup
     @searched |= @load_path.map { |folder| File.expand_path(folder) }
@@ -76,7 +93,9 @@ class Telling
 
   # What there is to tell, as entries; most starts have nothing.
   def news
-    new = ($LOADED_FEATURES - @known - @left).select { |path| path.start_with?("/") && File.file?(path) }
+    new = ($LOADED_FEATURES - @known - @left).select do |path|
+      path.start_with?("/") && !(@own && path.match?(@own)) && File.file?(path)
+    end
     return "" if new.empty? || new.any?(BUNDLER)
 
     now = ENV.to_h

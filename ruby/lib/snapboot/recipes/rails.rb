@@ -30,6 +30,17 @@ module RailsRecipe
       nil # another version of Rails: it loads them after the thaw
     end
 
+    # Keys that were derived from secret_key_base, for verifiers that a boot makes: Rails keeps them by salt and size.
+    def computed_of_secrets
+      return [] unless Object.const_defined?(:ActiveSupport) && ActiveSupport.const_defined?(:CachingKeyGenerator)
+
+      ObjectSpace.each_object(ActiveSupport::CachingKeyGenerator).flat_map do |caching|
+        generator = caching.instance_variable_get(:@key_generator)
+        kept = caching.instance_variable_get(:@cache_keys)
+        kept.keys.map { |name| [kept[name], derivation(generator, name)] }.select { |key, again| again.call == key }
+      end
+    end
+
     # Arguments that would have decided otherwise what the boot has decided.
     def guards
       others = Dir.glob("#{Rails.root}/config/environments/*.rb").map { |file| File.basename(file, ".rb") }
@@ -44,6 +55,15 @@ module RailsRecipe
       handler = ActiveRecord::Base.connection_handler
       close = handler.method(:clear_all_connections!)
       close.arity.zero? ? close.call : close.call(:all)
+    end
+
+    private
+
+    # What derives the key of that name: its salt, and its size where that was given.
+    def derivation(generator, name)
+      salt, size = name.match(/\A(.*)\|(\d+)\z/m)&.captures
+      arguments = salt ? [salt, size.to_i] : [name]
+      -> { generator.generate_key(*arguments) }
     end
   end
 end

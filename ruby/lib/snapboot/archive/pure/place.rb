@@ -22,12 +22,12 @@ module Snapboot
         end
 
         # Where its archive lies unless SNAPBOOT_ARCHIVE says something else, or nil. cache_home: XDG_CACHE_HOME or nil;
-        # home: HOME or nil, counts where it exists. The block gives the SHA-256 of a String.
+        # home: HOME or nil, counts where it exists and is this user's or root's. The block gives the SHA-256 of a String.
         def place(cache_home, home)
           return "#{@root}/tmp/cache/snapboot.archive" if @has_gemfile && @root != "/" && File.directory?("#{@root}/tmp")
 
           cache = cache_home if cache_home&.start_with?("/")
-          cache ||= "#{home}/.cache" if home&.start_with?("/") && File.directory?(home)
+          cache ||= "#{home}/.cache" if home&.start_with?("/") && File.directory?(home) && own?(home)
           return unless cache
 
           name = @anchor == "/" ? "ruby" : File.basename(@anchor)
@@ -35,6 +35,10 @@ module Snapboot
         end
 
         private
+
+        def own?(home)
+          [0, Process.euid].include?(File.stat(home).uid)
+        end
 
         def bundle_home(gemfile, script, directory)
           return File.dirname(File.expand_path(gemfile, directory)) if gemfile && !gemfile.empty?

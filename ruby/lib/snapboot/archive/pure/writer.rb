@@ -169,16 +169,18 @@ module Snapboot
         def make
           [Reader.open_file(@path, File::RDWR | File::CREAT | File::EXCL), true]
         rescue Errno::ENOENT
-          make_directory(File.dirname(@path))
+          folder = File.dirname(@path)
+          # Private where it is Snapboot's own; an application's tmp/cache is for others, too.
+          make_directory(folder, folder.end_with?("/snapboot/archives") ? 0o700 : 0o777)
           retry
         rescue Errno::EEXIST
           [Reader.open_file(@path, File::RDWR | File::CREAT), false]
         end
 
-        def make_directory(path)
-          Dir.mkdir(path, 0o700)
+        def make_directory(path, mode)
+          Dir.mkdir(path, mode)
         rescue Errno::ENOENT
-          make_directory(File.dirname(path))
+          make_directory(File.dirname(path), mode)
           retry
         rescue Errno::EEXIST
           nil

@@ -1,0 +1,172 @@
+//! Who may read what is made of files: nobody who could not read each of them.
+//!
+//! An image holds whatever its boot has read, a password of `~/.netrc` or a private key among it. So it gets no permission bit that a file
+//! which was read lacks, or that a directory above such a file withholds.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use recorder::{Accesses, State};
+use rustix::fs::getxattr;
+
+use crate::boot_inputs::{Ignored, Reason};
+
+const READ: u32 = 0o4;
+const ENTER: u32 = 0o1;
+/// Where a file has an access control list, its group's bits are that list's mask, and tell nothing of the group.
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
+/// Who may read all of some files: the members of a group, and everybody else.
+#[derive(Debug)]
+pub struct Readers {
+    group: u32,
+    may: Classes,
+    closed: Option<PathBuf>,
+    directories: HashMap<PathBuf, Classes>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Classes {
+    group: bool,
+    others: bool,
+}
+
+impl Classes {
+    const ALL: Classes = Classes { group: true, others: true };
+    const NONE: Classes = Classes { group: false, others: false };
+
+    fn and(self, other: Classes) -> Classes {
+        Classes { group: self.group && other.group, others: self.others && other.others }
+    }
+}
+
+impl Readers {
+    /// Of no file: everybody. `group`: that of what is made of the files.
+    pub fn new(group: u32) -> Self {
+        Readers { group, may: Classes::ALL, closed: None, directories: HashMap::new() }
+    }
+
+    /// Only those who may read that file, too. A file that is gone was nobody else's.
+    pub fn add(&mut self, path: &Path) {
+        let may = self.who_may(path);
+        if self.may.and(may) != self.may {
+            self.may = self.may.and(may);
+            // The one that closes most is the one to tell of.
+            self.closed = Some(path.to_owned());
+        }
+    }
+
+    /// Only those who may read each file that the boot has read.
+    pub fn add_boot(&mut self, notes: &Accesses, ignored: &Ignored) {
+        let mut files: Vec<&PathBuf> = notes
+            .places
+            .iter()
+            .filter(|(path, note)| {
+                let is_read = (note.read || note.written) && matches!(note.found(), State::File(_));
+                is_read
+                    && match ignored.reason(path, note, &notes.places) {
+                        Some(Reason::Image | Reason::FrontEnd) => false,
+                        // Made by the boot itself; what it has only written to may have been read before.
+                        Some(Reason::Written) => note.written,
+                        Some(Reason::Bytecode | Reason::Unknown) | None => true,
+                    }
+            })
+            .map(|(path, _)| path)
+            .collect();
+        files.sort_unstable();
+        files.into_iter().for_each(|path| self.add(path));
+    }
+
+    /// Of these permission bits those that the files leave.
+    pub fn limit(&self, mode: u32) -> u32 {
+        let withheld = |may: bool, bits: u32| if may { 0 } else { bits };
+        mode & !withheld(self.may.group, 0o070) & !withheld(self.may.others, 0o007)
+    }
+
+    /// A file that withholds something; None where everybody may read everything.
+    pub fn closed(&self) -> Option<&Path> {
+        self.closed.as_deref()
+    }
+
+    /// Whether those who may not read the files can read neither this one, or come into this directory.
+    pub fn closes(&mut self, path: &Path) -> bool {
+        let may = self.who_may(path);
+        (self.may.group || !may.group) && (self.may.others || !may.others)
+    }
+
+    /// Who may read a file, or come into a directory. Devices and the like are not asked for.
+    fn who_may(&mut self, path: &Path) -> Classes {
+        match path.canonicalize().and_then(|real| Ok((real.metadata()?, real))) {
+            Ok((metadata, real)) if metadata.is_dir() => self.directory(&real),
+            Ok((metadata, real)) if metadata.is_file() => {
+                let above = real.parent().map_or(Classes::ALL, |parent| self.directory(parent));
+                above.and(self.classes(&real, &metadata, READ))
+            }
+            Ok(_) => Classes::ALL,
+            Err(_) => Classes::NONE,
+        }
+    }
+
+    /// Who may come through a directory and all above it. `path` has no links.
+    fn directory(&mut self, path: &Path) -> Classes {
+        if let Some(known) = self.directories.get(path) {
+            return *known;
+        }
+        let above = path.parent().map_or(Classes::ALL, |parent| self.directory(parent));
+        let own = path.metadata().map_or(Classes::NONE, |metadata| self.classes(path, &metadata, ENTER));
+        self.directories.insert(path.to_owned(), above.and(own));
+        above.and(own)
+    }
+
+    fn classes(&self, path: &Path, metadata: &Metadata, bit: u32) -> Classes {
+        let mode = metadata.mode();
+        let others = mode & bit != 0;
+        let is_of_group = metadata.gid() == self.group;
+        let has_list = is_of_group && getxattr(path, ACCESS_LIST, &mut [0u8; 0]).is_ok();
+        let group = if is_of_group { mode & bit << 3 != 0 && !has_list } else { others };
+        Classes { group, others }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{create_dir, set_permissions, write, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// What a file of that mode, in a directory of that mode, leaves of 0755 to a group.
+    fn left(file: u32, directory: u32, is_of_group: bool) -> u32 {
+        let top = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir_in("/tmp").unwrap();
+        let folder = top.path().join("folder");
+        create_dir(&folder).unwrap();
+        write(folder.join("file"), "secret").unwrap();
+        set_permissions(folder.join("file"), Permissions::from_mode(file)).unwrap();
+        set_permissions(&folder, Permissions::from_mode(directory)).unwrap();
+        let gid = folder.metadata().unwrap().gid();
+        let mut readers = Readers::new(if is_of_group { gid } else { gid + 1 });
+        readers.add(&folder.join("file"));
+        readers.limit(0o755)
+    }
+
+    #[test]
+    fn bits_of_files_and_of_directories_above_them_count() {
+        assert_eq!(left(0o644, 0o755, true), 0o755);
+        assert_eq!(left(0o600, 0o755, true), 0o700);
+        assert_eq!(left(0o640, 0o755, true), 0o750);
+        assert_eq!(left(0o640, 0o755, false), 0o700, "of another group");
+        assert_eq!(left(0o644, 0o700, true), 0o700);
+        assert_eq!(left(0o644, 0o711, true), 0o755, "who knows the name may read it");
+        assert_eq!(left(0o644, 0o750, true), 0o750);
+    }
+
+    #[test]
+    fn what_is_gone_was_for_nobody_else() {
+        let mut readers = Readers::new(0);
+        readers.add(Path::new("/nowhere/at/all"));
+        assert_eq!(readers.limit(0o755), 0o700);
+        assert_eq!(readers.closed(), Some(Path::new("/nowhere/at/all")));
+    }
+}

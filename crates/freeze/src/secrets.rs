@@ -1,0 +1,301 @@
+//! Made-up values of secret variables: what a boot is given in their place.
+//!
+//! A made-up value has the form of the real one: as many characters of the same kinds, an address stays an address. It is long enough to be
+//! found wherever the program keeps it, and another one in each freeze. What is compared of the real one: crates/inputs secret.rs. Where
+//! the made-up one is kept, and how a thaw puts the real one there: secrets.py and secrets.rb of the front ends. Whether anything was
+//! derived from it: derived.rs.
+
+use std::collections::hash_map::RandomState;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::hash::BuildHasher;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use inputs::secret::Address;
+
+use crate::secret_names::known_prefix;
+
+/// A made-up value has so many characters of its own at least, so that no other text is like it.
+const SIZE: usize = 12;
+
+/// How a made-up value looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Like the real one.
+    Same,
+    /// Much longer or shorter, and of all kinds of characters, where it is no address.
+    Other,
+}
+
+/// Which made-up values those of a boot are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fiction {
+    seed: u64,
+    form: Form,
+}
+
+/// A secret variable. Its real value stays in this process.
+#[derive(Clone)]
+pub struct Secret {
+    /// The variable.
+    pub name: OsString,
+    real: OsString,
+}
+
+/// Shows no value.
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret({:?})", self.name)
+    }
+}
+
+impl Fiction {
+    /// Values that nobody has made up before.
+    pub fn new() -> Fiction {
+        Fiction { seed: RandomState::new().hash_one(std::process::id()), form: Form::Same }
+    }
+
+    /// Others, of that form.
+    pub fn other(self, form: Form) -> Fiction {
+        Fiction { seed: self.seed.rotate_left(17) ^ 0x9e37_79b9_7f4a_7c15, form }
+    }
+
+    /// The value of a secret in this boot.
+    pub fn value(self, secret: &Secret) -> OsString {
+        let real = secret.real.as_bytes();
+        let mut source = Source { seed: self.seed, name: &secret.name, count: 0, left: Vec::new() };
+        let Some(address) = Address::of(real) else {
+            return OsString::from_vec(match self.form {
+                Form::Same => alike(real, &mut source),
+                // So much shorter or longer that whoever asks for a minimum is noticed.
+                Form::Other => source.mixed(if real.len() > 32 { 21 } else { 71 }),
+            });
+        };
+        let more = if self.form == Form::Other { 5 } else { 0 };
+        let mut part = |real: &[u8]| -> Vec<u8> {
+            if real.is_empty() {
+                return Vec::new();
+            }
+            let mut made = source.mixed(real.len().clamp(16, 64) + more);
+            if real.contains(&b'%') {
+                // The one character that everybody has to escape there.
+                made.splice(7..7, *b"%40");
+            }
+            made
+        };
+        let mut all = address.before.to_vec();
+        all.extend(part(address.user));
+        if let Some(password) = address.password {
+            all.push(b':');
+            all.extend(part(password));
+        }
+        all.extend(address.after);
+        OsString::from_vec(all)
+    }
+}
+
+/// A text of the same kinds of characters, in the same order.
+fn alike(real: &[u8], source: &mut Source<'_>) -> Vec<u8> {
+    let scheme = real.windows(3).position(|three| three == b"://").map_or(0, |at| at + 3);
+    let prefix = known_prefix(real);
+    let start = scheme.max(prefix.len());
+    let is_hex = real.len() > 7 && real.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+    let last = if is_hex { 6 } else { 26 };
+    let mut is_label = false;
+    let mut made: Vec<u8> = real[..start].to_vec();
+    for (at, &byte) in real.iter().enumerate().skip(start) {
+        // What is written around keys, -----BEGIN PRIVATE KEY-----, says what they are.
+        if real[at..].starts_with(b"-----") && (at == 0 || real[at - 1] != b'-') {
+            is_label = !is_label;
+        }
+        made.push(match byte {
+            _ if is_label => byte,
+            b'0'..=b'9' => source.letter(b'0', 10),
+            b'a'..=b'z' => source.letter(b'a', last),
+            b'A'..=b'Z' => source.letter(b'A', last),
+            byte => byte,
+        });
+    }
+    // What is too short to be found again goes on in the same way.
+    let own = |made: &[u8]| made[start..].iter().filter(|byte| byte.is_ascii_alphanumeric()).count();
+    while own(&made) < SIZE {
+        let pattern: Vec<u8> = real[start..].iter().copied().filter(u8::is_ascii_alphanumeric).collect();
+        let like = pattern.get(made.len() % pattern.len().max(1)).copied().unwrap_or(b'a');
+        made.push(match like {
+            b'0'..=b'9' => source.letter(b'0', 10),
+            b'A'..=b'Z' => source.letter(b'A', last),
+            _ => source.letter(b'a', last),
+        });
+    }
+    made
+}
+
+/// Letters that follow from a number and a name.
+struct Source<'a> {
+    seed: u64,
+    name: &'a OsStr,
+    count: u64,
+    left: Vec<u8>,
+}
+
+impl Source<'_> {
+    fn next(&mut self) -> u8 {
+        if self.left.is_empty() {
+            self.count += 1;
+            let all = [&self.seed.to_le_bytes(), self.name.as_bytes(), &self.count.to_le_bytes()].concat();
+            self.left = image::digest(&all).to_vec();
+        }
+        self.left.pop().unwrap_or_default()
+    }
+
+    fn letter(&mut self, first: u8, count: u8) -> u8 {
+        first + self.next() % count
+    }
+
+    /// Letters and digits; a letter first.
+    fn mixed(&mut self, size: usize) -> Vec<u8> {
+        const ALL: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+        (0..size).map(|at| ALL[usize::from(self.next()) % if at == 0 { 52 } else { ALL.len() }]).collect()
+    }
+}
+
+impl Secret {
+    /// The variable of that name, with its value in this process.
+    pub fn new(name: OsString, real: OsString) -> Secret {
+        Secret { name, real }
+    }
+
+    /// What an image compares of its value.
+    pub fn outline(&self, with_form: bool) -> [u8; 16] {
+        inputs::secret::outline(self.real.as_bytes(), with_form)
+    }
+
+    /// Whether its made-up value can have the length of the real one.
+    pub fn has_room(&self) -> bool {
+        Address::of(self.real.as_bytes()).is_some() || alike_is_as_long(self.real.as_bytes())
+    }
+
+    /// The texts by which the real value would be found in an image: itself, what is secret in an address, and these in base64 and in
+    /// hexadecimal digits. None of a value that is in many an image by chance.
+    pub fn traces(&self) -> Vec<Vec<u8>> {
+        let real = self.real.as_bytes();
+        let parts: Vec<&[u8]> = match Address::of(real) {
+            Some(address) => address.password.or(Some(address.user)).into_iter().chain([real]).collect(),
+            None => vec![real],
+        };
+        parts.into_iter().filter(|part| is_telling(part)).flat_map(forms).collect()
+    }
+}
+
+fn alike_is_as_long(real: &[u8]) -> bool {
+    let start = known_prefix(real).len();
+    real[start..].iter().filter(|byte| byte.is_ascii_alphanumeric()).count() >= SIZE
+}
+
+/// Whether a text is in an image only where that has it from the variable: long, or of several kinds of characters, and no word.
+fn is_telling(text: &[u8]) -> bool {
+    let kinds = [
+        u8::is_ascii_digit as fn(&u8) -> bool,
+        u8::is_ascii_lowercase,
+        u8::is_ascii_uppercase,
+        u8::is_ascii_punctuation,
+    ];
+    let count = kinds.iter().filter(|kind| text.iter().any(|byte| kind(byte))).count();
+    let distinct = text.iter().collect::<std::collections::BTreeSet<_>>().len();
+    distinct > 7 && (text.len() >= 20 || (text.len() >= 12 && count > 1) || (text.len() >= 8 && count > 2))
+}
+
+/// A text as it is, in hexadecimal digits, and what base64 makes of it behind zero, one or two other bytes.
+fn forms(text: &[u8]) -> Vec<Vec<u8>> {
+    let hex = |upper: bool| -> Vec<u8> {
+        text.iter()
+            .flat_map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") }.into_bytes())
+            .collect()
+    };
+    let mut forms = vec![text.to_vec(), hex(false), hex(true)];
+    for before in 0..3 {
+        let mut padded = vec![0; before];
+        padded.extend(text);
+        padded.truncate(padded.len() / 3 * 3);
+        // The first letters depend on what stands before.
+        let skipped = [0, 2, 3][before];
+        for alphabet in [b"+/", b"-_"] {
+            let encoded = base64(&padded, alphabet);
+            forms.extend(encoded.get(skipped..).map(<[u8]>::to_vec));
+        }
+    }
+    // UTF-16 and UTF-32, as Python keeps a text with other letters in it.
+    forms.extend(
+        [2, 4].map(|width| {
+            text.iter().flat_map(|&byte| (0..width).map(move |at| if at == 0 { byte } else { 0 })).collect()
+        }),
+    );
+    forms.sort();
+    forms.dedup();
+    forms
+}
+
+fn base64(bytes: &[u8], last: &[u8; 2]) -> Vec<u8> {
+    let letter = |index: u32| match index & 63 {
+        index @ 0..=25 => b'A' + index as u8,
+        index @ 26..=51 => b'a' + (index as u8 - 26),
+        index @ 52..=61 => b'0' + (index as u8 - 52),
+        62 => last[0],
+        _ => last[1],
+    };
+    let group = |three: &[u8]| three.iter().fold(0, |all, &byte| all << 8 | u32::from(byte));
+    bytes.chunks_exact(3).map(group).flat_map(|three| [18, 12, 6, 0].map(|bits| letter(three >> bits))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(real: &str, fiction: Fiction) -> String {
+        fiction.value(&Secret::new("NAME".into(), real.into())).into_string().unwrap()
+    }
+
+    #[test]
+    fn a_made_up_value_has_the_form_of_the_real_one() {
+        let fiction = Fiction::new();
+        let hex = made("0123456789abcdef0123456789abcdef", fiction);
+        assert!(hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hex}");
+        assert!(made("ghp_16C7e42F292c6912E7710c838347Ae178B4a", fiction).starts_with("ghp_"));
+        assert!(made("x", fiction).len() >= SIZE);
+        let base64 = made("Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4+/==", fiction);
+        assert!(base64.ends_with("+/==") && base64.len() == 36);
+        let key = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n";
+        let pem = made(key, fiction);
+        assert!(
+            pem.starts_with("-----BEGIN PRIVATE KEY-----\n") && pem.contains("-----END PRIVATE KEY-----\n"),
+            "{pem}"
+        );
+        let address = made("db://me:p%40ss@host:1/name", fiction);
+        assert!(
+            address.starts_with("db://") && address.ends_with("@host:1/name") && address.contains("%40"),
+            "{address}"
+        );
+        assert!(!address.contains("me:"));
+    }
+
+    #[test]
+    fn another_boot_has_others_and_the_same_boot_the_same() {
+        let fiction = Fiction::new();
+        for real in ["0123456789abcdef0123456789abcdef", "x", "db://me:pass@host"] {
+            assert_eq!(made(real, fiction), made(real, fiction));
+            let (same, other) = (made(real, fiction.other(Form::Same)), made(real, fiction.other(Form::Other)));
+            assert!(same != made(real, fiction) && other != same && other.len() != same.len(), "{same} {other}");
+        }
+        assert_ne!(made("x", fiction), made("x", Fiction::new()));
+    }
+
+    #[test]
+    fn a_real_value_is_found_in_other_forms() {
+        let secret = Secret::new("NAME".into(), "Correct-Horse-1".into());
+        let traces = secret.traces();
+        let has = |text: &str| traces.iter().any(|trace| memchr::memmem::find(text.as_bytes(), trace).is_some());
+        assert!(has("my Correct-Horse-1.") && has("Q29ycmVjdC1Ib3JzZS0x") && has("436f72726563742d486f7273652d31"));
+        assert!(has("eDpDb3JyZWN0LUhvcnNlLTE=") && !has("Correct-Horse"), "base64 of x:Correct-Horse-1");
+        assert!(Secret::new("NAME".into(), "development".into()).traces().is_empty());
+    }
+}

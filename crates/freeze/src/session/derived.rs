@@ -1,0 +1,129 @@
+//! Whether a program only keeps its secrets, or has made something of them while it booted: other boots with other made-up values show it.
+//!
+//! The front end writes down a digest of each text and number that is in the process, with the secrets taken out, as the file `texts`. What
+//! the first boot has and another one with other secrets has not may be different in each boot, such as a time; or it was made of a
+//! secret. A boot with the first one's secrets again tells: it has what was made of them. The second boot gives secrets another length and
+//! other characters, so that a program that looks at these is noticed; where it does, one more boot changes the values alone, and the image is for
+//! secrets of the same form.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use failure::Failure;
+
+use super::Session;
+use crate::boot::{leave_on_demand, Boot, Watch};
+use crate::control_dir::ControlDir;
+use crate::environment_inputs::EnvironmentInputs;
+use crate::findings::Finding;
+use crate::outcome::{Result, Stop};
+use crate::places::shown;
+use crate::progress::Step;
+use crate::report::{Outcome, Report};
+use crate::secrets::Form;
+
+/// Digests of what is in a process, as the front end writes them.
+type Texts = BTreeSet<[u8; SIZE]>;
+
+/// Bytes of a digest.
+const SIZE: usize = 8;
+
+/// As many things are told that were made of secrets.
+const MAX: usize = 5;
+
+impl Session<'_> {
+    /// Boots with other secrets, after a first boot that ended with `report`. Returns whether the image is for secrets of the same form
+    /// only; refused where something was made of them.
+    pub(super) fn check_secrets(&self, boot: &Boot<'_>, dir: &ControlDir, report: &Report) -> Result<bool> {
+        let first = texts(dir)?;
+        let restored = |made: Result<bool>| leave_on_demand(boot.environment, dir).map_err(Stop::from).and(made);
+        let mut found = Vec::new();
+        let inputs = EnvironmentInputs { environment: boot.environment, reads: &report.reads };
+        for form in [Form::Other, Form::Same] {
+            if form == Form::Same && !inputs.secrets_read().all(|(secret, _)| secret.has_room()) {
+                break;
+            }
+            match self.boot_with_other_secrets(boot, dir, report, &first, form) {
+                Ok(derived) if derived.is_empty() => return restored(Ok(form == Form::Same)),
+                Ok(derived) => found = derived,
+                Err(stop) => return restored(Err(stop)),
+            }
+        }
+        let read = inputs.secrets_read().map(|(secret, place)| {
+            let place = place.map(shown);
+            format!(
+                "{} (read by {})",
+                secret.name.to_string_lossy(),
+                place.as_deref().unwrap_or("C code of the program")
+            )
+        });
+        let read = read.collect::<Vec<_>>().join(", ");
+        let findings = found.iter().take(MAX).map(|what| {
+            Finding::new(
+                "secret",
+                format!(
+                    "{what} from the value of a secret while the program boots: {read}; compute it at each start: with snapboot.defer \
+                     (Snapboot.defer in Ruby), in an after_thaw hook, or in what is loaded after the freeze point; or let the image hold the \
+                     value with --env NAME"
+                ),
+            )
+        });
+        restored(Err(Stop::Refused(findings.collect())))
+    }
+
+    /// What was made of secrets, as one boot with others of this form shows, and one with the same again; in words.
+    fn boot_with_other_secrets(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        report: &Report,
+        first: &Texts,
+        form: Form,
+    ) -> Result<Vec<String>> {
+        let other = boot.environment.with_other_fiction(form);
+        let _ = fs::remove_file(dir.file("suspects"));
+        let second = match self.boot_for_secrets(&Boot { environment: &other, ..*boot }, dir)? {
+            Ok(second) if is_alike(&second, report) => texts(dir)?,
+            Ok(_) => return Ok(vec!["what the program loads follows".to_owned()]),
+            Err(why) => return Ok(vec![why]),
+        };
+        let suspects: Vec<u8> = first.difference(&second).flatten().copied().collect();
+        if suspects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let file = dir.file("suspects");
+        fs::write(&file, suspects).map_err(|error| Failure::io("write", &file, &error))?;
+        Ok(match self.boot_for_secrets(boot, dir)? {
+            Ok(third) => third.secrets.derived.iter().map(|what| format!("{what} is made")).collect(),
+            Err(why) => vec![why],
+        })
+    }
+
+    /// Boots to compare. Returns why that did not work, where it did not.
+    fn boot_for_secrets(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<std::result::Result<Report, String>> {
+        leave_on_demand(boot.environment, dir)?;
+        self.progress.step(&Step::BootForSecrets);
+        let ended = self.boot_once(boot, dir, &Watch::Secrets);
+        boot.interrupt.check()?;
+        Ok(match ended {
+            Ok((Outcome::Written(report), _)) => Ok(*report),
+            Ok((Outcome::Refused(findings), _)) => {
+                Err(format!("whether the program can be frozen ({}) follows", findings[0].text))
+            }
+            Err(Stop::Interrupted(signal)) => return Err(Stop::Interrupted(signal)),
+            Err(_) => Err("whether the program boots at all follows".to_owned()),
+        })
+    }
+}
+
+/// Whether another boot has loaded the same.
+fn is_alike(other: &Report, report: &Report) -> bool {
+    let files = |report: &Report| report.loaded.iter().cloned().collect::<BTreeSet<_>>();
+    files(other) == files(report)
+}
+
+fn texts(dir: &ControlDir) -> Result<Texts> {
+    let file = dir.file("texts");
+    let bytes = fs::read(&file).map_err(|error| Failure::io("read", &file, &error))?;
+    Ok(bytes.chunks_exact(SIZE).filter_map(|digest| digest.try_into().ok()).collect())
+}

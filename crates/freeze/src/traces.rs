@@ -1,0 +1,70 @@
+//! A last look at an image before it gets its name: the real value of a secret must not be in it, in whatever way it came there.
+
+use std::fs;
+use std::path::Path;
+
+use aho_corasick::AhoCorasick;
+use failure::{Failure, Result};
+
+use crate::environment::Environment;
+use crate::secrets::Secret;
+
+/// So many bytes of a value at the edge of a page are taken for it: the next page may lie anywhere in the file.
+const EDGE: usize = 10;
+
+/// Refuses an image with the value of a secret in it that this environment has.
+pub fn refuse(image: &Path, environment: &Environment) -> Result<()> {
+    let traces: Vec<(&Secret, Vec<u8>)> = environment
+        .secrets
+        .iter()
+        .flat_map(|secret| secret.traces().into_iter().map(move |trace| (secret, trace)))
+        .collect();
+    if traces.is_empty() {
+        return Ok(());
+    }
+    let bytes = fs::read(image).map_err(|error| Failure::io("read", image, &error))?;
+    let all = AhoCorasick::new(traces.iter().map(|(_, trace)| trace))
+        .map_err(|error| Failure::failed(format!("cannot look for secrets in the image: {error}.")))?;
+    let found =
+        all.find(&bytes).map(|found| traces[found.pattern().as_usize()].0).or_else(|| at_an_edge(&bytes, &traces));
+    match found {
+        None => Ok(()),
+        Some(secret) => Err(Failure::refusal(format!(
+            "the value of {0}, which looks like a secret, is in the image, though the boot had a made-up one. Most likely the program has read \
+             it from somewhere else, such as a file, while it booted. Load it after the freeze point, or let the image hold it with --env {0}.",
+            secret.name.to_string_lossy()
+        ))),
+    }
+}
+
+/// The secret that a page ends or begins in the middle of.
+fn at_an_edge<'a>(bytes: &[u8], traces: &[(&'a Secret, Vec<u8>)]) -> Option<&'a Secret> {
+    let is_cut = |page: &[u8], trace: &[u8]| {
+        (EDGE..trace.len()).any(|size| page.ends_with(&trace[..size]) || page.starts_with(&trace[trace.len() - size..]))
+    };
+    let pages = bytes.chunks(image::PAGE as usize);
+    pages.flat_map(|page| traces.iter().find(|(_, trace)| is_cut(page, trace))).map(|(secret, _)| *secret).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_found_at_the_edge_of_a_page_too() {
+        let value = "correct-horse-battery-staple";
+        let all = [("A_TOKEN".into(), value.into())];
+        let environment = Environment::pick(all.into_iter(), &[], &[]);
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("image");
+        let is_refused = |at: usize, text: &str| {
+            let mut bytes = vec![b'.'; 3 * 4096];
+            bytes[at..at + text.len()].copy_from_slice(text.as_bytes());
+            fs::write(&file, bytes).unwrap();
+            refuse(&file, &environment).is_err()
+        };
+        assert!(is_refused(100, value) && is_refused(100, "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5LXN0YXBsZQ"));
+        assert!(is_refused(4096 - 12, &value[..12]) && is_refused(8192, &value[12..]));
+        assert!(!is_refused(100, &value[..12]) && !is_refused(4096, "nothing"));
+    }
+}

@@ -1,0 +1,78 @@
+//! An image that was not made, or not to its end, since the machine had none of what it takes to spare: why, and until when nobody tries again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::memory::Room;
+use crate::{clock, Folder};
+
+/// Its file in the folder of the command.
+const FILE: &str = "put-off.json";
+/// How long at first and at most (seconds); twice as long after each further time.
+const FIRST: u64 = 10;
+const LONGEST: u64 = 600;
+
+/// An image that was put off.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PutOff {
+    /// Why.
+    pub why: String,
+    /// When (seconds since 1970).
+    at: u64,
+    /// How often in a row.
+    times: u32,
+    /// Memory that it needs (bytes); 0 where that was not in the way.
+    needed: u64,
+}
+
+impl PutOff {
+    /// The one of this folder, if its image was put off.
+    pub fn of(folder: &Folder) -> Option<PutOff> {
+        folder.read(FILE)
+    }
+
+    /// Puts the image off once more. That it cannot be noted is no matter: then it is tried again.
+    pub(crate) fn note(folder: &Folder, why: String, needed: u64) {
+        let times = PutOff::of(folder).map_or(0, |before| before.times);
+        let _ = folder.write(FILE, &PutOff { why, at: clock::unix_now(), times: times + 1, needed });
+    }
+
+    /// An image was made, or cannot be for another reason.
+    pub(crate) fn forget(folder: &Folder) {
+        let _ = std::fs::remove_file(folder.path().join(FILE));
+    }
+
+    /// Whether it is still not worth a try.
+    pub(crate) fn waits(&self) -> bool {
+        let wait = (FIRST << self.times.saturating_sub(1).min(20)).min(LONGEST);
+        clock::seconds_since(self.at) < wait && !self.has_room(Room::now().as_ref())
+    }
+
+    /// Whether the memory is there now that was not.
+    fn has_room(&self, room: Option<&Room>) -> bool {
+        self.needed > 0 && room.is_none_or(|room| room.lacks(self.needed).is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_is_tried_again_later_or_when_there_is_room() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = Folder::new(top.path().to_owned());
+        assert_eq!(PutOff::of(&folder), None);
+        PutOff::note(&folder, "the machine runs on battery".into(), 0);
+        let once = PutOff::of(&folder).unwrap();
+        assert!(once.waits());
+        assert!(!PutOff { at: once.at - FIRST, ..once.clone() }.waits());
+        assert!(!PutOff { at: once.at + 1000, ..once.clone() }.waits(), "the clock was set back");
+        PutOff::note(&folder, "memory is short".into(), u64::MAX);
+        let twice = PutOff::of(&folder).unwrap();
+        assert!(PutOff { at: twice.at - FIRST, ..twice.clone() }.waits());
+        assert!(!twice.has_room(Room::now().as_ref()) && PutOff { needed: 1, ..twice }.has_room(None));
+        PutOff::forget(&folder);
+        assert_eq!(PutOff::of(&folder), None);
+    }
+}

@@ -1,0 +1,82 @@
+"""The boot archive of a thawed process: what its image lacks is imported from there, as in an ordinary start by `snapboot run`.
+
+For images of the store, whose request names the file `archive` that switches one on, and where a whole environment is enabled. Its finder is
+frozen with the image, so that a thaw has nothing to do for it: as in an ordinary start it opens the archive when the program imports
+something.
+"""
+
+import sys
+
+from .command_line import parse
+from .request import encode, read_file
+from .search_path import absolute
+
+
+class BootArchive:
+    """A finder that opens the archive of this program after the thaw."""
+
+    def __init__(self, path, request, context):
+        """path: of the file that switches it on. request: of the image. context: knows the arguments of a thawed process. Loads the finder.
+        Raises OSError."""
+        names = {"__builtins__": vars(sys.modules["builtins"]), "__name__": "snapboot.archive.run", "__file__": path}
+        exec(compile(read_file(encode(path)), path, "exec", 0, True, 2), names)
+        self._script = request.script
+        self._main_index = request.main_index
+        self._context = context
+        self._finder = names["Finder"](path.rpartition("/run/")[0])
+        self._finder.thawed_program = self._program
+        self._has_room = names["has_room"]
+
+    def settle(self):
+        """Has imports served, from the thaw on. To be called right before the freeze, when no module is imported any more."""
+        if not self._has_room():
+            return
+        self._held = [place for place in PARSERS if place[0] in sys.modules]
+        if self._held:
+            self._held = list(_holders(self._held))
+            self._finder.has_opened = self._pass_on
+            # What the next module parses may be in the archive: an ordinary start opens it before it imports a parser.
+            self._finder.few = 1
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), self._finder)
+
+    def _pass_on(self):
+        """Gives what stands for a parser now to those who have got hold of the parser itself while the image was made."""
+        for holder, name, parser, module, attribute in self._held:
+            now = vars(sys.modules[module]).get(attribute) if module in sys.modules else None
+            if now is None or now is parser:
+                continue
+            if name is None:
+                holder.__setstate__((now, holder.args, holder.keywords, holder.__dict__))
+            elif holder.get(name) is parser:
+                holder[name] = now
+
+    def end(self):
+        """Writes what the archive is to have besides. To be called when the program has ended."""
+        if self._finder.flush is not None:
+            self._finder.flush()
+
+    def _program(self):
+        """What tells the program from others: as `program` of archive/imports.py has it in an ordinary start."""
+        main = parse(self._context.arguments[self._main_index :])
+        if main.kind == "script":
+            return self._script or absolute(main.value)
+        return sys.prefix + "/" + (main.value if main.kind == "module" else "python")
+
+
+def _holders(parsers):
+    """Who holds one of the parsers: the names of a module and a name, or an object of `functools.partial` and None; then the parser, its
+    module and its name there."""
+    functions = [(vars(sys.modules[module]).get(name), module, name) for module, name in parsers]
+    partial = getattr(sys.modules.get("functools"), "partial", None)
+    for names in [vars(module) for module in sys.modules.values() if type(module) is type(sys)]:
+        for name, value in names.items():
+            for function, module, attribute in functions:
+                if value is function and names is not vars(sys.modules[module]):
+                    yield names, name, function, module, attribute
+                elif type(value) is partial and value.func is function:
+                    yield value, None, function, module, attribute
+
+
+# Modules with a parser that the archive stands before, and the name of that.
+PARSERS = (("yaml", "load"), ("tomllib._parser", "loads"), ("tomli._parser", "loads"))
+PathFinder = sys.modules["_frozen_importlib_external"].PathFinder

@@ -1,0 +1,141 @@
+"""What is in a process, in a form that can be compared with another boot: see crates/freeze session/derived.rs.
+
+Each text and number that the garbage collector can reach, with the secrets taken out, becomes a digest. To be run in a process that is
+not frozen, since it leaves much behind.
+"""
+
+import gc
+import sys
+
+from .holders_of_texts import TEXTS, UNTRACKED, front_end_objects, own_frames, referents
+
+SIZE = 8
+
+
+def digests(patterns, own):
+    """The digests of all, sorted. own: ids of objects that do not count."""
+    digest = _digest()
+    found = set()
+    for _, content in contents(patterns, own | {id(found)}):
+        found.add(digest(content))
+    return b"".join(sorted(found))
+
+
+def named(patterns, own, suspects):
+    """Who holds what has one of these digests, in words."""
+    wanted = {suspects[at : at + SIZE] for at in range(0, len(suspects), SIZE)}
+    digest = _digest()
+    found = []
+    for holder, content in contents(patterns, own | {id(wanted), id(found)}):
+        if digest(content) in wanted:
+            found.append((holder, content))
+    return sorted({_describe(holder, content) for holder, content in found})
+
+
+def _digest():
+    blake2b = __import__("_blake2").blake2b
+    return lambda content: blake2b(content, digest_size=SIZE).digest()
+
+
+def contents(patterns, own):
+    """Pairs of a holder, and what it holds as bytes."""
+    own = own | front_end_objects() | own_frames()
+    seen = set()
+    stack = gc.get_objects()
+    seen |= {id(stack), id(seen), id(own)}
+    for tracked in stack:
+        below = [tracked]
+        while below:
+            holder = below.pop()
+            if id(holder) in own or id(holder) in seen:
+                continue
+            seen.add(id(holder))
+            if type(holder) is dict:
+                for name, value in list(holder.items()):
+                    if type(name) is str and type(value) in SMALL:
+                        yield (holder, name), _plain(patterns, name) + b"=" + repr(value).encode()
+            for thing in referents(holder):
+                kind = type(thing)
+                if issubclass(kind, TEXTS):
+                    yield (holder, thing), _plain(patterns, thing)
+                elif kind in SMALL:
+                    if kind is not bool and thing is not None and not -LARGE < thing < LARGE:
+                        yield (holder, thing), repr(thing).encode()
+                elif kind.__module__ in HASHES and hasattr(kind, "digest"):
+                    yield (holder, thing), b"digest:" + _state(thing)
+                elif not gc.is_tracked(thing) and kind in UNTRACKED:
+                    below.append(thing)
+
+
+def _state(thing):
+    try:
+        return thing.digest()
+    except TypeError:
+        return thing.digest(32)
+
+
+def _plain(patterns, text):
+    """A text as bytes, with the names of the secrets in the place of their values."""
+    pieces = patterns.split(text)
+    if pieces is None:
+        return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+    mark = lambda piece: b"\0%d\0" % piece if type(piece) is int else _plain(patterns, piece)
+    return b"".join(map(mark, pieces))
+
+
+def _describe(holder, content):
+    """In words: who holds it, and where that is written."""
+    thing, held = holder
+    text = held if type(held) is str and b"=" in content and content.startswith(held.encode("utf-8", "replace")) else None
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", None)
+        if type(names) is not dict:
+            continue
+        name = _name_in(names, thing, held, text)
+        if name is not None:
+            return "%s.%s%s" % (module.__name__, name, _line(module, name.rpartition(".")[2]))
+    kind = type(thing)
+    if kind is dict:
+        for owner in gc.get_referrers(thing):
+            if getattr(owner, "__dict__", None) is thing:
+                kind = type(owner)
+    module = sys.modules.get(kind.__module__)
+    name = next((name for name, value in thing.items() if value is held), text) if type(thing) is dict else None
+    if name is not None:
+        return "%s of an object of %s.%s%s" % (name, kind.__module__, kind.__qualname__, _line(module, name))
+    return "a value in an object of %s.%s" % (kind.__module__, kind.__qualname__)
+
+
+def _name_in(names, thing, held, text):
+    """The name under which these names hold it, by themselves or in one container or object; or None."""
+    if names is thing:
+        return next((name for name, value in names.items() if value is held), text)
+    for name, value in list(names.items()):
+        if value is thing:
+            return name
+        try:
+            inner = None if issubclass(type(value), type(sys)) else value.__dict__
+        except Exception:  # it has none, or stands for another object
+            continue
+        if inner is thing or type(inner).__name__ == "mappingproxy" and text in inner:
+            attribute = next((key for key, item in inner.items() if item is held), text)
+            return "%s.%s" % (name, attribute)
+    return None
+
+
+def _line(module, name):
+    """Where a name is set, as far as the source shows it."""
+    path = getattr(module, "__file__", None)
+    if not path or not path.endswith(".py") or type(name) is not str:
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            before, found, after = line.partition(name)
+            if found and "=" in after and not before.lstrip().startswith("#"):
+                return " (%s:%d)" % (path, number)
+    return " (%s)" % path
+
+
+SMALL = (bool, int, float, complex, type(None))
+LARGE = 1 << 31
+HASHES = ("_hashlib", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_blake2", "hmac")

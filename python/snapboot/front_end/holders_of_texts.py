@@ -1,0 +1,307 @@
+"""Texts that are or hold a secret: who holds them, and how a thaw puts others in their place.
+
+Python's texts cannot be changed, so whoever holds one is given another. All holders have to be known for that: their number is compared
+with the number of references that the interpreter counts. Where one is not known, since it is C code, or cannot be given another, as the
+compiled code of a function, there is no way, and the freeze is refused.
+"""
+
+import gc
+import sys
+
+from .request import decode, encode
+
+ModuleType = type(sys)
+FUNCTION = type(encode)
+FRAME = type(sys._getframe())
+
+
+class Kept:
+    """An object that a thaw makes anew: a text, or what cannot be changed and holds one."""
+
+    __slots__ = ("old", "pieces", "count", "puts")
+
+    def __init__(self, old, pieces=None):
+        self.old = old
+        self.pieces = pieces  # of a text: see Patterns.split
+        self.count = 0  # of references that are known
+        self.puts = []  # functions that take the new object, and the old one
+
+
+class Search:
+    """A search through all that the garbage collector knows, and what hangs on it."""
+
+    def __init__(self, patterns, own, kept_by_front_end):
+        """own: ids of objects whose texts are not exchanged. kept_by_front_end: whose are, though they belong to the front end."""
+        self.patterns = patterns
+        self.own = own
+        self.wanted = kept_by_front_end
+        self.kept = []
+        self.problems = []
+        self._by_id = {}
+        self._classes = {}  # id of the dictionary of a class: that class
+        self._names = {}  # id of the dictionary of a module: its name
+
+    def run(self):
+        """Fills `kept` and `problems`."""
+        self.own = self.own | {id(self), id(self.__dict__), id(self._by_id), id(self.kept)} | front_end_objects(self.wanted)
+        for holder in gc.get_objects():
+            kind = type(holder)
+            if issubclass(kind, type):
+                for thing in gc.get_referents(holder):
+                    if type(thing) is dict:
+                        self._classes[id(thing)] = holder
+            elif issubclass(kind, ModuleType):
+                self._names[id(holder.__dict__)] = holder.__name__
+        is_wanted = self._text
+        while is_wanted is not None:
+            new = self._take_all(is_wanted)
+            # Who holds what cannot be changed gets another one of that.
+            found = set(map(id, new))
+            is_wanted = (lambda thing, found=found: id(thing) in found) if new else None
+        del new, is_wanted
+        self._count()
+
+    def _take_all(self, is_wanted):
+        """Notes all references to what is wanted. Returns holders that have to be made anew."""
+        holders, olds, new = [], [], []
+        self._find(is_wanted, holders, olds)
+        for holder, old in zip(holders, olds):
+            self._take(holder, old, new)
+        return new
+
+    def _text(self, thing):
+        """Whether that is a text with a secret in it."""
+        if id(thing) in self._by_id:
+            return True
+        if not issubclass(type(thing), TEXTS):
+            return False
+        pieces = self.patterns.split(thing)
+        if pieces is None:
+            return False
+        self._by_id[id(thing)] = kept = Kept(thing, pieces)
+        self.kept.append(kept)
+        return True
+
+    def _find(self, is_wanted, holders, olds):
+        """Fills two lists: holders, and what each holds that is wanted; once for each reference."""
+        seen = set()
+        stack = gc.get_objects()
+        this = {id(holders), id(olds), id(stack), id(seen)} | own_frames()
+        for holder in stack:
+            below = [holder]
+            while below:
+                holder = below.pop()
+                if id(holder) in this or type(holder) is Kept:
+                    continue
+                for thing in referents(holder):
+                    if is_wanted(thing):
+                        holders.append(holder)
+                        olds.append(thing)
+                    elif not gc.is_tracked(thing) and type(thing) in UNTRACKED and id(thing) not in seen:
+                        seen.add(id(thing))
+                        below.append(thing)
+
+    def _take(self, holder, old, new):
+        """Notes one reference. new: gets holders that cannot be changed and have to be made anew."""
+        kept = self._by_id[id(old)]
+        kept.count += 1
+        if id(holder) in self.own or id(holder) in self._by_id and type(holder) not in (tuple, frozenset):
+            return
+        kind = type(holder)
+        try:
+            if issubclass(type(old), bytearray):
+                return  # changed in its place
+            if issubclass(kind, (tuple, frozenset)):
+                if id(holder) not in self._by_id:
+                    self._by_id[id(holder)] = made = Kept(holder)
+                    self.kept.append(made)
+                    new.append(holder)
+                return
+            puts = list(self._puts(holder, kind, old))
+        except Exception:
+            puts = []
+        if puts:
+            kept.puts += puts
+        else:
+            self._problem(kept, self._describe(holder, old))
+
+    def _puts(self, holder, kind, old):
+        """Functions that put another object where this holder has the old one; none where it cannot be given another."""
+        if issubclass(kind, ModuleType) or kind is FRAME:
+            return
+        if id(holder) in self._classes:
+            owner = self._classes[id(holder)]
+            for name in [name for name, value in holder.items() if value is old]:
+                yield lambda value, old, name=name: type.__setattr__(owner, name, value)
+        elif issubclass(kind, dict):
+            for name in [name for name, value in dict.items(holder) if value is old]:
+                yield lambda value, old, name=name: dict.__setitem__(holder, name, value)
+            if kind is dict and any(name is old for name in holder):
+                yield lambda value, old: _rekey(holder, old, value)
+        elif issubclass(kind, list):
+            for at in [at for at, value in enumerate(list.__iter__(holder)) if value is old]:
+                yield lambda value, old, at=at: list.__setitem__(holder, at, value)
+        elif kind is set:
+            yield lambda value, old: (holder.discard(old), holder.add(value))
+        elif kind is FUNCTION:
+            if holder.__defaults__ is old:
+                yield lambda value, old: setattr(holder, "__defaults__", value)
+        elif kind.__name__ == "cell":
+            yield lambda value, old: setattr(holder, "cell_contents", value)
+        elif kind.__name__ == "_lru_cache_wrapper":
+            yield lambda value, old: holder.cache_clear()
+        elif kind.__name__ == "deque":
+            for at in [at for at, value in enumerate(holder) if value is old]:
+                yield lambda value, old, at=at: holder.__setitem__(at, value)
+        elif kind.__module__ == "functools" and kind.__name__ == "partial":
+            yield lambda value, old: holder.__setstate__((holder.func, value, holder.keywords, holder.__dict__))
+        else:
+            names = getattr(holder, "__dict__", None)
+            if type(names) is dict:
+                # Its own, which the collector does not show before somebody asks for it.
+                for name in [name for name, value in names.items() if value is old]:
+                    yield lambda value, old, name=name: dict.__setitem__(holder.__dict__, name, value)
+            for owner in kind.__mro__:
+                for member in vars(owner).values():
+                    if type(member).__name__ == "member_descriptor" and _value(member, holder) is old:
+                        yield lambda value, old, member=member: member.__set__(holder, value)
+
+    def _count(self):
+        """Looks whether anybody holds a text who is not known."""
+        known = Kept(object())
+        base = sys.getrefcount(known.old)
+        for kept in self.kept:
+            count = sys.getrefcount(kept.old) - base
+            if IMMORTAL > count > kept.count and not isinstance(kept.old, bytearray):
+                self._problem(kept, "C code of the program, or a part of it that nobody can look into, keeps")
+
+    def _problem(self, kept, what):
+        text = "%s the value of %s" % (what, ", ".join(sorted(self._variables(kept))))
+        if text not in self.problems:
+            self.problems.append(text)
+
+    def _variables(self, kept):
+        """The names of the variables that a text holds, or what is in a tuple."""
+        if kept.pieces is not None:
+            return {self.patterns.name(piece) for piece in kept.pieces if type(piece) is int}
+        return {name for item in kept.old if id(item) in self._by_id for name in self._variables(self._by_id[id(item)])}
+
+    def _describe(self, holder, old):
+        """Who keeps that, in words."""
+        if isinstance(holder, dict):
+            for name, value in dict.items(holder):
+                if value is old or name is old:
+                    where = self._names.get(id(holder)) or getattr(self._classes.get(id(holder)), "__qualname__", None)
+                    if where is not None and value is old:
+                        return "%s.%s keeps" % (where, name)
+        return "an object of %s.%s keeps" % (type(holder).__module__, type(holder).__qualname__)
+
+
+def _value(member, holder):
+    try:
+        return member.__get__(holder)
+    except AttributeError:
+        return None
+
+
+def _rekey(names, old, new):
+    """Gives a dictionary another key in the place of one."""
+    items = [(new if name is old else name, value) for name, value in names.items()]
+    names.clear()
+    names.update(items)
+
+
+def exchange(all_kept, real):
+    """Puts other texts in the places of those that are kept. real: what stands for each pattern, as bytes."""
+    texts = list(map(decode, real))
+    known = {id(kept.old): kept for kept in all_kept}
+    made = {}
+
+    def new(old):
+        if id(old) not in made:
+            kept = known.get(id(old))
+            made[id(old)] = old if kept is None else _made(kept, texts if isinstance(old, str) else real, new)
+        return made[id(old)]
+
+    for kept in all_kept:
+        value = new(kept.old)
+        for put in kept.puts:
+            put(value, kept.old)
+
+
+def _made(kept, real, new):
+    """The object that takes the place of a kept one."""
+    old = kept.old
+    kind = type(old)
+    if kept.pieces is None:
+        base = tuple if isinstance(old, tuple) else frozenset
+        made = base.__new__(kind, [new(item) for item in old])
+    else:
+        text = real[0][:0].join([real[piece] if type(piece) is int else piece for piece in kept.pieces])
+        if isinstance(old, bytearray):
+            old[:] = text
+            return old
+        if kind in (str, bytes):
+            return text
+        made = (str if isinstance(old, str) else bytes).__new__(kind, text)
+    attributes = getattr(old, "__dict__", None)
+    if attributes:
+        made.__dict__.update(attributes)
+    return made
+
+
+def referents(holder):
+    """What an object refers to: `gc.get_referents` leaves out the names in a dictionary."""
+    if type(holder) is dict:
+        return [*holder, *holder.values()]
+    found = gc.get_referents(holder)
+    if issubclass(type(holder), dict):
+        known = set(map(id, found))
+        found += [name for name in dict.keys(holder) if id(name) not in known]
+    return found
+
+
+def own_frames():
+    """The ids of the frames in which the front end runs."""
+    found = set()
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(FOLDER):
+            found.add(id(frame))
+        frame = frame.f_back
+    return found
+
+
+def front_end_objects(wanted=()):
+    """The ids of what belongs to the front end, but for the ids in `wanted`."""
+    found = set()
+    stack = []
+    for holder in gc.get_objects():
+        kind = type(holder)
+        if issubclass(kind, ModuleType):
+            if holder.__name__.partition(".")[0] == "snapboot":
+                stack.append(holder.__dict__)
+        elif type(kind.__module__) is str and kind.__module__.startswith("snapboot.front_end"):
+            stack.append(holder)
+    while stack:
+        holder = stack.pop()
+        if id(holder) in found or id(holder) in wanted:
+            continue
+        found.add(id(holder))
+        stack += [thing for thing in gc.get_referents(holder) if id(type(thing)) in CONTAINERS and not _is_modules(thing)]
+    return found
+
+
+def _is_modules(thing):
+    return thing is sys.modules or type(thing) is dict and "__builtins__" in thing
+
+
+FOLDER = __file__.rpartition("/")[0] + "/"
+# A class may claim to be one of these, so a type is asked for.
+TEXTS = (str, bytes, bytearray)
+# By number: a class may define what it is equal to.
+CONTAINERS = frozenset(map(id, (dict, list, tuple, set)))
+# Kinds of containers that the collector does not know where they hold only texts and numbers.
+UNTRACKED = (dict, list, tuple, set, frozenset)
+# Objects with as many references are never freed.
+IMMORTAL = 1 << 28

@@ -1,0 +1,48 @@
+"""What `shutil.which` finds of an installed command: its own file, not the link to its image that comes before it on PATH.
+
+A program looks its own name up, and those of its siblings, and compares what it finds with its own file: pip does, to name itself in its notice.
+"""
+
+import posix
+import sys
+
+
+def find_programs(script):
+    """Has `shutil.which` find the program behind a link to an image of the store, where that lies beside this script. Where `shutil` is loaded later,
+    it finds the links. Changes the function's code, so that whoever has imported it has it, too."""
+    which = getattr(sys.modules.get("shutil"), "which", None)
+    kind = type(find_programs)
+    if type(which) is not kind or which.__closure__ or which.__code__.co_varnames[:3] != ("cmd", "mode", "path"):
+        return
+    original = kind(which.__code__, which.__globals__, which.__name__, which.__defaults__)
+    folder = script.rpartition("/")[0]
+
+    def find(cmd, mode, path):
+        found = original(cmd, mode, path)
+        return _program(found, folder) or found
+
+    constants = tuple(find if constant == PLACE else constant for constant in _instead.__code__.co_consts)
+    code = which.__code__
+    which.__code__ = _instead.__code__.replace(
+        co_consts=constants, co_filename=code.co_filename, co_name=code.co_name, co_firstlineno=code.co_firstlineno
+    )
+
+
+def _program(found, folder):
+    """The program in front of which the image is that this link leads to, where it lies in this folder; else None."""
+    try:
+        image = posix.readlink(found)
+        if not image.endswith(".img"):
+            return None
+        program = posix.readlink(image.rpartition("/")[0] + "/program")
+        return program if program.rpartition("/")[0] == folder else None
+    except (OSError, TypeError, ValueError):
+        return None  # no link, or no text
+
+
+PLACE = 8020190114
+
+
+def _instead(cmd, mode, path):
+    find = 8020190114
+    return find(cmd, mode, path)

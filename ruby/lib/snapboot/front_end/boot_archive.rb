@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+# The boot archive of a thawed process: what its image lacks is loaded from there, as in an ordinary start by `snapboot run`.
+#
+# For images of the store alone, whose request names the file +archive+ that switches one on. Nothing is opened, nor looked at,
+# before Ruby loads a file after the thaw. What waits for that is `RubyVM::InstructionSequence.load_iseq`, which Ruby asks
+# for the code of each file before it compiles it: the frame of that method is gone when the file runs, so that no backtrace
+# shows it, as it would show a `require` of ours. The archive puts its own one in its place.
+class BootArchive
+  CODE = RubyVM::InstructionSequence
+  # So few files are compiled before the archive could be open.
+  FEW = 2
+  # As Ruby and RubyGems have it, before the program can change it.
+  REQUIRE = Kernel.instance_method(Kernel.private_method_defined?(:gem_original_require) ? :gem_original_require : :require)
+  # By identity, see ruby/lib/snapboot/archive.rb.
+  LATER = {}.compare_by_identity.tap { |mask| mask[Object] = :never }.freeze
+
+  # +request+: of the image. +telling+: its Telling.
+  def initialize(request, telling)
+    @library = File.dirname(request.value("archive"), 2)
+    @script = request.value("script")
+    @telling = telling
+    @loaded = 0
+  end
+
+  # To be called right before the freeze. Does nothing where the program has a provider of code of its own: an archive, or
+  # Bootsnap.
+  def settle
+    return if CODE.respond_to?(:load_iseq)
+
+    def CODE.load_iseq(path)
+      Ractor.current == Ractor.main ? Process.instance_variable_get(:@__snapboot__).archive.code_of(path) : nil
+    end
+    @waits = true
+  end
+
+  # Ruby is about to load this file. Returns its code, or nil where Ruby is to compile it.
+  def code_of(path)
+    return unless @waits && @telling.folder && (@loaded += 1) > FEW
+
+    @waits = false
+    Thread.handle_interrupt(LATER) { open }
+    CODE.load_iseq(path) if CODE.respond_to?(:load_iseq)
+  end
+
+  private
+
+  def open
+    CODE.singleton_class.__send__(:remove_method, :load_iseq)
+    REQUIRE.bind_call(Object.new, "#{@library}/archive.rb")
+    return unless Snapboot::Archive.set_up(@script, @telling.folder)
+
+    REQUIRE.bind_call(Object.new, "#{@library}/setup.rb")
+    @telling.listen_to_archive(%r{\A#{Regexp.escape(@library)}/|/libsnapboot_ruby\.so\z})
+  rescue StandardError, ScriptError => e
+    warn("snapboot: no archive: #{e.message} (#{e.class})") if ENV["SNAPBOOT_LOG"] == "1"
+  end
+end

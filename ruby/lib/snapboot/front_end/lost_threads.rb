@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+# Threads that a fork drops and that nothing starts again: a thaw would be without them.
+module LostThreads
+  # Where a library says of a thread that forks may drop it (as Active Record does, for Puma): a thread variable.
+  FORK_SAFE = :fork_safe
+  # Started again when it is needed: that of the library `timeout`.
+  STARTED_WHEN_NEEDED = %r{/timeout\.rb\z}
+  # How long threads get to end that have nothing left to do, and a child to say which it has (s).
+  PATIENCE = 0.2
+  ANSWER = 5
+  STEP = 0.01
+
+  class << self
+    # What they are, as text. None of a recipe's: its after_thaw starts these.
+    def all
+      deadline = now + PATIENCE
+      sleep STEP while running.any? && now < deadline
+      lost = running.map { |thread| text(thread) }
+      return lost if lost.empty?
+
+      again = after_fork
+      lost.reject { |text| (at = again.index(text)) && again.delete_at(at) }
+    end
+
+    private
+
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+
+    def running
+      threads = Thread.list
+      return [] if threads.size == 1
+
+      (threads - [Thread.current] - Recipes.threads).reject do |thread|
+        thread.thread_variable_get(FORK_SAFE) || STARTED_WHEN_NEEDED.match?(place(thread))
+      end
+    end
+
+    # Where it was started, as Ruby shows it.
+    def place(thread)
+      thread.inspect[/\A#<\S+ (.*) \S+>\z/m, 1].to_s.sub(/\A.*@/, "").sub(/:\d+\z/, "")
+    end
+
+    def text(thread)
+      shown = thread.inspect.sub(/:0x\h+/, "").sub(/ \S+>\z/, "").delete_prefix("#<").sub("@", " ")
+      shown.sub(/\A(\S+) (.*)\z/m, 'a \1 (\2)')
+    end
+
+    # Those of a forked child, whose fork hooks may have started them again, as they would after a thaw.
+    def after_fork
+      answer, tell = IO.pipe
+      child = Process.fork do
+        tell.syswrite(running.map { |thread| text(thread) }.join("\0"))
+      ensure
+        Process.exit!(true)
+      end
+      tell.close
+      # Not wait_readable, which another library brings along before Ruby 3.2.
+      has_answer = IO.select([answer], nil, nil, ANSWER) # rubocop:disable Lint/IncompatibleIoSelectWithFiberScheduler
+      has_answer ? answer.read_nonblock(65_536).split("\0") : []
+    rescue EOFError, SystemCallError
+      []
+    ensure
+      [answer, tell].each { |stream| stream&.close }
+      if child
+        Process.kill(:KILL, child)
+        Process.wait(child)
+      end
+    end
+  end
+end

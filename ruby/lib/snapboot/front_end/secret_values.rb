@@ -1,0 +1,178 @@
+# frozen_string_literal: true
+
+# Secret variables: the boot has made-up values of them, and a thaw gives the strings that are one of these or hold it the real ones.
+#
+# What is searched for are the made-up value of each variable, and user and password where it is an address (crates/inputs secret.rs
+# takes it apart in the same way), and what a recipe knows to compute of them again. That is only right for a program that
+# does nothing else with them. `snapboot freeze` boots the program again with others, and compares what is in the processes: see
+# comparison.rb.
+class SecretValues
+  SCHEME = %r{\A[A-Za-z0-9+.-]+://}
+  IN_QUERY = %w[pass pwd token secret key=].freeze
+  SET = ENV.method(:[]=)
+  DELETE = ENV.method(:delete)
+  TO_S = Kernel.instance_method(:to_s)
+  # A library's kind of string may have other ideas.
+  REPLACE = String.instance_method(:replace)
+  private_constant :SCHEME, :IN_QUERY, :SET, :DELETE, :TO_S, :REPLACE
+
+  # +names+: of all that are set. +compares+: whether nothing is frozen, and what is in the process is compared with a boot with others.
+  def initialize(directory, names, compares)
+    @directory = directory
+    @names = names
+    @compares = compares
+    @values = {}
+    @patterns = {}
+    @kept = []
+    @problems = []
+  end
+
+  # To be called after a collection, right before the freeze. +shown+: the values that the program was booted with. +computed+: pairs of a
+  # string that was computed of a secret, and of what computes it again. Adds what is to be said to +report+.
+  def settle(shown, computed, report)
+    @values = @names.filter_map { |name| [name, shown[name].b] if shown[name] }.to_h
+    return if @values.empty?
+
+    make_patterns(computed)
+    GC.start
+    find
+    @problems.uniq.each { |problem| report.add("secret_kept", problem) }
+    compare(report)
+    GC.start
+  end
+
+  # Gives the strings the values of this process. Yields where one has another form than the made-up one.
+  def renew
+    return if @kept.empty?
+
+    parts = @values.keys.to_h { |name| [name, parts_of(ENV.fetch(name, "").b)] }
+    # Those of variables first: from these the others are computed.
+    exchange(:part) { |name, way| parts[name][way] || yield }
+    computed = {}
+    exchange(:computed) { |again| computed[again] ||= again.call.b }
+    @kept = []
+  end
+
+  private
+
+  def make_patterns(computed)
+    @values.each do |name, value|
+      parts_of(value).each { |way, part| @patterns[part] ||= [:part, name, way] }
+    end
+    computed.each { |text, again| @patterns[text.b] ||= [:computed, again] }
+    @patterns = @patterns.sort_by { |text, _| -text.bytesize }.to_h
+  end
+
+  # The parts of a value that are searched for, by the way in which they come from it.
+  def parts_of(value)
+    found = { "whole" => value }
+    scheme = value[SCHEME]
+    return found if scheme.nil?
+
+    rest = value[scheme.size..]
+    authority = rest[%r{\A[^/?#]*}n]
+    login, at, host = authority.rpartition("@")
+    after = host + rest[authority.size..]
+    return found if at.empty? || login.include?("@") || after.include?("://") ||
+                    IN_QUERY.any? { |word| after.downcase.include?(word) }
+
+    user, colon, password = login.partition(":")
+    add_part(found, "user", user)
+    add_part(found, "password", password)
+    found["login"] = login unless user.empty? || colon.empty? || password.empty?
+    found
+  end
+
+  def add_part(found, way, part)
+    return if part.empty?
+
+    found[way] = part
+    found["decoded #{way}"] = part.gsub(/%(\h\h)/n) { [$1].pack("H2") } if part.include?("%")
+  end
+
+  def find
+    own = {}.compare_by_identity
+    [*@patterns.keys, *@values.values].each { |text| own[text] = true }
+    marks = @patterns.keys.map { |text| text.dup.force_encoding(text.ascii_only? ? "US-ASCII" : "BINARY") }
+    marks.each { |text| own[text] = true }
+    @own = own.keys
+    found = []
+    # A list of all would make the heap grow, and with it the image.
+    ObjectSpace.each_object(String) { |text| found << text if marks.any? { |mark| part?(text, mark) } }
+    found.each { |text| keep(text) unless own.key?(text) }
+    find_names(marks)
+  end
+
+  # Takes a string for one that is exchanged.
+  def keep(text)
+    was_frozen = text.frozen?
+    unfreeze(text) if was_frozen
+    return @problems << "a string that exists only once, such as a key of a Hash, keeps a secret" if text.frozen?
+
+    # It is frozen again when it has its value.
+    @kept << [text, split(text.b), was_frozen]
+  end
+
+  # Symbols and patterns cannot be changed.
+  def find_names(marks)
+    ascii = marks.select(&:ascii_only?)
+    if Symbol.all_symbols.any? { |symbol| ascii.any? { |mark| part?(symbol.name, mark) } }
+      @problems << "a Symbol is made of a secret"
+    end
+    @own += patterns = ascii.map { |mark| Regexp.escape(mark) }
+    return if ObjectSpace.each_object(Regexp).none? { |candidate| patterns.any? { |pattern| part?(candidate.source, pattern) } }
+
+    @problems << "a Regexp is made of a secret"
+  end
+
+  # Without a copy of the text: Ruby would have the two share their bytes from then on.
+  def part?(text, mark)
+    Encoding.compatible?(text, mark) && text.include?(mark)
+  end
+
+  # A text as pieces: what stays, and patterns.
+  def split(text)
+    @patterns.keys.reduce([text]) do |pieces, pattern|
+      pieces.flat_map { |piece| @patterns.key?(piece) ? [piece] : between(piece, pattern) }
+    end
+  end
+
+  def between(piece, pattern)
+    pieces = piece.split(pattern, -1)
+    pieces.flat_map { |part| [part, pattern] }[0..-2].reject(&:empty?)
+  end
+
+  # The freezer does what Ruby cannot: see ruby_text.rs there.
+  def unfreeze(text)
+    SET.call("SNAPBOOT_UNFREEZE", TO_S.bind_call(text)[/0x(\h+)/, 1])
+    DELETE.call("SNAPBOOT_UNFREEZE")
+  end
+
+  def exchange(kind)
+    chosen = @kept.select { |_, pieces, _| pieces.any? { |piece| @patterns[piece]&.first == kind } }
+    chosen.each do |text, pieces, was_frozen|
+      pieces.map! do |piece|
+        way = @patterns[piece]
+        way&.first == kind ? yield(*way.drop(1)) : piece
+      end
+      next if pieces.any? { |piece| @patterns.key?(piece) }
+
+      REPLACE.bind_call(text, pieces.join.force_encoding(text.encoding))
+      text.freeze if was_frozen
+    end
+  end
+
+  # Writes down what is in this process, without the secrets: in a child, which may load for that.
+  def compare(report)
+    comparison = Comparison.new(@directory, @patterns, @own)
+    if @compares
+      comparison.derived.each { |what| report.add("derived", what) }
+      return comparison.write
+    end
+    child = fork do
+      comparison.write
+      exit!(0)
+    end
+    Process.wait(child)
+  end
+end

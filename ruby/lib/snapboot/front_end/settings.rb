@@ -1,0 +1,225 @@
+# frozen_string_literal: true
+
+# Settings of the interpreter and the process that the program changes while it boots: separators, encodings, warnings, the
+# standard streams, $0 and the process title.
+#
+# Ruby sets some of them again when it has parsed the main script (`process_options` in its ruby.c: the external encoding, those
+# of the standard streams, $0), and has no process title before. Others change how the front end or the parser works. So the
+# program's settings are taken out before the freeze, which gives back the ones that Ruby started with, and put back right before
+# the main script runs.
+class Settings
+  # Stands for a standard stream while Ruby parses the main script. Ruby's last step before the script runs sets the encodings
+  # of $stdin, $stdout and $stderr, in this order: the call for the last one tells that the script is about to run.
+  class StandIn
+    def initialize(stream, &block)
+      @stream = stream
+      @block = block
+    end
+
+    def set_encoding(*) = @block&.call
+
+    def write(*texts) = @stream.write(*texts)
+  end
+
+  # Each by its name: what reads it, what sets it. $VERBOSE comes last, since others warn when they are set.
+  ALL = {
+    "$;" => [-> { $; }, ->(value) { $; = value }],
+    "$," => [-> { $, }, ->(value) { $, = value }],
+    "$/" => [-> { $/ }, ->(value) { $/ = value }],
+    "$\\" => [-> { $\ }, ->(value) { $\ = value }],
+    "$stdin" => [-> { $stdin }, ->(value) { $stdin = value }],
+    "$stdout" => [-> { $stdout }, ->(value) { $stdout = value }],
+    "$stderr" => [-> { $stderr }, ->(value) { $stderr = value }],
+    "GC.stress" => [-> { GC.stress }, ->(value) { GC.stress = value }],
+    "Encoding.default_external" => [-> { Encoding.default_external }, ->(value) { Encoding.default_external = value }],
+    "Encoding.default_internal" => [-> { Encoding.default_internal }, ->(value) { Encoding.default_internal = value }],
+    **%i[deprecated experimental performance strict_unused_block].to_h do |kind|
+      ["Warning[:#{kind}]", [-> { Warning[kind] }, ->(value) { Warning[kind] = value }]]
+    end,
+    "$DEBUG" => [-> { $DEBUG }, ->(value) { $DEBUG = value }],
+    "$VERBOSE" => [-> { $VERBOSE }, ->(value) { $VERBOSE = value }]
+  }.select { |_, (get, _)| get.call || true rescue false }.freeze # rubocop:disable Style/RescueModifier
+  STREAMS = [STDIN, STDOUT, STDERR].freeze
+  STREAM_NAMES = %w[$stdin $stdout $stderr].freeze
+  SCRIPT_NAMES = %i[$0 $PROGRAM_NAME].freeze
+  ARGUMENTS = ARGV
+  COMMAND_LINE = "/proc/self/cmdline"
+  NAME = "/proc/self/comm"
+  # Of fcntl(2).
+  GET_FLAGS = 3
+  SET_FLAGS = 4
+
+  # The command line that the process was started with, as the kernel tells it.
+  attr_reader :command_line
+
+  # To be made before the program can change anything.
+  def initialize
+    @ordinary = ALL.transform_values { |get, _| get.call }
+    @compiler = compile_options
+    @command_line = File.binread(COMMAND_LINE)
+    @name_then = File.binread(NAME)
+    @flags_then = STREAMS.map { |stream| flags(stream) }
+    @encodings_then = encodings
+    @kept = {}
+    watch_title
+  end
+
+  # Takes out what the program has set, of what belongs to the process, too. To be called right before the freeze.
+  def settle
+    @frozen = [ARGUMENTS, *STREAMS].select(&:frozen?).each { |object| ObjectHeader.thaw(object) }
+    SCRIPT_NAMES.each { |name| untrace_var(name, @on_name) }
+    define_setproctitle(@setproctitle) if Process.method(:setproctitle).unbind == @watching # or else it is the program's
+    take
+    now = File.binread(NAME)
+    @name = now.chomp unless now == @name_then
+    @flags = STREAMS.map { |stream| flags(stream) }
+    @flags = nil if @flags == @flags_then
+    @stream_changed = encodings != @encodings_then || STREAMS.any? { |stream| @frozen.include?(stream) }
+  end
+
+  # Gives the program its settings.
+  def put_back
+    set(@kept)
+    put_back_late
+  end
+
+  # The same, when Ruby has parsed the main script.
+  def put_back_before_main
+    take
+    return unless @stream_changed || late? || !@kept.empty?
+
+    stand_ins = STREAMS.map { |stream| StandIn.new(stream) }
+    stand_ins[-1] = StandIn.new(STDERR) do
+      set(@ordinary.slice(*STREAM_NAMES))
+      set(@kept)
+      at_first_line { put_back_late } if late?
+    end
+    set(STREAM_NAMES.zip(stand_ins).to_h)
+  end
+
+  # What an option of the command line says, which Ruby obeys before it loads anything.
+  def start_with(name, value)
+    unchanged = ALL.fetch(name).first.call.equal?(@ordinary[name])
+    @ordinary[name] = value
+    set(name => value) if unchanged
+  end
+
+  # Gives the process what it had besides the interpreter's settings. To be called after the thaw.
+  def renew_process
+    File.binwrite(NAME, @name) if @name
+    @flags&.zip(STREAMS) { |flags, stream| renew_flags(stream, *flags) }
+  end
+
+  # To be called when the thaw is done with ARGV and the standard streams.
+  def freeze_again
+    @frozen.each(&:freeze)
+  end
+
+  private
+
+  # Silently: the program has been warned when it set them.
+  def set(values)
+    return if values.empty?
+
+    verbose = $VERBOSE
+    $VERBOSE = nil
+    values.each { |name, value| ALL.fetch(name).last.call(value) unless name == "$VERBOSE" }
+  ensure
+    $VERBOSE = values.fetch("$VERBOSE", verbose) unless values.empty?
+  end
+
+  # Ruby sets those of the standard streams to its own, unless stand-ins are in the way.
+  def encodings
+    STREAMS.map { |stream| [stream.external_encoding, stream.internal_encoding] unless stream.closed? }
+  end
+
+  def compile_options
+    RubyVM::InstructionSequence.compile_option
+  end
+
+  def same?(one, other)
+    one.equal?(other) || (one.instance_of?(String) && one == other)
+  end
+
+  # Takes out what the program has set since.
+  def take
+    @kept = ALL.each_with_object({}) do |(name, (get, _)), kept|
+      value = get.call
+      kept[name] = value unless same?(value, @ordinary[name])
+    end
+    now = compile_options
+    @kept_compiler = now unless now == @compiler
+    set(@ordinary.slice(*@kept.keys))
+    RubyVM::InstructionSequence.compile_option = @compiler if @kept_compiler
+  end
+
+  # Whether there is something that has no effect, or a wrong one, before Ruby has compiled the main script.
+  def late?
+    @script_name || @title || @kept_compiler
+  end
+
+  def put_back_late
+    $0 = @script_name if @script_name
+    Process.setproctitle(@title) if @title # after $0, which sets it as well
+    RubyVM::InstructionSequence.compile_option = @kept_compiler if @kept_compiler
+  end
+
+  # Calls the block before the first line of the main script. Has to be the last thing done before that.
+  def at_first_line
+    trace = TracePoint.new(:line) do
+      trace.disable
+      yield
+    end
+    trace.enable
+  end
+
+  # Keeps what the program makes $0 and the process title, which cannot be read.
+  def watch_title
+    settings = self
+    @on_name = ->(name) { settings.title_set(name, nil) }
+    SCRIPT_NAMES.each { |name| trace_var(name, @on_name) }
+    original = @setproctitle = Process.method(:setproctitle).unbind
+    define_setproctitle(lambda do |title|
+      original.bind_call(Process, title).tap { settings.title_set(nil, title) }
+    end)
+    @watching = Process.method(:setproctitle).unbind
+  end
+
+  def define_setproctitle(body)
+    verbose = $VERBOSE
+    $VERBOSE = nil
+    Process.singleton_class.define_method(:setproctitle, body)
+  ensure
+    $VERBOSE = verbose
+  end
+
+  public
+
+  # The program has set $0, or the title only.
+  def title_set(script_name, title)
+    @script_name = script_name if script_name
+    @title = title
+  end
+
+  private
+
+  # Whether a program that is executed does not get it, and how it was opened. nil for a stream that is closed.
+  def flags(stream)
+    stream.closed? ? nil : [stream.close_on_exec?, stream.fcntl(GET_FLAGS)]
+  rescue SystemCallError
+    nil
+  end
+
+  def renew_flags(stream, closes, opened)
+    return if opened.nil? || stream.closed?
+
+    _, opened_then = @flags_then[STREAMS.index(stream)]
+    stream.close_on_exec = true if closes
+    return if opened_then.nil? || (opened ^ opened_then).nobits?(File::NONBLOCK)
+
+    now = stream.fcntl(GET_FLAGS)
+    stream.fcntl(SET_FLAGS, (now & ~File::NONBLOCK) | (opened & File::NONBLOCK))
+  rescue SystemCallError
+    nil
+  end
+end

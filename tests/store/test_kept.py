@@ -1,0 +1,87 @@
+"""What a store keeps, and what it shows of it: a store that cannot be written, leftovers, reasons."""
+
+import json
+import os
+import pty
+import subprocess
+
+import pytest
+from common import support
+from common.languages import PYTHON, both
+
+from store.stores import Store
+from store.test_hostile import write
+
+
+@both
+@support.needs_root
+@pytest.mark.fault("the store is on a file system that is mounted read-only", "the ordinary start, and no builder is left behind")
+def test_a_store_that_is_read_only_is_not_built_in(tmp_path, language):
+    store = Store(tmp_path)
+    words = write(store, language)
+    store.run(*words)
+    store.wait()
+    (image,) = store.place.glob("cache/*/1.img")
+    image.unlink()
+    script = (
+        'mount --bind "$1/store" "$1/store"\nmount -o remount,bind,ro "$1/store"\ncd "$1"\nshift\n"$@" || exit\n'
+        f'{support.SNAPBOOT} list\n! pgrep -f "build-image.*$PWD/store"\n'
+    )
+    argv = support.in_mount_namespace(script, tmp_path, support.SNAPBOOT, "run", "--", *words)
+    result = support.run(argv, env=store.env)
+    assert result.status == 0 and result.out.startswith("right"), result
+    assert "none is made" in result.err and "cannot be written (read-only file system)" in result.err.lower(), result
+    assert "cannot be written" in result.out, result
+
+
+def test_leftovers_of_killed_builders_are_removed_by_the_next(tmp_path):
+    store = Store(tmp_path)
+    for name in ("one", "two"):
+        words = write(store, PYTHON, name)
+        store.run(*words)
+    store.wait()
+    one, two = sorted(store.place.glob("cache/*/1.img"))
+    # No process has this number: it is above the kernel's limit.
+    for name in (".1.img.freezing-4194305", ".8.img.freezing-4194305"):
+        (one.parent / name).mkdir()
+        (one.parent / name / "image").write_text("half of it")
+    (one.parent / ".attempt.json.4194305").write_text("{")
+    (tmp_path / "two.py").write_text("print('another')\n")
+    store.run(*words)
+    store.wait()
+    assert [path.name for path in one.parent.iterdir() if path.name.startswith(".")] == []
+    assert one.exists() and two.exists()
+
+
+def test_no_reason_is_cut_short(tmp_path):
+    store = Store(tmp_path)
+    words = write(store, PYTHON)
+    store.run(*words)
+    store.wait()
+    (note,) = store.place.glob("cache/*/attempt.json")
+    (image,) = store.place.glob("cache/*/1.img")
+    image.unlink()
+    noted = json.loads(note.read_text())
+    why = "a reason of " + " ".join(f"word-{number}" for number in range(60)) + " that ends here"
+    refused = {"refused": {"why": [why, "second\x1b[31m", "third", "fourth", "fifth"]}}
+    noted["outcomes"][-1]["outcome"] = refused
+    note.write_text(json.dumps(noted))
+    page = store.snapboot("list", log=False).out
+    lines = [line.partition(": ")[2] for line in page.splitlines()]
+    assert why in lines and "third" in lines and "fourth" not in lines and "and 2 more: see snapboot list --json" in lines, page
+    assert "\x1b" not in page
+    # At a terminal it is wrapped, and still whole.
+    master, slave = pty.openpty()
+    support.run(["stty", "cols", "50"], stdin=slave, log=False)
+    subprocess.run([support.SNAPBOOT, "list"], env={**store.env, "TERM": "dumb"}, stdin=slave, stdout=slave, stderr=slave, check=True)
+    os.close(slave)
+    shown = b""
+    try:
+        while piece := os.read(master, 65536):
+            shown += piece
+    except OSError:
+        pass
+    os.close(master)
+    lines = shown.decode().replace("\r", "").splitlines()
+    assert why in " ".join(line.strip() for line in lines), shown
+    assert all(len(line) <= 50 for line in lines if "word-" in line), shown
