@@ -1,8 +1,8 @@
-"""The kernel's attributes of a process: how a program changes each while it boots, what it sees of that, and what becomes of it in an image.
+"""The kernel's attributes of a process: how a program changes each while it boots, what it sees of it, and what becomes of it in an image.
 
-Each row is a program in Python and Ruby alike, since its text is valid in both: `call(NUMBER, ...)` makes a system call, in which `words(...)`
-and `halves(...)` stand for memory with 64-bit and 32-bit numbers, `text(...)` for a string, and HERE in `answer(SIZE, ...)` for memory that
-the kernel fills in. `tools/attributes.py --write` makes docs/process-attributes.md of these tables.
+Each row is a program in Python and Ruby alike, since its text is valid in both: `call(NUMBER, ...)` makes a system call, in which
+`words(...)` and `halves(...)` stand for memory with 64-bit and 32-bit numbers, `text(...)` for a string, and HERE in `answer(SIZE, ...)`
+for memory that the kernel fills in. `tools/attributes.py --write` makes docs/process-attributes.md of these tables.
 """
 
 import dataclasses
@@ -168,7 +168,7 @@ COMPARED_ONLY = {
 # What other tests hold: attribute, class, what becomes of it, test.
 ELSEWHERE = [
     ("umask", "carried over", "set again to what the boot has set", "tests/staleness/test_early.py"),
-    ("signal dispositions", "carried over", "but signals that a start was told to ignore stay ignored", "tests/behaviour/cases/40-signals.toml"),
+    ("signal dispositions", "carried over", "signals that a start ignores stay ignored", "tests/behaviour/cases/40-signals.toml"),
     ("signal mask, alternate signal stack", "carried over", "", "tests/images/test_stack.py"),
     ("name of the process (comm), arguments, environment, executable", "set anew", "", "tests/images/test_process_name.py"),
     ("address space layout, brk, auxiliary vector", "set anew", "at the addresses of the boot", "tests/images/test_layout.py"),
@@ -179,5 +179,10 @@ ELSEWHERE = [
     ("pending signals", "refused", "", "tests/images/test_refusals.py"),
     ("file locks, leases", "refused", "", "tests/images/test_refusals.py"),
     ("child processes", "refused", "", "tests/images/test_refusals.py"),
-    ("limits, users, groups, affinity, directory, umask that the boot reads", "compared", "an image is used where they are the same", "tests/staleness/test_facts.py"),
+    (
+        "limits, users, groups, affinity, directory, umask that the boot reads",
+        "compared",
+        "an image is used where they are the same",
+        "tests/staleness/test_facts.py",
+    ),
 ]

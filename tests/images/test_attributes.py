@@ -1,4 +1,4 @@
-"""What a program changes of the kernel's attributes of its process while it boots is there after a thaw, or the freeze is refused by name."""
+"""What a program changes of its process' attributes while it boots is there after a thaw, or the freeze is refused by name."""
 
 import json
 import os
@@ -22,7 +22,8 @@ def changes(language, rows):
     lines = []
     for index, row in enumerate(rows):
         lines.append(f"changed_{index} = {row.change}")
-        lines.append(f"if changed_{index} == -1: {tell % (UNAVAILABLE, index)}" if language == "python" else f"{tell % (UNAVAILABLE, index)} if changed_{index} == -1")
+        says, fails = tell % (UNAVAILABLE, index), f"changed_{index} == -1"
+        lines.append(f"if {fails}: {says}" if language == "python" else f"{says} if {fails}")
     return prelude + "\n".join(lines) + "\n"
 
 

@@ -239,7 +239,7 @@ def test_a_race_for_the_store_is_never_won(scene):
     give(bad, ATTACKER)
     # In a folder of the attacker's; then as links of his in a shared one.
     links = [scene.shared / "one", scene.shared / "two"]
-    for link, target in zip(links, (good, bad)):
+    for link, target in zip(links, (good, bad), strict=True):
         link.symlink_to(target)
         os.lchown(link, ATTACKER, ATTACKER)
     # `good` is the victim's: to swap the two names is up to the owner of the folder that they are in.

@@ -1,14 +1,13 @@
 """Starts beside faults: each one is right, and after each fault images are made again within two starts.
 
-A round has every fault once, in an order that a seed gives. SNAPBOOT_FAULT_ROUNDS says how many there are (`make faults`); the seed is printed, and
-SNAPBOOT_SEED repeats it.
+A round has every fault once, in an order that a seed gives. SNAPBOOT_FAULT_ROUNDS says how many there are (`make faults`); the seed is
+printed, and SNAPBOOT_SEED repeats it.
 """
 
 import os
 import random
 import shutil
 import signal
-import subprocess
 import time
 
 import pytest

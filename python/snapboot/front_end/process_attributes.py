@@ -1,7 +1,7 @@
-"""The kernel's attributes of this process (limits, directory, rights, ...): what the boot has changed of them, and doing it again after a thaw.
+"""The kernel's attributes of this process (limits, directory, rights, ...): what the boot has changed, and doing it again after a thaw.
 
-The freezer, in this same process, reads and sets them (crates/freezer sys/attributes.rs); Python has no call for most. It is asked by setting
-a variable, which is not set by that: the call fails, and its error number tells which attribute it is.
+The freezer, in this same process, reads and sets them (crates/freezer sys/attributes.rs); Python has no call for most. It is asked by
+setting a variable, which is not set by that: the call fails, and its error number tells which attribute it is.
 """
 
 import posix

@@ -1,6 +1,7 @@
 """What `shutil.which` finds of an installed command: its own file, not the link to its image that comes before it on PATH.
 
-A program looks its own name up, and those of its siblings, and compares what it finds with its own file: pip does, to name itself in its notice.
+A program looks up its own name and those of its siblings, and compares what it finds with its own file: pip does, to name itself in
+its notice.
 """
 
 import posix
@@ -8,8 +9,8 @@ import sys
 
 
 def find_programs(script):
-    """Has `shutil.which` find the program behind a link to an image of the store, where that lies beside this script. Where `shutil` is loaded later,
-    it finds the links. Changes the function's code, so that whoever has imported it has it, too."""
+    """Has `shutil.which` find the program behind a link to an image of the store, where that lies beside this script. Where `shutil` is
+    loaded later, it finds the links. Changes the function's code, so that whoever has imported it has it, too."""
     which = getattr(sys.modules.get("shutil"), "which", None)
     kind = type(find_programs)
     if type(which) is not kind or which.__closure__ or which.__code__.co_varnames[:3] != ("cmd", "mode", "path"):

@@ -122,6 +122,7 @@ mod tests {
             language: Language::Ruby,
             tells_version: false,
             learnt: 0,
+            learnt_in: Default::default(),
             patterns: 0,
             left_out: Vec::new(),
             depends: Vec::new(),

@@ -150,9 +150,9 @@ pub fn read(attribute: Attribute) -> Value {
                 |which| prctl(libc::PR_GET_SPECULATION_CTRL, [which]).map_or(u64::MAX, |answer| answer as u64);
             Value::of_words(&[control(0), control(1), control(2)])
         }
-        Namespaces => all_files(b"ns/", &NAMESPACES, |path| file::read_link(path)),
+        Namespaces => all_files(b"ns/", &NAMESPACES, file::read_link),
         ControlGroup => Value::of(&file::read_file(b"/proc/thread-self/cgroup\0")),
-        SecurityLabel => all_files(b"attr/", &LABELS, |path| file::read_file(path)),
+        SecurityLabel => all_files(b"attr/", &LABELS, file::read_file),
         Keyrings => {
             let id = |which: c_long| {
                 call(libc::SYS_keyctl, [KEYCTL_GET_KEYRING_ID as usize, which as usize, 0]).map_or(0, |id| id as u64)

@@ -2,10 +2,10 @@
 
 # The boot archive of a thawed process: what its image lacks is loaded from there, as in an ordinary start by `snapboot run`.
 #
-# For images of the store alone, whose request names the file +archive+ that switches one on. Nothing is opened, nor looked at,
-# before Ruby loads a file after the thaw. What waits for that is `RubyVM::InstructionSequence.load_iseq`, which Ruby asks
-# for the code of each file before it compiles it: the frame of that method is gone when the file runs, so that no backtrace
-# shows it, as it would show a `require` of ours. The archive puts its own one in its place.
+# For images of the store alone, whose request names the file +archive+ that switches one on. Nothing is opened, nor looked
+# at, before Ruby loads a file after the thaw. What waits for that is `RubyVM::InstructionSequence.load_iseq`, which Ruby
+# asks for the code of each file before it compiles it: the frame of that method is gone when the file runs, so that no
+# backtrace shows it, as it would show a `require` of ours. The archive puts its own one in its place.
 class BootArchive
   CODE = RubyVM::InstructionSequence
   # So few files are compiled before the archive could be open.
@@ -28,7 +28,7 @@ class BootArchive
   def settle
     return if CODE.respond_to?(:load_iseq)
 
-    def CODE.load_iseq(path)
+    def CODE.load_iseq(path) # rubocop:disable Lint/NestedMethodDefinition -- leaves no block's frame in backtraces
       Ractor.current == Ractor.main ? Process.instance_variable_get(:@__snapboot__).archive.code_of(path) : nil
     end
     @waits = true

@@ -2,8 +2,8 @@
 
 # What is in a process, in a form that can be compared with another boot: see crates/freeze session/derived.rs.
 #
-# Each string, and each number or truth value that an object keeps, with the secrets taken out, becomes a digest. To be used in a process
-# that is not frozen, since it leaves much behind.
+# Each string, and each number or truth value that an object keeps, with the secrets taken out, becomes a digest. To be used
+# in a process that is not frozen, since it leaves much behind.
 class Comparison
   SIZE = 8
   # Kinds of values that are no strings.

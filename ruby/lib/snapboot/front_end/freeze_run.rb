@@ -411,8 +411,8 @@ class FreezeRun
     @context.fall_back("this start cannot change its #{name} as the program did when it was frozen") if name
   end
 
-  # Where the boot went to another directory: Ruby still looks for the script by its name from where it was started. So this process
-  # goes back there until the first line of the main part runs.
+  # Where the boot went to another directory: Ruby still looks for the script by its name from where it was started. So this
+  # process goes back there until the first line of the main part runs.
   def return_until_main
     own = current_directory
     return if @started_in.nil? || own == @started_in

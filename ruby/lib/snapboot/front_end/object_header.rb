@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# The first two words of a Ruby object, its flags and its class. Ruby has no way to make a frozen object changeable again, nor
-# to give an object its own methods back, which IO#reopen takes. This happens to few objects: the name of the main script,
-# ARGV, and standard streams.
+# The first two words of a Ruby object, its flags and its class. Ruby has no way to make a frozen object changeable again,
+# nor to give an object its own methods back, which IO#reopen takes. This happens to few objects: the name of the main
+# script, ARGV, and standard streams.
 module ObjectHeader
   FROZEN = 1 << 11
   CLASS_AT = 8

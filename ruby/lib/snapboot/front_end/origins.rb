@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Remembers where descriptors were opened, names were made in some folders, and attributes of the process were changed. Used only in
-# the diagnosing run after a refusal: it is slow.
+# Remembers where descriptors were opened, names were made in some folders, and attributes of the process were changed. Used
+# only in the diagnosing run after a refusal: it is slow.
 class Origins
   OPENERS =
     /\A(new|initialize|open|sysopen|for_fd|popen|pipe|pair|socketpair|dup|accept|connect|bind)|open|mkdir|mkfifo|link|rename/

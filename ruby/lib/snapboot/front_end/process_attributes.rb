@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# The kernel's attributes of this process (limits, directory, rights, ...): what the boot has changed of them, and doing it again
-# after a thaw.
+# The kernel's attributes of this process (limits, directory, rights, ...): what the boot has changed of them, and doing it
+# again after a thaw.
 #
-# The freezer, in this same process, reads and sets them (crates/freezer sys/attributes.rs); Ruby has no call for most. It is asked
-# by setting a variable, which is not set by that: the call fails, and its error number tells which attribute it is.
+# The freezer, in this same process, reads and sets them (crates/freezer sys/attributes.rs); Ruby has no call for most. It is
+# asked by setting a variable, which is not set by that: the call fails, and its error number tells which attribute it is.
 class ProcessAttributes
   NAME = "SNAPBOOT_ATTRIBUTES"
   # See crates/freezer sys/attributes.rs.
@@ -33,7 +33,8 @@ class ProcessAttributes
     changed.any? { |name| name.start_with?("-") }
   end
 
-  # Sets again what the boot has set. Returns the name of the first that cannot be set in this process, and then none is; or nil.
+  # Sets again what the boot has set. Returns the name of the first that cannot be set in this process, and then none is; or
+  # nil.
   def repeat
     number = @names.empty? ? 0 : ask("repeat")
     @names[number - FIRST][1..] unless number.zero?

@@ -31,8 +31,8 @@ class Randomness
 
   private
 
-  # Has servers keep sessions by themselves, as their clients can resume them in this process alone anyway: a context draws the keys
-  # of session tickets when it is made, and no method of Ruby's draws them again.
+  # Has servers keep sessions by themselves, as their clients can resume them in this process alone anyway: a context draws
+  # the keys of session tickets when it is made, and no method of Ruby's draws them again.
   def forget_ticket_keys
     return unless Object.const_defined?(:OpenSSL) && OpenSSL.const_defined?(:SSL) && !OpenSSL.autoload?(:SSL)
 
@@ -42,8 +42,9 @@ class Randomness
       if !context.frozen?
         context.options |= OpenSSL::SSL::OP_NO_TICKET
       elsif context.cert
-        @warnings << "#{place_of(context)} is a server's TLS context that has been set up, and its keys of session tickets cannot be renewed: " \
-                     "they would be those of all thaws; give it OpenSSL::SSL::OP_NO_TICKET before that, or make it with Snapboot.defer"
+        @warnings << "#{place_of(context)} is a server's TLS context that has been set up, and its keys of session " \
+                     "tickets cannot be renewed: they would be those of all thaws; give it OpenSSL::SSL::OP_NO_TICKET " \
+                     "before that, or make it with Snapboot.defer"
       end
     end
   end

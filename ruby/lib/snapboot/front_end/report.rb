@@ -46,7 +46,8 @@ class Report
     finish(USER_MISTAKE)
   end
 
-  # Ends the freezing process if the program has changed what a thaw cannot: it may not be able to read its own files any more.
+  # Ends the freezing process if the program has changed what a thaw cannot: it may not be able to read its own files any
+  # more.
   def check_attributes
     finish(REFUSED) if @attributes&.refused?
   end

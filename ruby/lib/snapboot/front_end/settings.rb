@@ -4,9 +4,9 @@
 # standard streams, $0 and the process title.
 #
 # Ruby sets some of them again when it has parsed the main script (`process_options` in its ruby.c: the external encoding,
-# those of the standard streams, $0), and has no process title before. Others change how the front end or the parser works. So
-# the program's settings are taken out before the freeze, which gives back the ones that Ruby started with, and put back right
-# before the main script runs.
+# those of the standard streams, $0), and has no process title before. Others change how the front end or the parser works.
+# So the program's settings are taken out before the freeze, which gives back the ones that Ruby started with, and put back
+# right before the main script runs.
 class Settings
   # Stands for a standard stream while Ruby parses the main script. Ruby's last step before the script runs sets the
   # encodings of $stdin, $stdout and $stderr, in this order: the call for the last one tells that the script is about to run.
