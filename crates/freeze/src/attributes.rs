@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use failure::Result;
 use image::fact_kind;
 use inputs::attributes::{Attribute, Source};
 
 use crate::entries::Entries;
 use crate::findings::Finding;
-use crate::report::Outcome;
 
 /// The names by which the front end knows the attributes, by their numbers; `+` before those that a thaw sets again.
 pub fn add_to(request: &mut Entries) {
@@ -22,18 +20,6 @@ pub fn add_to(request: &mut Entries) {
 pub fn reported(report: &Entries, is_repeated: bool) -> Vec<Attribute> {
     let named = |name: String| Attribute::ALL.iter().copied().find(|attribute| attribute.name() == name);
     report.texts("attribute").filter_map(named).filter(|attribute| attribute.is_repeated() == is_repeated).collect()
-}
-
-/// What came of a boot, when what the recorder has seen counts, too.
-pub fn judged(outcome: Result<Outcome>, set: &BTreeSet<Attribute>) -> Result<Outcome> {
-    let mut seen = seen(set, outcome.is_ok()).peekable();
-    let mut findings = match outcome {
-        Ok(Outcome::Refused(findings)) => findings,
-        outcome if seen.peek().is_none() => return outcome,
-        _ => Vec::new(),
-    };
-    add(&mut findings, seen);
-    Ok(Outcome::Refused(findings))
 }
 
 /// The facts that an image depends on besides for what the boot has set. Where it went from the directory of its start, it would go from another
@@ -61,7 +47,7 @@ pub fn add(findings: &mut Vec<Finding>, attributes: impl IntoIterator<Item = Att
 
 /// Those that the recorder has seen being set, and that a freeze is refused for. `has_told`: whether the boot came to its end, where the process
 /// itself has told of those that can be read.
-fn seen(set: &BTreeSet<Attribute>, has_told: bool) -> impl Iterator<Item = Attribute> + '_ {
+pub fn seen(set: &BTreeSet<Attribute>, has_told: bool) -> impl Iterator<Item = Attribute> + '_ {
     set.iter().copied().filter(move |attribute| !attribute.is_repeated() && (!has_told || is_untold(*attribute)))
 }
 

@@ -1,5 +1,6 @@
 //! What front end and freezer said about a boot, and what that means for the user.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -165,6 +166,18 @@ pub fn outcome(
             Err(failed(code, status, &errors, &missed))
         }
     }
+}
+
+/// What came of a boot, when what the recorder has seen counts, too.
+pub fn judged(outcome: Result<Outcome>, set: &BTreeSet<Attribute>) -> Result<Outcome> {
+    let mut seen = attributes::seen(set, outcome.is_ok()).peekable();
+    let mut findings = match outcome {
+        Ok(Outcome::Refused(findings)) => findings,
+        outcome if seen.peek().is_none() => return outcome,
+        _ => Vec::new(),
+    };
+    attributes::add(&mut findings, seen);
+    Ok(Outcome::Refused(findings))
 }
 
 /// An error of a front end's own code: whatever the program has done, it starts the ordinary way.

@@ -475,7 +475,7 @@ impl Session<'_> {
         let files = notes.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
         files.for_each(|(file, _)| self.progress.has_read(file));
         let outcome = outcome(dir, status, self.runtime, boot.environment, boot.store.is_some());
-        match attributes::judged(outcome, &notes.set) {
+        match report::judged(outcome, &notes.set) {
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {
                 // Whoever fails on a full disk often cannot write down why.

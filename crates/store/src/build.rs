@@ -26,7 +26,6 @@ use crate::attempt::{Attempts, FileState, Outcome};
 use crate::background::Asked;
 use crate::folder::lock;
 use crate::memory::Room;
-use crate::tools::Installed;
 use crate::{background, limits, machine, memory, room, sys, Command, Effort, Folder, PutOff, StartTimes, Store};
 
 /// How long the program that has asked gets to itself.
@@ -229,7 +228,7 @@ fn attempt(
 /// What starts of a new image take, and what they would with the boot archive alone; None where the image is in front of an installed command,
 /// which has nothing else there.
 fn effort(folder: &Folder, command: &Command, image: &Path) -> Option<Effort> {
-    if Installed::of(folder).is_some() {
+    if folder.is_installed() {
         return None;
     }
     let program = std::env::current_exe().ok()?;

@@ -23,6 +23,9 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// How names of images end.
 const IMAGE: &str = ".img";
 
+/// The file that says as which command the image of a folder is installed.
+pub(crate) const INSTALLED: &str = "installed.json";
+
 /// The folder of a command. Holds NUMBER.img for each image, `command.json` (see [`Command`]), `attempt.json`
 /// (see [`crate::attempt::Attempts`]), `profile` (what starts have told) and `lock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +47,11 @@ impl Folder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether its image is in front of an installed command: see tools.rs.
+    pub fn is_installed(&self) -> bool {
+        self.path.join(INSTALLED).exists()
     }
 
     /// Whether it is this user's, and nobody else can have written to it.

@@ -17,11 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::background::environment_number;
 use crate::build::{self, For};
+use crate::folder::INSTALLED;
 use crate::place;
 use crate::{limits, Command, Folder, Store};
 
-/// The file in the folder of an installed command that says where it was installed.
-const FILE: &str = "installed.json";
 /// Holds commands beside where they were, behind images in place.
 const KEPT: &str = ".snapboot";
 
@@ -70,7 +69,7 @@ pub enum OnPath {
 impl Installed {
     /// What is installed in this folder.
     pub fn of(folder: &Folder) -> Option<Installed> {
-        folder.read(FILE)
+        folder.read(INSTALLED)
     }
 
     /// Whether the link is there, and leads to an image of this folder.
@@ -253,7 +252,7 @@ fn put_in_front(
     };
     let installed = Installed { name: name.to_owned(), link: link.clone(), program: program.to_owned(), in_place };
     let before = all(store).into_iter().find(|(other, other_folder)| other.link == link && *other_folder != folder);
-    folder.write(FILE, &installed)?;
+    folder.write(INSTALLED, &installed)?;
     replace_by_link(&folder.program_link(), program)?;
     replace_by_link(&link, &image)?;
     let instead_of = before.map(|(other, folder)| {
