@@ -32,6 +32,7 @@ use crate::entries::Entries;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
 use crate::request::InStore;
+use crate::told;
 use crate::training::Profile;
 
 /// How often the size of the growing image is shown.
@@ -198,6 +199,7 @@ impl Boot<'_> {
         self.environment.secrets.iter().for_each(|secret| request.push("secret", &secret.name));
         if let Some(store) = self.store {
             request.push("profile", &store.profile);
+            told::script_behind_links(self.main).iter().for_each(|script| request.push("told_of", script));
             store.on_news.iter().for_each(|word| request.push("on_news", word));
             // An installation without one has images all the same.
             let archive = match self.runtime.language {

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use runtime::Main;
 use rustix::process::geteuid;
 
 use crate::entries::Entries;
@@ -19,6 +20,8 @@ const MAX_SIZE: u64 = 16 << 20;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Told {
     path: PathBuf,
+    /// The file that the script was for which all this counts, see [`script_behind_links`]; None where the program has no script.
+    script: Option<PathBuf>,
     /// Each module or feature and the file that it came from, in the order in which they were told.
     pub loaded: Vec<(OsString, OsString)>,
     /// Names of variables that programs have set in their own environment.
@@ -33,10 +36,17 @@ pub struct Told {
     pub useless: BTreeSet<OsString>,
 }
 
+/// The file of the script behind all links. Where a link on the way to it is switched, as with each release of an application, what starts of
+/// another release have told counts no more: the files that they have loaded may still be there.
+pub fn script_behind_links(main: &Main) -> Option<PathBuf> {
+    main.script.as_ref().map(|script| script.canonicalize().unwrap_or_else(|_| script.clone()))
+}
+
 impl Told {
-    /// Reads a file that only this user can have written; any other has no entries. Entries that are there more than once are left once.
-    pub fn read(path: &Path) -> Told {
-        let mut told = Told { path: path.to_owned(), ..Told::default() };
+    /// Reads a file that only this user can have written; any other has no entries. Entries that are there more than once are left once, and
+    /// those of other scripts than `script` not at all.
+    pub fn read(path: &Path, script: Option<PathBuf>) -> Told {
+        let mut told = Told { path: path.to_owned(), script, ..Told::default() };
         let is_own =
             |status: fs::Metadata| status.is_file() && status.uid() == geteuid().as_raw() && status.len() <= MAX_SIZE;
         // Not through a link.
@@ -54,9 +64,12 @@ impl Told {
 
     fn add(&mut self, entries: &Entries) {
         let mut known = BTreeSet::new();
+        let mut counts = self.script.is_none();
         let mut entries = entries.iter().peekable();
         while let Some((key, value)) = entries.next() {
             match key {
+                "script" => counts = self.script.as_deref().is_none_or(|script| script == Path::new(value)),
+                _ if !counts => {}
                 // One that was cut off has no file behind it.
                 "module" => {
                     if let Some((_, file)) = entries.next_if(|(key, _)| *key == "file") {
@@ -84,6 +97,7 @@ impl Told {
 
     fn to_entries(&self) -> Entries {
         let mut entries = Entries::default();
+        self.script.iter().for_each(|script| entries.push("script", script));
         for (name, file) in &self.loaded {
             entries.push("module", name);
             entries.push("file", file);
@@ -116,7 +130,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("profile");
         fs::write(&path, content).unwrap();
-        let told = Told::read(&path);
+        let told = Told::read(&path, None);
         (top, told)
     }
 
@@ -143,12 +157,22 @@ mod tests {
     fn what_was_given_up_is_not_tried_again() {
         let (_top, mut first) = told(b"module=a\0file=/a\0changed=X\0");
         first.give_up();
-        let next = Told::read(&first.path);
+        let next = Told::read(&first.path, None);
         assert_eq!(next, first);
         assert_eq!((names(&next), next.useless.len()), (vec![], 1));
         let mut file = OpenOptions::new().append(true).open(&first.path).unwrap();
         file.write_all(b"module=a\0file=/a\0module=b\0file=/b\0").unwrap();
-        assert_eq!(names(&Told::read(&first.path)), [("b", "/b")]);
+        assert_eq!(names(&Told::read(&first.path, None)), [("b", "/b")]);
+    }
+
+    #[test]
+    fn what_starts_of_another_release_have_told_does_not_count() {
+        let content = b"module=z\0file=/z\0script=/1/app\0module=a\0file=/a\0ran=/r\0script=/2/app\0module=b\0file=/b\0";
+        let (_top, first) = told(content);
+        fs::write(&first.path, content).unwrap();
+        let second = Told::read(&first.path, Some("/2/app".into()));
+        assert_eq!((names(&second), second.ran.len()), (vec![("b", "/b")], 0));
+        assert_eq!(fs::read(&first.path).unwrap(), b"script=/2/app\0module=b\0file=/b\0");
     }
 
     #[test]
@@ -159,7 +183,7 @@ mod tests {
         std::os::unix::fs::symlink("file", &link).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
         for path in [&link, &fifo, top.path(), &top.path().join("none")] {
-            assert!(Told::read(path).loaded.is_empty());
+            assert!(Told::read(path, None).loaded.is_empty());
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::progress::{Progress, Step};
 use crate::recipes::Applied;
 use crate::rehearse::UsedPages;
 use crate::request::Training;
-use crate::told::Told;
+use crate::told::{self, Told};
 use crate::trained_pages::RunPages;
 
 /// How long a run may take that nobody has asked for, and one that somebody has.
@@ -111,7 +111,7 @@ impl Trainer<'_> {
     pub fn train(&self, training: &Training, recipe: &Applied, told: Option<&Path>) -> outcome::Result<Profile> {
         let mut profile = self.run_all(training, recipe)?;
         if let Some(told) = told {
-            profile.add_told(Told::read(told));
+            profile.add_told(Told::read(told, told::script_behind_links(self.main)));
         }
         Ok(profile)
     }

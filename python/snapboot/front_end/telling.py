@@ -20,6 +20,7 @@ class Telling:
 
     def __init__(self, request):
         self._profile = encode(request.profile)
+        self._script = [("script", script) for script in request.told_of]
         self._on_news = [encode(word) for word in request.on_news]
         # What was left out of the image on purpose is no news.
         self._known = {*request.learnt, *request.known}
@@ -57,7 +58,7 @@ class Telling:
         # there is something to tell, since it takes a millisecond: each function lies on a page of its own.
         if not entries or any(not name.endswith(HARMLESS) for name in self._patches.found()):
             return ()
-        return entries + changed(self._variables)
+        return self._script + entries + changed(self._variables)
 
     def tell(self, entries):
         """Tells it. To be called last of all: the process is of no use to the program any more."""

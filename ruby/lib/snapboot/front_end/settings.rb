@@ -11,12 +11,17 @@ class Settings
   # Stands for a standard stream while Ruby parses the main script. Ruby's last step before the script runs sets the
   # encodings of $stdin, $stdout and $stderr, in this order: the call for the last one tells that the script is about to run.
   class StandIn
-    def initialize(stream, &block)
+    # +changed+: whether the program has given the stream its encodings, so that Ruby's do not count.
+    def initialize(stream, changed, &block)
       @stream = stream
+      @changed = changed
       @block = block
     end
 
-    def set_encoding(*) = @block&.call
+    def set_encoding(*encodings)
+      @stream.set_encoding(*encodings) unless @changed || @stream.closed?
+      @block&.call
+    end
 
     def write(*texts) = @stream.write(*texts)
   end
@@ -74,7 +79,9 @@ class Settings
     @name = now.chomp unless now == @name_then
     @flags = STREAMS.map { |stream| flags(stream) }
     @flags = nil if @flags == @flags_then
-    @stream_changed = encodings != @encodings_then || STREAMS.any? { |stream| @frozen.include?(stream) }
+    @streams_changed = encodings.zip(@encodings_then, STREAMS).map do |encodings, before, stream|
+      encodings != before || @frozen.include?(stream)
+    end
   end
 
   # Gives the program its settings.
@@ -86,10 +93,10 @@ class Settings
   # The same, when Ruby has parsed the main script.
   def put_back_before_main
     take
-    return unless @stream_changed || late? || !@kept.empty?
+    return unless @streams_changed.any? || late? || !@kept.empty?
 
-    stand_ins = STREAMS.map { |stream| StandIn.new(stream) }
-    stand_ins[-1] = StandIn.new(STDERR) do
+    stand_ins = STREAMS.zip(@streams_changed).map { |stream, changed| StandIn.new(stream, changed) }
+    stand_ins[-1] = StandIn.new(STDERR, @streams_changed.last) do
       set(@ordinary.slice(*STREAM_NAMES))
       set(@kept)
       at_first_line { put_back_late } if late?

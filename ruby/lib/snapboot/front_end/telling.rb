@@ -21,6 +21,7 @@ class Telling
   # +request+ names the file and the command.
   def initialize(request)
     @profile = request.value("profile")
+    @script = request.list("told_of").map { |script| "script=#{script}" }
     @on_news = request.list("on_news")
     # What was left out of the image on purpose is no news.
     @left = request.list("learnt") + request.list("known")
@@ -108,7 +109,7 @@ class Telling
     ran = (@begun.keys - $LOADED_FEATURES).select { |path| File.file?(path) }
     entries += ran.map { |path| "ran=#{File.realpath(path)}" }
     entries += @activations.early.map { |gem| "activated=#{gem}" }
-    entries.map { |entry| "#{entry}\0".b }.join
+    (@script + entries).map { |entry| "#{entry}\0".b }.join
   end
 
   # As their loading began. Libraries that are not written in Ruby come last.
