@@ -38,7 +38,7 @@ module Snapboot
 
         # Opens the archive of the program with that main script (nil: none), started in that folder (nil: the working
         # directory). Returns nil, or why there is none.
-        def open(script, folder)
+        def open(script, folder = nil)
           @sums = Sums.cheapest
           policy = POLICIES[ENV["SNAPBOOT_ARCHIVE_POLICY"]]
           return "SNAPBOOT_ARCHIVE_POLICY was expected to be check, content or trust" unless policy
