@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn what_starts_of_another_release_have_told_does_not_count() {
-        let content = b"module=z\0file=/z\0script=/1/app\0module=a\0file=/a\0ran=/r\0script=/2/app\0module=b\0file=/b\0";
+        let content =
+            b"module=z\0file=/z\0script=/1/app\0module=a\0file=/a\0ran=/r\0script=/2/app\0module=b\0file=/b\0";
         let (_top, first) = told(content);
         fs::write(&first.path, content).unwrap();
         let second = Told::read(&first.path, Some("/2/app".into()));

@@ -87,10 +87,10 @@ class Environment:
             entries = read_file(path).split(b"\0")[:-1]
         except FileNotFoundError:
             return  # in tests without the freezer
-        library = {name: value for name, equals, value in (entry.partition(b"=") for entry in entries) if equals}
-        shown = set(read_file(folder + b"/environment").split(b"\0"))  # see on_demand in the protocol
+        library = {name: value if equals else None for name, equals, value in (entry.partition(b"=") for entry in entries)}
         for name, value in library.items():
-            if known.get(name) != value and not name.startswith(OWN_PREFIX) and name + b"=" + value not in shown:
+            # Of those that the start had, and somebody has looked up, there is no value.
+            if value is not None and known.get(name) != value and not name.startswith(OWN_PREFIX):
                 self._library_set[name] = value
         self._library_removed = [name for name in known if name not in library]
 

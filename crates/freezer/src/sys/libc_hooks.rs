@@ -385,8 +385,8 @@ fn told(name: *const c_char, value: *const c_char) -> Option<c_int> {
     None
 }
 
-/// Writes the C library's environment into a new file, each entry with its NUL: Python knows only what it has changed itself. What
-/// cannot be written is missing there.
+/// Writes the C library's environment into a new file, each entry with a NUL behind it: Python knows only what it has changed itself. Of a
+/// variable that was hidden until somebody looked it up there is the name alone. What cannot be written is missing there.
 ///
 /// # Safety
 /// `environ` is a null-terminated list of strings, or null.
@@ -399,8 +399,9 @@ unsafe fn write_environment(path: &CStr) {
             return;
         }
         for entry in strings(environ) {
-            libc::syscall(libc::SYS_write, file, entry.as_ptr(), entry.len() + 1);
-            // with its NUL
+            let shown = if on_demand::has(entry) { name_of(entry) } else { entry };
+            libc::syscall(libc::SYS_write, file, shown.as_ptr(), shown.len());
+            libc::syscall(libc::SYS_write, file, c"".as_ptr(), 1);
         }
         libc::syscall(libc::SYS_close, file);
     }

@@ -11,6 +11,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 /// Keys of the entries.
 const VARIABLE: &[u8] = b"variable=";
 const VOLATILE: &[u8] = b"volatile=";
+/// Stands in the place of a key's first letter where the variable is no longer hidden.
+const TAKEN: u8 = 0xff;
 
 /// Bytes reserved behind the file for lists of variables; only what is used takes memory.
 const LISTS_SIZE: usize = 1 << 20;
@@ -69,6 +71,16 @@ struct Hidden {
 
 /// All that are still hidden.
 fn hidden() -> impl Iterator<Item = Hidden> {
+    all().filter(|hidden| !hidden.is_taken())
+}
+
+/// Whether a variable of the start is or was hidden with this `NAME=VALUE`, so that nobody but who looked it up has set it.
+pub fn has(entry: &[u8]) -> bool {
+    all().any(|hidden| hidden.entry.to_bytes() == entry)
+}
+
+/// All that are hidden or were.
+fn all() -> impl Iterator<Item = Hidden> {
     let start = START.load(Relaxed);
     let mut next = start;
     let end = start.wrapping_add(SIZE.load(Relaxed));
@@ -78,10 +90,8 @@ fn hidden() -> impl Iterator<Item = Hidden> {
             // SAFETY: each entry ends with a NUL, and the last one is followed by zeros.
             let all = unsafe { CStr::from_ptr(key.add(1).cast()) };
             next = next.wrapping_add(all.count_bytes() + 2);
-            // SAFETY: the key's first byte.
-            let first = unsafe { *key };
             let is_volatile = all.to_bytes().starts_with(&VOLATILE[1..]);
-            if first == VARIABLE[0] && (is_volatile || all.to_bytes().starts_with(&VARIABLE[1..])) {
+            if is_volatile || all.to_bytes().starts_with(&VARIABLE[1..]) {
                 // SAFETY: the key is followed by the rest of the entry.
                 let entry = unsafe { CStr::from_ptr(key.add(VARIABLE.len()).cast()) };
                 return Some(Hidden { key, entry, is_volatile });
@@ -96,10 +106,15 @@ impl Hidden {
         name_of(self.entry.to_bytes())
     }
 
+    fn is_taken(&self) -> bool {
+        // SAFETY: the first byte of an entry.
+        unsafe { *self.key == TAKEN }
+    }
+
     /// From now on it is no longer hidden.
     fn take(&self) {
         // SAFETY: the first byte of an entry, to which there are no references.
-        unsafe { *self.key = 0xff };
+        unsafe { *self.key = TAKEN };
     }
 }
 
