@@ -111,7 +111,7 @@ fn a_mistake_in_the_file_is_told_with_its_place() {
 }
 
 #[test]
-fn what_others_may_have_written_is_asked_for_in_its_own_directory_only() {
+fn what_others_may_have_written_is_not_obeyed() {
     let scene = project("snapboot.toml", SETTINGS);
     let file = scene.work().join("snapboot.toml");
     let refused = |output: Output| {
@@ -120,8 +120,9 @@ fn what_others_may_have_written_is_asked_for_in_its_own_directory_only() {
     };
     fs::set_permissions(&file, fs::Permissions::from_mode(0o646)).unwrap();
     refused(in_sub(&scene, &["freeze"]));
-    assert_eq!(scene.snapboot(&["freeze"]).status().unwrap().code(), Some(0));
+    refused(scene.snapboot(&["freeze"]).output().unwrap());
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(scene.snapboot(&["freeze"]).status().unwrap().code(), Some(0));
     // Only root can give it away.
     if chown(&file, Some(65534), None).is_ok() {
         refused(in_sub(&scene, &["freeze"]));

@@ -101,7 +101,7 @@ fn of_this_directory(here: &Path, file: &Path, opened: &File) -> std::result::Re
 fn of_somebody_else(file: &Path, refusal: &trust::Refusal) -> Failure {
     Failure::refusal(format!(
         "{} names a command to execute, and may be another user's: {refusal}. Read it, and if that is what you want, go to its directory \
-         and freeze there; else give a COMMAND.",
+         and freeze there, where nobody but its owner may write to it; else give a COMMAND.",
         file.display()
     ))
 }
