@@ -205,7 +205,7 @@ def test_a_store_in_the_hands_of_others_is_not_used(scene):
     for what, change, owner in forgeries(scene, store):
         clean(scene)
         copy = scene.evil / "victims-store"
-        shutil.copytree(store, copy, symlinks=True)
+        shutil.copytree(store, copy, symlinks=True, ignore=BEING_MADE)
         change(copy)
         if owner == "the victim's folders in his":
             for path in (copy, *copy.rglob("*")):
@@ -231,8 +231,8 @@ def test_a_race_for_the_store_is_never_won(scene):
     store = built(scene)
     clean(scene)
     good, bad = scene.evil / "victims-store", scene.evil / "other"
-    shutil.copytree(store, good)
-    shutil.copytree(store, bad)
+    shutil.copytree(store, good, ignore=BEING_MADE)
+    shutil.copytree(store, bad, ignore=BEING_MADE)
     give(good, scene.user)
     for image in bad.glob("*/*/*.img"):
         scene.theirs(image, scene.code())

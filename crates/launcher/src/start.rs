@@ -56,10 +56,13 @@ impl Start {
         }
     }
 
-    /// The path that was executed, with its NUL, as it was given: it may be relative, and lead elsewhere by now.
+    /// The path that was executed, with its NUL, as it was given: it may be relative, and lead elsewhere by now. None where a descriptor was
+    /// executed, for which the kernel makes up a path in /dev/fd (execveat(2)): that is closed, or another file's.
     pub fn executed(&self) -> Option<&[u8]> {
         // SAFETY: the kernel has put a C string there, on the stack.
-        (!self.executed.is_null()).then(|| unsafe { CStr::from_ptr(self.executed.cast()).to_bytes_with_nul() })
+        let path =
+            (!self.executed.is_null()).then(|| unsafe { CStr::from_ptr(self.executed.cast()).to_bytes_with_nul() });
+        path.filter(|path| !path.starts_with(b"/dev/fd/"))
     }
 
     /// The arguments, each with the NUL that ends it; the first is the name under which the image was run.
