@@ -17,6 +17,10 @@ ORDINARY = 12345
 RACES = 25
 
 
+# What a builder is at work on may be gone before it is copied.
+BEING_MADE = shutil.ignore_patterns("*.freezing-*")
+
+
 @pytest.fixture(scope="module", params=[0, ORDINARY], ids=["root", "ordinary user"])
 def scene(request, open_directory):
     top = open_directory / f"attacks-{request.param}"

@@ -14,11 +14,12 @@ class Request:
     these runs have loaded. warm_up: what they do once, see warm_ups.py. patterns: regular expressions that they have compiled, see
     patterns.py. changed: names of variables (bytes) that the program set in these runs. profile: the file in which
     thawed processes tell what else they load, or None; told_of: the script behind all links, with which they begin, if there is one;
-    on_news: what they start then; known: names of modules that are not told; archive: the file that switches a boot archive on after the thaw, or None. terminal: numbers of the standard streams that are a
-    terminal in the starts that the image is for, or None where it is for starts with and without. attributes: what the kernel's attributes
-    of a process are called, see process_attributes.py. elsewhere: whether nothing is frozen, and the boot takes place in a folder that
-    shows what is made of its name. secrets: names of variables (bytes) of which the boot has made-up values. compares_secrets: whether
-    nothing is frozen, and what is in the process is compared with a boot with others.
+    on_news: what they start then; known: names of modules that are not told; archive: the file that switches a boot archive on after
+    the thaw, or None. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where
+    it is for starts with and without. attributes: what the kernel's attributes of a process are called, see process_attributes.py.
+    elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name. secrets: names of
+    variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process is
+    compared with a boot with others.
     """
 
     def __init__(self, folder, entries):
