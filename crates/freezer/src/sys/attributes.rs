@@ -129,10 +129,15 @@ fn changed_since_last_look() -> Option<Attribute> {
 
 fn next_changed() -> Option<Attribute> {
     let (kept, next) = (kept(), NEXT.load(Relaxed));
-    let has_changed = |it: &&Attribute| is_touched(**it) || read(**it) != kept.start[**it as usize];
+    let has_changed = |it: &&Attribute| is_touched(**it) || differs(**it, &read(**it), &kept.start[**it as usize]);
     let found = Attribute::ALL[next..].iter().find(has_changed).copied();
     NEXT.store(found.map_or(0, |attribute| attribute as usize + 1), Relaxed);
     found
+}
+
+/// Whether the process has another value now. A directory that somebody else has removed meanwhile is the same one.
+fn differs(attribute: Attribute, now: &Value, start: &Value) -> bool {
+    now != start && !(attribute == Attribute::Directory && *now == NOTHING)
 }
 
 /// Compares all of them with what they were at the start, keeps what a thaw sets again, and passes those to `refuse` for which a freeze is
@@ -144,7 +149,7 @@ pub fn compare(mut refuse: impl FnMut(Attribute)) {
         let (index, now) = (attribute as usize, read(attribute));
         // The kernel changes these together with the user.
         let follows = has_other_rights && matches!(attribute, Attribute::Dumpable | Attribute::ParentDeathSignal);
-        if now == kept.start[index] && !is_touched(attribute) || follows {
+        if !differs(attribute, &now, &kept.start[index]) && !is_touched(attribute) || follows {
             continue;
         }
         has_other_rights |= matches!(attribute, Attribute::Users | Attribute::Groups | Attribute::Capabilities);
