@@ -88,11 +88,28 @@ LOOK_UPS = {
     "absence below": ("__import__('os').path.exists('sub/none.txt')", "File.exist?('sub/none.txt')"),
     "link": ("__import__('os').path.islink('here.txt')", "File.symlink?('here.txt')"),
     "list": ("sorted(__import__('os').listdir('sub'))", "Dir.children('sub').sort.inspect"),
-    "chdir": (
-        "__import__('os').chdir('sub'), open('../here.txt').read(), __import__('os').chdir('..')",
-        "Dir.chdir('sub') { File.read('../here.txt') }",
-    ),
 }
+GOES_AND_COMES_BACK = (
+    "__import__('os').chdir('sub'), open('../here.txt').read(), __import__('os').chdir('..')",
+    "Dir.chdir('sub') { File.read('../here.txt') }",
+)
+
+
+@both
+def test_who_changes_the_directory_is_bound_to_it(language, tmp_path):
+    """Even where it comes back: nobody can tell whether it would come back to where another start is made."""
+    python, ruby = GOES_AND_COMES_BACK
+    env, _ = language.write(tmp_path, f"VALUE = {python if language is PYTHON else ruby}")
+    home, same = (elsewhere(tmp_path, name, here="one") for name in ("home", "same"))
+    for folder in (home, same):
+        (folder / "sub").mkdir()
+    preload = language.preload() if language is PYTHON else str(tmp_path / "boot")
+    image = support.frozen(tmp_path / "app.img", [language.program], "--preload", preload, env=env, cwd=home)
+    argv = language.argv(image)
+    argv[-1] = argv[-1].replace("./boot", preload)
+    before = support.thawed(argv, env=env, cwd=home).out
+    result = support.run(argv, env=env, cwd=same)
+    assert result.fell_back and result.out == before, result
 
 
 @both
