@@ -1,8 +1,7 @@
 //! What came of the attempts to make images of a command, and whether another one is worth it now.
 //!
-//! Only who holds the folder's lock writes it. An attempt counts as made in vain from its begin until its outcome says otherwise, so a builder that is
-//! killed, or whose container ends, needs nobody who notices: nothing was promised in its name. That a builder is at work is not written down
-//! at all: its lock says so.
+//! Only the holder of the folder's lock writes the file. An attempt counts as fruitless from its start until its outcome says otherwise, so
+//! nobody has to notice that a builder was killed or its container ended. The file does not record that a builder is at work: the lock shows it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +30,7 @@ const LESSER: u64 = 60;
 const LONGEST_LESSER: u64 = 7 * 24 * 3600;
 /// After so many of them in a row, what they have is all that there is.
 const ACCEPTED: u32 = 8;
-/// So many attempts in a row may be in vain before the next one has to wait, for how long at first and at most (seconds).
+/// How many fruitless attempts in a row are free; the wait before the next one, at first and at most (seconds).
 const FREE: u32 = 3;
 const WAIT: u64 = 10;
 const LONGEST_WAIT: u64 = 600;
@@ -52,7 +51,7 @@ pub struct Attempts {
     at: u64,
     /// Whether the last one has no outcome: its builder is at work, or was lost.
     unfinished: bool,
-    /// How many in a row were in vain: without an image, or with one in the place of an image that no start has thawed.
+    /// How many attempts in a row were fruitless: they made no image, or replaced one that no start had thawed.
     in_vain: u32,
     /// How many images in a row have been made for what starts have told.
     pub learnt: u32,
@@ -275,7 +274,7 @@ impl Attempts {
         self.outcomes.push(Attempt { environment: environment.to_owned(), at: self.at, failed, outcome });
         let many = self.outcomes.len().saturating_sub(MAX_ENVIRONMENTS);
         self.outcomes.drain(..many);
-        // Where it cannot be written down, the attempt counts as one in vain.
+        // If the file cannot be written, the attempt counts as fruitless.
         let _ = self.keep(folder);
     }
 

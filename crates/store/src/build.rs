@@ -97,7 +97,7 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     let watch = Watch::start();
     let outcome = attempt(folder, &output, whom, for_news, &Silent);
     if !matches!(outcome, Some(FreezeOutcome::Written(_))) && watch.is_short() {
-        // That says nothing about the program. Where it cannot be noted, this counts as one in vain.
+        // The outcome says nothing about the program. If it cannot be written, the attempt counts as fruitless.
         let _ = attempts.keep(folder);
         let had = room.map_or(0, |room| room.bytes);
         PutOff::note(folder, "memory ran short while an image was made".to_owned(), needed.max(had + had / 4));
