@@ -95,10 +95,10 @@ GOES_AND_COMES_BACK = (
 )
 
 
-@both
-def test_who_changes_the_directory_is_bound_to_it(language, tmp_path):
-    """Even where it comes back: nobody can tell whether it would come back to where another start is made."""
-    python, ruby = GOES_AND_COMES_BACK
+def frozen_in_one_of_two(language, values, tmp_path):
+    """Freezes a program that reads a value in a folder. Returns that folder, another with the same files, the words and the environment
+    that start the image, and what it prints in the first."""
+    python, ruby = values
     env, _ = language.write(tmp_path, f"VALUE = {python if language is PYTHON else ruby}")
     home, same = (elsewhere(tmp_path, name, here="one") for name in ("home", "same"))
     for folder in (home, same):
@@ -107,7 +107,13 @@ def test_who_changes_the_directory_is_bound_to_it(language, tmp_path):
     image = support.frozen(tmp_path / "app.img", [language.program], "--preload", preload, env=env, cwd=home)
     argv = language.argv(image)
     argv[-1] = argv[-1].replace("./boot", preload)
-    before = support.thawed(argv, env=env, cwd=home).out
+    return home, same, argv, env, support.thawed(argv, env=env, cwd=home).out
+
+
+@both
+def test_who_changes_the_directory_is_bound_to_it(language, tmp_path):
+    """Even where it comes back: nobody can tell whether it would come back to where another start is made."""
+    _, same, argv, env, before = frozen_in_one_of_two(language, GOES_AND_COMES_BACK, tmp_path)
     result = support.run(argv, env=env, cwd=same)
     assert result.fell_back and result.out == before, result
 
@@ -116,17 +122,7 @@ def test_who_changes_the_directory_is_bound_to_it(language, tmp_path):
 @pytest.mark.parametrize("what", LOOK_UPS)
 def test_relative_names_mean_the_place_of_the_start(language, what, tmp_path):
     """The same answers there: a thaw. Others: the ordinary start."""
-    python, ruby = LOOK_UPS[what]
-    env, _ = language.write(tmp_path, f"VALUE = {python if language is PYTHON else ruby}")
-    home = elsewhere(tmp_path, "home", here="one")
-    (home / "sub").mkdir()
-    preload = language.preload() if language is PYTHON else str(tmp_path / "boot")
-    image = support.frozen(tmp_path / "app.img", [language.program], "--preload", preload, env=env, cwd=home)
-    argv = language.argv(image)
-    argv[-1] = argv[-1].replace("./boot", preload)
-    before = support.thawed(argv, env=env, cwd=home).out
-    same = elsewhere(tmp_path, "same", here="one")
-    (same / "sub").mkdir()
+    home, same, argv, env, before = frozen_in_one_of_two(language, LOOK_UPS[what], tmp_path)
     assert support.thawed(argv, env=env, cwd=same).out == before
     # Files of one moment and one size, so that nothing but the content differs.
     for folder in (home, same):
