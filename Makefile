@@ -3,6 +3,7 @@
 #
 #   make            the release build                 make demo     four programs thawed, one with an archive
 #   make test       every test suite                  make bench    all scenarios, the tables of docs/benchmarks.md (PLANS=cold-boot: some)
+#   make test-all   all that make test runs a sample of, too: hours
 #   make lint       the style checks                  make fuzz     damaged images, CASES=1000000
 #   make agreement  compares what `snapboot explain` says with independent measures, for three programs
 #   make stories    follows the advice of `snapboot explain` for three programs, writes docs/stories.md
@@ -32,7 +33,7 @@ PLANS ?= scenarios cold-boot python-boot models
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test demo bench agreement stories lint fuzz install install-built packages containers clean toolchain uniqueness staleness faults damage sweep sweep-python modules strangers check-aarch64
+.PHONY: build test test-all demo bench agreement stories lint fuzz install install-built packages containers clean toolchain uniqueness staleness faults damage sweep sweep-python modules strangers check-aarch64
 
 # Each start by `snapboot run` goes through the command, which takes half the time to start when it is linked statically. What else there
 # is becomes part of other processes.
@@ -47,6 +48,9 @@ toolchain:
 
 test: build
 	$(PYTHON) tools/run_tests.py
+
+test-all: build
+	SNAPBOOT_ALL_TESTS=1 SNAPBOOT_RUBIES=all SNAPBOOT_PYTHONS=all SNAPBOOT_SWEEP=all RUNTIME_TESTS=all $(PYTHON) tools/run_tests.py
 
 demo: build
 	@$(PYTHON) tools/demo.py

@@ -4,6 +4,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import zlib
 
 import pytest
 
@@ -17,6 +18,26 @@ from common import support  # noqa: E402
 def pytest_configure(config):
     """Make the marks known."""
     config.addinivalue_line("markers", "fault(what, outcome): a fault that is survived; tools/faults.py lists these in docs/limits.md")
+    config.addinivalue_line("markers", "sample(n): of the cases of this test about one in n is run; all with SNAPBOOT_ALL_TESTS=1")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is not in the sample, unless all tests are wanted, or somebody has chosen some by name."""
+    if os.environ.get("SNAPBOOT_ALL_TESTS") or config.option.keyword or any("::" in word for word in config.args):
+        return
+    groups = {}
+    for item in items:
+        mark = item.get_closest_marker("sample")
+        if mark is not None:
+            groups.setdefault(item.nodeid.partition("[")[0], []).append((zlib.crc32(item.name.encode()), mark.args[0], item))
+    left = set()
+    for cases in groups.values():
+        # The same ones everywhere and always, whatever cases are added; at least one of each test.
+        first = min(cases, key=lambda case: case[0])
+        left |= {case[2] for case in cases if case[0] % case[1] and case is not first}
+    if left:
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
 
 
 @pytest.fixture(scope="session")

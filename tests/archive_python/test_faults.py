@@ -11,7 +11,7 @@ import pytest
 from archive.boots import test_damage as damage
 from archive.boots import test_faults as faults
 from common import support
-from common.system_calls import calls, killed_before, thinned
+from common.system_calls import WITHOUT_THREAD, calls, killed_before, thinned
 
 from . import programs, starts
 
@@ -56,7 +56,7 @@ def test_a_writer_killed_before_each_change(tmp_path):
     ordinary = program.ordinary(MAIN)
     environment = {**support.environment(**program.variables), "SNAPBOOT_ARCHIVE": str(program.archive)}
     environment["PYTHONPATH"] = f"{starts.RUN}:{environment['PYTHONPATH']}"
-    argv = [program.python, program.folder / "main.py"]
+    argv = [*WITHOUT_THREAD, program.python, program.folder / "main.py"]
     found = thinned(calls(argv, environment, program.place, tmp_path / "log"))
     assert [name for name, _, _ in found if "write" in name], found
     for name, number, line in found:

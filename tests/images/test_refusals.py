@@ -233,6 +233,14 @@ def test_refused_by_name_in_ruby(name, existing, tmp_path):
 
 
 @support.needs_ruby
+def test_a_descriptor_of_ruby_is_refused_with_the_place_that_opened_it(existing, tmp_path):
+    culprit = tmp_path / "culprit.rb"
+    culprit.write_text('require "socket"\nSERVER = TCPServer.new("127.0.0.1", 0)\n')
+    result = refused(existing, [support.RUBY], "--preload", "./culprit", cwd=tmp_path)
+    assert f"opened by {culprit}:2" in result.err, result
+
+
+@support.needs_ruby
 def test_ruby_starts_no_script_when_its_input_is_closed(existing, tmp_path):
     (tmp_path / "culprit.rb").write_text("$stdin.close\n")
     result = refused(existing, [support.RUBY], "--preload", "./culprit", cwd=tmp_path)

@@ -6,7 +6,7 @@ import types
 
 
 def begun(module):
-    request = types.SimpleNamespace(profile="profile", on_news=["true"], learnt=[], known=[])
+    request = types.SimpleNamespace(profile="profile", on_news=["true"], learnt=[], known=[], told_of=[])
     started = module("telling").Telling(request)
     started.settle()
     started.begin({})

@@ -147,7 +147,7 @@ def test_a_fact_that_was_asked_for_is_an_input(language, fact, tmp_path):
     if change is another_user:
         open_to_others(tmp_path)
         if subprocess.run([*changed, "test", "-x", image], cwd="/").returncode:
-            pytest.skip("another user cannot reach the image here")
+            pytest.skip("an ordinary user cannot reach this tree")
     if changed == ["terminal"]:
         script = ["script", "-qec", " ".join(["stty cols 123;", *map(quoted, argv)]), "/dev/null"]
         result = support.run(script, env=env, cwd=tmp_path)
@@ -226,7 +226,7 @@ def test_an_image_of_root_runs_for_others(language, tmp_path):
     image.chmod(0o755)
     option, code = ("-c", "import os; print(os.getuid())") if language is PYTHON else ("-e", "p Process.uid")
     if subprocess.run(support.as_nobody(["test", "-x", image]), cwd="/").returncode:
-        pytest.skip("an ordinary user cannot reach the image here")
+        pytest.skip("an ordinary user cannot reach this tree")
     result = support.thawed(support.as_nobody([image, option, code]), env=env, cwd="/")
     assert result.out == f"{support.NOBODY}\n", result
 

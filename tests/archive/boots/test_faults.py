@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 from common import support
-from common.system_calls import calls, killed_before, thinned
+from common.system_calls import WITHOUT_THREAD, calls, killed_before, thinned
 
 from . import boots
 
@@ -37,7 +37,7 @@ def test_a_writer_killed_before_each_change(tmp_path):
     (boots_of.program.folder / "main.rb").write_text(boots.TINY_MAIN.replace("exit 3\n", ""))
     boots.settle()
     ordinary = boots_of.ordinary()
-    environment, argv = boots_of.archive_environment(), boots_of.argv()
+    environment, argv = boots_of.archive_environment(), [*WITHOUT_THREAD, *boots_of.argv()]
     for filled in (False, True):
         if filled:  # a file more to append, beside what is there
             source = boots_of.program.folder / "late/first.rb"

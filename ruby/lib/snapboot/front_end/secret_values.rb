@@ -113,7 +113,7 @@ class SecretValues
   def keep(text)
     was_frozen = text.frozen?
     unfreeze(text) if was_frozen
-    return @problems << "a string that exists only once, such as a key of a Hash, keeps a secret" if text.frozen?
+    return @problems << "a string that exists only once, such as a key of a Hash, keeps #{value_in(text)}" if text.frozen?
 
     # It is frozen again when it has its value.
     @kept << [text, split(text.b), was_frozen]
@@ -129,20 +129,28 @@ class SecretValues
       EACH_KEY.bind_call(hash) { |key| found ||= kept.key?(key) }
       @hashes << hash if found && !hash.equal?(kept) && !hash.compare_by_identity?
     end
-    @problems << "a Hash that is frozen has a secret as its key" if @hashes.any?(&:frozen?)
+    frozen = @hashes.find(&:frozen?) or return
+    @problems << "a Hash that is frozen has as a key #{value_in(frozen.keys.find { |key| kept.key?(key) })}"
   end
 
   # Symbols and patterns cannot be changed.
   def find_names(marks)
     ascii = marks.select(&:ascii_only?)
-    if Symbol.all_symbols.any? { |symbol| ascii.any? { |mark| part?(symbol.name, mark) } }
-      @problems << "a Symbol is made of a secret"
-    end
+    symbol = Symbol.all_symbols.find { |candidate| ascii.any? { |mark| part?(candidate.name, mark) } }
+    @problems << "a Symbol is made of #{value_in(symbol.name)}" if symbol
     @own += patterns = ascii.map { |mark| Regexp.escape(mark) } + ascii
     sources = ObjectSpace.each_object(Regexp).lazy.map(&:source)
-    return unless sources.any? { |source| patterns.any? { |pattern| part?(source, pattern) } }
+    source = sources.find { |candidate| patterns.any? { |pattern| part?(candidate, pattern) } }
+    @problems << "a Regexp is made of #{value_in(source)}" if source
+  end
 
-    @problems << "a Regexp is made of a secret"
+  # In words: the values of which variables a text holds, as they are or escaped for a pattern.
+  def value_in(text)
+    held = @values.filter_map do |name, value|
+      parts = parts_of(value).values
+      name if (parts + parts.map { |part| Regexp.escape(part).b }).any? { |part| text.b.include?(part) }
+    end
+    held.empty? ? "what is computed of a secret" : "the value of #{held.join(", ")}"
   end
 
   # Without a copy of the text: Ruby would have the two share their bytes from then on.
