@@ -1,5 +1,6 @@
 """What all Python tests share: the marks, images that no test changes, and that starts of images are counted nowhere."""
 
+import math
 import os
 import pathlib
 import sys
@@ -18,23 +19,30 @@ from common import support  # noqa: E402
 def pytest_configure(config):
     """Make the marks known."""
     config.addinivalue_line("markers", "fault(what, outcome): a fault that is survived; tools/faults.py lists these in docs/limits.md")
-    config.addinivalue_line("markers", "sample(n): of the cases of this test about one in n is run; all with SNAPBOOT_ALL_TESTS=1")
+    config.addinivalue_line(
+        "markers",
+        "sample(n, each=None, unit=None): of the cases of this test one in n is run, of each group of them at least one; all are run with "
+        "SNAPBOOT_ALL_TESTS=1. each, unit: functions from a case's parameters to the name of its group (default: all are one) and of what "
+        "is run together or not at all (default: each case alone)",
+    )
 
 
 def pytest_collection_modifyitems(config, items):
     """Leave out what is not in the sample, unless all tests are wanted, or somebody has chosen some by name."""
     if os.environ.get("SNAPBOOT_ALL_TESTS") or config.option.keyword or any("::" in word for word in config.args):
         return
-    groups = {}
+    tables = {}
     for item in items:
-        mark = item.get_closest_marker("sample")
-        if mark is not None:
-            groups.setdefault(item.nodeid.partition("[")[0], []).append((zlib.crc32(item.name.encode()), mark.args[0], item))
+        if mark := item.get_closest_marker("sample"):
+            (count,), parameters = mark.args, item.callspec.params if hasattr(item, "callspec") else {}
+            each, unit = (mark.kwargs[name](parameters) if name in mark.kwargs else "" for name in ("each", "unit"))
+            units = tables.setdefault((item.nodeid.partition("[")[0], each, count), {})
+            units.setdefault(unit or item.name, []).append(item)
     left = set()
-    for cases in groups.values():
-        # The same ones everywhere and always, whatever cases are added; at least one of each test.
-        first = min(cases, key=lambda case: case[0])
-        left |= {case[2] for case in cases if case[0] % case[1] and case is not first}
+    for (*_, count), units in tables.items():
+        # The same ones everywhere and always; another case in a table changes one at most.
+        names = sorted(units, key=lambda name: zlib.crc32(name.encode()))
+        left.update(item for name in names[math.ceil(len(names) / count) :] for item in units[name])
     if left:
         config.hook.pytest_deselected(items=list(left))
         items[:] = [item for item in items if item not in left]

@@ -7,6 +7,8 @@ import pytest
 
 from .rubies import KINDS, archive_options, environment
 
+pytestmark = pytest.mark.sample(3)
+
 DIRECTORIES, FEATURES = 500, 300
 MAX_LOST = 500  # look-ups for features that find nothing; without the archive they are 149,700
 

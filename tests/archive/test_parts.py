@@ -9,6 +9,8 @@ import pytest
 
 from .rubies import KINDS, ROOT, archive_options, environment
 
+pytestmark = pytest.mark.sample(2)
+
 SNAPBOOT = ROOT / "target/release/snapboot"
 PARTS = ("code", "lookups", "data", "gems")
 BY_KIND = {"code": "code", "data": "data", "directory": "lookups"}

@@ -20,6 +20,8 @@ import pytest
 
 from .rubies import KINDS, archive_options, environment
 
+pytestmark = pytest.mark.sample(3)
+
 TABLE = pathlib.Path(__file__).parent / "require"
 PRELUDE = (TABLE / "prelude.rb").read_text()
 # Addresses; the runtime's own lines of a backtrace; where CRuby says that a file requires itself (in RubyGems, if that is in between, and

@@ -15,6 +15,8 @@ import pytest
 from . import cases as table
 from . import starts
 
+pytestmark = pytest.mark.sample(3)
+
 TABLE = {}
 for path in sorted(pathlib.Path(table.__file__).parent.glob("[a-z]*.py")):
     module = importlib.import_module(f"{table.__name__}.{path.stem}")

@@ -14,6 +14,8 @@ from common import support
 
 from . import programs, starts
 
+pytestmark = pytest.mark.sample(2)
+
 STEPS = int(os.environ.get("SNAPBOOT_STEPS", "12"))
 SOURCES = ["first", "third", "broken", "package/__init__", "package/inner", "package/other"]
 

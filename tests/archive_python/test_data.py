@@ -8,6 +8,8 @@ import pytest
 import workloads
 from common import support
 
+pytestmark = pytest.mark.sample(2)
+
 RUN = support.ROOT / "python/snapboot/archive/run"
 # What the programs below use; a value is told with its type and the identity of what it contains.
 HEAD = """

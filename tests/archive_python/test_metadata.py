@@ -9,6 +9,8 @@ from common import support
 
 from . import starts
 
+pytestmark = pytest.mark.sample(2)
+
 # Tells all that can be seen of what importlib.metadata gives.
 MAIN = """\
 import importlib.metadata, sys, warnings

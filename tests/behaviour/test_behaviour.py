@@ -57,6 +57,12 @@ def images(place):
     return Images(place / "images")
 
 
+@pytest.mark.sample(
+    4,
+    each=lambda parameters: (parameters["case"].language, parameters["case"].name),
+    # The kinds of standard streams share an image.
+    unit=lambda parameters: f"{parameters['name']} {parameters['case'].main}",
+)
 @pytest.mark.parametrize(("case", "name", "interpreter", "kind"), list(_parameters()))
 def test_same(case, name, interpreter, kind, place, images):
     if case.workload:

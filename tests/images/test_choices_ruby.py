@@ -11,6 +11,8 @@ from common.terminal import shown_on
 from .test_session_ruby import RELINE, RELINE_FACE, RELINE_IO
 from .test_training_ruby import Program
 
+pytestmark = pytest.mark.sample(3)
+
 PROGRAM = r"""$LOAD_PATH.unshift("#{__dir__}/lib")
 ARGV.each { |name| require name }
 p Rainbow.enabled, Rainbow("x").red if defined?(Rainbow)

@@ -3,7 +3,10 @@
 import json
 import os
 
+import pytest
 from common import languages, support
+
+pytestmark = pytest.mark.sample(2)
 
 # What prints while it is loaded, no freeze takes into an image by itself. How long it sleeps is what a start gains.
 SOURCES = {

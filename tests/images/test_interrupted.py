@@ -16,6 +16,8 @@ import pytest
 from common import support
 from common.languages import PYTHON, both
 
+pytestmark = pytest.mark.sample(2)
+
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 POINTS = re.findall(r'=> "([a-z-]+)"', (support.ROOT / "crates/freeze/src/fault.rs").read_text())
 

@@ -7,6 +7,8 @@ import pytest
 from harness import ordinary
 from programs import PROGRAMS
 
+pytestmark = pytest.mark.sample(3)
+
 
 def tidy(result):
     """Addresses differ from process to process."""

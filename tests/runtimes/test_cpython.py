@@ -16,6 +16,8 @@ import pytest
 
 from . import comparison
 
+pytestmark = pytest.mark.sample(3)
+
 RUNNER = str(comparison.HERE / "cpython/runner.py")
 FILES = comparison.table("cpython/files.toml")
 DIFFERENCES = comparison.table("cpython/differences.toml")["difference"]

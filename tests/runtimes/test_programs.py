@@ -14,6 +14,8 @@ from common.ready import prepared
 from . import comparison
 from .test_cpython import interpreters
 
+pytestmark = pytest.mark.sample(3)
+
 PROGRAMS = comparison.HERE / "programs"
 
 

@@ -2,12 +2,13 @@
 
 import shutil
 
+import pytest
 from common import support
 
 from .test_gems import Frozen, gem
 from .test_packages import write
 
-pytestmark = support.needs_ruby
+pytestmark = [support.needs_ruby, pytest.mark.sample(2)]
 
 PLATFORM = "x86_64-linux"
 SETUP = "require 'bundler/setup'\n"

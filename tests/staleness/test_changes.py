@@ -9,6 +9,8 @@ from workloads import Unavailable
 
 from . import changes, programs
 
+pytestmark = pytest.mark.sample(3)
+
 STEPS = int(os.environ.get("SNAPBOOT_STEPS", "60"))
 
 SMALL = {

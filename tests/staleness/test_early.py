@@ -7,6 +7,8 @@ from common import support
 from common.languages import PYTHON, RUBY, both, names
 from common.terminal import shown_on
 
+pytestmark = pytest.mark.sample(2)
+
 # What a preload may keep of it: for each language an expression, and the words of the refusal.
 REFUSED = {
     "arguments": (PYTHON, "list(__import__('sys').argv)", "sys.argv"),

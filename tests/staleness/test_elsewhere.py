@@ -10,6 +10,8 @@ import time
 import pytest
 from common import support
 
+pytestmark = pytest.mark.sample(2)
+
 PYTHON = """\
 import os, sys
 import helper

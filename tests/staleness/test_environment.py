@@ -8,6 +8,8 @@ import pytest
 from common import support
 from common.languages import PYTHON, RUBY, both
 
+pytestmark = pytest.mark.sample(2)
+
 # Ways to read NAME, each an expression for VALUE: (Python, Ruby). "none" where it is not set.
 READS = {
     "by get": ("os.environ.get('NAME', 'none')", "ENV.fetch('NAME', 'none')"),

@@ -4,6 +4,8 @@ import pytest
 from common import support
 from common.languages import PYTHON, RUBY, both, names
 
+pytestmark = pytest.mark.sample(2)
+
 # What a preload may do with the answer: for each language an expression, and whether a thaw in another folder can have it renewed.
 KEPT = {
     "the answer": (PYTHON, "VALUE = os.getcwd()", True),

@@ -11,6 +11,8 @@ from staleness import changes, programs
 
 from . import boots
 
+pytestmark = pytest.mark.sample(3)
+
 STEPS = int(os.environ.get("SNAPBOOT_STEPS", "20"))
 
 

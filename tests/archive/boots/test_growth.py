@@ -4,6 +4,8 @@ import pytest
 
 from . import boots
 
+pytestmark = pytest.mark.sample(2)
+
 MAX_GROWTH = 4_000  # kB; a tenth of it is usual
 SHOW = """\
 def memory
