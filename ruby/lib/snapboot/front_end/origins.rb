@@ -6,8 +6,8 @@ class Origins
   OPENERS =
     /\A(new|initialize|open|sysopen|for_fd|popen|pipe|pair|socketpair|dup|accept|connect|bind)|open|mkdir|mkfifo|link|rename/
   SETTERS = /set|chdir|chroot|umask|groups|change_privilege|grant|eid|switch|syscall|call|daemon|maxgroups/
-  # The first of the descriptors that hold /dev/null in a boot for a freeze (SOCKET in crates/freeze). What is kept open goes in its
-  # place, so that the program's descriptors have the numbers of the boot that was refused.
+  # The first of the descriptors that hold /dev/null in a boot for a freeze (SOCKET in crates/freeze). What is kept open goes
+  # in its place, so that the program's descriptors have the numbers of the boot that was refused.
   FILLER = 3
   # The program's calls of it are watched.
   LOCATIONS = Kernel.instance_method(:caller_locations)
