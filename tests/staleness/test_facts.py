@@ -146,6 +146,7 @@ def test_a_fact_that_was_asked_for_is_an_input(language, fact, tmp_path):
     assert before.status == 0, before
     if change is another_user:
         open_to_others(tmp_path)
+        image.chmod(0o755)
         if subprocess.run([*changed, "test", "-x", image], cwd="/").returncode:
             pytest.skip("an ordinary user cannot reach this tree")
     if changed == ["terminal"]:
