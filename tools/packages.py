@@ -45,7 +45,7 @@ def run(words: list, cwd: pathlib.Path = ROOT, **variables: str) -> None:
 
 def link(quick: bool) -> None:
     """Compile what is linked against the C library dynamically."""
-    profile = {"OPT_LEVEL": "1", "LTO": "off", "CODEGEN_UNITS": "16"} if quick else {}
+    profile = {"OPT_LEVEL": "0", "LTO": "off", "CODEGEN_UNITS": "16"} if quick else {}
     tools = workloads.prepare("packages")["bin"]
     caches = {"CARGO_ZIGBUILD_CACHE_DIR": ROOT / "target/zig", "ZIG_GLOBAL_CACHE_DIR": ROOT / "target/zig"}
     run(

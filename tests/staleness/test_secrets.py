@@ -2,6 +2,7 @@
 in an image. Where something was made of one while the program booted, the freeze is refused and says what."""
 
 import base64
+import shutil
 
 import pytest
 from common import support
@@ -232,6 +233,57 @@ def test_rails_signs_with_the_key_of_each_start(tmp_path):
     for key, answer in ((one, "content"), (other, "refused")):
         thawed, ordinary = start(image, key, cookie), start("bin/rails", key, cookie)
         assert thawed.out == ordinary.out and answer in thawed.out.split("\n") and not thawed.fell_back, (thawed, ordinary)
+
+
+# Encrypts credentials with a new key, and prints it.
+CREDENTIALS = """
+require "active_support"
+require "active_support/encrypted_configuration"
+ENV["RAILS_MASTER_KEY"] = key = ActiveSupport::EncryptedFile.generate_key
+file = { config_path: "config/credentials.yml.enc", key_path: "config/master.key", env_key: "RAILS_MASTER_KEY", raise_if_missing_key: true }
+ActiveSupport::EncryptedConfiguration.new(**file).write(File.read("credentials.yml"))
+puts key
+"""
+KEPT_CREDENTIALS = """
+aws: {region: eu-west-1, access_key_id: AKIAI0SF0DNN7EXAMPLE, secret_access_key: wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY}
+database: postgres://app:pa55w0rd-long@db.example.com/x
+list: [first-secret-0815, 42, true]
+secret_key_base: %s
+"""
+INITIALIZER = """
+Rails.application.config.x.aws = Rails.application.credentials.aws.dup
+CLIENT = Struct.new(:key, :database).new(Rails.application.credentials.aws[:secret_access_key], Rails.application.credentials.database)
+"""
+SHOW_CREDENTIALS = """
+puts Rails.application.config.x.aws, CLIENT.inspect, Rails.application.credentials.list.inspect, Rails.application.credentials.aws
+puts Rails.application.message_verifier("cookie").generate("content"), Rails.application.secret_key_base
+puts Rails.application.credentials.database, Rails.application.credentials.secret_key_base
+"""
+
+
+@support.needs_ruby
+def test_rails_decrypts_its_credentials_in_each_start(tmp_path):
+    application = tmp_path / "application"
+    shutil.copytree(workloads.prepare("rails")["dir"], application, symlinks=True)
+    (application / "config/master.key").unlink()
+    (application / "credentials.yml").write_text(KEPT_CREDENTIALS % ("5eed" * 32))
+    (application / "config/initializers/client.rb").write_text(INITIALIZER)
+    key = support.run([support.RUBY, "-e", CREDENTIALS], cwd=application, log=False).out.strip()
+    (application / "credentials.yml").unlink()
+    env = support.environment(RAILS_ENV="production", RAILS_MASTER_KEY=key, SNAPBOOT_LOG="1")
+    image = tmp_path / "rails.img"
+    result = support.freeze(image, ["bin/rails"], env=env, cwd=application)
+    assert result.status == 0 and "the application is not in the image" not in result.err, result
+    content = support.read(image)
+    for secret in (key, "wJalrXUtnFEMI", "AKIAI0SF0DNN7EXAMPLE", "pa55w0rd", "5eed5eed5eed", "first-secret-0815"):
+        assert secret.encode() not in content, secret
+    thawed, ordinary = (
+        support.run([program, "runner", SHOW_CREDENTIALS], env=env, cwd=application) for program in (image, "bin/rails")
+    )
+    assert thawed.out == ordinary.out and "wJalrXUtnFEMI" in thawed.out and not thawed.fell_back, (thawed, ordinary)
+    wrong = {**env, "RAILS_MASTER_KEY": key[::-1]}
+    thawed, ordinary = (support.run([program, "runner", "puts 1"], env=wrong, cwd=application) for program in (image, "bin/rails"))
+    assert (thawed.out, thawed.status) == (ordinary.out, ordinary.status) and ordinary.status != 0, (thawed, ordinary)
 
 
 @both

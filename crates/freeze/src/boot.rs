@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
@@ -20,6 +20,7 @@ use recorder::{Accesses, Recorder};
 use runtime::deadline::{self, kill_group, timespec};
 use runtime::{python, Language, Main, MainKind, Runtime};
 use rustix::event::{poll, PollFd, PollFlags};
+use rustix::fs::{memfd_create, MemfdFlags};
 use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 
 use super::control_dir::ControlDir;
@@ -263,7 +264,11 @@ impl Boot<'_> {
             .open("/dev/null")
             .map_err(|error| self.not_started(&error))?;
         command.stdin(nothing).process_group(0);
-        fill_descriptors(&mut command, socket.into()).map_err(|error| self.not_started(&error))?;
+        let real = match self.runtime.language {
+            Language::Ruby => real_secrets(self.environment).map_err(|error| self.not_started(&error))?,
+            Language::Python => None,
+        };
+        fill_descriptors(&mut command, socket.into(), real).map_err(|error| self.not_started(&error))?;
         Ok(command)
     }
 
@@ -338,17 +343,31 @@ fn hide_line_editor(environment: &mut Vec<(OsString, OsString)>, editor: &Path) 
     fs::write(editor.join("readline.py"), "raise ImportError\n")
 }
 
-/// Puts /dev/null at the descriptors that callers of an image may pass, and `socket` behind them; keeps all others of this process to
-/// itself.
-fn fill_descriptors(command: &mut Command, socket: OwnedFd) -> io::Result<()> {
+/// A file without a name that holds the real values of the secrets, each ended by a NUL: see real_secrets.rb of the front end. None without
+/// a secret.
+fn real_secrets(environment: &Environment) -> io::Result<Option<OwnedFd>> {
+    if environment.secrets.is_empty() {
+        return Ok(None);
+    }
+    let mut file = File::from(memfd_create("snapboot:secrets", MemfdFlags::CLOEXEC)?);
+    environment.secrets.iter().try_for_each(|secret| file.write_all(&[secret.entry(), vec![0]].concat()))?;
+    Ok(Some(file.into()))
+}
+
+/// Puts /dev/null at the descriptors that callers of an image may pass, or `first` at the first of them, and `socket` behind them; keeps
+/// all others of this process to itself.
+fn fill_descriptors(command: &mut Command, socket: OwnedFd, first: Option<OwnedFd>) -> io::Result<()> {
     close_fds::set_fds_cloexec(FIRST_PASSED, &[]);
     // The descriptor that reports a failed exec must lie above the range, or the fillers would take its place.
     let mut fillers: Vec<OwnedFd> = Vec::new();
     while fillers.last().is_none_or(|last| last.as_raw_fd() < SOCKET) {
         fillers.push(File::options().read(true).write(true).open("/dev/null")?.into());
     }
-    let mappings = (FIRST_PASSED..=LAST_PASSED)
+    let nothing = FIRST_PASSED + i32::from(first.is_some())..=LAST_PASSED;
+    let first = first.map(|parent_fd| Ok(FdMapping { parent_fd, child_fd: FIRST_PASSED }));
+    let mappings = nothing
         .map(|child_fd| Ok(FdMapping { parent_fd: fillers[0].try_clone()?, child_fd }))
+        .chain(first)
         .chain([Ok(FdMapping { parent_fd: socket, child_fd: SOCKET })])
         .collect::<io::Result<_>>()?;
     command.fd_mappings(mappings).map_err(|error| io::Error::other(error.to_string()))?;

@@ -166,6 +166,11 @@ impl Secret {
         Secret { name, real }
     }
 
+    /// Its entry in a list of real values: the name, `=` and the value.
+    pub fn entry(&self) -> Vec<u8> {
+        [self.name.as_bytes(), b"=", self.real.as_bytes()].concat()
+    }
+
     /// What an image compares of its value.
     pub fn outline(&self, with_form: bool) -> [u8; 16] {
         inputs::secret::outline(self.real.as_bytes(), with_form)

@@ -10,9 +10,9 @@ from .request import encode
 # Which argument is what is made.
 MAKING = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1, "socket.bind": 1}
 SETTING = ("posix", "resource", "_ctypes")
-# The first of the descriptors that hold /dev/null in a boot for a freeze (SOCKET in crates/freeze). What is kept open goes in its place,
-# so that the program's descriptors have the numbers of the boot that was refused.
-FILLER = 3
+# The number of the descriptor that stays open, so that the program's have those of the boot that was refused. Where no descriptor may have
+# it, these are others, and their places are not told.
+OUT_OF_THE_WAY = 500
 OPENING = ("open", "socket.__new__", "socket.accept", "subprocess.Popen", "os.memfd_create")
 
 
@@ -25,9 +25,12 @@ class Origins:
     def __init__(self, folder, attributes):
         self._attributes = attributes
         # Open from the start: whoever gives up its rights could not write it any more.
-        changes = posix.open(folder + b"/attribute_origins", posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC, 0o600)
-        self._changes = posix.dup2(changes, FILLER, inheritable=False)
-        posix.close(changes)
+        changes = posix.open(folder + b"/attribute_origins", posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+        try:
+            self._changes = posix.dup2(changes, OUT_OF_THE_WAY, inheritable=False)
+            posix.close(changes)
+        except OSError:
+            self._changes = changes
         attributes.look()
         self._places = {}
         self._made = {}

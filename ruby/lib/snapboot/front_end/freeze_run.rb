@@ -41,6 +41,7 @@ class FreezeRun
     Reads.phase("front end")
     @request = Request.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
     @report = Report.new(@request.directory)
+    RealSecrets.names = @request.list("secret")
     @report.attributes = @attributes = ProcessAttributes.new(@request.list("attribute"))
     check_runtime
     @settings = Settings.new
@@ -236,6 +237,7 @@ class FreezeRun
       secrets = SecretValues.new(@request.directory, @request.list("secret"), compares)
       secrets.settle(@environment.before, @recipes.flat_map(&:computed_of_secrets), @report)
       @context.secrets = secrets
+      RealSecrets.close
     end
     @report.finish(Report::WRITTEN) if compares
   end

@@ -6,9 +6,11 @@ class Origins
   OPENERS =
     /\A(new|initialize|open|sysopen|for_fd|popen|pipe|pair|socketpair|dup|accept|connect|bind)|open|mkdir|mkfifo|link|rename/
   SETTERS = /set|chdir|chroot|umask|groups|change_privilege|grant|eid|switch|syscall|call|daemon|maxgroups/
-  # The first of the descriptors that hold /dev/null in a boot for a freeze (SOCKET in crates/freeze). What is kept open goes
-  # in its place, so that the program's descriptors have the numbers of the boot that was refused.
-  FILLER = 3
+  # The number of the descriptor that stays open, at least, so that the program's have those of the boot that was refused.
+  # Where no descriptor may have it, these are others, and their places are not told.
+  OUT_OF_THE_WAY = 500
+  # From <fcntl.h>.
+  F_DUPFD_CLOEXEC = 1030
   # The program's calls of it are watched.
   LOCATIONS = Kernel.instance_method(:caller_locations)
 
@@ -17,7 +19,7 @@ class Origins
     @folders = request.list("origins_in")
     @attributes = attributes
     # Open from the start: whoever gives up its rights could not write it any more.
-    File.open("#{request.directory}/attribute_origins", "wb") { |file| @changes = IO.for_fd(FILLER, "wb").reopen(file) }
+    @changes = out_of_the_way(File.open("#{request.directory}/attribute_origins", "wb"))
     @library = RbConfig::CONFIG["rubylibdir"]
     @found = {}
     @made = {}
@@ -44,6 +46,12 @@ class Origins
   end
 
   private
+
+  def out_of_the_way(file)
+    IO.for_fd(file.fcntl(F_DUPFD_CLOEXEC, OUT_OF_THE_WAY), "wb").tap { file.close }
+  rescue SystemCallError
+    file
+  end
 
   def note
     now = descriptors

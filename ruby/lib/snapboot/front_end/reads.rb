@@ -232,6 +232,7 @@ class Reads
     return unless reader
 
     @environment.show(variable)
+    Recipes.reading(variable, reader, self)
     @variables[[variable, reader]] ||= place
   end
 

@@ -17,7 +17,7 @@ module Recipes
     def before_freeze; end
 
     # What was computed of secrets while the program booted and a thaw can compute again: pairs of the string and what does
-    # that.
+    # that. A thaw does it in this order, recipe by recipe: what has been exchanged may be used for what comes later.
     def computed_of_secrets
       []
     end
@@ -27,7 +27,7 @@ module Recipes
       false
     end
 
-    # +what+ is about to be read in the file +reader+, for +reads+ to note.
+    # +what+, a fact or a variable, is about to be read in the file +reader+, for +reads+ to note.
     def reading(_what, _reader, _reads); end
 
     # Whether the image can do what these arguments of the script say; only an ordinary start can where not.

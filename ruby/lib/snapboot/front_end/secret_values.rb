@@ -48,10 +48,12 @@ class SecretValues
     return if @kept.empty?
 
     parts = @values.keys.to_h { |name| [name, parts_of(ENV.fetch(name, "").b)] }
-    # Those of variables first: from these the others are computed.
-    exchange(:part) { |name, way| parts[name][way] || yield }
-    computed = {}
-    exchange(:computed) { |again| computed[again] ||= again.call.b }
+    # Those of variables first: from these the others are computed, and these from those before them.
+    exchange(@patterns.select { |_, (kind, *)| kind == :part }) { |_, name, way| parts[name][way] || yield }
+    @patterns.select { |_, (kind, *)| kind == :computed }.sort_by { |_, (_, _, place)| place }.each do |pattern|
+      value = nil
+      exchange([pattern].to_h) { |_, again| value ||= again.call.b }
+    end
     @hashes.each(&:rehash)
     @kept = @hashes = []
   rescue StandardError
@@ -64,7 +66,7 @@ class SecretValues
     @values.each do |name, value|
       parts_of(value).each { |way, part| @patterns[part] ||= [:part, name, way] }
     end
-    computed.each { |text, again| @patterns[text.b] ||= [:computed, again] }
+    computed.each_with_index { |(text, again), place| @patterns[text.b] ||= [:computed, again, place] }
     @patterns = @patterns.sort_by { |text, _| -text.bytesize }.to_h
   end
 
@@ -176,13 +178,12 @@ class SecretValues
     DELETE.call("SNAPBOOT_UNFREEZE")
   end
 
-  def exchange(kind)
-    chosen = @kept.select { |_, pieces, _| pieces.any? { |piece| @patterns[piece]&.first == kind } }
-    chosen.each do |text, pieces, was_frozen|
-      pieces.map! do |piece|
-        way = @patterns[piece]
-        way&.first == kind ? yield(*way.drop(1)) : piece
-      end
+  # Puts what the block returns for each of these patterns in its place.
+  def exchange(patterns)
+    @kept.each do |text, pieces, was_frozen|
+      next unless pieces.any? { |piece| patterns.key?(piece) }
+
+      pieces.map! { |piece| patterns.key?(piece) ? yield(*patterns[piece]) : piece }
       next if pieces.any? { |piece| @patterns.key?(piece) }
 
       REPLACE.bind_call(text, pieces.join.force_encoding(text.encoding))
