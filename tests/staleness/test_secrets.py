@@ -2,7 +2,11 @@
 in an image. Where something was made of one while the program booted, the freeze is refused and says what."""
 
 import base64
+import json
+import os
 import shutil
+import socket
+import threading
 
 import pytest
 from common import support
@@ -140,6 +144,7 @@ MADE = {
 }
 # What is for secrets of one form.
 OF_FORM = ("a decision by length", "Ruby: a number")
+SHOW_VALUE = {PYTHON: "print(KEY, VALUE)", RUBY: "puts KEY, VALUE"}
 READ = {PYTHON: "import os\nKEY = os.environ['THE_KEY']\n", RUBY: "KEY = ENV['THE_KEY']\n"}
 
 
@@ -155,6 +160,38 @@ def test_what_is_made_of_a_secret_is_named(name, tmp_path):
     assert case.result.status == 2 and not case.image.exists(), case.result
     assert what in case.result.err and line in case.result.err and "THE_KEY" in case.result.err, case.result
     assert FIRST not in case.result.err and "--env" in case.result.err or "defer" in case.result.err, case.result
+
+
+ASK = {
+    PYTHON: "import socket\nwith socket.socket(socket.AF_UNIX) as peer:\n    peer.connect(ADDRESS)\n    peer.sendall(KEY.encode())\n"
+    "    VALUE = peer.recv(99).decode()\n",
+    RUBY: "require 'socket'\nVALUE = UNIXSocket.open(ADDRESS) { |peer| peer.write(KEY); peer.readpartial(99) }\n",
+}
+
+
+@both
+def test_what_differs_by_chance_is_made_of_no_secret(language, tmp_path):
+    """Something that has two values has the other one in the boot with another secret, and never again."""
+    address = f"\0snapboot-{os.getpid()}-{language.name}"
+    keys = []
+
+    def answer():
+        while True:
+            peer, _ = server.accept()
+            with peer:
+                keys.append(peer.recv(99))
+                is_first_other = keys[-1] != keys[0] and len(set(keys)) == 2 and keys.count(keys[-1]) == 1
+                peer.sendall(b"the other value" if is_first_other else b"the usual value")
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        threading.Thread(target=answer, daemon=True).start()
+        source = READ[language] + f"ADDRESS = {json.dumps(address)}\n" + ASK[language]
+        case = Case(language, tmp_path, source, SHOW_VALUE[language], {"THE_KEY": FIRST})
+        assert case.result.status == 0, case.result
+        assert len(set(keys)) == 3, "one more boot with another secret"
+        case.check({"THE_KEY": OTHERS[0]})
 
 
 ADDRESS = {
