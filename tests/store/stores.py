@@ -34,8 +34,8 @@ class Store:
     def wait(self, **more):
         """Waits until nobody makes an image any more. Returns the list."""
         def is_idle():
-            # Who leaves a builder behind may end between two looks: it takes a second one.
-            return not self.builders() and not self.builders() and (rows := self.list(**more)) and all(
+            # A start that leaves a builder behind may end between two looks: it takes a second one.
+            return not self.starts() and not self.builders() and not self.builders() and (rows := self.list(**more)) and all(
                 row["state"] != "building" for row in rows
             )
 
@@ -50,17 +50,29 @@ class Store:
             time.sleep(0.05)
 
     def builders(self):
-        """The numbers of the processes that make images for this store, or are about to."""
-        found = []
-        for name in os.listdir("/proc"):
+        """The numbers of the processes that make images for this store."""
+        return list(self._commands(lambda number, words: words[0] in (b"build-image", b"learn") and self._is_named(words)))
+
+    def starts(self):
+        """The numbers of the processes of `snapboot run` for this store, and of builders that have not got to their own words yet."""
+        return list(self._commands(lambda number, words: words[0] == b"run" and self._is_mine(number)))
+
+    def _commands(self, is_wanted):
+        for number in filter(str.isdecimal, os.listdir("/proc")):
             try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    words = file.read().split(b"\0")
+                with open(f"/proc/{number}/cmdline", "rb") as file:
+                    _, *words = file.read().split(b"\0")
+                if words and is_wanted(number, words):
+                    yield int(number)
             except OSError:
                 continue
-            if words[1:2] in ([b"build-image"], [b"learn"]) and any(os.fsencode(self.place) in word for word in words):
-                found.append(int(name))
-        return found
+
+    def _is_named(self, words):
+        return any(os.fsencode(self.place) in word for word in words)
+
+    def _is_mine(self, number):
+        with open(f"/proc/{number}/environ", "rb") as file:
+            return os.fsencode(f"SNAPBOOT_STORE={self.place}") in file.read().split(b"\0")
 
 
 def is_thawed(result):
