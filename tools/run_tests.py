@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs every test suite, shows what they print, and sums them up in a plain last line: N passed, N failed, N skipped.
 
-The suites: cargo's; pytest for tests/, with suites of their own for the longest folders (see FOLDERS); minitest for tests/ruby/ and
-ruby/. They run at the same time, and their output is shown one suite after the other. First come the Debian packages that any test
-needs, then a snapshot of the machine (tools/snapshot.py), so that nothing changes under the tests.
+The suites: cargo's; pytest for tests/, with suites of their own for the longest folders (see FOLDERS); minitest for tests/ruby/
+and ruby/. Some run at the same time, the longest first; their output is shown one suite after the other. First come the Debian
+packages that any test needs, then a snapshot of the machine (tools/snapshot.py), so that nothing changes under the tests.
 
 Of the longest tables of cases a sample is run (the mark `sample`), always the same; all of them with SNAPBOOT_ALL_TESTS=1.
 
@@ -57,6 +57,8 @@ KEPT = (
     "SNAPBOOT_SWEEP",
     "SNAPBOOT_THAWS",
 )
+# So many suites run at once: tests wait for more than the processor.
+AT_ONCE = 2 * (os.cpu_count() or 2)
 # Suites of one folder of tests/ each, without the folders in it that are suites of their own. The suite python runs the rest.
 FOLDERS = {
     "images": "tests/images",
@@ -100,15 +102,19 @@ def environment() -> dict[str, str]:
 class Suite(threading.Thread):
     """One suite while it runs, in a thread of its own, and what came of it: `skipped` has the reason of each skipped test."""
 
-    def __init__(self, name: str, arguments: list[str]):
+    def __init__(self, name: str, arguments: list[str], turns: contextlib.AbstractContextManager = contextlib.nullcontext()):
         super().__init__(name=name, daemon=True)
-        self.arguments = arguments
+        self.arguments, self.turns = arguments, turns
         self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()  # None: that was all
         self.count, self.notes, self.skipped = Count(), [], []
         self.left_out = 0  # tests that are not in the sample
         self.busy = 0.0  # seconds of CPU time, which hardly depend on what else the machine does
 
     def run(self) -> None:
+        with self.turns:
+            self.take_turn()
+
+    def take_turn(self) -> None:
         began, status = time.monotonic(), 0
         try:
             self.count, status = SUITES[self.name](self)
@@ -224,7 +230,8 @@ def ruby(suite: Suite) -> tuple[Count, int]:
     return count, status
 
 
-SUITES = {"rust": rust, "python": python, **dict.fromkeys(FOLDERS, folder), "ruby": ruby}
+# The longest first, as the closing lines tell: what is left to the end runs alone.
+SUITES = {"images": folder, "staleness": folder, "python": python, "rust": rust, **dict.fromkeys(FOLDERS, folder), "ruby": ruby}
 
 
 def main() -> int:
@@ -239,7 +246,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     names = options.suites or list(SUITES)
-    suites = [Suite(name, passed_on) for name in names]
+    turns = threading.BoundedSemaphore(AT_ONCE)
+    suites = [Suite(name, passed_on, turns) for name in names]
     if names != ["rust"]:
         workloads.install_all_debian_packages()
     with undisturbed() as notes:

@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 import tomllib
 
 import pytest
@@ -150,6 +151,38 @@ def test_every_suite_is_in_the_closing_line(closing):
     assert "broken ended with status 2 and named no failed test" in printed
     assert "1 not run: the suite missing cannot run: no such runtime here (not a known gap)" in printed
     assert printed.splitlines()[-1] == "4 passed, 1 failed, 1 skipped"
+
+
+def test_no_more_suites_run_at_once_than_may(closing, monkeypatch):
+    monkeypatch.setattr(run_tests, "AT_ONCE", 2)
+    running, most = set(), []
+    both = threading.Barrier(2)
+
+    def suite(suite):
+        running.add(suite.name)
+        both.wait(support.SECONDS)  # for the other one
+        most.append(len(running))
+        both.wait(support.SECONDS)
+        running.discard(suite.name)
+        return run_tests.Count(passed=1), 0
+
+    assert closing(dict.fromkeys("abcd", suite), ci="")[0] == 0 and most == [2, 2, 2, 2]
+
+
+def collected(folder, **variables):
+    """The tests of a folder that pytest would run."""
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", folder]
+    done = subprocess.run(words, cwd=ROOT, env={**run_tests.environment(), **variables}, capture_output=True, text=True)
+    return {line for line in done.stdout.splitlines() if "::" in line}
+
+
+def test_a_sample_is_always_the_same_and_has_some_of_each_test():
+    some, everything = collected("tests/archive_python"), collected("tests/archive_python", SNAPBOOT_ALL_TESTS="1")
+    assert some < everything and some == collected("tests/archive_python")
+    assert {test.partition("[")[0] for test in some} == {test.partition("[")[0] for test in everything}
+    named = sorted(everything - some)[0]
+    assert collected(named) == {named}, "who names a test means it"
+    assert run_tests.DESELECTED.findall("..  [100%]\n5 passed, 214 deselected, 1 warning in 12.3s (0:00:12)\n") == ["214"]
 
 
 def test_what_is_skipped_is_said_with_its_reason(closing):
