@@ -102,9 +102,9 @@ def environment() -> dict[str, str]:
 class Suite(threading.Thread):
     """One suite while it runs, in a thread of its own, and what came of it: `skipped` has the reason of each skipped test."""
 
-    def __init__(self, name: str, arguments: list[str], turns: contextlib.AbstractContextManager = contextlib.nullcontext()):
+    def __init__(self, name: str, arguments: list[str], turns: contextlib.AbstractContextManager | None = None):
         super().__init__(name=name, daemon=True)
-        self.arguments, self.turns = arguments, turns
+        self.arguments, self.turns = arguments, turns or contextlib.nullcontext()
         self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()  # None: that was all
         self.count, self.notes, self.skipped = Count(), [], []
         self.left_out = 0  # tests that are not in the sample
