@@ -103,8 +103,10 @@ def test_what_belongs_to_a_start_is_left_to_it_and_named(program, source):
     program.module("imports_it", "import left\nVALUE = 3\n")
     program.module("harmless", "VALUE = 4\n")
     variables = {"COLUMNS": "99"}
-    said = program.freeze("imports_it harmless", "harmless", **variables).out
-    assert f"  left {LEFT[source]}" in said
+    result = program.freeze("imports_it harmless", "harmless", **variables)
+    said = result.out
+    assert f"  left {LEFT[source]}" in said, result
+    assert "will hardly ever be used" not in result.err, "what a trial lists is no input"
     assert "; 2 more must be left to each start:" in said
     assert "imports_it 3\n" in program.starts_alike("harmless", "imports_it", **variables)
     # In a start that never loads it, nothing of it is to be seen.

@@ -133,6 +133,8 @@ impl State {
         };
         for access in calls::accesses(call, word).into_iter().flatten() {
             match access {
+                // What is loaded early after a trial lists it again, by itself.
+                Access::List(_) if self.trials.contains(&process) => {}
                 Access::List(number) => self.writer.list(&open_file(process, number)?),
                 Access::Name(base, address, used) => {
                     let mut buffer = [0; LONGEST];
