@@ -49,10 +49,10 @@ class SecretValues
 
     parts = @values.keys.to_h { |name| [name, parts_of(ENV.fetch(name, "").b)] }
     # Those of variables first: from these the others are computed, and these from those before them.
-    exchange(@patterns.select { |_, (kind, *)| kind == :part }) { |_, name, way| parts[name][way] || yield }
-    @patterns.select { |_, (kind, *)| kind == :computed }.sort_by { |_, (_, _, place)| place }.each do |pattern|
+    exchange(@parts) { |_, name, way| parts[name][way] || yield }
+    @computed.each do |pattern, way|
       value = nil
-      exchange([pattern].to_h) { |_, again| value ||= again.call.b }
+      exchange({ pattern => way }) { |_, again| value ||= again.call.b }
     end
     @hashes.each(&:rehash)
     @kept = @hashes = []
@@ -66,7 +66,8 @@ class SecretValues
     @values.each do |name, value|
       parts_of(value).each { |way, part| @patterns[part] ||= [:part, name, way] }
     end
-    computed.each_with_index { |(text, again), place| @patterns[text.b] ||= [:computed, again, place] }
+    computed.each { |text, again| @patterns[text.b] ||= [:computed, again] }
+    @parts, @computed = @patterns.partition { |_, (kind, *)| kind == :part }.map(&:to_h)
     @patterns = @patterns.sort_by { |text, _| -text.bytesize }.to_h
   end
 
