@@ -423,6 +423,9 @@ fn facts(reads: &Reads, files: &KernelFiles, terminal: Option<&Terminal>, tables
     for content in files.contents.values() {
         rows.push(HostFact { kind: fact_kind::KERNEL_FILE, of: 0, value: tables.text(content) });
     }
+    for found in &reads.found {
+        rows.push(HostFact { kind: fact_kind::FOUND, of: 0, value: tables.text(found) });
+    }
     tables.replace_all(Section::Facts, &rows);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -69,6 +69,10 @@ pub struct Boot<'a> {
     pub count: u32,
     /// Whether the program has printed something in a boot whose output somebody sees.
     pub said: &'a Cell<bool>,
+    /// What the front end is told of another start: name and value of each fact in the image.
+    pub facts: &'a [(OsString, OsString)],
+    /// Whether there was one by now.
+    pub knows_other_start: bool,
 }
 
 /// How a boot ended.
@@ -92,6 +96,8 @@ pub enum Watch {
     Origins(BTreeSet<PathBuf>),
     /// To learn what the program makes of the current directory, which is this one. The image that was written before stays.
     Elsewhere(PathBuf),
+    /// To learn what the program makes of other facts about its start, in this directory. The same.
+    OtherStart(PathBuf),
     /// To learn what the program makes of its secrets. The same.
     Secrets,
 }
@@ -99,7 +105,7 @@ pub enum Watch {
 impl Boot<'_> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
-        let writes_image = !matches!(watch, Watch::Elsewhere(_) | Watch::Secrets);
+        let writes_image = !matches!(watch, Watch::Elsewhere(_) | Watch::OtherStart(_) | Watch::Secrets);
         for old in ["report", "findings", "importers", "noted", "attribute_origins", "texts"]
             .iter()
             .chain(writes_image.then_some(&"image"))
@@ -119,13 +125,13 @@ impl Boot<'_> {
         // In a second boot the program says what it has said before, or complains about what the first one left behind.
         let output = match watch {
             Watch::Inputs => self.progress.program_output(),
-            Watch::InputsAgain | Watch::Origins(_) | Watch::Elsewhere(_) | Watch::Secrets => Ok(ProgramOutput::none()),
+            _ => Ok(ProgramOutput::none()),
         };
         let ProgramOutput { stdout, stderr, finish } = output.map_err(|error| self.not_started(&error))?;
         let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
         let mut command = self.command(dir, other_end)?;
         let mut start = std::env::current_dir().ok();
-        if let Watch::Elsewhere(folder) = watch {
+        if let Watch::Elsewhere(folder) | Watch::OtherStart(folder) = watch {
             command.current_dir(folder);
             start = Some(folder.clone());
         }
@@ -193,6 +199,16 @@ impl Boot<'_> {
         }
         if let Watch::Elsewhere(_) = watch {
             request.push("elsewhere", "1");
+        }
+        let role = match watch {
+            Watch::OtherStart(_) => Some("other"),
+            Watch::Inputs | Watch::InputsAgain if self.knows_other_start => Some("again"),
+            Watch::Inputs | Watch::InputsAgain => Some("first"),
+            _ => None,
+        };
+        if let Some(role) = role.filter(|_| !self.facts.is_empty()) {
+            request.push("evidence", role);
+            self.facts.iter().for_each(|(name, value)| request.push("fact", [name.as_os_str(), value].join(OsStr::new("="))));
         }
         if let Watch::Secrets = watch {
             request.push("compares_secrets", "1");

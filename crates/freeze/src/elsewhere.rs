@@ -4,6 +4,7 @@
 //! looked for below it is compared where an image is started; who looks beside it or above it depends on where that is.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -14,10 +15,14 @@ use recorder::{Accesses, Named, PathAccess};
 use super::boot_inputs::{looked_up_below, Ignored, Importer};
 use super::control_dir::ControlDir;
 
-/// A folder in a folder, both with names of their own. They go with the control directory.
+/// Empty folders in a folder, all with names of their own. They go with the control directory.
 pub struct Elsewhere {
     above: PathBuf,
     folder: PathBuf,
+    home: PathBuf,
+    bins: [PathBuf; 2],
+    /// A part of all these names.
+    mark: String,
 }
 
 impl Elsewhere {
@@ -26,9 +31,36 @@ impl Elsewhere {
         let path = dir.path().canonicalize().unwrap_or_else(|_| dir.path().to_owned());
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         let above = path.join(format!("above-{:x}", now.reverse_bits()));
-        let folder = above.join(format!("folder-{now:x}"));
-        fs::create_dir_all(&folder).map_err(|error| Failure::io("make the folder", &folder, &error))?;
-        Ok(Elsewhere { above, folder })
+        let mark = format!("{now:x}");
+        let [folder, home, first, last] =
+            ["folder", "home", "first", "last"].map(|name| above.join(format!("{name}-{mark}")));
+        for folder in [&folder, &home, &first, &last] {
+            fs::create_dir_all(folder).map_err(|error| Failure::io("make the folder", folder, &error))?;
+        }
+        Ok(Elsewhere { above, folder, home, bins: [first, last], mark })
+    }
+
+    /// Another value of a variable that is known to [`crate::session`]'s other start.
+    pub fn value(&self, name: &str, value: &OsStr) -> OsString {
+        match name {
+            "HOME" => self.home.clone().into(),
+            "PATH" => {
+                let [first, last] = self.bins.each_ref().map(|folder| folder.as_os_str());
+                [first, value, last].join(OsStr::new(":"))
+            }
+            _ => format!("{}{}", name.to_lowercase(), self.mark).into(),
+        }
+    }
+
+    /// What was looked for below HOME, named from there; None where it was listed.
+    pub fn looked_up_at_home(&self, notes: &Accesses) -> Option<BTreeSet<PathBuf>> {
+        looked_up_in(&self.home, notes)
+    }
+
+    /// What was looked for along PATH; None where its directories were listed.
+    pub fn looked_up_along_path(&self, notes: &Accesses) -> Option<BTreeSet<PathBuf>> {
+        let [first, last] = self.bins.each_ref().map(|folder| looked_up_in(folder, notes));
+        Some(&first? | &last?)
     }
 
     /// Where the program is booted.
@@ -50,7 +82,7 @@ impl Elsewhere {
         }
         let is_beside = |path: &Path, note: &PathAccess| {
             path.starts_with(&self.above)
-                && !path.starts_with(&self.folder)
+                && ![&self.folder, &self.home, &self.bins[0], &self.bins[1]].iter().any(|own| path.starts_with(own))
                 // Links are looked for on the way to any file.
                 && (path != self.above || note.listed.is_some())
         };
@@ -67,14 +99,29 @@ impl Elsewhere {
     }
 }
 
+/// What was looked at below a folder, not only on the way to something else, named from there; None where it was listed.
+fn looked_up_in(folder: &Path, notes: &Accesses) -> Option<BTreeSet<PathBuf>> {
+    if notes.places.get(folder).is_some_and(|note| note.listed.is_some()) {
+        return None;
+    }
+    let below = notes.places.iter().filter(|(_, note)| note.looked).map(|(path, _)| path.strip_prefix(folder));
+    Some(below.flatten().filter(|name| !name.as_os_str().is_empty()).map(Path::to_owned).collect())
+}
+
 /// Has what the boot looked up below `start`, and in the other boot below another folder as well (`looked_up`), count where an image is
-/// started. Returns whether that is all that it looked up there by absolute paths.
-pub fn follow(looked_up: &BTreeSet<PathBuf>, start: &Path, notes: &mut Accesses, ignored: &Ignored) -> bool {
+/// started. Returns whether that is all that it looked up there by absolute paths, but for what `by_itself` says.
+pub fn follow(
+    looked_up: &BTreeSet<PathBuf>,
+    start: &Path,
+    notes: &mut Accesses,
+    ignored: &Ignored,
+    by_itself: impl Fn(&Path) -> bool,
+) -> bool {
     for (path, note) in &mut notes.places {
         if path.strip_prefix(start).is_ok_and(|name| looked_up.contains(name)) && note.named.absolutely {
             note.named = Named::FROM_START;
             note.opened_from_start = note.listed.is_some();
         }
     }
-    !looked_up_below(start, notes, ignored)
+    !looked_up_below(start, notes, ignored, by_itself)
 }

@@ -93,6 +93,17 @@ impl Environment {
         other
     }
 
+    /// The same with other values of some variables, where these are set.
+    pub fn with_values(&self, values: &[Pair]) -> Self {
+        let mut other = self.clone();
+        for (name, value) in other.seen.iter_mut().chain(&mut other.on_demand) {
+            if let Some((_, wanted)) = values.iter().find(|(wanted, _)| wanted == name) {
+                value.clone_from(wanted);
+            }
+        }
+        other
+    }
+
     /// Whether a variable is a secret.
     pub fn is_secret(&self, name: &OsStr) -> bool {
         self.secrets.iter().any(|secret| secret.name == name)

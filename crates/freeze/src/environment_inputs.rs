@@ -119,6 +119,9 @@ impl<'a> EnvironmentInputs<'a> {
         for (name, value) in self.environment.shown().filter(|(name, _)| self.compares(language, name)) {
             rows.insert(name.as_bytes(), (presence::SET, image::digest(value.as_bytes())));
         }
+        for name in &self.reads.renewed {
+            rows.insert(name.as_bytes(), (presence::RENEWED, [0; 16]));
+        }
         let has_form = self.environment.compares_forms;
         let wanted = if has_form { presence::SECRET_OF_FORM } else { presence::SECRET };
         for secret in self.environment.secrets.iter().filter(|secret| self.compares(language, &secret.name)) {

@@ -51,6 +51,8 @@ pub enum Step<'a> {
     BootForOrigins,
     /// Boots again in another folder, to see what comes of it.
     BootElsewhere,
+    /// Boots again as another start, to see what comes of it.
+    BootAsOtherStart,
     /// Boots again with other secrets, to see what comes of them.
     BootForSecrets,
 }

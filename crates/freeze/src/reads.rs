@@ -22,6 +22,12 @@ pub struct Reads {
     pub wholes: Vec<FullEnvironmentRead>,
     /// Patterns under which variables were looked for: one that appears later counts, too.
     pub patterns: BTreeSet<&'static str>,
+    /// Those that C code of the program has read.
+    pub by_c: BTreeSet<OsString>,
+    /// Those whose value a thaw puts where the program keeps it, so that it may be any.
+    pub renewed: BTreeSet<OsString>,
+    /// What was looked for along the directories of variables, and found where: see [`image::fact_kind::FOUND`].
+    pub found: BTreeSet<Vec<u8>>,
     /// Facts: kind and number.
     pub facts: Vec<(u32, u32)>,
     /// Where facts were read, as far as that is known.
@@ -111,6 +117,9 @@ impl Reads {
                 _ => false,
             };
             if counts && note.is_of_boot(environment) {
+                if note.key == "variable" {
+                    reads.by_c.insert(note.value.clone());
+                }
                 reads.add(note, language, environment, &told);
             }
         }

@@ -40,6 +40,7 @@ use crate::variables;
 mod derived;
 mod info;
 mod other_folder;
+mod other_start;
 
 /// Finds out what is to be frozen, and freezes it.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
@@ -244,6 +245,7 @@ impl Session<'_> {
         let mut looked_up = None;
         let mut checked = environment.clone();
         let count = self.request.variants;
+        let facts = self.facts_of_start(environment);
         for number in 1..=count {
             let said = Cell::default();
             let boot = Boot {
@@ -260,10 +262,19 @@ impl Session<'_> {
                 number,
                 count,
                 said: &said,
+                facts: &facts,
+                knows_other_start: false,
             };
-            let (mut report, mut notes, begun) = self.boot(&boot, dir)?;
+            let (mut report, mut notes, mut begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();
             self.interrupt.check()?;
+            let mut other_start = None;
+            if report.knows_start {
+                if let Some((shown, again)) = self.start_otherwise(&boot, dir)? {
+                    (report, notes, begun) = again;
+                    other_start = Some(shown);
+                }
+            }
             self.progress.step(&Step::Inputs);
             let known = report.reads.guards.iter().map(OsString::from);
             let guards: Vec<OsString> = self
@@ -278,11 +289,14 @@ impl Session<'_> {
             let bytecode = environment.value("PYTHONPYCACHEPREFIX");
             let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
             report.reads.facts.extend(attributes::bound_to(&report.repeated, &notes.set));
+            if let Some(other_start) = &other_start {
+                other_start.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
+            }
             if let Some(place) = report.keeps_folder.first().cloned() {
                 if number == 1 {
                     looked_up = self.boot_elsewhere(&boot, dir, &report.kept)?;
                 }
-                if !looked_up.as_ref().is_some_and(|names| elsewhere::follow(names, &start, &mut notes, &ignored)) {
+                if !looked_up.as_ref().is_some_and(|names| elsewhere::follow(names, &start, &mut notes, &ignored, |_| false)) {
                     report.reads.facts.push((fact_kind::CWD, 0));
                     report.reads.places.entry((fact_kind::CWD, 0)).or_insert(place);
                 }

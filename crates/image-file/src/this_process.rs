@@ -1,5 +1,6 @@
 //! The system calls behind [`inputs::facts`], for this process: what an image records, and what `inspect --why` compares.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::fd::BorrowedFd;
@@ -57,13 +58,13 @@ impl Kernel for ThisProcess {
     }
 
     fn read(&self, path: &[u8], buffer: &mut [u8]) -> Option<usize> {
-        let path = Path::new(std::ffi::OsStr::from_bytes(path.strip_suffix(b"\0")?));
+        let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"\0")?));
         File::open(path).ok()?.read(buffer).ok()
     }
 
     fn content(&self, path: &[u8]) -> Content {
         let mut sieve = Sieve::of(path);
-        let path = Path::new(std::ffi::OsStr::from_bytes(path.strip_suffix(b"\0").unwrap_or(path)));
+        let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"\0").unwrap_or(path)));
         // Some would wait for something to happen.
         let read = || {
             let mut content = Vec::new();
@@ -134,5 +135,20 @@ impl Kernel for ThisProcess {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
         umask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o077)
+    }
+
+    fn variable(&self, name: &[u8], buffer: &mut [u8]) -> Option<usize> {
+        let value = std::env::var_os(OsStr::from_bytes(name))?;
+        buffer.get_mut(..value.len())?.copy_from_slice(value.as_bytes());
+        Some(value.len())
+    }
+
+    fn is_there(&self, path: &[u8]) -> Option<bool> {
+        let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"\0")?));
+        match path.metadata().map_err(|error| error.kind()) {
+            Ok(_) => Some(true),
+            Err(ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename) => Some(false),
+            Err(_) => None,
+        }
     }
 }

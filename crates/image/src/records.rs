@@ -359,6 +359,8 @@ pub mod presence {
     pub const SECRET: u32 = 3;
     /// The same, and the outline holds its form and length, too.
     pub const SECRET_OF_FORM: u32 = 4;
+    /// That it is set, and not to nothing: a thaw puts its value in the places of the one that the boot had.
+    pub const RENEWED: u32 = 5;
 }
 
 record! {
@@ -401,6 +403,8 @@ pub mod fact_kind {
     pub const TERMINAL: u32 = 12;
     /// The umask.
     pub const UMASK: u32 = 13;
+    /// Where a name is found first along the directories of a variable: `$PATH/git: /usr/bin/git`, or `absent`.
+    pub const FOUND: u32 = 14;
 }
 
 record! {

@@ -153,6 +153,10 @@ fn difference<'a>(
             Some(outline) => (outline != variable.value).then_some(Difference::Changed(names)),
         });
     }
+    if variable.present == presence::RENEWED {
+        let is_set = value_of(names, environment).is_some_and(|value| !value.is_empty());
+        return Ok((!is_set).then_some(Difference::Gone(names)));
+    }
     let value = if is_locale { locale(environment) } else { value_of(names, environment) };
     Ok(match (value, variable.present == presence::SET) {
         (Some(value), true) if image::digest(value) != variable.value => Some(Difference::Changed(names)),
@@ -191,10 +195,11 @@ fn matches_any(tables: &Tables<'_>, name: &[u8]) -> Result<bool, Error> {
 /// The pattern of an image whose boot read the whole environment: every variable counts that is not volatile.
 pub const ALL: &[u8] = b"*";
 
-/// Whether `name` is `pattern`, or starts with it when the pattern ends in `*`.
+/// Whether `name` is `pattern`, starts with it when the pattern ends in `*`, or ends with it when it starts with `*`.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    match pattern.split_last() {
-        Some((b'*', start)) => name.starts_with(start),
+    match pattern {
+        [start @ .., b'*'] => name.starts_with(start),
+        [b'*', end @ ..] => name.ends_with(end),
         _ => pattern == name,
     }
 }

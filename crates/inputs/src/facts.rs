@@ -48,6 +48,10 @@ pub trait Kernel {
     fn cwd(&self, buffer: &mut [u8]) -> Option<usize>;
     /// The umask.
     fn umask(&self) -> u32;
+    /// The value of a variable. Returns how many bytes of `buffer` were filled; None where it is not set, or too long.
+    fn variable(&self, name: &[u8], buffer: &mut [u8]) -> Option<usize>;
+    /// Whether there is anything at a path, which ends with a NUL. None where nobody can tell.
+    fn is_there(&self, path: &[u8]) -> Option<bool>;
 }
 
 /// What is at a path.
@@ -112,10 +116,40 @@ impl Value {
 
     /// Reads again what an image recorded. None as for [`Value::ask`], and for a record that is damaged.
     pub fn now(kernel: &impl Kernel, fact: &HostFact, recorded: &[u8]) -> Option<Value> {
-        if fact.kind != fact_kind::KERNEL_FILE {
-            return Value::ask(kernel, fact.kind, fact.of);
+        match fact.kind {
+            fact_kind::KERNEL_FILE => Value::of_kernel_file(kernel, path(fact, recorded)?),
+            fact_kind::FOUND => Value::found(kernel, path(fact, recorded)?),
+            kind => Value::ask(kernel, kind, fact.of),
         }
-        Value::of_kernel_file(kernel, path(fact, recorded)?)
+    }
+
+    /// Looks for a name along the directories of a variable: `$PATH/git`. None where one of them is no absolute path, or cannot be looked into.
+    pub fn found(kernel: &impl Kernel, looked_for: &[u8]) -> Option<Value> {
+        let slash = looked_for.iter().position(|&byte| byte == b'/')?;
+        let (variable, name) = (looked_for[..slash].strip_prefix(b"$")?, &looked_for[slash..]);
+        let mut directories = [0; MAX];
+        let size = kernel.variable(variable, &mut directories)?;
+        let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
+        value.push(looked_for);
+        value.push(b": ");
+        let start = value.length;
+        for directory in directories[..size].split(|&byte| byte == b':') {
+            if directory.first() != Some(&b'/') {
+                return None;
+            }
+            value.length = start;
+            [directory, name, b"\0"].into_iter().for_each(|part| value.push(part));
+            if value.is_cut {
+                return None;
+            }
+            if kernel.is_there(&value.bytes()[start..])? {
+                value.length -= 1;
+                return Some(value);
+            }
+        }
+        value.length = start;
+        value.push(b"absent");
+        Some(value)
     }
 
     /// The text.
@@ -267,10 +301,10 @@ pub fn kind(word: &[u8]) -> Option<u32> {
     })
 }
 
-/// Of which file of the kernel's a fact tells. None for other kinds, and for a record that is damaged.
+/// Of which file of the kernel's a fact tells, or what was looked for. None for other kinds, and for a record that is damaged.
 pub fn path<'a>(fact: &HostFact, recorded: &'a [u8]) -> Option<&'a [u8]> {
     let end = recorded.windows(2).rposition(|pair| pair == b": ")?;
-    (fact.kind == fact_kind::KERNEL_FILE).then_some(&recorded[..end])
+    matches!(fact.kind, fact_kind::KERNEL_FILE | fact_kind::FOUND).then_some(&recorded[..end])
 }
 
 /// What has changed where the boot saw whether a standard stream is a terminal, in words. None for other facts.
@@ -306,6 +340,7 @@ pub fn name(kind: u32, of: u32) -> &'static str {
         (fact_kind::TERMINAL, _) => "standard error, a terminal or not",
         (fact_kind::UMASK, _) => "umask",
         (fact_kind::KERNEL_FILE, _) => "file of the kernel",
+        (fact_kind::FOUND, _) => "what was looked for along a variable",
         _ => "a fact that this version does not know",
     }
 }

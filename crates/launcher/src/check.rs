@@ -40,7 +40,7 @@ pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, 
     rotation::check_age(&frozen.settings, image.command.store_count() > 0)?;
     environment(&frozen, block)?;
     process(&mut frozen)?;
-    facts::unchanged(&frozen)?;
+    facts::unchanged(&frozen, block)?;
     platform(start, &mut frozen)?;
     Ok(frozen)
 }

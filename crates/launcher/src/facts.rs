@@ -6,14 +6,15 @@ use core::mem::MaybeUninit;
 use inputs::facts::{self, Content, Kernel};
 use linux_raw_sys::{errno, general as raw};
 
+use crate::block::Block;
 use crate::content;
 use crate::frozen::Frozen;
 use crate::reason::Reason;
 use crate::sys::{self, call};
 
 /// Compares every fact; the first difference is the reason for the fallback.
-pub fn unchanged(frozen: &Frozen) -> Result<(), Reason> {
-    match facts::compare(&frozen.tables, &Now).map_err(Reason::image)? {
+pub fn unchanged(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
+    match facts::compare(&frozen.tables, &Now { block }).map_err(Reason::image)? {
         None => Ok(()),
         Some(fact) => {
             let recorded = frozen.tables.text(fact.value).map_err(Reason::image)?;
@@ -30,9 +31,11 @@ pub fn unchanged(frozen: &Frozen) -> Result<(), Reason> {
 }
 
 /// This process.
-struct Now;
+struct Now<'a> {
+    block: &'a Block,
+}
 
-impl Kernel for Now {
+impl Kernel for Now<'_> {
     fn uname(&self, write: &mut dyn FnMut([&[u8]; 4])) {
         /// The kernel's new_utsname: six fields of 65 bytes.
         const FIELD: usize = 65;
@@ -125,5 +128,19 @@ impl Kernel for Now {
         // SAFETY: as above.
         let _ = unsafe { call(raw::__NR_umask, &[mask]) };
         mask as u32
+    }
+
+    fn variable(&self, name: &[u8], buffer: &mut [u8]) -> Option<usize> {
+        let value = inputs::environment::value_of(name, self.block.environment())?;
+        buffer.get_mut(..value.len())?.copy_from_slice(value);
+        Some(value.len())
+    }
+
+    fn is_there(&self, path: &[u8]) -> Option<bool> {
+        match sys::stat(None, path) {
+            Ok(_) => Some(true),
+            Err(sys::Errno(errno::ENOENT | errno::ENOTDIR | errno::ENAMETOOLONG)) => Some(false),
+            Err(_) => None,
+        }
     }
 }

@@ -9,7 +9,6 @@ from .command_line import parse
 from .early import umask
 from .environment import IGNORED, Environment
 from .explained import begin
-from .folder import current, kept_by_name
 from .importers import folder_of, shadows
 from .main_part import Fallback, Prepared, new_main_module, script_name
 from .randomness import Randomness
@@ -26,7 +25,6 @@ class Context:
         """To be made first of all, before the program can change anything."""
         self.environment = Environment()
         self.streams = Streams()
-        self.started_in = current()
         self.title = Title()
         # An image must not pass on that it was frozen in the background, where SIGINT is ignored.
         if _signal.getsignal(_signal.SIGINT) == _signal.SIG_IGN:
@@ -85,10 +83,6 @@ class Context:
         self.logging = sys.modules.get("logging")
         # None where nothing has loaded it.
         self.main_thread = getattr(sys.modules.get("threading"), "_main_thread", None)
-        kept = [(module, kept_by_name(name)) for name, module in sys.modules.items()]
-        kept = [(module, *names) for module, names in kept if names is not None and hasattr(module, names[0])]
-        # One into which the program went while it booted is no start's own.
-        self.kept_folders = [(module, name, gone) for module, name, gone in kept if getattr(module, name) in (self.started_in, gone)]
 
     def learn(self, early):
         """Notes what the program knows of this start. early: the Early that has seen it boot."""
@@ -160,11 +154,9 @@ class Context:
         if self.spans is not None:
             self.spans.step("context", "current directory, times")
         try:
-            self.folder.renew()
+            self.evidence.renew(self.environment.data)
         except OSError:
             raise Fallback("the current directory, which the program has read, is gone") from None
-        if self.kept_folders:
-            self._renew_kept_folders()
         if self.logging is not None:
             now = sys.modules["time"]
             self.logging._startTime = now.time_ns() if LOGGING_COUNTS_NANOSECONDS else now.time()
@@ -252,12 +244,6 @@ class Context:
             found = next((name for name in self.looked_up if importer is not None and importer.find_spec(name)), None)
         if found is not None:
             raise Fallback("stale: %s in the folder of the program would be found first" % found)
-
-    def _renew_kept_folders(self):
-        """Gives the current directory to the modules that keep it under a name of theirs."""
-        folder = current()
-        for module, name, gone in self.kept_folders:
-            setattr(module, name, folder or gone)
 
     def _renew_user_site(self):
         """The per-user site-packages follow HOME, which may be another one now."""

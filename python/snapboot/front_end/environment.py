@@ -95,8 +95,9 @@ class Environment:
         self._library_removed = [name for name in known if name not in library]
 
     def own_objects(self):
-        """For `Secrets.settle`: the ids of what is renewed here, and of what the program has set, in which secrets are exchanged."""
-        return {id(self._data), id(posix.environ), id(self._booted_with)}, {id(self._set), id(self._library_set)}
+        """The ids of what is renewed here; and what the program has set, by name, in which texts are exchanged."""
+        own = {id(self._data), id(posix.environ), id(self._booted_with)}
+        return own, {"os.environ (set)": self._set, "putenv (set)": self._library_set}
 
     def renew(self, entries):
         """Takes over the new process' environment; returns the signals that are to stay ignored.

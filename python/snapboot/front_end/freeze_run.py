@@ -9,6 +9,7 @@ from .boot_only import Mute
 from .command_line import Main
 from .context import Context
 from .early import Early
+from .evidence import Evidence
 from .exit import FOLDER, Exit
 from .importers import Importers
 from .imports import leading_imports
@@ -48,7 +49,8 @@ class Freeze:
         self.watching = None, None  # the program's trace and profile functions
         self.early = None
         self.secrets = Secrets(self.request.secrets, posix.environ)
-        self.reads = Reads(self.folder, self._show, self.request.elsewhere)
+        self.context.evidence = Evidence(self.request)
+        self.reads = Reads(self.folder, self._show)
         self.reads.terminal = self.request.terminal
         self.reads.attributes = self.attributes
         self.reading = True
@@ -156,7 +158,7 @@ class Freeze:
         self.watching = sys.gettrace(), sys.getprofile()
         _watch(None, None)
         self._guard(self._settle)
-        if self.request.elsewhere or self.request.compares_secrets:
+        if self.request.evidence == "other" or self.request.compares_secrets:
             self._end(fork.WRITTEN)
         self.front_end.state = "thawed"
         try:
@@ -203,8 +205,9 @@ class Freeze:
         self.attributes.repeats = any(name[0] == "+" for name in self.attributes.changed())
         if self.exit.archive is not None:
             self.exit.archive.settle()
-        if not self.request.elsewhere:
+        if self.request.evidence != "other":
             self._settle_secrets()
+        self.context.evidence.settle(self.context, self.reads.knows_start(), self.report)
         self._warm_up()
         gc.collect()
         gc.freeze()
@@ -212,7 +215,7 @@ class Freeze:
     def _settle_secrets(self):
         """Finds what the program keeps of its secrets, and writes down what else is there: in a child, which may load for that."""
         own, kept = self.context.environment.own_objects()
-        for problem in self.secrets.settle(own, kept):
+        for problem in self.secrets.settle(own, set(map(id, kept.values()))):
             self.report.add("secret_kept", problem)
         self.context.secrets = self.secrets
         if not self.secrets.values:
@@ -358,7 +361,6 @@ class Freeze:
                 if self.early.knows_name:
                     self.report.add("compared", "the name of the script, as it is given")
             self.reads.stop(self.report, self.early is not None and self.early.read_umask())
-            self.context.folder = self.reads.folder
             self.context.environment.was_read = self.reads.was_read_whole()
 
     def _end(self, status, error=None):

@@ -30,8 +30,10 @@ class Kept:
 class Search:
     """A search through all that the garbage collector knows, and what hangs on it."""
 
-    def __init__(self, patterns, own, kept_by_front_end):
-        """own: ids of objects whose texts are not exchanged. kept_by_front_end: whose are, though they belong to the front end."""
+    def __init__(self, patterns, own, kept_by_front_end, more_kinds=()):
+        """patterns: has `split` and `name`, as secret_values.Patterns. own: ids of objects whose texts are not exchanged.
+        kept_by_front_end: whose are, though they belong to the front end. more_kinds: classes whose objects count as texts."""
+        self.kinds = (*TEXTS, *more_kinds)
         self.patterns = patterns
         self.own = own
         self.wanted = kept_by_front_end
@@ -73,7 +75,7 @@ class Search:
         """Whether that is a text with a secret in it."""
         if id(thing) in self._by_id:
             return True
-        if not issubclass(type(thing), TEXTS):
+        if not issubclass(type(thing), self.kinds):
             return False
         pieces = self.patterns.split(thing)
         if pieces is None:
@@ -221,7 +223,7 @@ def exchange(all_kept, real):
     def new(old):
         if id(old) not in made:
             kept = known.get(id(old))
-            made[id(old)] = old if kept is None else _made(kept, texts if isinstance(old, str) else real, new)
+            made[id(old)] = old if kept is None else _made(kept, real if isinstance(old, (bytes, bytearray)) else texts, new)
         return made[id(old)]
 
     for kept in all_kept:
@@ -244,6 +246,8 @@ def _made(kept, real, new):
             return old
         if kind in (str, bytes):
             return text
+        if not issubclass(kind, TEXTS):
+            return kind(text)
         made = (str if isinstance(old, str) else bytes).__new__(kind, text)
     attributes = getattr(old, "__dict__", None)
     if attributes:

@@ -9,17 +9,16 @@ import posix
 import sys
 
 from . import modules, passing
-from .folder import Folder, holds_temporary_files, kept_by_name
 from .request import encode, read_file
 
 
 class Reads:
     """Notes from its making on, until `stop`.
 
-    folder: the control directory. show: called with name and value of each variable that is shown on demand. is_elsewhere: see Folder.
+    folder: the control directory. show: called with name and value of each variable that is shown on demand.
     """
 
-    def __init__(self, folder, show, is_elsewhere=False):
+    def __init__(self, folder, show):
         self._hidden, self._volatile = _on_demand(folder)
         self._folder = folder
         self._show = show
@@ -27,7 +26,6 @@ class Reads:
         self._wholes = {}  # reader: place
         self._facts = {}  # (fact, number that it is of, reader): place
         self._early = {}  # (what, reader): place
-        self.folder = Folder(is_elsewhere)
         self.terminal = None  # as in the request
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
@@ -70,14 +68,7 @@ class Reads:
             _add(report, "variables", b"*", reader, place)
         if holds_temporary_files():
             _add(report, "fact", "cwd", sys.modules["tempfile"].__file__, "tempfile")
-        is_kept = self.folder.find()
-        for text in self.folder.kept if is_kept else ():
-            report.add("kept", text)
         for (fact, of, reader), place in self._facts.items():
-            if fact == "cwd" and is_kept:
-                # The command looks whether that is all: answers below it have been looked up by its name.
-                report.add("folder", place)
-                continue
             if read_umask or fact != "umask":
                 _add(report, "fact", fact, reader, place)
                 report.add("of", str(of))
@@ -103,6 +94,11 @@ class Reads:
                 self._reveal(name)
             if reader not in self._wholes:
                 self._wholes[reader] = _place()
+
+    def knows_start(self):
+        """Whether anybody but the interpreter has read what evidence.py has another start for."""
+        names = any(name in OF_A_START and reader != SITE for name, reader in self._names)
+        return names or bool(self._wholes) or any(fact == "cwd" for fact, _, _ in self._facts)
 
     def was_read_whole(self):
         """Whether anybody but the interpreter has read all variables."""
@@ -170,9 +166,6 @@ class Reads:
         if frame.f_globals.get("__name__") == "tempfile":
             return  # as the last of its candidates: see holds_temporary_files
         if _reader_from(frame) not in (None, MODULE_FINDER):
-            # What these keep is renewed by name, and does not count for itself.
-            if kept_by_name(frame.f_globals.get("__name__")) is None:
-                self.folder.read(frame)
             self.fact("cwd", frame)
 
     def _reads_names(self, frame, _):
@@ -329,6 +322,12 @@ class Variables:
         return self.plain
 
 
+def holds_temporary_files():
+    """Whether the module `tempfile` has chosen the current directory, for want of any other that can be written."""
+    chosen = getattr(sys.modules.get("tempfile"), "tempdir", None)
+    return chosen is not None and chosen == posix.getcwd()
+
+
 def _after(entries, start):
     """The entries of a dictionary but for the first `start`."""
     return list(entries.items())[start:]
@@ -357,7 +356,7 @@ def _reader_from(frame):
     if frame is None or frame.f_code.co_filename.startswith(FOLDER):
         return None
     name = frame.f_code.co_filename
-    return "<frozen site>" if name == LIBRARY + "site.py" else name  # as it is called where it is frozen
+    return SITE if name == LIBRARY + "site.py" else name  # as it is called where it is frozen
 
 
 def _place(frame=None):
@@ -404,6 +403,9 @@ MODULE_FINDER = LIBRARY + "inspect.py"
 FACTS = {"cwd": "the current directory", "hostname": "the name of the host", "terminal": "what its terminal is"}
 FACTS["window"] = "the size of its terminal"
 SIZES = (b"COLUMNS", b"LINES")
+# Variables of which crates/freeze session/other_start.rs makes up others.
+OF_A_START = frozenset((b"HOME", b"PATH", b"USER", b"LOGNAME"))
+SITE = "<frozen site>"
 # They differ from terminal to terminal.
 OF_TERMINALS = (b"COLUMNS", b"LINES", b"TERM", b"COLORTERM", b"TERM_PROGRAM")
 OTHER_NAMES = (b".sysname", b".release", b".version", b".machine", b"[0]", b"[2]", b"[3]", b"[4]", b"[-1]")

@@ -17,7 +17,8 @@ class Request:
     on_news: what they start then; known: names of modules that are not told; archive: the file that switches a boot archive on after
     the thaw, or None. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where
     it is for starts with and without. attributes: what the kernel's attributes of a process are called, see process_attributes.py.
-    elsewhere: whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name. secrets: names of
+    evidence: "first", "other" or "again", where what depends on the start is looked for, and facts: the values that an image holds, see
+    evidence.py. secrets: names of
     variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process is
     compared with a boot with others.
     """
@@ -48,7 +49,8 @@ class Request:
         self.terminal = frozenset(map(int, fields.get("terminal", []))) if "binds_terminal" in fields else None
         self.attributes = fields.get("attribute", [])
         self.origins = fields.get("origins") == ["1"]
-        self.elsewhere = fields.get("elsewhere") == ["1"]
+        self.evidence = fields.get("evidence", [""])[0]
+        self.facts = dict(encode(fact).split(b"=", 1) for fact in fields.get("fact", []))
         self.secrets = [encode(name) for name in fields.get("secret", [])]
         self.compares_secrets = fields.get("compares_secrets") == ["1"]
 

@@ -40,12 +40,19 @@ pub fn is_absolute(path: &Path, note: &PathAccess, script: Option<&Path>) -> boo
     note.named.absolutely || leads_nowhere || !is_relative(path, note, script)
 }
 
-/// Whether the boot looked up anything below a directory by its absolute path.
-pub fn looked_up_below(directory: &Path, notes: &Accesses, ignored: &Ignored) -> bool {
+/// Whether the boot looked up anything below a directory by its absolute path,
+/// but for what is `left_out`.
+pub fn looked_up_below(
+    directory: &Path,
+    notes: &Accesses,
+    ignored: &Ignored,
+    left_out: impl Fn(&Path) -> bool,
+) -> bool {
     notes.places.iter().any(|(path, note)| {
         path != directory
             && path.starts_with(directory)
             && note.named.absolutely
+            && !left_out(path)
             // What was looked up in both ways counts where the image is started.
             && !note.named.from_start
             && ignored.reason(path, note, &notes.places).is_none()

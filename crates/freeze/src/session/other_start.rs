@@ -1,0 +1,226 @@
+//! The boot as another start, which shows what of a program depends on facts about its start: its directory, HOME, PATH and the user's name.
+//!
+//! The front end compares what the boots hold (evidence.py). What a program only keeps of a fact, a thaw renews, and the fact is no input;
+//! what it looked for below HOME or along PATH counts by its answers. Where anything else differs, each fact is changed alone, to learn which
+//! it depends on.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use image::fact_kind;
+use recorder::{Accesses, State};
+use runtime::Language;
+
+use super::Session;
+use crate::boot::{leave_on_demand, Boot, Watch};
+use crate::boot_inputs::Ignored;
+use crate::control_dir::ControlDir;
+use crate::elsewhere::{self, Elsewhere};
+use crate::environment::Environment;
+use crate::outcome::{Result, Stop};
+use crate::progress::Step;
+use crate::reads::Reads;
+use crate::report::{Outcome, Report};
+
+/// The fact that is no variable.
+const CWD: &str = "cwd";
+
+/// Variables of which there are other values: paths and names, of which one does as well as another. The front ends have them, too.
+const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
+
+/// What another start has shown.
+pub struct OtherStart {
+    elsewhere: Elsewhere,
+    /// What it has looked up.
+    notes: Accesses,
+    /// And which names Python looked for.
+    report: Report,
+    /// Facts of which the program only keeps values, as far as the boots show.
+    free: BTreeSet<String>,
+    /// Facts by which something else differs, and what.
+    bound: Vec<(String, String)>,
+}
+
+impl Session<'_> {
+    /// Facts about a start, and what they are in the image.
+    pub(super) fn facts_of_start(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
+        let directory = std::env::current_dir().ok().filter(|_| self.runtime.language == Language::Python);
+        let Some(directory) = directory else { return Vec::new() };
+        let set = VARIABLES.iter().filter_map(|name| Some((OsString::from(name), environment.value(name)?.to_owned())));
+        let set = set.filter(|(name, value)| !value.is_empty() && !environment.is_secret(name));
+        [(CWD.into(), directory.into_os_string())].into_iter().chain(set).collect()
+    }
+
+    /// Boots as another start, and again as before. Returns what that has shown, and the last boot; None where the program does not boot otherwise.
+    pub(super) fn start_otherwise(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+    ) -> Result<Option<(OtherStart, (Report, Accesses, i64))>> {
+        // A runtime that is named from here is not found from there.
+        if Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/') {
+            return Ok(None);
+        }
+        let elsewhere = Elsewhere::create(dir)?;
+        let all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).collect();
+        let Some((other, notes)) = self.boot_with(boot, dir, &elsewhere, &all)? else { return Ok(None) };
+        let begun = dir.now()?;
+        let again = Boot { knows_other_start: true, ..*boot };
+        let (outcome, again) = match self.boot_once(&again, dir, &Watch::InputsAgain)? {
+            (Outcome::Written(report), notes) => (report, notes),
+            (Outcome::Refused(findings), _) => return Err(Stop::Refused(findings)),
+        };
+        let mut shown = OtherStart { elsewhere, notes, report: other, free: BTreeSet::new(), bound: Vec::new() };
+        if outcome.differs.is_empty() {
+            shown.free = all.iter().map(|name| (*name).to_owned()).collect();
+        } else {
+            for name in all {
+                let alone = self.boot_with(boot, dir, &shown.elsewhere, &[name])?;
+                match alone.map(|(report, _)| report.differs) {
+                    Some(differs) if differs.is_empty() => drop(shown.free.insert(name.to_owned())),
+                    differs => {
+                        let first = differs.and_then(|differs| differs.into_iter().next()).unwrap_or_default();
+                        shown.bound.push((name.to_owned(), first));
+                    }
+                }
+            }
+            // What no fact alone does.
+            if shown.bound.is_empty() {
+                let first = outcome.differs.first().cloned().unwrap_or_default();
+                shown.bound = shown.free.iter().map(|name| (name.clone(), first.clone())).collect();
+                shown.free.clear();
+            }
+        }
+        Ok(Some((shown, (*outcome, again, begun))))
+    }
+
+    /// Boots with other values of these facts. None where that does not work.
+    fn boot_with(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        elsewhere: &Elsewhere,
+        names: &[&str],
+    ) -> Result<Option<(Report, Accesses)>> {
+        self.progress.step(&Step::BootAsOtherStart);
+        let variables = boot.facts.iter().filter(|(name, _)| name != CWD && names.iter().any(|wanted| name == wanted));
+        let values: Vec<_> = variables
+            .filter_map(|(name, value)| Some((name.clone(), elsewhere.value(name.to_str()?, value))))
+            .collect();
+        let environment = boot.environment.with_values(&values);
+        let here = std::env::current_dir().unwrap_or_default();
+        let folder = if names.contains(&CWD) { elsewhere.folder() } else { &here };
+        let ended = leave_on_demand(&environment, dir).map_err(Stop::from).and_then(|()| {
+            self.boot_once(&Boot { environment: &environment, ..*boot }, dir, &Watch::OtherStart(folder.to_owned()))
+        });
+        leave_on_demand(boot.environment, dir)?;
+        boot.interrupt.check()?;
+        Ok(match ended {
+            Ok((Outcome::Written(report), notes)) => Some((*report, notes)),
+            Err(Stop::Interrupted(signal)) => return Err(Stop::Interrupted(signal)),
+            _ => None,
+        })
+    }
+}
+
+impl OtherStart {
+    /// Takes out of what counts what need not, and adds what counts in its place. `start`: where the program was booted; `path`, `home`: values of
+    /// these variables in the boot.
+    pub fn apply(&self, reads: &mut Reads, notes: &mut Accesses, environment: &Environment, start: &Path, ignored: &Ignored) {
+        if std::env::var_os("DBG").is_some() { eprintln!("free {:?} bound {:?} byc {:?} vars {:?}", self.free, self.bound, reads.by_c, reads.variables); }
+        for (name, what) in &self.bound {
+            self.bind(reads, name, what);
+        }
+        for name in &self.free {
+            let found = match name.as_str() {
+                CWD => {
+                    if reads.facts.contains(&(fact_kind::CWD, 0)) && self.follow(notes, start, ignored) {
+                        reads.facts.retain(|fact| *fact != (fact_kind::CWD, 0));
+                    }
+                    continue;
+                }
+                "HOME" => self.at_home(notes, environment),
+                "PATH" => self.along_path(notes, environment),
+                _ => Some(Vec::new()),
+            };
+            let name = OsStr::new(name);
+            // What C code keeps of it, nobody can see.
+            let Some(found) = found.filter(|_| !reads.by_c.contains(name)) else { continue };
+            if reads.variables.remove(name).is_some() || !found.is_empty() {
+                reads.renewed.insert(name.to_owned());
+                reads.found.extend(found);
+            }
+        }
+    }
+
+    fn bind(&self, reads: &mut Reads, name: &str, what: &str) {
+        if name == CWD {
+            if !reads.facts.contains(&(fact_kind::CWD, 0)) {
+                reads.facts.push((fact_kind::CWD, 0));
+                reads.facts.sort_unstable();
+            }
+            reads.places.insert((fact_kind::CWD, 0), what.to_owned());
+        } else {
+            reads.variables.entry(name.into()).or_insert_with(|| Some(what.to_owned()));
+        }
+    }
+
+    fn follow(&self, notes: &mut Accesses, start: &Path, ignored: &Ignored) -> bool {
+        let names = self.elsewhere.looked_up(&self.notes, &self.report.importers);
+        names.is_some_and(|names| {
+            // What is looked up by the same name from wherever the program is started has nothing to do with that.
+            let by_itself = |path: &Path| self.notes.places.contains_key(path);
+            elsewhere::follow(&names, start, notes, ignored, by_itself)
+        })
+    }
+
+    /// What was looked for below HOME and was not there. None where something was, which the other start has not found.
+    fn at_home(&self, notes: &Accesses, environment: &Environment) -> Option<Vec<Vec<u8>>> {
+        let home = PathBuf::from(environment.value("HOME")?);
+        let names = self.elsewhere.looked_up_at_home(&self.notes)?;
+        let mut found = Vec::new();
+        for (path, note) in &notes.places {
+            let Ok(name) = path.strip_prefix(&home) else { continue };
+            // Below what was looked for, too: it may be there in another start.
+            let is_wanted = name.ancestors().any(|above| !above.as_os_str().is_empty() && names.contains(above));
+            if !is_wanted || !note.looked {
+                continue;
+            }
+            match note.found() {
+                State::Absent => found.push(row("HOME", name, None)),
+                State::Directory if note.listed.is_none() => {}
+                _ => return None,
+            }
+        }
+        Some(found)
+    }
+
+    /// What was looked for along PATH, and where it is.
+    fn along_path(&self, notes: &Accesses, environment: &Environment) -> Option<Vec<Vec<u8>>> {
+        let path = environment.value("PATH")?;
+        let directories: Vec<PathBuf> = std::env::split_paths(path).collect();
+        let rows = self.elsewhere.looked_up_along_path(&self.notes)?.into_iter().map(|name| {
+            let place = directories.iter().map(|directory| directory.join(&name)).find_map(|place| {
+                match notes.places.get(&place).map(|note| note.found()) {
+                    Some(State::Absent) => None,
+                    Some(_) => Some(Some(place)),
+                    None => Some(None),
+                }
+            });
+            match place {
+                Some(None) => None,
+                Some(Some(place)) => Some(row("PATH", &name, Some(&place))),
+                None => Some(row("PATH", &name, None)),
+            }
+        });
+        rows.collect()
+    }
+}
+
+/// A row of [`fact_kind::FOUND`].
+fn row(variable: &str, name: &Path, place: Option<&Path>) -> Vec<u8> {
+    let place = place.map_or(OsStr::new("absent"), Path::as_os_str);
+    [b"$", variable.as_bytes(), b"/", name.as_os_str().as_bytes(), b": ", place.as_bytes()].concat()
+}

@@ -1,0 +1,289 @@
+"""Another start as evidence: what of this process depends on facts about its start, such as HOME, and how a thaw renews it.
+
+`snapboot freeze` boots a program that has read such facts once more with others (crates/freeze session/other_start.rs), and then again as the
+first time. Each boot walks over all that it holds (object_paths.py). A text of the other boot that holds one of its values, which are unlike
+all other texts, is what the first boot has with its own value there: then it only keeps the fact, and a thaw makes that text anew. A difference
+of any other kind is told; what differs between two boots that are alike is noise.
+
+The files of the control directory: `held` is of the first boot, `held_otherwise` of the other one, `noise` has paths.
+"""
+
+import gc
+import posix
+import sys
+
+from . import fork, holders_of_texts
+from .main_part import Fallback
+from .report import write_file
+from .request import decode, encode, read_file
+
+CWD = b"cwd"
+
+
+class Evidence:
+    """The facts of this boot, and what it keeps of them.
+
+    request: says which boot this is (`evidence`), and the value of each fact in the image (`facts`: name, value, both bytes).
+    """
+
+    def __init__(self, request):
+        self.role = request.evidence
+        self.facts = request.facts
+        self.folder = request.folder
+        # As they are before the program can change anything.
+        self.here = {name: posix.getcwdb() if name == CWD else posix.environ.get(name, b"") for name in self.facts}
+        self._kept = []
+        self._names = ()  # of facts that a thaw renews
+
+    def settle(self, context, was_read, report):
+        """Looks at what this process holds. context: the Context, which renews the rest. was_read: whether facts were read. To be called
+        after a collection."""
+        own, roots = context.environment.own_objects()
+        own = own | {id(self), id(self.__dict__), id(self.facts), id(self.here), id(context.path_entry)}
+        kept_by_front_end = set(map(id, roots.values()))
+        self.roots = roots
+        if self.role == "first" and was_read:
+            if self._in_child(lambda: self._write_held(own)):
+                report.add("evidence", "1")
+        elif self.role == "other":
+            # In a child, as the others: a fork leaves its traces.
+            if self._in_child(lambda: self._compare_otherwise(own)):
+                self._tell(report)
+            else:
+                report.add("differs", "what it holds cannot be looked at")
+        elif self.role == "again":
+            if self._in_child(lambda: self._compare_again(own)):
+                self._take(own, kept_by_front_end, report)
+            else:
+                report.add("differs", "what it holds cannot be looked at")
+
+    def renew(self, variables):
+        """Puts the facts of this start in place. variables: its environment, a mapping of bytes. Raises Fallback or OSError where
+        there is none."""
+        if not self._kept:
+            return
+        values = {}
+        for name in self._names:
+            value = posix.getcwdb() if name == CWD else variables.get(name)
+            if not value:
+                raise Fallback("stale: %s is not set" % decode(name))
+            values[name] = value
+        if any(values[name] != self.facts[name] for name in self._names):
+            real = []
+            for name in self.facts:
+                value = values.get(name, b"")
+                real += [value, value.rstrip(b"/")]
+            holders_of_texts.exchange(self._kept, real)
+        self._kept = ()
+
+    def _in_child(self, call):
+        """Calls it in a process of its own. Returns whether that went well."""
+        child = fork.fork()
+        if not child:
+            status = 1
+            gc.disable()
+            try:
+                call()
+                status = 0
+            except BaseException as error:
+                sys.__excepthook__(type(error), error, error.__traceback__)
+            finally:
+                posix._exit(status)
+        return posix.waitpid(child, 0)[1] == 0
+
+    def _walk(self, own, translate):
+        from .object_paths import Walk, digest  # here, since only a process that is not frozen needs it
+
+        self._digest = digest
+        return Walk(own, self.roots, translate).run()
+
+    def _write_held(self, own):
+        lines = [_line(_plain(path), self._digest(content).encode()) for path, _, content in self._walk(own, lambda text: None)]
+        write_file(self.folder + b"/held", b"".join(lines))
+
+    def _compare_otherwise(self, own):
+        """In another start: writes what is held in the terms of the first boot, and tells what differs."""
+        translation = Translation(self.here, self.facts)
+        walk = self._walk(own, translation.of)
+        first = _read(self.folder + b"/held")
+        try:
+            noise = set(read_file(self.folder + b"/noise").split(b"\0"))
+        except OSError:
+            noise = set()
+        seen, lines, different = set(), [], []
+        for path, thing, content in walk:
+            path = _plain(path)
+            template = translation.template(thing)
+            value = self._digest(content).encode()
+            lines.append(_line(path, value, template))
+            seen.add(path)
+            if first.get(path, (None,))[0] != value and path not in noise:
+                different.append((path, content))
+        different += [(path, b"") for path in first if path not in seen and path not in noise]
+        write_file(self.folder + b"/held_otherwise", b"".join(lines))
+        self._write_found([b"differs=" + path for path, _ in different])
+
+    def _compare_again(self, own):
+        """In a boot like the first one: finds the texts that a thaw renews, and what differs without being noise."""
+        walk = self._walk(own, lambda text: None)
+        first, other = _read(self.folder + b"/held"), _read(self.folder + b"/held_otherwise")
+        seen, noise, entries, templates = set(), [], [], {}
+        differs = []
+        for path, thing, content in walk:
+            path = _plain(path)
+            seen.add(path)
+            here = self._digest(content).encode()
+            if first.get(path, (None,))[0] != here:
+                noise.append(path)
+                continue
+            there, template = other.get(path, (None, None))
+            if there != here:
+                differs.append(path)
+            elif templates.setdefault(id(thing), template) != template and isinstance(thing, TEXTS):
+                differs.append(path)
+        noise += [path for path in first if path not in seen]
+        ignored = set(noise)
+        differs += [path for path in other if path not in seen and path not in ignored]
+        write_file(self.folder + b"/noise", b"\0".join(noise))
+        entries += [b"differs=" + path for path in differs if path not in ignored]
+        entries += [b"renew=%d,%s" % (number, template) for number, template in templates.items() if template]
+        self._write_found(entries)
+
+    def _write_found(self, entries):
+        write_file(self.folder + b"/found", b"".join([entry + b"\0" for entry in entries]))
+
+    def _tell(self, report):
+        """Reports what the child has found. Returns the templates of texts, by id."""
+        templates = {}
+        for entry in read_file(self.folder + b"/found").split(b"\0")[:-1]:
+            key, _, value = entry.partition(b"=")
+            if key == b"renew":
+                number, _, template = value.partition(b",")
+                templates[int(number)] = pieces_of(template)
+            else:
+                report.add(key.decode(), value)
+        return templates
+
+    def _take(self, own, kept_by_front_end, report):
+        """Finds all who hold the texts that are renewed."""
+        templates = self._tell(report)
+        if not templates:
+            return
+        patterns = Templates(templates, list(self.facts))
+        search = holders_of_texts.Search(patterns, own | {id(templates), id(patterns.__dict__)}, kept_by_front_end, _path_kinds())
+        search.run()
+        self._kept = search.kept
+        used = {piece for kept in search.kept for piece in kept.pieces or () if type(piece) is int}
+        self._names = [name for number, name in enumerate(self.facts) if {2 * number, 2 * number + 1} & used]
+        for name in self._names:
+            report.add("renewed_fact", name)
+        for problem in search.problems:
+            report.add("differs", problem)
+
+
+class Translation:
+    """Texts of another start in the terms of the first one."""
+
+    def __init__(self, values, facts):
+        """values: of this start. facts: of the first one. Both by name, as bytes."""
+        self.patterns = []  # value here, number of the fact, value there; the longest first
+        for number, name in enumerate(facts):
+            if values[name] and values[name] != facts[name]:
+                self.patterns.append((values[name], number, facts[name]))
+        self.patterns.sort(key=lambda pattern: -len(pattern[0]))
+        self.texts = [(decode(here), number, decode(there)) for here, number, there in self.patterns]
+
+    def of(self, text):
+        """What the text is in the first boot; None where it is the same."""
+        pieces = self._split(text)
+        if pieces is None:
+            return None
+        there = {}
+        for here, number, value in self.texts if isinstance(text, str) else self.patterns:
+            there[2 * number], there[2 * number + 1] = value, value.rstrip("/" if isinstance(value, str) else b"/")
+        return text[:0].join([there[piece] if type(piece) is int else piece for piece in pieces])
+
+    def template(self, thing):
+        """For a text that is not the same: what it is made of, as bytes without a NUL."""
+        if isinstance(thing, TEXTS) or type(thing).__module__.partition(".")[0] == "pathlib":
+            text = str.__str__(thing) if isinstance(thing, str) else thing if isinstance(thing, TEXTS) else str(thing)
+            pieces = self._split(text)
+            if pieces is not None:
+                return b"".join([b"\1%d\1" % piece if type(piece) is int else encoded(piece) for piece in pieces])
+        return b""
+
+    def _split(self, text):
+        patterns = self.texts if isinstance(text, str) else self.patterns
+        if not any(here in text for here, _, _ in patterns):
+            return None
+        pieces = [text]
+        for here, number, _ in patterns:
+            pieces = [part for whole in pieces for part in (self._parts(whole, here, number) if type(whole) is not int else [whole])]
+        return pieces
+
+    def _parts(self, whole, here, number):
+        slash = "/" if isinstance(whole, str) else b"/"
+        parts = whole.split(here)
+        found = []
+        for at, part in enumerate(parts):
+            if at:
+                # In front of a slash a directory that is the root is nothing.
+                found.append(2 * number + bool(part[:1] == slash))
+            if part:
+                found.append(part)
+        return found
+
+
+class Templates:
+    """What `holders_of_texts` asks about texts: those of these ids are made anew of their pieces."""
+
+    def __init__(self, templates, names):
+        self.templates = templates
+        self.names = names
+
+    def split(self, text):
+        """See secret_values.Patterns."""
+        pieces = self.templates.get(id(text))
+        if pieces is None or isinstance(text, str):
+            return pieces
+        return pieces if not isinstance(text, (bytes, bytearray)) else [piece if type(piece) is int else encode(piece) for piece in pieces]
+
+    def name(self, number):
+        """The name of the fact of a piece."""
+        return self.names[number // 2].decode()
+
+
+def pieces_of(template):
+    """The pieces of a template: texts, and numbers of facts."""
+    parts = template.split(b"\1")
+    return [int(part) if at % 2 else part.decode("utf-8", "surrogatepass") for at, part in enumerate(parts) if part]
+
+
+def encoded(text):
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+
+
+def _line(path, value, template=b""):
+    return b"%s\0%s\0%s\n" % (path, value, template.replace(b"\n", b"\2"))
+
+
+def _plain(path):
+    """A path as bytes in one line."""
+    return encoded(path).replace(b"\n", b" ").replace(b"\0", b" ")
+
+
+def _read(path):
+    """Digest and template by path."""
+    found = {}
+    for line in read_file(path).split(b"\n")[:-1]:
+        name, value, template = line.split(b"\0")
+        found[name] = (value, template.replace(b"\2", b"\n"))
+    return found
+
+
+def _path_kinds():
+    kind = getattr(sys.modules.get("pathlib"), "PurePath", None)
+    return () if kind is None else (kind,)
+
+
+TEXTS = (str, bytes, bytearray)

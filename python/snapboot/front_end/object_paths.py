@@ -1,0 +1,327 @@
+"""Everything that a process holds, as pairs of a path and a value: `app.settings.COLORS[2]`, and what stands there.
+
+The walk goes from the modules down, by name, so that two boots of a program give the same paths where they hold the same. It is made in a
+process that is not frozen, since it leaves much behind.
+"""
+
+import gc
+import sys
+
+from _blake2 import blake2b
+
+from .holders_of_texts import front_end_objects
+
+ModuleType = type(sys)
+FunctionType = type(lambda: None)
+CodeType = type((lambda: None).__code__)
+CellType = type((lambda value: lambda: value)(0).__closure__[0])
+
+
+class Walk:
+    """One walk, through what is there when it is made. It can be made once.
+
+    own: ids of objects that a thaw renews anyway; what only they hold is left out. roots: more to go down from, by name. translate: takes a text or bytes, and returns it as it
+    would be in the boot that this one is compared with; None where it is the same.
+    """
+
+    def __init__(self, own, roots, translate):
+        self.own = (own | front_end_objects() | {id(sys.path_importer_cache)}) - set(map(id, roots.values()))
+        self.roots = roots
+        self.translate = translate
+        self.before = gc.get_objects()
+        self.alive = []  # what is made on the way: another object must not get its id
+        self.seen = {}  # id: path
+        self.entered = set()  # ids of modules that were gone into
+        self.stack = []
+        pathlib = sys.modules.get("pathlib")
+        self.path_kind = getattr(pathlib, "PurePath", ())
+        self.left_out = {("site", "USER_BASE"), ("site", "USER_SITE")}  # see context.py: renewed by name
+        self.is_text = {str, bytes, bytearray}
+        for thing in self.before if self.path_kind else ():
+            if isinstance(thing, self.path_kind):
+                # Its parts follow from its text.
+                self.own.update(id(part) for part in gc.get_referents(thing) if type(part) in (list, tuple))
+
+    def run(self):
+        """Yields (path, thing, content): content is that of a leaf, as bytes in the other boot's terms; thing the object itself."""
+        modules = [(name, module) for name, module in sys.modules.items() if type(name) is str and name.partition(".")[0] != "snapboot"]
+        # The main module leads to all others, which have names of their own.
+        modules.sort(key=lambda pair: (pair[0] == "__main__", pair[0]))
+        for name, module in modules:
+            self.seen[id(module)] = name
+            if issubclass(type(module), ModuleType):
+                self.seen[id(module.__dict__)] = name
+        self.stack += [(thing, path) for path, thing in [*modules, *self.roots.items()][::-1]]
+        self.own |= {id(self.before), id(modules), id(self.stack), id(self.seen), id(self.alive), id(self.__dict__), id(self), id(sys.modules)}
+        counts = {}
+        for path, thing, content in self._all():
+            number = counts[path] = counts.get(path, 0) + 1
+            yield path if number == 1 else "%s #%d" % (path, number), thing, content
+
+    def _all(self):
+        yield from self._drain()
+        # What only C code holds, or a collection of its own.
+        for thing in self.before:
+            if id(thing) not in self.seen and id(thing) not in self.own:
+                yield from self._nameless(thing)
+
+    def _drain(self):
+        while self.stack:
+            thing, path = self.stack.pop()
+            kind = type(thing)
+            content = self.content(thing, kind)
+            if content is not None:
+                if id(thing) in self.own and path.startswith("sys.path["):
+                    continue
+                yield path, thing, content
+                continue
+            number = id(thing)
+            if number in self.own:
+                continue
+            known = self.seen.get(number)
+            if known is not None and known != path:
+                yield path, thing, b"is " + known.encode("utf-8", "surrogatepass")
+                continue
+            if known is not None:
+                if number in self.entered:
+                    continue
+                self.entered.add(number)
+            self.seen[number] = path
+            yield path, thing, b"a " + self._name_of(kind)
+            below = list(self._below(thing, kind, path))
+            below.reverse()
+            self.stack += below
+
+    def _nameless(self, thing):
+        """Texts in what no module leads to: named by what they are, in no order."""
+        kind = type(thing)
+        if kind in CONTAINERS or kind.__module__ != "builtins" and not issubclass(kind, (ModuleType, type)):
+            name = self._name_of(kind).decode(errors="replace")
+            for below in gc.get_referents(thing):
+                if type(below) in self.is_text or isinstance(below, self.path_kind):
+                    content = self.content(below, type(below))
+                    yield "? %s{%s}" % (name, digest(content)), below, content
+
+    def content(self, thing, kind):
+        """The value of a leaf, as bytes; None for what holds others."""
+        if kind is str or kind is bytes or kind is bytearray:
+            text = self.translate(thing)
+            return _encoded(thing if text is None else text)
+        if kind in NUMBERS or thing is Ellipsis or thing is NotImplemented:
+            return repr(thing).encode()
+        if issubclass(kind, str):
+            text = self.translate(str.__str__(thing))
+            return self._name_of(kind) + b" " + _encoded(str.__str__(thing) if text is None else text)
+        if self.path_kind and isinstance(thing, self.path_kind):
+            text = self.translate(str(thing))
+            return self._name_of(kind) + b" " + _encoded(str(thing) if text is None else text)
+        if kind in (BUILT_IN, METHOD_WRAPPER, SLOT_WRAPPER, METHOD_DESCRIPTOR):
+            return b"built in " + str(getattr(thing, "__qualname__", "")).encode()
+        if kind.__name__ == "Pattern" and kind.__module__ == "re":
+            return b"pattern " + _encoded(thing.pattern) + b" %d" % thing.flags
+        return None
+
+    def _name_of(self, kind):
+        return ("%s.%s" % (kind.__module__, kind.__qualname__)).encode("utf-8", "surrogatepass")
+
+    def _below(self, thing, kind, path):
+        """Pairs of what an object holds, and the path of that."""
+        if len(path) > LONGEST:
+            path = "(%s)" % digest(path.encode("utf-8", "surrogatepass"))
+        if issubclass(kind, ModuleType):
+            names = self._dict_of(thing)
+            for name, value in list(names.items()):
+                if (path, name) not in self.left_out:
+                    yield value, "%s.%s" % (path, name)
+            return
+        if issubclass(kind, type):
+            yield from self._class(thing, path)
+            return
+        if issubclass(kind, dict):
+            yield from self._mapping(thing, path)
+        elif issubclass(kind, (list, tuple)):
+            base = list if issubclass(kind, list) else tuple
+            for number, value in enumerate(base.__iter__(thing)):
+                yield value, "%s[%d]" % (path, number)
+        elif issubclass(kind, (set, frozenset)):
+            yield from self._set(thing, path)
+        elif kind is FunctionType:
+            yield from self._function(thing, path)
+            return
+        elif kind is CodeType:
+            yield thing.co_filename, path + ".co_filename"
+            yield thing.co_firstlineno, path + ".co_firstlineno"
+            if thing.co_filename[:1] == "<":
+                yield thing.co_code, path + ".co_code"
+                yield thing.co_consts, path + ".co_consts"
+            return
+        elif kind is CellType:
+            try:
+                yield thing.cell_contents, path
+            except ValueError:
+                pass
+            return
+        else:
+            yield from self._instance(thing, kind, path)
+            return
+        if kind not in CONTAINERS:
+            yield from self._attributes(thing, kind, path)
+
+    def _mapping(self, thing, path):
+        for name, value in list(dict.items(thing)):
+            kind = type(name)
+            content = self.content(name, kind)
+            if content is None:
+                step = "[%s]" % self._step(name)
+                yield name, path + step + " (key)"
+                yield value, path + step
+                continue
+            if kind is int and not -LARGE < name < LARGE:
+                yield value, path + "[address]"
+                continue
+            step = repr(name) if kind in NUMBERS else content.decode("utf-8", "surrogateescape")
+            if kind in self.is_text or kind not in NUMBERS:
+                yield name, "%s[%s] (key)" % (path, step)
+            yield value, "%s[%s]" % (path, step)
+
+    def _set(self, thing, path):
+        for value in list(thing):
+            content = self.content(value, type(value))
+            yield value, "%s{%s}" % (path, self._step(value) if content is None else digest(content))
+        yield len(thing), path + " (size)"
+
+    def _step(self, thing):
+        """What stands in a path for a key, or an item of a set, that is no leaf."""
+        if issubclass(type(thing), tuple):
+            return digest(b"\0".join([self.content(item, type(item)) or self._step(item).encode() for item in tuple.__iter__(thing)]))
+        kind = type(thing)
+        if issubclass(kind, WEAK):
+            thing = thing()
+            kind = type(thing)
+        if issubclass(kind, type) or kind is FunctionType:
+            return "%s.%s" % (thing.__module__, thing.__qualname__)
+        # Others in no order are told by the texts in them.
+        below = gc.get_referents(thing)
+        names = self._dict_of(thing)
+        if type(names) is dict:
+            below += names.values()
+        contents = sorted({self.content(value, type(value)) for value in below if type(value) in self.is_text})
+        return "%s %s" % (kind.__qualname__, digest(b"\0".join(contents)))
+
+    def _class(self, thing, path):
+        yield tuple(map(id_free_name, thing.__mro__)), path + ".__mro__"
+        for name, value in list(type.__dict__["__dict__"].__get__(thing).items()):
+            if name not in ("__dict__", "__weakref__", "__mro__"):
+                yield value, "%s.%s" % (path, name)
+        self.seen.update((id(inner), path) for inner in gc.get_referents(thing) if type(inner) is dict)
+
+    def _function(self, thing, path):
+        yield thing.__code__, path + ".__code__"
+        for name in ("__defaults__", "__kwdefaults__", "__closure__"):
+            value = getattr(thing, name)
+            if value is not None:
+                yield value, "%s.%s" % (path, name)
+        if thing.__dict__:
+            yield thing.__dict__, path + ".__dict__"
+        yield thing.__globals__, path + ".__globals__"
+
+    def _instance(self, thing, kind, path):
+        if kind.__name__ == "FileFinder":
+            return  # they follow the search path, which is renewed
+        if issubclass(kind, (int, float, complex)):
+            yield (int if issubclass(kind, int) else float if issubclass(kind, float) else complex).__repr__(thing), path + " (value)"
+        known = set()
+        for name, value in self._attribute_pairs(thing, kind):
+            known.add(id(value))
+            yield value, "%s.%s" % (path, name)
+        names = self._dict_of(thing)
+        known.add(id(names))
+        known.add(id(kind))
+        if issubclass(kind, WEAK):
+            try:
+                target = thing()
+            except Exception:
+                target = None
+            yield target, path + "()"
+            return
+        number = 0
+        for value in gc.get_referents(thing):
+            if id(value) not in known and not (type(value) is dict and value is names):
+                yield value, "%s<%d>" % (path, number)
+                number += 1
+        if not number and not known - {id(kind), id(names)}:
+            state = self._opaque(thing, kind)
+            if state is not None:
+                yield state, path + " (state)"
+
+    def _opaque(self, thing, kind):
+        """What can be seen of an object in C that leads nowhere."""
+        try:
+            with memoryview(thing) as view:
+                return digest(bytes(view))
+        except Exception:
+            pass
+        if kind.__module__ in PLAIN:
+            try:
+                return repr(thing)
+            except Exception:
+                return None
+        return None
+
+    def _attributes(self, thing, kind, path):
+        for name, value in self._attribute_pairs(thing, kind):
+            yield value, "%s.%s" % (path, name)
+
+    def _attribute_pairs(self, thing, kind):
+        names = self._dict_of(thing)
+        if type(names) is dict:
+            self.seen[id(names)] = ""
+            for name, value in list(names.items()):
+                yield name, value
+        for owner in kind.__mro__:
+            own = type.__dict__["__dict__"].__get__(owner)
+            if "__slots__" in own:
+                for name, member in list(own.items()):
+                    if type(member) is MEMBER:
+                        try:
+                            yield name, member.__get__(thing)
+                        except AttributeError:
+                            pass
+
+    def _dict_of(self, thing):
+        """The attributes of an object, as they lie there: nobody's own `__getattribute__` is asked."""
+        try:
+            names = object.__getattribute__(thing, "__dict__")
+        except Exception:
+            return None
+        self.alive.append(names)
+        return names
+
+
+def digest(content):
+    """A short text that stands for a value."""
+    return blake2b(content, digest_size=8).hexdigest()
+
+
+def id_free_name(kind):
+    return "%s.%s" % (kind.__module__, kind.__qualname__)
+
+
+def _encoded(text):
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b"b:" + bytes(text)
+
+
+NUMBERS = frozenset((int, float, bool, complex, type(None)))
+CONTAINERS = frozenset((dict, list, tuple, set, frozenset))
+BUILT_IN = type(len)
+METHOD_WRAPPER = type((0).__add__)
+SLOT_WRAPPER = type(int.__add__)
+METHOD_DESCRIPTOR = type(str.lower)
+MEMBER = type(FunctionType.__globals__)
+WEAK = (type(sys.modules["_weakref"].ref(CONTAINERS.__class__)),) if "_weakref" in sys.modules else ()
+# Of these a text tells the state.
+PLAIN = frozenset(("datetime", "decimal", "_decimal", "uuid", "zoneinfo", "fractions"))
+# Larger numbers are addresses, which are others in each boot.
+LARGE = 1 << 31
+# A longer path is told by its digest.
+LONGEST = 400
