@@ -209,7 +209,7 @@ class Walk:
         return "%s %s" % (kind.__qualname__, digest(b"\0".join(contents)))
 
     def _class(self, thing, path):
-        yield tuple(map(id_free_name, thing.__mro__)), path + ".__mro__"
+        yield ", ".join(map(id_free_name, thing.__mro__)), path + ".__mro__"
         for name, value in list(type.__dict__["__dict__"].__get__(thing).items()):
             if name not in ("__dict__", "__weakref__", "__mro__"):
                 yield value, "%s.%s" % (path, name)

@@ -73,11 +73,13 @@ impl Session<'_> {
             (Outcome::Refused(findings), _) => return Err(Stop::Refused(findings)),
         };
         let mut shown = OtherStart { elsewhere, notes, report: other, free: BTreeSet::new(), bound: Vec::new() };
+        if std::env::var_os("DBG").is_some() { eprintln!("DIFFERS {:#?}", &outcome.differs[..outcome.differs.len().min(25)]); }
         if outcome.differs.is_empty() {
             shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         } else {
             for name in all {
                 let alone = self.boot_with(boot, dir, &shown.elsewhere, &[name])?;
+                if std::env::var_os("DBG").is_some() { if let Some((r,_)) = &alone { eprintln!("ALONE {name} {} {:#?}", r.differs.len(), &r.differs[..r.differs.len().min(12)]); } }
                 match alone.map(|(report, _)| report.differs) {
                     Some(differs) if differs.is_empty() => drop(shown.free.insert(name.to_owned())),
                     differs => {
@@ -129,7 +131,6 @@ impl OtherStart {
     /// Takes out of what counts what need not, and adds what counts in its place. `start`: where the program was booted; `path`, `home`: values of
     /// these variables in the boot.
     pub fn apply(&self, reads: &mut Reads, notes: &mut Accesses, environment: &Environment, start: &Path, ignored: &Ignored) {
-        if std::env::var_os("DBG").is_some() { eprintln!("free {:?} bound {:?} byc {:?} vars {:?}", self.free, self.bound, reads.by_c, reads.variables); }
         for (name, what) in &self.bound {
             self.bind(reads, name, what);
         }
