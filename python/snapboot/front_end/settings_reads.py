@@ -43,6 +43,7 @@ class SettingsReads:
         """The functions that tell the locale of text."""
         if "_locale" not in sys.modules:
             self._added = __import__("_locale")
+            self._holders = sys.getrefcount(self._added)
         names = sys.modules["_locale"].__dict__
         for name, note in (
             ("setlocale", self._asks_for_locale),
@@ -72,9 +73,10 @@ class SettingsReads:
 
     def tell(self, report):
         """Adds to the report what the Settings renew, which are settled, and where the rest was read."""
-        added, self._added = self._added, None
-        if added is not None and "locale" not in sys.modules and sys.getrefcount(added) <= UNUSED:
+        # Nobody but the program has loaded it in an ordinary start.
+        if self._added is not None and "locale" not in sys.modules and sys.getrefcount(self._added) <= self._holders:
             sys.modules.pop("_locale", None)
+        self._added = None
         for name in ALL:
             if name in self.settings.renewed:
                 report.add("renews", name)
@@ -239,5 +241,3 @@ READERS_OF_FILES = (LIBRARY + "pathlib.py", LIBRARY + "pathlib/_local.py", LIBRA
 READERS_OF_MODE = (LIBRARY + "_bootlocale.py", LIBRARY + "subprocess.py")
 # What getrefcount counts of the flag: the variable and what it is given itself.
 PASSING = 2
-# Of the module: two variables, what getrefcount is given, and sys.modules.
-UNUSED = 4
