@@ -49,7 +49,9 @@ impl Renewals {
 
     /// The one decision: whether an image leaves this setting to its starts. `is_read` tells whether the program has read a variable.
     fn is_renewed(&self, setting: &str, is_read: impl Fn(&str) -> bool) -> bool {
-        self.renewed.contains(setting) && !is_read(if setting == LOCALE { SET_BY_PYTHON } else { setting })
+        let tells_of_it = if setting == LOCALE { SET_BY_PYTHON } else { setting };
+        let is_of_ruby = self.language == Some(Language::Ruby);
+        self.renewed.contains(setting) && (is_of_ruby || !is_read(tells_of_it))
     }
 
     /// Whether an image leaves what this variable says to its starts.

@@ -32,7 +32,8 @@ class Settings:
         self.streams = streams
         self.coerced = environment.coerced
         self.began = sys.dont_write_bytecode
-        self._sets_flag = True
+        # Whether `sys.dont_write_bytecode` is the interpreter's own, and not one that the program has set.
+        self.sets_flag = True
         booted = dict(posix.environ)
         if self.coerced is not None:
             del booted[b"LC_CTYPE"]
@@ -89,8 +90,6 @@ class Settings:
             self.renewed -= frozenset(OF_STREAMS)
         elif not self.streams.are_alone():
             self.renewed -= {UNBUFFERED}
-        # What the program has set stays.
-        self._sets_flag = sys.dont_write_bytecode is self.began
 
     def renew(self, names):
         """Sets what this environment says, where that is not what the boot's said. names: it, as a mapping of bytes.
@@ -111,7 +110,7 @@ class Settings:
         dont_write = bool(sys.flags.dont_write_bytecode)
         if DONT_WRITE in self.renewed:
             dont_write = _is_on(names, DONT_WRITE)
-            if self._sets_flag:
+            if self.sets_flag:
                 sys.dont_write_bytecode = dont_write
         if ask(b"flags=%d,%d" % (dont_write, utf8_mode)) < 0:
             raise Fallback("the flags of the interpreter cannot be changed")

@@ -91,6 +91,7 @@ class SettingsReads:
         if flag is None:
             return
         plain = self.settings.began
+        self.settings.sets_flag = sys.__dict__.get("dont_write_bytecode") is flag
         flag.reads = None
         for names in modules.all_names():
             for name in [name for name, value in names.items() if value is flag]:

@@ -69,6 +69,8 @@ pub fn answer(question: &[u8]) -> c_int {
         b"modified" => done(next().is_some_and(cpython::type_was_modified)),
         b"state" => FIRST + state(),
         b"locale" => {
+            // What stays where there is none of that name is what a process begins with.
+            locale_hooks::choose(libc::LC_CTYPE, c"C");
             locale_hooks::choose(libc::LC_CTYPE, c"");
             FIRST + state()
         }
