@@ -26,8 +26,20 @@ pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
         .into_iter()
         .chain(wholes)
         .chain(compared)
+        .chain(settings(report))
         .chain(facts(report))
         .collect()
+}
+
+/// Settings of the runtime that a thaw would have taken from its own environment, had the boot not read them.
+fn settings(report: &Report) -> impl Iterator<Item = String> + use<'_> {
+    report.reads.renewals.bound.iter().map(|(setting, place)| {
+        let who = if place.is_empty() { "the program".into() } else { shown(place) };
+        match setting.as_str() {
+            "locale" => format!("the locale of text (LC_ALL, LC_CTYPE, LANG), read by {who}"),
+            variable => format!("{variable}, whose effect is read by {who}"),
+        }
+    })
 }
 
 /// Per-start facts that the boot has read. Those of the machine and the user (CPUs, limits, groups) differ between machines, as

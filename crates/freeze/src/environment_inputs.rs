@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use image::{presence, Item, Section, Variable};
 use image_writer::TablesWriter;
-use inputs::environment::{is_volatile, locale, ALL, LOCALE};
+use inputs::environment::{is_volatile, locale, LocaleText, ALL, LOCALE};
 use runtime::Language;
 
 use super::environment::{is_under, Environment};
@@ -112,6 +112,9 @@ impl<'a> EnvironmentInputs<'a> {
                 if is_under(&self.environment.patterns_withheld, name) { presence::ANY } else { presence::UNSET };
             rows.insert(name.as_bytes(), (wanted, [0; 16]));
         }
+        for name in self.reads.renewals.variables().filter(|name| self.is_renewed(OsStr::new(name))) {
+            rows.insert(name.as_bytes(), (presence::ANY, [0; 16]));
+        }
         let not_compared = self.environment.secrets.iter().map(|secret| &secret.name);
         for name in self.environment.withheld.iter().chain(not_compared) {
             rows.insert(name.as_bytes(), (presence::ANY, [0; 16]));
@@ -131,7 +134,12 @@ impl<'a> EnvironmentInputs<'a> {
             self.environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
         let locale = locale(entries.iter().map(Vec::as_slice));
         let present = if locale.is_some() { presence::SET } else { presence::UNSET };
-        rows.insert(LOCALE, (present, locale.map_or([0; 16], image::digest)));
+        let is_utf8 = LocaleText::named(entries.iter().map(Vec::as_slice)) == LocaleText::Utf8;
+        let row = match self.reads.renewals.locale(|name| self.is_read(name), is_utf8) {
+            Some(renewed) => (renewed, [0; 16]),
+            None => (present, locale.map_or([0; 16], image::digest)),
+        };
+        rows.insert(LOCALE, row);
         for (name, (present, value)) in rows {
             let name = tables.text(name);
             tables.push(Section::Variables, &Variable { name, value, present, reserved: 0 });
@@ -152,7 +160,17 @@ impl<'a> EnvironmentInputs<'a> {
         (!self.reads.wholes.is_empty() && !is_volatile(name.as_bytes()))
             || self.reads.variables.contains_key(name)
             || is_under(&self.environment.named, name)
-            || rule(name).is_some_and(|rule| rule.compares(language))
+            || (rule(name).is_some_and(|rule| rule.compares(language)) && !self.is_renewed(name))
+    }
+
+    /// Whether each thaw takes what this variable says from its own environment.
+    fn is_renewed(&self, name: &OsStr) -> bool {
+        self.reads.renewals.covers(name, |name| self.is_read(name)) && !is_under(&self.environment.named, name)
+    }
+
+    /// Whether the program has read a variable of this name, or all.
+    fn is_read(&self, name: &str) -> bool {
+        !self.reads.wholes.is_empty() || self.reads.variables.contains_key(OsStr::new(name))
     }
 }
 

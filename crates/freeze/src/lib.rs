@@ -42,6 +42,7 @@ mod progress;
 mod reads;
 mod recipes;
 mod rehearse;
+mod renewals;
 mod report;
 mod request;
 mod secret_names;

@@ -11,6 +11,7 @@ use super::environment::Environment;
 use super::exceptions::{is_by, ENVIRONMENT_READERS, FACTS, PER_START_READS, PROGRAMS, RENEWED_VARIABLES, VARIABLES};
 use super::findings::Finding;
 use super::places::shown;
+use super::renewals::Renewals;
 use crate::entries::Entries;
 
 /// What was read and counts.
@@ -36,6 +37,8 @@ pub struct Reads {
     pub early: Vec<Early>,
     /// Patterns of arguments with which the boot would have been another.
     pub guards: BTreeSet<&'static str>,
+    /// Settings of the runtime that are left to starts.
+    pub renewals: Renewals,
 }
 
 /// Something that was read too early: `sys.argv`, and `FILE:LINE`.
@@ -95,7 +98,8 @@ impl Reads {
         let told: Vec<_> = reports.iter().flat_map(|report| notes(report)).collect();
         let told: Vec<&NotedRead> = told.iter().map(|(_, note)| note).collect();
         let by_c = notes(noted);
-        let mut reads = Reads::default();
+        let renewals = reports.first().map(|report| Renewals::gather(report, language)).unwrap_or_default();
+        let mut reads = Reads { renewals, ..Reads::default() };
         for note in told.iter().filter(|note| !note.renewed) {
             reads.add(note, language, environment, &told);
         }

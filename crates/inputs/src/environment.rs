@@ -133,6 +133,44 @@ pub fn locale<'a>(environment: impl Iterator<Item = &'a [u8]> + Clone) -> Option
     }
 }
 
+/// What kind of text a locale has, as far as its name tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocaleText {
+    /// It is C, by whatever name.
+    C,
+    /// Its name says UTF-8. A runtime for which it is missing has C all the same.
+    Utf8,
+    /// Any other.
+    Other,
+}
+
+impl LocaleText {
+    /// Of the locale that these variables name.
+    pub fn named<'a>(environment: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        let set = |name: &[u8]| value_of(name, environment.clone()).filter(|value| !value.is_empty());
+        let Some(name) = set(b"LC_ALL").or_else(|| set(b"LC_CTYPE")).or_else(|| set(b"LANG")) else {
+            return LocaleText::C;
+        };
+        let encoding = name.splitn(2, |&byte| byte == b'.').nth(1).unwrap_or_default();
+        let encoding = encoding.split(|&byte| byte == b'@').next().unwrap_or_default();
+        match name {
+            b"C" | b"POSIX" => LocaleText::C,
+            _ if encoding.eq_ignore_ascii_case(b"UTF-8") || encoding.eq_ignore_ascii_case(b"UTF8") => LocaleText::Utf8,
+            _ => LocaleText::Other,
+        }
+    }
+
+    /// Whether an image wants it, by one of [`presence`]; None where the image wants one locale.
+    fn is_wanted(self, present: u32) -> Option<bool> {
+        match present {
+            presence::LOCALE_OF_UTF8_OR_C => Some(self != LocaleText::Other),
+            presence::LOCALE_OF_UTF8 => Some(self == LocaleText::Utf8),
+            presence::LOCALE_C => Some(self == LocaleText::C),
+            _ => None,
+        }
+    }
+}
+
 /// What differs in a variable that was set, or in the locale. For the many that were not set see [`has_appeared`]: to look for
 /// each of them in the environment would take too long.
 fn difference<'a>(
@@ -156,6 +194,9 @@ fn difference<'a>(
     if variable.present == presence::RENEWED {
         let is_set = value_of(names, environment).is_some_and(|value| !value.is_empty());
         return Ok((!is_set).then_some(Difference::Gone(names)));
+    }
+    if let Some(is_wanted) = LocaleText::named(environment.clone()).is_wanted(variable.present).filter(|_| is_locale) {
+        return Ok((!is_wanted).then_some(Difference::Changed(names)));
     }
     let value = if is_locale { locale(environment) } else { value_of(names, environment) };
     Ok(match (value, variable.present == presence::SET) {
@@ -319,6 +360,26 @@ mod tests {
         let missing = recorded(&[("LC_ALL:LC_CTYPE:LANG", Some("xy"))], &[]);
         assert_eq!(difference(&missing, &["LANG=xy"]), None);
         assert!(difference(&missing, &["LC_ALL=xy"]).is_some());
+    }
+
+    #[test]
+    fn an_image_that_renews_the_locale_takes_others() {
+        let differs = |present: u32, environment: &[&'static str]| {
+            let mut writer = TablesWriter::new();
+            let name = writer.text(LOCALE);
+            writer.push(Section::Variables, &Variable { name, value: [0; 16], present, reserved: 0 });
+            difference(&writer.finish(), environment).is_some()
+        };
+        let (both, utf8, c) = (presence::LOCALE_OF_UTF8_OR_C, presence::LOCALE_OF_UTF8, presence::LOCALE_C);
+        for of_c in [&[][..], &["LANG=C"], &["LC_ALL=POSIX", "LANG=de"], &["LC_ALL=", "LANG="]] {
+            assert_eq!([both, utf8, c].map(|present| differs(present, of_c)), [false, true, false], "{of_c:?}");
+        }
+        for of_utf8 in [&["LANG=C.UTF-8"][..], &["LC_ALL=de_DE.utf8@euro"], &["LC_CTYPE=en_US.UTF-8", "LANG=C"]] {
+            assert_eq!([both, utf8, c].map(|present| differs(present, of_utf8)), [false, false, true], "{of_utf8:?}");
+        }
+        for other in [&["LANG=de_DE"][..], &["LC_ALL=de_DE.ISO-8859-1", "LANG=C.UTF-8"], &["LANG=UTF-8"]] {
+            assert_eq!([both, utf8, c].map(|present| differs(present, other)), [true; 3], "{other:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ from .main_part import Fallback, Prepared, new_main_module, script_name
 from .randomness import Randomness
 from .request import decode, encode
 from .search_path import IS_SAFE, first_entry, importer_of
+from .settings import Settings
 from .stdio import Streams
 from .title import Title
 
@@ -33,6 +34,7 @@ class Context:
     def begin(self, request):
         """Makes the interpreter look as it would in `request`'s command, with its fixed arguments and nothing more."""
         self.request = request
+        self.settings = Settings(self.streams, self.environment, request)
         self.arguments = request.argv
         self.parts = []  # of sys.argv: see Early
         self.consoles = None  # of rich: see Early
@@ -66,10 +68,10 @@ class Context:
         folder = folder_of(self.path_entry)
         return None if any(folder_of(path) == folder for path in sys.path if path is not self.path_entry) else folder
 
-    def settle(self, seeding, importers):
+    def settle(self, seeding, importers, bound):
         """Notes how the program has left things. To be called right before the freeze.
 
-        seeding: the Seeding that has seen it boot. importers: the Importers that have.
+        seeding: the Seeding that has seen it boot. importers: the Importers that have. bound: see Settings.settle.
         """
         self.looked_up, self.looked_up_folder = {}, None
         if self.path_entry is not None and self.prepared is None:
@@ -77,6 +79,7 @@ class Context:
             self.looked_up = importers.looked_up_in(self.looked_up_folder)
         self.environment.settle()
         self.streams.settle()
+        self.settings.settle(bound)
         self.title.settle()
         self.randomness = Randomness(seeding)
         self.user_site = _user_site()
@@ -120,7 +123,7 @@ class Context:
             self.prepared = self.prepared.named(main.value, main.value not in own_names)
         if self.secrets is not None:
             self.secrets.renew(environment)
-        for number in self.environment.renew(environment):
+        for number in self.environment.renew(environment, self.settings):
             _signal.signal(number, _signal.SIG_IGN)
         if self.environment.explained is not None:
             self.spans = begin(self.environment.explained)

@@ -58,6 +58,7 @@ class Early:
         for stream, function in self._streams:
             if stream.__dict__.get("isatty") is function:
                 del stream.isatty
+        self._streams = ()
         for name in list(self._lists):
             self._put_back(name)
         self.parts = [(self._finished(part), part.name, part.way) for part in self.parts if sys.getrefcount(part) > PASSING]

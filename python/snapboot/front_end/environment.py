@@ -40,10 +40,9 @@ class Environment:
         if sys.flags.interactive:
             self._forget_editor()
         self._booted_with = dict(posix.environ)
-        # The interpreter sets this one itself where it has replaced the locale C (PEP 538). A start that thaws would have done the same,
-        # since an image depends on the locale.
+        # The interpreter sets this one itself where it has replaced the locale C (PEP 538). What another start would have done: see settings.py.
         text = posix.environ.get(LOCALE)
-        self._coerced = text if text and LOCALE + b"=" + text not in process.started_with()[1] else None
+        self.coerced = text if text and LOCALE + b"=" + text not in process.started_with()[1] else None
         # Whether the program has read all of it while it booted.
         self.was_read = False
         self.explained = None  # the file in which this start notes where its time goes: see explained.py
@@ -99,10 +98,10 @@ class Environment:
         own = {id(self._data), id(posix.environ), id(self._booted_with)}
         return own, {"os.environ (set)": self._set, "putenv (set)": self._library_set}
 
-    def renew(self, entries):
-        """Takes over the new process' environment; returns the signals that are to stay ignored.
+    def renew(self, entries, settings=None):
+        """Takes over the new process' environment; returns the signals that are to stay ignored. Raises Fallback.
 
-        entries: a list of `NAME=VALUE` bytes.
+        entries: a list of `NAME=VALUE` bytes. settings: the Settings to renew, too.
         """
         names = posix.environ
         names.clear()
@@ -111,9 +110,10 @@ class Environment:
             name, equals, value = entry.partition(b"=")
             if equals and name not in names:
                 names[name] = value
-        if self._coerced is not None:
-            names[LOCALE] = self._coerced
-            posix.putenv(LOCALE, self._coerced)
+        coerced = self.coerced if settings is None else settings.renew(names)
+        if coerced is not None:
+            names[LOCALE] = coerced
+            posix.putenv(LOCALE, coerced)
         ignored = names.pop(IGNORED, None)
         # Nobody else is to take it for its own.
         self.explained = names.pop(EXPLAIN, None)

@@ -20,6 +20,7 @@ from .report import FREEZER_REFUSED, NOT_WRITTEN, PROGRAM_RAISED, USER_MISTAKE, 
 from .request import decode, encode, read_request
 from .secret_values import Secrets
 from .seeding import Seeding
+from .settings_reads import SettingsReads
 from .stdio import flush
 
 
@@ -48,6 +49,7 @@ class Freeze:
         self.running = False
         self.watching = None, None  # the program's trace and profile functions
         self.early = None
+        self.settings_reads = None
         self.secrets = Secrets(self.request.secrets, posix.environ)
         self.context.evidence = Evidence(self.request)
         self.reads = Reads(self.folder, self._show)
@@ -75,6 +77,7 @@ class Freeze:
         hooks.install(self.front_end)
         main = self.context.begin(self.request)
         self.early = Early(self.reads, self.request)
+        self.settings_reads = SettingsReads(self.reads, self.context.settings)
         self.early.watch_main()
         try:
             main_part.check_syntax(main, self.context.prepared)
@@ -178,7 +181,9 @@ class Freeze:
             from .which import find_programs  # see above
 
             find_programs(self.request.script)
-        self.context.settle(self.seeding, self.importers)
+        self.context.settle(self.seeding, self.importers, self.settings_reads.bound)
+        self.settings_reads.tell(self.report)
+        self.settings_reads = None
         self.seeding = None
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
         for name in self.request.preload:
@@ -354,6 +359,7 @@ class Freeze:
         if self.reading:
             self.reading = False
             if self.early is not None:
+                self.settings_reads.stop()
                 self.early.stop(self.report)
                 self.context.learn(self.early)
                 if self.context.title.shows_arguments():

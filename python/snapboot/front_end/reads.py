@@ -350,6 +350,12 @@ def _reader():
     return _reader_from(sys._getframe(2))
 
 
+def reader_and_place(frame):
+    """The file whose code reads, as `_reader_from` tells it, and its FILE:LINE."""
+    reader = _reader_from(frame)
+    return reader, None if reader is None else _place(frame)
+
+
 def _reader_from(frame):
     while frame is not None and frame.f_code.co_filename in PASSING_ON:
         frame = frame.f_back

@@ -37,7 +37,10 @@ class Stream:
         self.buffer = text.buffer
         # Python's option -u leaves out the buffer of the writing ones.
         self.buffered = not isinstance(self.buffer, _io.FileIO)
+        self.unbuffered = descriptor > 0 and not self.buffered
         self.line_buffering = text.line_buffering
+        self.began_held = self._count_holders()
+        self.is_own = self.is_alone = False
         self.views = []
         self.closed_by_program = False
         self.began_inherited, self.began_blocking = posix.get_inheritable(descriptor), posix.get_blocking(descriptor)
@@ -61,9 +64,22 @@ class Stream:
             kept = None if text.line_buffering == self.line_buffering else text.line_buffering
             view = text, text.encoding, text.errors, self._newline_of(text), kept, text.write_through, text._CHUNK_SIZE
             self.views.append(view)
+        self.is_own = bool(self.views) and self.views[0][0] is self.text
+        self.is_alone = self.is_own and len(self.views) == 1 and self._count_holders() == self.began_held
         self.inherited, self.blocking = posix.get_inheritable(self.descriptor), posix.get_blocking(self.descriptor)
         if self.views:
             self.renew()  # see _newline_of
+
+    def _count_holders(self):
+        return sys.getrefcount(self.buffer)
+
+    def encode_as(self, encoding, errors, write_through):
+        """Has the interpreter's own text encode in this way from the next `renew` on. An argument that is None stays as it is."""
+        text, old_encoding, old_errors, newline, kept, old_through, chunk = self.views[0]
+        if encoding is not None:
+            old_encoding, old_errors = encoding, "backslashreplace" if self.descriptor == 2 else errors
+        through = old_through if write_through is None else write_through
+        self.views[0] = text, old_encoding, old_errors, newline, kept, through, chunk
 
     def _newline_of(self, text):
         """The `newline` that the program has given a text, which nothing tells: shown by what becomes of lines. The stream has to be
@@ -96,14 +112,17 @@ class Stream:
         raw = _io.FileIO(descriptor, "wb" if descriptor else "rb", False)
         raw.name = "<" + self.name + ">"
         interactive = raw.isatty()
-        if self.buffered:
+        if self.unbuffered:
+            self.buffer, self.buffered = raw, False
+        else:
             size = DEFAULT_BUFFER_SIZE
             if not interactive and raw._blksize > 1:
                 size = raw._blksize
-            buffer = self.buffer
-            buffer.__init__(raw, size)
-        else:
-            buffer = self.buffer = raw
+            if self.buffered:
+                self.buffer.__init__(raw, size)
+            else:
+                self.buffer, self.buffered = _io.BufferedWriter(raw, size), True
+        buffer = self.buffer
         by_line = self.by_line_allowed and (interactive or (descriptor == 2 and STDERR_BY_LINE))
         for text, encoding, errors, newline, kept, write_through, chunk in self.views:
             text.__init__(buffer, encoding, errors, newline, by_line if kept is None else kept, write_through)
@@ -118,9 +137,41 @@ class Streams:
     def __init__(self):
         """To be made before the program can change anything."""
         self.all = [Stream("stdin", 0), Stream("stdout", 1), Stream("stderr", 2)]
-        unbuffered = any(stream.text is not None and not stream.buffered for stream in self.all)
+        self.unbuffered = any(stream.text is not None and not stream.buffered for stream in self.all)
+        for stream in self.all:
+            stream.by_line_allowed = not self.unbuffered
+
+    def are_as(self, unbuffered, encoding, errors):
+        """Whether all are there, and as an interpreter makes them that is told this."""
+        return all(
+            type(stream.text) is _io.TextIOWrapper
+            and stream.text.encoding == encoding
+            and stream.text.errors == ("backslashreplace" if stream.descriptor == 2 else errors)
+            and stream.text.write_through is unbuffered
+            and stream.unbuffered is (unbuffered and stream.descriptor > 0)
+            for stream in self.all
+        )
+
+    def are_own(self):
+        """Whether the program has left the interpreter's own texts what they are. To be called after `settle`."""
+        return all(stream.text is not None and not stream.closed_by_program and stream.is_own for stream in self.all)
+
+    def are_alone(self):
+        """Whether nobody but these texts has hold of their buffers, too."""
+        return all(stream.is_alone for stream in self.all)
+
+    def encode_as(self, encoding, errors):
+        """See Stream.encode_as."""
+        for stream in self.all:
+            stream.encode_as(encoding, errors, None)
+
+    def buffer(self, unbuffered):
+        """Has them buffered, or not, from the next `renew` on."""
+        self.unbuffered = unbuffered
         for stream in self.all:
             stream.by_line_allowed = not unbuffered
+            stream.unbuffered = unbuffered and stream.descriptor > 0
+            stream.encode_as(None, None, unbuffered)
 
     def settle(self):
         """See Stream.settle."""

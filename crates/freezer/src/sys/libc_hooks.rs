@@ -13,6 +13,7 @@ use crate::standard_streams;
 use super::attributes;
 use super::noted::{is_on, note, phase, variable};
 use super::on_demand::{self, name_of};
+use super::renewal;
 
 extern "C" {
     static environ: *const *const c_char;
@@ -368,6 +369,11 @@ fn told(name: *const c_char, value: *const c_char) -> Option<c_int> {
             unsafe { *libc::__errno_location() = answer };
         }
         return Some(if answer == 0 { 0 } else { -1 });
+    }
+    if renewal::is_asked(name_only) {
+        // SAFETY: always valid in a thread.
+        unsafe { *libc::__errno_location() = renewal::answer(value) };
+        return Some(-1);
     }
     if is_on() {
         on_demand::forget(Some(name_only));

@@ -7,6 +7,7 @@ pub mod arena;
 mod argv_buffer;
 mod attribute_calls;
 pub mod attributes;
+mod cpython;
 mod entry;
 mod exit;
 mod file;
@@ -16,6 +17,7 @@ mod locale_hooks;
 pub mod noted;
 mod on_demand;
 mod process;
+mod renewal;
 mod ruby_text;
 mod setter_hooks;
 

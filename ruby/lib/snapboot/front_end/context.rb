@@ -13,6 +13,9 @@ class Context
   # The Folder of what the program keeps, or nil.
   attr_writer :folder
 
+  # The Locale, or nil.
+  attr_writer :locale
+
   # The SecretValues that the program keeps, or nil.
   attr_writer :secrets
 
@@ -56,6 +59,7 @@ class Context
     ignored = ENV.delete("SNAPBOOT_IGNORED") if ENV.key?("SNAPBOOT_IGNORED")
     ignored&.split(",")&.each { |signal| leave_ignored(signal.to_i) }
     @environment_renewed = true
+    renew_locale
     @secrets&.renew { fall_back("a secret has another form than the one that the image was made with") } unless @warming
     @environment.renew
     @spans = Explained.begin if ENV.key?("SNAPBOOT_EXPLAIN")
@@ -98,6 +102,13 @@ class Context
     @words = line.split("\0", -1)
     @words.pop
     @words.each { |word| word.force_encoding(@encoding) unless binary?(word) }
+  end
+
+  def renew_locale
+    return @locale&.other? if @warming
+    return if @locale.nil? || @locale.renew
+
+    fall_back("the locale has another encoding than the one that the image was made in")
   end
 
   def renew_folder

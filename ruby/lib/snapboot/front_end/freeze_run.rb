@@ -48,6 +48,7 @@ class FreezeRun
     ARGV.pop(PAD_ARGUMENTS) unless @request.simulated?
     Environment.clean
     @environment = Environment.new(@request.directory)
+    @locale = Locale.new unless @request.simulated?
     @seeding = Seeding.new
     @exit = Exit.new(@feature)
     prepare_telling
@@ -204,6 +205,8 @@ class FreezeRun
     check_compiler
     @seeding.finish
     @context = Context.new(@request, @environment, @seeding, @settings)
+    @locale&.settle(@report)
+    @context.locale = @locale
     @context.umask = @umask
     @context.folder = @folder
     settle_secrets

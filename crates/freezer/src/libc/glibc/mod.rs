@@ -35,3 +35,30 @@ pub fn write_streams() {
     // SAFETY: streams are usable until the process ends.
     unsafe { fcloseall() };
 }
+
+/// Has the C library's standard streams buffer what is written, as they do from their start on, or write it at once.
+pub fn buffer_standard_streams(is_buffered: bool) {
+    extern "C" {
+        static stdin: *mut libc::FILE;
+        static stdout: *mut libc::FILE;
+        static stderr: *mut libc::FILE;
+    }
+    // SAFETY: plain calls; a buffer that the C library is given is never freed.
+    unsafe {
+        for (number, stream) in [stdin, stdout, stderr].into_iter().enumerate() {
+            if !is_buffered || number == 2 {
+                libc::setvbuf(stream, core::ptr::null_mut(), libc::_IONBF, 0);
+                continue;
+            }
+            // Which size it has, and whether it is written by lines, is what the C library finds out when it first needs the buffer.
+            let number = number as c_int;
+            let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
+            let size = if libc::fstat(number, status.as_mut_ptr()) == 0 { status.assume_init().st_blksize } else { 0 };
+            let size = if size > 0 { size as usize } else { libc::BUFSIZ as usize };
+            let by_line = number == 1 && libc::isatty(number) == 1;
+            let mode = if by_line { libc::_IOLBF } else { libc::_IOFBF };
+            let buffer = libc::malloc(size);
+            libc::setvbuf(stream, buffer.cast(), mode, if buffer.is_null() { 0 } else { size });
+        }
+    }
+}

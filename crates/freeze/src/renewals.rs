@@ -1,0 +1,95 @@
+//! Settings of a runtime that each thaw takes from its own environment, as an ordinary start does. Here it is decided which of them an image
+//! leaves to its starts; to all others it is bound.
+//!
+//! A front end tells which settings it can renew, and what of them the program has read while it booted: something that it keeps may depend
+//! on that. It renews none of which it has not said so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+
+use image::presence;
+use runtime::Language;
+
+use crate::entries::Entries;
+
+/// What front ends call the locale of text. Other settings have the names of their variables.
+const LOCALE: &str = "locale";
+/// Python sets it itself where it puts C.UTF-8 in the place of the locale C: who reads it has learnt the locale.
+const SET_BY_PYTHON: &str = "LC_CTYPE";
+
+/// Which settings an image leaves to its starts.
+#[derive(Debug, Default)]
+pub struct Renewals {
+    renewed: BTreeSet<String>,
+    /// Those that the program has read, and where.
+    pub bound: BTreeMap<String, String>,
+    language: Option<Language>,
+}
+
+impl Renewals {
+    /// What the front end has told.
+    pub fn gather(report: &Entries, language: Language) -> Renewals {
+        let mut renewals = Renewals { language: Some(language), ..Renewals::default() };
+        let mut last = None;
+        for (key, value) in report.iter() {
+            let text = || value.to_string_lossy().into_owned();
+            match (key, &last) {
+                ("renews", _) => drop(renewals.renewed.insert(text())),
+                ("bound", _) => last = Some(text()),
+                ("place", Some(name)) => drop(renewals.bound.insert(name.clone(), text())),
+                ("reader", _) => continue,
+                _ => {}
+            }
+            if key != "bound" {
+                last = None;
+            }
+        }
+        renewals
+    }
+
+    /// The one decision: whether an image leaves this setting to its starts. `is_read` tells whether the program has read a variable.
+    fn is_renewed(&self, setting: &str, is_read: impl Fn(&str) -> bool) -> bool {
+        let tells_of_it = if setting == LOCALE { SET_BY_PYTHON } else { setting };
+        let is_of_ruby = self.language == Some(Language::Ruby);
+        self.renewed.contains(setting) && (is_of_ruby || !is_read(tells_of_it))
+    }
+
+    /// Whether an image leaves what this variable says to its starts.
+    pub fn covers(&self, name: &OsStr, is_read: impl Fn(&str) -> bool) -> bool {
+        name.to_str().is_some_and(|name| name != LOCALE && self.is_renewed(name, is_read))
+    }
+
+    /// The variables that may be left to starts.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.renewed.iter().map(String::as_str).filter(|name| *name != LOCALE)
+    }
+
+    /// Which locales an image is for that was made in this one: one of [`presence`]; None where it is for this one alone.
+    pub fn locale(&self, is_read: impl Fn(&str) -> bool, is_utf8: bool) -> Option<u32> {
+        self.is_renewed(LOCALE, is_read).then_some(match self.language {
+            Some(Language::Python) | None => presence::LOCALE_OF_UTF8_OR_C,
+            Some(Language::Ruby) if is_utf8 => presence::LOCALE_OF_UTF8,
+            Some(Language::Ruby) => presence::LOCALE_C,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_front_end_renews_is_left_to_starts_unless_the_program_has_read_it() {
+        let report = b"renews=locale\0renews=PYTHONUNBUFFERED\0bound=PYTHONIOENCODING\0reader=/a.py\0place=/a.py:1\0\
+            variable=X\0reader=/b.py\0place=/b.py:2\0";
+        let renewals = Renewals::gather(&Entries::parse(report), Language::Python);
+        let covers = |name: &str, read: &str| renewals.covers(OsStr::new(name), |name| name == read);
+        assert!(covers("PYTHONUNBUFFERED", "") && !covers("PYTHONUNBUFFERED", "PYTHONUNBUFFERED"));
+        assert!(!covers("PYTHONIOENCODING", "") && !covers("locale", ""));
+        assert_eq!(renewals.bound.iter().next(), Some((&"PYTHONIOENCODING".to_owned(), &"/a.py:1".to_owned())));
+        assert_eq!(renewals.bound.len(), 1);
+        assert_eq!(renewals.locale(|_| false, true), Some(presence::LOCALE_OF_UTF8_OR_C));
+        assert_eq!(renewals.locale(|name| name == "LC_CTYPE", true), None, "it has the name of the locale");
+        assert_eq!(Renewals::default().locale(|_| false, true), None);
+    }
+}

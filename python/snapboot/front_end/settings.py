@@ -1,0 +1,178 @@
+"""What an interpreter takes from its environment at its start, and a thaw sets anew: the locale of text with UTF-8 mode, and what
+PYTHONDONTWRITEBYTECODE, PYTHONIOENCODING and PYTHONUNBUFFERED say.
+
+A start with the same variables as the boot has all of it from the image. In any other one the freezer, in this same process, sets what no
+Python code can (crates/freezer sys/renewal.rs); it is asked by setting a variable, as in process_attributes.py. Only locales whose text is
+UTF-8 are renewed, and C, in whose place Python puts UTF-8: files, names and arguments read while booting have the same content there.
+"""
+
+import _codecs
+import posix
+import sys
+
+from .main_part import Fallback
+from .request import decode
+
+LOCALE = "locale"
+DONT_WRITE = "PYTHONDONTWRITEBYTECODE"
+ENCODING = "PYTHONIOENCODING"
+UNBUFFERED = "PYTHONUNBUFFERED"
+ALL = (LOCALE, DONT_WRITE, ENCODING, UNBUFFERED)
+# What the standard streams follow.
+OF_STREAMS = (LOCALE, ENCODING, UNBUFFERED)
+
+
+class Settings:
+    """To be made before the program can change anything.
+
+    streams: the Streams. environment: the Environment. request: the Request.
+    """
+
+    def __init__(self, streams, environment, request):
+        self.streams = streams
+        self.coerced = environment.coerced
+        self.began = sys.dont_write_bytecode
+        # Whether `sys.dont_write_bytecode` is the interpreter's own, and not one that the program has set.
+        self.sets_flag = True
+        booted = dict(posix.environ)
+        if self.coerced is not None:
+            del booted[b"LC_CTYPE"]
+        self.booted = tuple(map(booted.get, VARIABLES))
+        # The names of those that a thaw renews.
+        self.renewed = frozenset(ALL) if self._is_possible(booted, request) else frozenset()
+
+    def _is_possible(self, variables, request):
+        """Whether this interpreter is as it is known, and can be changed: all that is changed is tried out."""
+        options = request.argv[1 : request.main_index]
+        if sys.flags.ignore_environment or any(set(option) & DECIDING for option in options):
+            return False
+        if any(variables.get(name) for name in (b"PYTHONUTF8", b"PYTHONCOERCECLOCALE", b"PYTHONLEGACYWINDOWSSTDIO")):
+            return False
+        flags = tuple(sys.flags)
+        names = [name for name in dir(type(sys.flags)) if name in FLAGS]
+        places = {name: _index(name) for name in names}
+        if len(places) != len(FLAGS) or None in places.values():
+            return False
+        if ask(b"find=%x,%x,%x" % (id(sys.flags), places["dont_write_bytecode"], places["utf8_mode"])) < 0:
+            return False
+        state = ask(b"state")
+        utf8_mode = bool(state & IS_C) or self.coerced is not None
+        dont_write = _is_on(variables, DONT_WRITE)
+        wanted = _streams(variables, utf8_mode, state)
+        is_known = (utf8_mode, dont_write, dont_write) == (
+            sys.flags.utf8_mode,
+            sys.flags.dont_write_bytecode,
+            sys.dont_write_bytecode,
+        )
+        if not is_known or state & HAS_OTHERS or not self.streams.are_as(_is_on(variables, UNBUFFERED), *wanted):
+            return False
+        return self._can_change(flags, places, dont_write, utf8_mode)
+
+    def _can_change(self, flags, places, dont_write, utf8_mode):
+        """Whether the flags can be changed, and nothing else changes with them."""
+        expected = list(flags)
+        expected[places["dont_write_bytecode"]] = 1 - dont_write
+        expected[places["utf8_mode"]] = 1 - utf8_mode
+        is_done = ask(b"flags=%d,%d" % (1 - dont_write, 1 - utf8_mode)) == 0
+        changed = tuple(sys.flags)
+        values = sys.flags.dont_write_bytecode, sys.flags.utf8_mode
+        ask(b"flags=%d,%d" % (dont_write, utf8_mode))
+        is_back = tuple(sys.flags) == flags
+        return is_done and is_back and changed == tuple(expected) and values == (1 - dont_write, 1 - utf8_mode)
+
+    def settle(self, bound):
+        """Notes what of it a thaw leaves alone. To be called right before the freeze. bound: the names of those on which something may
+        depend that the program keeps."""
+        if self.renewed and ask(b"state") & IS_CHOSEN:
+            bound = {*bound, LOCALE}
+        self.renewed -= frozenset(bound)
+        if self.renewed and not self.streams.are_own():
+            self.renewed -= frozenset(OF_STREAMS)
+        elif not self.streams.are_alone():
+            self.renewed -= {UNBUFFERED}
+
+    def renew(self, names):
+        """Sets what this environment says, where that is not what the boot's said. names: it, as a mapping of bytes.
+
+        Returns what the interpreter itself has set LC_CTYPE to, or None. Raises Fallback.
+        """
+        now = tuple(map(names.get, VARIABLES))
+        if now == self.booted or not self.renewed:
+            return self.coerced
+        coerced, utf8_mode, state = self.coerced, bool(sys.flags.utf8_mode), ask(b"state")
+        if LOCALE in self.renewed and now[:LOCALES] != self.booted[:LOCALES]:
+            state = ask(b"python locale")
+            if state < 0 or state & HAS_OTHERS or not state & (IS_C | IS_UTF8):
+                raise Fallback("the locale is one that an image cannot take over")
+            number = state // COERCED
+            coerced = TARGETS[number - 1] if number else None
+            utf8_mode = bool(state & IS_C)
+        dont_write = bool(sys.flags.dont_write_bytecode)
+        if DONT_WRITE in self.renewed:
+            dont_write = _is_on(names, DONT_WRITE)
+            if self.sets_flag:
+                sys.dont_write_bytecode = dont_write
+        if ask(b"flags=%d,%d" % (dont_write, utf8_mode)) < 0:
+            raise Fallback("the flags of the interpreter cannot be changed")
+        if OF_STREAMS[0] in self.renewed or ENCODING in self.renewed:
+            try:
+                self.streams.encode_as(*_streams(names, utf8_mode, state))
+            except LookupError:
+                raise Fallback("PYTHONIOENCODING names no encoding") from None
+        is_unbuffered = _is_on(names, UNBUFFERED)
+        if UNBUFFERED in self.renewed and is_unbuffered is not self.streams.unbuffered:
+            self.streams.buffer(is_unbuffered)
+            ask(b"unbuffered=%d" % is_unbuffered)
+        return coerced
+
+
+def ask(question):
+    """What the freezer answers; less than 0 where it cannot do that."""
+    try:
+        posix.putenv(b"SNAPBOOT_RENEW", question)
+    except OSError as error:
+        return error.errno - FIRST
+    posix.unsetenv(b"SNAPBOOT_RENEW")  # there is no freezer, as in some tests
+    return -FIRST
+
+
+def _index(name):
+    """Where a flag stands in `sys.flags`; None where that cannot be told."""
+    for index, line in enumerate(repr(sys.flags).partition("(")[2].rstrip(")").split(", ")):
+        if line.partition("=")[0] == name:
+            return index
+    return None
+
+
+def _is_on(variables, name):
+    """Whether a variable switches a flag on: as CPython reads it, any text does that is not a number 0."""
+    text = variables.get(name.encode())
+    if not text:
+        return False
+    digits = text.lstrip(b" \t\n\v\f\r")
+    return (digits[1:] if digits[:1] in (b"+", b"-") else digits).strip(b"0") != b"" or not digits.strip(b"+-")
+
+
+def _streams(variables, utf8_mode, state):
+    """Encoding and errors of the standard streams, but for the errors of standard error. Raises LookupError. state: of the locale."""
+    encoding, _, errors = decode(variables.get(b"PYTHONIOENCODING", b"")).partition(":")
+    if encoding and not errors:
+        errors = "strict"
+    if not errors:
+        errors = "surrogateescape" if utf8_mode or state & (IS_C | IS_TARGET) else "strict"
+    return _codecs.lookup(encoding or "utf-8").name, errors
+
+
+FLAGS = ("dont_write_bytecode", "utf8_mode")
+# Letters of options that decide some of it, or whether the environment counts.
+DECIDING = frozenset("BEIXiu")
+# In the categories of the C library, LC_ALL first. The locale of text follows the first three; where Python puts C.UTF-8 in the place of C
+# it takes the other categories from the environment, too.
+VARIABLES = (b"LC_ALL", b"LC_CTYPE", b"LANG", b"LC_NUMERIC", b"LC_TIME", b"LC_COLLATE", b"LC_MONETARY", b"LC_MESSAGES")
+VARIABLES += (b"LC_PAPER", b"LC_NAME", b"LC_ADDRESS", b"LC_TELEPHONE", b"LC_MEASUREMENT", b"LC_IDENTIFICATION")
+LOCALES = len(VARIABLES)
+VARIABLES += (b"PYTHONDONTWRITEBYTECODE", b"PYTHONIOENCODING", b"PYTHONUNBUFFERED")
+# See crates/freezer sys/renewal.rs.
+FIRST = 1000
+IS_C, IS_TARGET, IS_UTF8, HAS_OTHERS, IS_CHOSEN, COERCED = 1, 2, 4, 8, 16, 32
+TARGETS = (b"C.UTF-8", b"C.utf8", b"UTF-8")

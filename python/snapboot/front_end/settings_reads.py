@@ -1,0 +1,244 @@
+"""What the program reads, while it boots, of the settings that a thaw renews (settings.py): then something that it keeps may depend on them.
+
+The attributes of `sys.flags` and of the standard streams belong to types of C. While the program boots, properties stand in their place in
+the dictionaries of these types, which the garbage collector shows. All of this is undone before the freeze.
+"""
+
+import _io
+import gc
+import sys
+
+from . import modules
+from .reads import LIBRARY, reader_and_place
+from .settings import ALL, DONT_WRITE, ENCODING, LOCALE, OF_STREAMS, UNBUFFERED, ask
+
+
+class SettingsReads:
+    """Notes from its making on, until `stop`.
+
+    reads: the Reads, which watch functions. settings: the Settings.
+    """
+
+    def __init__(self, reads, settings):
+        self.settings = settings
+        # The names of settings on which something may depend, and who has read them.
+        self.bound = {}
+        self._patched = []
+        self._flag = None
+        self._added = None
+        if not settings.renewed:
+            return
+        self._texts = {id(stream.text) for stream in settings.streams.all}
+        self._patch(type(sys.flags), {"dont_write_bytecode": [DONT_WRITE], "utf8_mode": [LOCALE]}, {})
+        of_texts = {"encoding": [ENCODING], "errors": [LOCALE, ENCODING], "line_buffering": [UNBUFFERED], "write_through": [UNBUFFERED]}
+        self._patch(_io.TextIOWrapper, of_texts, {"reconfigure": OF_STREAMS, "detach": OF_STREAMS})
+        if not self._is_watching():
+            self.bound = dict.fromkeys(ALL, ("", ""))
+            return
+        if sys.__dict__.get("dont_write_bytecode") is settings.began:
+            self._flag = sys.dont_write_bytecode = Flag(settings.began).watched_by(self)
+        self._watch_locale(reads)
+
+    def _watch_locale(self, reads):
+        """The functions that tell the locale of text."""
+        if "_locale" not in sys.modules:
+            self._added = __import__("_locale")
+            self._holders = sys.getrefcount(self._added)
+        names = sys.modules["_locale"].__dict__
+        for name, note in (
+            ("setlocale", self._asks_for_locale),
+            ("nl_langinfo", self._asks_for_encoding),
+            ("getencoding", self._reads_locale),
+            ("_get_locale_encoding", self._reads_locale),
+        ):
+            if name in names:
+                reads.watch(names, name, note)
+        # Both are told a spelling that follows the mode.
+        if SPELLINGS_DIFFER:
+            reads.watch(_io.__dict__, "text_encoding", self._asks_for_text_encoding)
+            if "io" in sys.modules:
+                sys.modules["io"].text_encoding = _io.text_encoding
+        if "os" in sys.modules:
+            reads.watch(sys.modules["os"].__dict__, "device_encoding", self._reads_locale)
+
+    def stop(self):
+        """Leaves no trace. To be called before `Reads.stop`."""
+        for kind, name, original in self._patched:
+            _names_of(kind)[name] = original
+            ask(b"modified=%x" % id(kind))
+        self._patched = []
+        self._put_flag_back()
+        if SPELLINGS_DIFFER and self.settings.renewed and self._has_texts():
+            self._note([LOCALE], None)
+
+    def tell(self, report):
+        """Adds to the report what the Settings renew, which are settled, and where the rest was read."""
+        # Nobody but the program has loaded it in an ordinary start.
+        if self._added is not None and "locale" not in sys.modules and sys.getrefcount(self._added) <= self._holders:
+            sys.modules.pop("_locale", None)
+        self._added = None
+        for name in ALL:
+            if name in self.settings.renewed:
+                report.add("renews", name)
+            elif name in self.bound:
+                reader, place = self.bound[name]
+                report.add("bound", name)
+                report.add("reader", reader)
+                report.add("place", place)
+
+    def _put_flag_back(self):
+        flag, self._flag = self._flag, None
+        if flag is None:
+            return
+        plain = self.settings.began
+        self.settings.sets_flag = sys.__dict__.get("dont_write_bytecode") is flag
+        flag.reads = None
+        for names in modules.all_names():
+            for name in [name for name, value in names.items() if value is flag]:
+                if names is not sys.__dict__ or name != "dont_write_bytecode":
+                    self.bound.setdefault(DONT_WRITE, ("", ""))
+                names[name] = plain
+        if sys.getrefcount(flag) > PASSING:
+            self.bound.setdefault(DONT_WRITE, ("", ""))
+
+    def _has_texts(self):
+        """Whether the program has a text file open whose encoding may be spelled otherwise in another mode."""
+        texts = [thing for thing in gc.get_objects() if type(thing) is _io.TextIOWrapper and id(thing) not in self._texts]
+        return any(not text.closed and text.encoding.lower() == "utf-8" for text in texts)
+
+    def _note(self, names, frame):
+        """Something is read on which settings of these names have a say. frame: where, or None where that is not known."""
+        reader, place = reader_and_place(frame) if frame is not None else ("", "")
+        if reader is not None:
+            for name in names:
+                self.bound.setdefault(name, (reader, place))
+
+    def _asks_for_locale(self, frame, arguments):
+        if len(arguments) < 2 or arguments[1] is None:
+            # Nobody chooses the others before the program does.
+            if arguments and arguments[0] not in OF_TEXT:
+                return
+        self._reads_locale(frame, ())
+
+    def _asks_for_encoding(self, frame, arguments):
+        if not arguments or arguments[0] == CODESET:
+            self._reads_locale(frame, ())
+
+    def _asks_for_text_encoding(self, frame, arguments):
+        if arguments and arguments[0] is None and frame.f_code.co_filename not in READERS_OF_FILES:
+            self._reads_locale(frame, ())
+
+    def _reads_locale(self, frame, _):
+        code = frame.f_code
+        if not SPELLINGS_DIFFER and code.co_name == "getpreferredencoding" and code.co_filename in PREFERRED:
+            return  # the same in all locales that are renewed
+        while frame.f_back is not None and frame.f_code.co_filename in PREFERRED:
+            frame = frame.f_back
+        self._note([LOCALE], frame)
+
+    def _patch(self, kind, attributes, methods):
+        """Puts properties and methods that note in the place of a type's own. Both: by their name, the settings that have a say."""
+        names = _names_of(kind)
+        for name, settings in attributes.items():
+            if name in names:
+                self._put(kind, name, self._property(kind, names[name], settings))
+        for name, settings in methods.items():
+            self._put(kind, name, self._method(names[name], settings))
+        ask(b"modified=%x" % id(kind))
+
+    def _put(self, kind, name, replacement):
+        names = _names_of(kind)
+        self._patched.append((kind, name, names[name]))
+        names[name] = replacement
+
+    def _property(self, kind, original, settings):
+        read = original.__get__
+        is_flag = kind is not _io.TextIOWrapper
+
+        def value(thing):
+            frame = sys._getframe(1)
+            if is_flag:
+                if settings[0] is not LOCALE or frame.f_code.co_filename not in READERS_OF_MODE:
+                    self._reads_locale(frame, ()) if settings[0] is LOCALE else self._note(settings, frame)
+            elif id(thing) in self._texts:
+                self._note(settings, frame)
+            elif SPELLINGS_DIFFER and settings[0] is ENCODING:
+                self._note([LOCALE], frame)
+            return read(thing, kind)
+
+        return property(value, getattr(original, "__set__", None), None, original.__doc__)
+
+    def _method(self, original, settings):
+        def method(thing, *args, **kwargs):
+            if id(thing) in self._texts:
+                self._note(settings, sys._getframe(1))
+            return original(thing, *args, **kwargs)
+
+        return method
+
+    def _is_watching(self):
+        """Whether what was put in place is what is found."""
+        before, self.bound = self.bound, {}
+        watched = self._note
+        seen = []
+        self._note = lambda names, frame: seen.extend(names)
+        try:
+            values = sys.flags.utf8_mode, sys.flags.dont_write_bytecode, sys.__stdout__.encoding, sys.__stdout__.errors
+        finally:
+            self._note = watched
+            self.bound = before
+        return len(values) == 4 and {LOCALE, DONT_WRITE, ENCODING} <= set(seen)
+
+
+class Flag(int):
+    """A truth value that notes who asks for it."""
+
+    def watched_by(self, reads):
+        """Has it told to these SettingsReads. Returns itself."""
+        self.reads = reads
+        return self
+
+    def _is_read(self):
+        if self.reads is not None:
+            self.reads._note([DONT_WRITE], sys._getframe(2))
+
+    def __bool__(self):
+        # The import itself asks each time, and keeps nothing of it.
+        if not sys._getframe(1).f_code.co_filename.startswith("<frozen importlib"):
+            self._is_read()
+        return int(self) != 0
+
+    def __repr__(self):
+        self._is_read()
+        return repr(int(self) != 0)
+
+    def __eq__(self, other):
+        self._is_read()
+        return int(self) == other
+
+    def __hash__(self):
+        self._is_read()
+        return hash(int(self))
+
+    def __reduce__(self):
+        self._is_read()
+        return bool, (int(self),)
+
+
+def _names_of(kind):
+    """The dictionary of a type itself."""
+    return gc.get_referents(kind.__dict__)[0]
+
+
+# From CPython 3.11 on, what is "utf-8" in the UTF-8 mode is "UTF-8" in other locales.
+SPELLINGS_DIFFER = sys.version_info >= (3, 11)
+# LC_CTYPE and LC_ALL of the C library.
+OF_TEXT = (0, 6)
+# CODESET of glibc's langinfo.h.
+CODESET = 14
+PREFERRED = (LIBRARY + "locale.py", LIBRARY + "_bootlocale.py")
+# They open a file with the answer, or a pipe.
+READERS_OF_FILES = (LIBRARY + "pathlib.py", LIBRARY + "pathlib/_local.py", LIBRARY + "pathlib/_abc.py")
+READERS_OF_MODE = (LIBRARY + "_bootlocale.py", LIBRARY + "subprocess.py")
+# What getrefcount counts of the flag: the variable and what it is given itself.
+PASSING = 2
