@@ -73,6 +73,8 @@ pub struct Boot<'a> {
     pub facts: &'a [(OsString, OsString)],
     /// Whether there was one by now.
     pub knows_other_start: bool,
+    /// By which Python hashes texts, so that sets have the same order in all boots that are compared.
+    pub hash_seed: u32,
 }
 
 /// How a boot ended.
@@ -96,8 +98,8 @@ pub enum Watch {
     Origins(BTreeSet<PathBuf>),
     /// To learn what the program makes of the current directory, which is this one. The image that was written before stays.
     Elsewhere(PathBuf),
-    /// To learn what the program makes of other facts about its start, in this directory. The same.
-    OtherStart(PathBuf),
+    /// To learn what the program makes of other facts about its start, in this directory, and of more variables if so. The same.
+    OtherStart(PathBuf, bool),
     /// To learn what the program makes of its secrets. The same.
     Secrets,
 }
@@ -105,7 +107,7 @@ pub enum Watch {
 impl Boot<'_> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
-        let writes_image = !matches!(watch, Watch::Elsewhere(_) | Watch::OtherStart(_) | Watch::Secrets);
+        let writes_image = !matches!(watch, Watch::Elsewhere(_) | Watch::OtherStart(..) | Watch::Secrets);
         for old in ["report", "findings", "importers", "noted", "attribute_origins", "texts"]
             .iter()
             .chain(writes_image.then_some(&"image"))
@@ -131,7 +133,7 @@ impl Boot<'_> {
         let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
         let mut command = self.command(dir, other_end)?;
         let mut start = std::env::current_dir().ok();
-        if let Watch::Elsewhere(folder) | Watch::OtherStart(folder) = watch {
+        if let Watch::Elsewhere(folder) | Watch::OtherStart(folder, _) = watch {
             command.current_dir(folder);
             start = Some(folder.clone());
         }
@@ -201,7 +203,7 @@ impl Boot<'_> {
             request.push("elsewhere", "1");
         }
         let role = match watch {
-            Watch::OtherStart(_) => Some("other"),
+            Watch::OtherStart(..) => Some("other"),
             Watch::Inputs | Watch::InputsAgain if self.knows_other_start => Some("again"),
             Watch::Inputs | Watch::InputsAgain => Some("first"),
             _ => None,
@@ -209,6 +211,9 @@ impl Boot<'_> {
         if let Some(role) = role.filter(|_| !self.facts.is_empty()) {
             request.push("evidence", role);
             self.facts.iter().for_each(|(name, value)| request.push("fact", [name.as_os_str(), value].join(OsStr::new("="))));
+        }
+        if let Watch::OtherStart(_, true) = watch {
+            request.push("more_variables", "1");
         }
         if let Watch::Secrets = watch {
             request.push("compares_secrets", "1");
@@ -252,6 +257,11 @@ impl Boot<'_> {
         match self.runtime.language {
             Language::Python => {
                 argv.push(self.installation.python_front_end()?.into());
+                if self.environment.value("PYTHONHASHSEED").is_none() {
+                    // The front end drops both.
+                    environment.push(("PYTHONHASHSEED".into(), self.hash_seed.to_string().into()));
+                    environment.push(("SNAPBOOT_HASHSEED".into(), "1".into()));
+                }
                 // The front end drops the variable.
                 environment.push(("SNAPBOOT_PAD".into(), "x".repeat(PAD).into()));
                 if python::is_interactive(self.main.options()) {

@@ -22,7 +22,7 @@ pub struct Reads {
     /// Who read the whole environment.
     pub wholes: Vec<FullEnvironmentRead>,
     /// Patterns under which variables were looked for: one that appears later counts, too.
-    pub patterns: BTreeSet<&'static str>,
+    pub patterns: BTreeSet<String>,
     /// Those that C code of the program has read.
     pub by_c: BTreeSet<OsString>,
     /// Those whose value a thaw puts where the program keeps it, so that it may be any.
@@ -212,12 +212,12 @@ impl Reads {
     }
 
     /// Counts what the boot could have read under these patterns, and what appears under them later.
-    fn add_matching(&mut self, patterns: &[&'static str], environment: &Environment, place: Option<&str>) {
-        for pattern in patterns {
+    pub fn add_matching(&mut self, patterns: &[impl AsRef<str>], environment: &Environment, place: Option<&str>) {
+        for pattern in patterns.iter().map(AsRef::as_ref) {
             let matches = |name: &OsStr| inputs::environment::matches(pattern.as_bytes(), name.as_bytes());
             environment.names().filter(|name| matches(name)).for_each(|name| self.add_variable(name, place));
-            if pattern.ends_with('*') {
-                self.patterns.insert(pattern);
+            if pattern.starts_with('*') || pattern.ends_with('*') {
+                self.patterns.insert(pattern.to_owned());
             } else {
                 self.add_variable(OsStr::new(pattern), place);
             }

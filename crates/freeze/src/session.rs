@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -246,6 +247,8 @@ impl Session<'_> {
         let mut checked = environment.clone();
         let count = self.request.variants;
         let facts = self.facts_of_start(environment);
+        // Not 0, which would have Python hash in the same way each time.
+        let hash_seed = RandomState::new().build_hasher().finish() as u32 | 1;
         for number in 1..=count {
             let said = Cell::default();
             let boot = Boot {
@@ -264,13 +267,14 @@ impl Session<'_> {
                 said: &said,
                 facts: &facts,
                 knows_other_start: false,
+                hash_seed,
             };
             let (mut report, mut notes, mut begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();
             self.interrupt.check()?;
             let mut other_start = None;
             if report.knows_start {
-                if let Some((shown, again)) = self.start_otherwise(&boot, dir)? {
+                if let Some((shown, again)) = self.start_otherwise(&boot, dir, &report)? {
                     (report, notes, begun) = again;
                     other_start = Some(shown);
                 }

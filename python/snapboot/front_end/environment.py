@@ -12,6 +12,7 @@ IGNORED = b"SNAPBOOT_IGNORED"
 EXPLAIN = b"SNAPBOOT_EXPLAIN"
 LOCALE = b"LC_CTYPE"
 LIST = b"SNAPBOOT_LIST"
+HASH_SEED = b"PYTHONHASHSEED"
 
 
 def current():
@@ -37,6 +38,11 @@ class Environment:
             posix.unsetenv(name)
             if "os" in sys.modules:
                 sys.modules["os"].environ._data.pop(name, None)
+        if b"SNAPBOOT_HASHSEED" in self.own:
+            # Set for the boot alone: see boot.rs of the command.
+            for names in (posix.environ, sys.modules["os"].environ._data if "os" in sys.modules else {}):
+                names.pop(HASH_SEED, None)
+            posix.unsetenv(HASH_SEED)
         if sys.flags.interactive:
             self._forget_editor()
         self._booted_with = dict(posix.environ)

@@ -18,6 +18,8 @@ from .report import write_file
 from .request import decode, encode, read_file
 
 CWD = b"cwd"
+# Before and behind the number of a variable that only another start has, in its value.
+MARK = b"zq"
 
 
 class Evidence:
@@ -32,18 +34,20 @@ class Evidence:
         self.folder = request.folder
         # As they are before the program can change anything.
         self.here = {name: posix.getcwdb() if name == CWD else posix.environ.get(name, b"") for name in self.facts}
+        self.more = {}
         self._kept = []
         self._names = ()  # of facts that a thaw renews
 
-    def settle(self, context, was_read, report):
-        """Looks at what this process holds. context: the Context, which renews the rest. was_read: whether facts were read. To be called
-        after a collection."""
+    def settle(self, context, reads, report):
+        """Looks at what this process holds. context: the Context, which renews the rest. reads: the Reads, which have seen what was read. To
+        be called after a collection."""
         own, roots = context.environment.own_objects()
-        own = own | {id(self), id(self.__dict__), id(self.facts), id(self.here), id(context.path_entry)}
+        own = own | {id(self), id(self.__dict__), id(self.facts), id(self.here), id(self.more), id(context.path_entry)}
         kept_by_front_end = set(map(id, roots.values()))
         self.roots = roots
-        if self.role == "first" and was_read:
-            if self._in_child(lambda: self._write_held(own)):
+        if self.role == "first" and reads.knows_start():
+            known = reads.names_read() if reads.was_read_whole() else None
+            if self._in_child(lambda: self._write_held(own, known)):
                 report.add("evidence", "1")
         elif self.role == "other":
             # In a child, as the others: a fork leaves its traces.
@@ -86,7 +90,7 @@ class Evidence:
                 call()
                 status = 0
             except BaseException as error:
-                sys.__excepthook__(type(error), error, error.__traceback__)
+                sys.__excepthook__(type(error), error, error.__traceback__); open("/tmp/tb","a").write(__import__("traceback").format_exc())
             finally:
                 posix._exit(status)
         return posix.waitpid(child, 0)[1] == 0
@@ -97,9 +101,24 @@ class Evidence:
         self._digest = digest
         return Walk(own, self.roots, translate).run()
 
-    def _write_held(self, own):
-        lines = [_line(_plain(path), self._digest(content).encode()) for path, _, content in self._walk(own, lambda text: None)]
+    def _write_held(self, own, known):
+        """known: names of variables that the program has read by name, if it has read all as well."""
+        lines, texts = [], set()
+        for path, thing, content in self._walk(own, lambda text: None):
+            lines.append(_line(_plain(path), self._digest(content).encode()))
+            if known is not None and type(thing) is str and len(thing) < 256 and not thing.count(" "):
+                texts.add(thing)
         write_file(self.folder + b"/held", b"".join(lines))
+        if known is not None:
+            from .more_variables import names_of
+
+            write_file(self.folder + b"/more", b"\0".join(names_of(texts, known)))
+
+    def more_variables(self):
+        """Variables that the first boot did not have, for who reads all: see more_variables.py."""
+        names = read_file(self.folder + b"/more").split(b"\0")
+        self.more = {name: b"%s%d%s" % (MARK, number, MARK) for number, name in enumerate(names)}
+        return self.more
 
     def _compare_otherwise(self, own):
         """In another start: writes what is held in the terms of the first boot, and tells what differs."""
@@ -111,6 +130,11 @@ class Evidence:
         except OSError:
             noise = set()
         seen, lines, different = set(), [], []
+        if self.more:
+            from .more_variables import Marks
+
+            marks = Marks(self.more, MARK)
+            walk = marks.without(walk, first, _plain)
         for path, thing, content in walk:
             path = _plain(path)
             template = translation.template(thing)
@@ -119,9 +143,14 @@ class Evidence:
             seen.add(path)
             if first.get(path, (None,))[0] != value and path not in noise:
                 different.append((path, content))
+        for path in marks.places if self.more else ():
+            if path in first:
+                lines.append(_line(path, first[path][0]))
+            seen.add(path)
         different += [(path, b"") for path in first if path not in seen and path not in noise]
         write_file(self.folder + b"/held_otherwise", b"".join(lines))
-        self._write_found([b"differs=" + path for path, _ in different])
+        picked = [b"picked=" + pattern for pattern in marks.patterns()] if self.more else []
+        self._write_found(picked + [b"differs=" + path for path, _ in different])
 
     def _compare_again(self, own):
         """In a boot like the first one: finds the texts that a thaw renews, and what differs without being noise."""
@@ -178,7 +207,7 @@ class Evidence:
         for name in self._names:
             report.add("renewed_fact", name)
         for problem in search.problems:
-            report.add("differs", problem)
+            report.add("held", problem)
 
 
 class Translation:
@@ -191,6 +220,7 @@ class Translation:
             if values[name] and values[name] != facts[name]:
                 self.patterns.append((values[name], number, facts[name]))
         self.patterns.sort(key=lambda pattern: -len(pattern[0]))
+        self.path_kinds = _path_kinds()
         self.texts = [(decode(here), number, decode(there)) for here, number, there in self.patterns]
 
     def of(self, text):
@@ -205,7 +235,7 @@ class Translation:
 
     def template(self, thing):
         """For a text that is not the same: what it is made of, as bytes without a NUL."""
-        if isinstance(thing, TEXTS) or type(thing).__module__.partition(".")[0] == "pathlib":
+        if issubclass(type(thing), (*TEXTS, *self.path_kinds)):
             text = str.__str__(thing) if isinstance(thing, str) else thing if isinstance(thing, TEXTS) else str(thing)
             pieces = self._split(text)
             if pieces is not None:

@@ -54,6 +54,8 @@ class Freeze:
         self.context.evidence = Evidence(self.request)
         self.reads = Reads(self.folder, self._show)
         self.reads.terminal = self.request.terminal
+        if self.request.more_variables:
+            self.reads.more = self.context.evidence.more_variables
         self.reads.attributes = self.attributes
         self.reading = True
         if self.request.profile is not None:
@@ -212,7 +214,7 @@ class Freeze:
             self.exit.archive.settle()
         if self.request.evidence != "other":
             self._settle_secrets()
-        self.context.evidence.settle(self.context, self.reads.knows_start(), self.report)
+        self.context.evidence.settle(self.context, self.reads, self.report)
         self._warm_up()
         gc.collect()
         gc.freeze()

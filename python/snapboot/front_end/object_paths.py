@@ -78,6 +78,16 @@ class Walk:
             number = id(thing)
             if number in self.own:
                 continue
+            if issubclass(kind, type) or kind is FunctionType:
+                # They have names of their own, whoever leads there first.
+                name = ("<%s>" if kind is FunctionType else "%s") % id_free_name(thing)
+                yield path, thing, b"is " + name.encode("utf-8", "surrogatepass")
+                if number not in self.seen:
+                    self.seen[number] = name
+                    below = list(self._below(thing, kind, name))
+                    below.reverse()
+                    self.stack += below
+                continue
             known = self.seen.get(number)
             if known is not None and known != path:
                 yield path, thing, b"is " + known.encode("utf-8", "surrogatepass")
@@ -226,8 +236,8 @@ class Walk:
         yield thing.__globals__, path + ".__globals__"
 
     def _instance(self, thing, kind, path):
-        if kind.__name__ == "FileFinder":
-            return  # they follow the search path, which is renewed
+        if kind.__name__ in LEFT_OUT:
+            return
         if issubclass(kind, (int, float, complex)):
             yield (int if issubclass(kind, int) else float if issubclass(kind, float) else complex).__repr__(thing), path + " (value)"
         known = set()
@@ -304,7 +314,7 @@ def digest(content):
 
 
 def id_free_name(kind):
-    return "%s.%s" % (kind.__module__, kind.__qualname__)
+    return "%s.%s" % (getattr(kind, "__module__", None), kind.__qualname__)
 
 
 def _encoded(text):
@@ -321,6 +331,8 @@ MEMBER = type(FunctionType.__globals__)
 WEAK = (type(sys.modules["_weakref"].ref(CONTAINERS.__class__)),) if "_weakref" in sys.modules else ()
 # Of these a text tells the state.
 PLAIN = frozenset(("datetime", "decimal", "_decimal", "uuid", "zoneinfo", "fractions"))
+# They follow the search path, which is renewed; and who has asked for which class.
+LEFT_OUT = frozenset(("FileFinder", "_abc_data"))
 # Larger numbers are addresses, which are others in each boot.
 LARGE = 1 << 31
 # A longer path is told by its digest.

@@ -27,6 +27,7 @@ class Reads:
         self._facts = {}  # (fact, number that it is of, reader): place
         self._early = {}  # (what, reader): place
         self.terminal = None  # as in the request
+        self.more = None  # called for more variables when all are read: see evidence.py
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
         self._kept = []
@@ -83,7 +84,8 @@ class Reads:
             reader = _reader()
             if reader is not None:
                 self._reveal(name)
-                if (name, reader) not in self._names:
+                # Who goes through all of them reads each by its name, too.
+                if (name, reader) not in self._names and not (reader in self._wholes and self._is_part_of_all(reader)):
                     self._names[name, reader] = _place()
 
     def read_all(self):
@@ -94,11 +96,27 @@ class Reads:
                 self._reveal(name)
             if reader not in self._wholes:
                 self._wholes[reader] = _place()
+            if self.more is not None:
+                more, self.more = self.more(), None
+                self._variables.plain.update((name, value) for name, value in more.items() if name not in self._variables.plain)
 
     def knows_start(self):
         """Whether anybody but the interpreter has read what evidence.py has another start for."""
         names = any(name in OF_A_START and reader != SITE for name, reader in self._names)
         return names or bool(self._wholes) or any(fact == "cwd" for fact, _, _ in self._facts)
+
+    def names_read(self):
+        """The names of the variables that were read by their names, and of those that are set."""
+        return {name for name, _ in self._names} | set(self._variables.plain) | set(self._hidden)
+
+    def _is_part_of_all(self, reader):
+        """Whether a variable is read where its reader reads all: in the same line, or as an item of a view of the environment."""
+        frame = sys._getframe(4)
+        for _ in range(3):
+            if frame is not None and frame.f_code.co_name == "__iter__" and frame.f_code.co_filename in PASSING_ON:
+                return True
+            frame = frame and frame.f_back
+        return self._wholes[reader] == _place(sys._getframe(3))
 
     def was_read_whole(self):
         """Whether anybody but the interpreter has read all variables."""

@@ -27,6 +27,9 @@ use crate::report::{Outcome, Report};
 /// The fact that is no variable.
 const CWD: &str = "cwd";
 
+/// All other variables.
+const ALL: &str = "*";
+
 /// Variables of which there are other values: paths and names, of which one does as well as another. The front ends have them, too.
 const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
 
@@ -58,13 +61,15 @@ impl Session<'_> {
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
+        first: &Report,
     ) -> Result<Option<(OtherStart, (Report, Accesses, i64))>> {
         // A runtime that is named from here is not found from there.
         if Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/') {
             return Ok(None);
         }
         let elsewhere = Elsewhere::create(dir)?;
-        let all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).collect();
+        let whole = first.reads.wholes.iter().any(|read| read.place().is_some()).then_some(ALL);
+        let all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
         let Some((other, notes)) = self.boot_with(boot, dir, &elsewhere, &all)? else { return Ok(None) };
         let begun = dir.now()?;
         let again = Boot { knows_other_start: true, ..*boot };
@@ -95,6 +100,12 @@ impl Session<'_> {
                 shown.free.clear();
             }
         }
+        for held in &outcome.held {
+            let names = held.rsplit("the value of ").next().unwrap_or_default().split(", ");
+            for name in names.filter(|name| shown.free.remove(*name)).collect::<Vec<_>>() {
+                shown.bound.push((name.to_owned(), held.clone()));
+            }
+        }
         Ok(Some((shown, (*outcome, again, begun))))
     }
 
@@ -115,7 +126,7 @@ impl Session<'_> {
         let here = std::env::current_dir().unwrap_or_default();
         let folder = if names.contains(&CWD) { elsewhere.folder() } else { &here };
         let ended = leave_on_demand(&environment, dir).map_err(Stop::from).and_then(|()| {
-            self.boot_once(&Boot { environment: &environment, ..*boot }, dir, &Watch::OtherStart(folder.to_owned()))
+            self.boot_once(&Boot { environment: &environment, ..*boot }, dir, &Watch::OtherStart(folder.to_owned(), names.contains(&ALL)))
         });
         leave_on_demand(boot.environment, dir)?;
         boot.interrupt.check()?;
@@ -142,6 +153,11 @@ impl OtherStart {
                     }
                     continue;
                 }
+                ALL => {
+                    reads.wholes.retain(|read| read.place().is_none());
+                    reads.add_matching(&self.report.picked, environment, None);
+                    continue;
+                }
                 "HOME" => self.at_home(notes, environment),
                 "PATH" => self.along_path(notes, environment),
                 _ => Some(Vec::new()),
@@ -157,7 +173,9 @@ impl OtherStart {
     }
 
     fn bind(&self, reads: &mut Reads, name: &str, what: &str) {
-        if name == CWD {
+        if name == ALL {
+            // It was read, and counts.
+        } else if name == CWD {
             if !reads.facts.contains(&(fact_kind::CWD, 0)) {
                 reads.facts.push((fact_kind::CWD, 0));
                 reads.facts.sort_unstable();

@@ -1,0 +1,86 @@
+"""Variables that another start has more, to find out what a program wants that goes through the whole environment (evidence.py).
+
+Whoever picks variables compares their names with texts: a whole name, a beginning or an end. All texts of the program are known, so there are
+variables named after each: `HF_`, `HF_ZQPROXY`, in capitals and in small letters. Their values have marks by which it is seen which of them
+were kept, and so what counts.
+"""
+
+import re
+
+# So many words make variables.
+MOST = 20000
+# Between the beginning and the end of a name.
+BETWEEN = b"ZQ"
+# A copy of the environment has more marks than this.
+MANY = 1000
+
+
+def names_of(texts, known):
+    """Names of variables after the words in these texts, but for those that are known: a list of bytes."""
+    words = set()
+    for text in texts:
+        words.update(re.findall("[A-Za-z0-9_]{2,40}", text))
+    words = sorted({word.encode().upper() for word in words})[:MOST]
+    names = []
+    for number, word in enumerate(words):
+        other = words[(number + len(words) // 2) % len(words)]
+        for name in (word, word.lower(), word + BETWEEN + other, word.lower() + BETWEEN.lower() + other.lower()):
+            if name not in known:
+                names.append(name)
+    return names
+
+
+class Marks:
+    """What of a process comes from such variables."""
+
+    def __init__(self, names, mark):
+        """names: the variables, by name. mark: before and behind the numbers of their values."""
+        self.names = list(names)
+        self.numbers = {name: number for number, name in enumerate(self.names)}
+        self.pattern = re.compile(mark + b"([0-9]+)" + mark)
+        self.found = set()
+        self.places = set()
+
+    def without(self, walk, first, plain):
+        """The pairs of a walk, but for copies of the environment, and for what comes of the variables. first: digests of the first boot,
+        by path; plain: makes such a path."""
+        leaves = list(walk)
+        counts, kinds = {}, {}
+        for path, thing, content in leaves:
+            if type(thing) is dict:
+                kinds[path] = len(thing)
+            elif b"zq" in content and self.pattern.search(content):
+                holder = path[: path.rfind("[")]
+                counts[holder] = counts.get(holder, 0) + 1
+        copies = {path for path, count in counts.items() if count > MANY and path in kinds}
+        # Where the first boot may hold anything.
+        self.places = {path for path in first if path[: path.rfind(b"[")] in {plain(copy) for copy in copies}}
+        for path, thing, content in leaves:
+            if path[: path.rfind("[")] in copies:
+                continue
+            if self._note(path.encode("utf-8", "surrogatepass")) | self._note(content):
+                self.places.add(plain(path))
+                continue
+            yield path, thing, content
+
+    def _note(self, content):
+        """Notes the variables that a text comes from. Returns whether there are any."""
+        found = {int(number) for number in self.pattern.findall(content)}
+        if b"zq" in content.lower():
+            found.update(self.numbers[name] for name in re.findall(b"[A-Za-z0-9_]+", content) if name in self.numbers and b"ZQ" in name.upper())
+        self.found |= found
+        return bool(found)
+
+    def patterns(self):
+        """Patterns of names that count: a sorted list of bytes."""
+        found = set()
+        for number in self.found:
+            name = self.names[number]
+            for between in (BETWEEN, BETWEEN.lower()):
+                if between in name:
+                    start, _, end = name.partition(between)
+                    found |= {start + b"*", b"*" + end}
+                    break
+            else:
+                found.add(name)
+        return sorted(found)
