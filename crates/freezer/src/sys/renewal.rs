@@ -54,8 +54,7 @@ pub fn answer(question: &[u8]) -> c_int {
     match word {
         b"find" => {
             let (Some(flags), Some(first), Some(second)) = (next(), next(), next()) else { return CANNOT };
-            let places =
-                Places { flags, dont_write_bytecode: first as isize, utf8_mode: second as isize };
+            let places = Places { flags, dont_write_bytecode: first as isize, utf8_mode: second as isize };
             let is_found = cpython::find(places);
             locale_hooks::runtime_has_chosen();
             IS_PREPARED.store(is_found, Relaxed);
@@ -141,7 +140,7 @@ fn python_locale() -> Option<c_int> {
             // SAFETY: both are strings.
             unsafe { setenv(c"LC_CTYPE".as_ptr(), target.as_ptr(), 1) };
             cpython::locale_from_environment(libc::LC_ALL)?;
-            return Some(state() | was_c | COERCED * (number as c_int + 1));
+            return Some(state() | was_c | (COERCED * (number as c_int + 1)));
         }
         locale_hooks::choose(libc::LC_CTYPE, c"C");
     }
