@@ -43,7 +43,15 @@ HARMLESS = {
     "a file that is closed again": "KEPT = open('/dev/null').read() + __import__('pathlib').Path('/dev/null').read_text()",
     "bytecode switched off": "import sys; sys.dont_write_bytecode = True; KEPT = 0",
     "bytecode switched on": "import sys; sys.dont_write_bytecode = False; KEPT = 0",
-    "bytecode switched off for a while": "import sys; old = sys.dont_write_bytecode; sys.dont_write_bytecode = True; import decimal; sys.dont_write_bytecode = old; del old; KEPT = 0",
+    "bytecode switched off for a while": """
+import sys
+old = sys.dont_write_bytecode
+sys.dont_write_bytecode = True
+import decimal
+sys.dont_write_bytecode = old
+del old
+KEPT = 0
+""",
     "streams that are only kept": "import sys; KEPT = len([sys.stdin, sys.stdout, sys.stderr])",
 }
 
@@ -51,7 +59,8 @@ HARMLESS = {
 @pytest.mark.parametrize("what", HARMLESS)
 def test_what_reads_no_setting_binds_to_none(what, tmp_path):
     image, program, env = freeze(tmp_path, HARMLESS[what])
-    for changed in (*ALL, {"LANG": None}, {"LC_ALL": "C"}, {"LC_ALL": "C.utf8"}, {name: value for one in ALL for name, value in one.items()}):
+    together = {name: value for one in ALL for name, value in one.items()}
+    for changed in (*ALL, {"LANG": None}, {"LC_ALL": "C"}, {"LC_ALL": "C.utf8"}, together):
         assert not answers(image, program, env, changed), changed
 
 

@@ -50,7 +50,7 @@ const TABLE: &[(&str, Rule)] = {
         ("TMPDIR", WhenRead),
         ("TEMP", WhenRead),
         ("TMP", WhenRead),
-        // The locale is renewed by nobody, but for a locale C that Python has replaced (environment.py). That of text always counts, whether the boot asks for it or not: `LOCALE` in inputs/environment.rs.
+        // The locale of text counts, whether the boot asks for it or not (`LOCALE` in inputs/environment.rs), unless each thaw renews it (renewals.rs).
         // The other categories count where the program calls setlocale (`locale` in the freezer's libc_hooks.rs).
         ("LANG", WhenRead),
         ("LC_*", WhenRead),
@@ -76,7 +76,7 @@ const TABLE: &[(&str, Rule)] = {
         // OpenSSL.
         ("OPENSSL_*", Always),
         ("SSL_CERT_*", WhenRead),
-        // Python. Which virtual environment it is follows from the interpreter, not from what was activated.
+        // Python. Each thaw may renew some of them (renewals.rs). Which virtual environment it is follows from the interpreter, not from what was activated.
         ("PYTHON*", Python),
         ("VIRTUAL_ENV", WhenRead),
         ("CONDA_PREFIX", WhenRead),
@@ -119,9 +119,10 @@ pub fn help() -> String {
     };
     format!(
         "Environment of the boot:\n  \
-         Seen, and always inputs (with another value, COMMAND runs in the ordinary way): {}, and the locale of text: the first of \
-         LC_ALL, LC_CTYPE and LANG that is not empty.\n  \
-         The same for Python programs: {}.\n  \
+         Seen, and always inputs (with another value, COMMAND runs in the ordinary way): {}, and the locale of text (the first of \
+         LC_ALL, LC_CTYPE and LANG that is not empty) as far as a thaw cannot renew it.\n  \
+         The same for Python programs: {} (but each thaw obeys PYTHONUNBUFFERED, PYTHONDONTWRITEBYTECODE and PYTHONIOENCODING, unless the boot \
+         has read them).\n  \
          The same for Ruby programs: {}.\n  \
          Seen, and inputs when the boot has read them: {}.\n  \
          All others: seen when the boot reads them, and inputs then. Who reads the whole environment depends on all of it, but for \

@@ -46,7 +46,7 @@ class Environment:
         if sys.flags.interactive:
             self._forget_editor()
         self._booted_with = dict(posix.environ)
-        # The interpreter sets this one itself where it has replaced the locale C (PEP 538). What another start would have done: see settings.py.
+        # The interpreter sets this one itself where it has replaced the locale C (PEP 538). settings.py renews it.
         text = posix.environ.get(LOCALE)
         self.coerced = text if text and LOCALE + b"=" + text not in process.started_with()[1] else None
         # Whether the program has read all of it while it booted.

@@ -1,4 +1,4 @@
-"""What the program reads, while it boots, of the settings that a thaw renews (settings.py): then something that it keeps may depend on them.
+"""What the program reads, while it boots, of the settings that a thaw renews (settings.py): what it keeps may depend on them.
 
 The attributes of `sys.flags` and of the standard streams belong to types of C. While the program boots, properties stand in their place in
 the dictionaries of these types, which the garbage collector shows. All of this is undone before the freeze.

@@ -7,13 +7,13 @@
 
 use core::ffi::{c_char, c_int, CStr};
 use core::slice;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use image::lookup_kind;
 use inputs::lookups::{self, LOCALE_ARCHIVE};
 
 use super::account_hooks::{announce, announced};
 use super::libc_hooks::{locale, Next};
+use super::locales;
 use super::noted::is_on;
 use super::on_demand::name_of;
 
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn setlocale(category: c_int, name: *const c_char) -> *mut
     let next: SetLocale = unsafe { SETLOCALE.get() };
     if is_on() && !name.is_null() {
         locale(category, name);
-        IS_CHOSEN.store(true, Relaxed);
+        locales::program_chooses();
         // SAFETY: as the caller says.
         let found = unsafe { with_folders(|| next(category, name)) };
         // SAFETY: a locale that was found has a name.
@@ -53,37 +53,6 @@ pub unsafe extern "C" fn setlocale(category: c_int, name: *const c_char) -> *mut
     }
     // SAFETY: as the caller says.
     unsafe { next(category, name) }
-}
-
-/// Whether somebody has chosen a locale while the process boots.
-static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
-
-/// Whether somebody has chosen a locale, and not the runtime at its start.
-pub fn is_chosen() -> bool {
-    IS_CHOSEN.load(Relaxed)
-}
-
-/// The runtime has started.
-pub fn runtime_has_chosen() {
-    IS_CHOSEN.store(false, Relaxed);
-}
-
-/// Chooses a locale past the hook. Returns whether there is one of that name.
-pub fn choose(category: c_int, name: &CStr) -> bool {
-    // SAFETY: the type is that of the C library's function.
-    unsafe { !SETLOCALE.get::<SetLocale>()(category, name.as_ptr()).is_null() }
-}
-
-/// The name of the locale in effect.
-pub fn name(category: c_int) -> &'static CStr {
-    // SAFETY: the type is that of the C library's function, which returns a string that lives until another locale is chosen.
-    unsafe { CStr::from_ptr(SETLOCALE.get::<SetLocale>()(category, core::ptr::null())) }
-}
-
-/// The encoding of text in the locale in effect.
-pub fn text_encoding() -> &'static CStr {
-    // SAFETY: a plain call that returns a string.
-    unsafe { CStr::from_ptr(libc::nl_langinfo(libc::CODESET)) }
 }
 
 /// Calls a function with the variable that keeps the C library from its archive. Null where that cannot be.

@@ -14,6 +14,7 @@ mod file;
 pub mod image_memory;
 pub mod libc_hooks;
 mod locale_hooks;
+mod locales;
 pub mod noted;
 mod on_demand;
 mod process;

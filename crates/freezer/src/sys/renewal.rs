@@ -8,7 +8,7 @@ use core::ffi::{c_char, c_int, CStr};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::cpython::{self, Places};
-use super::locale_hooks;
+use super::locales;
 use super::noted;
 
 /// The variable.
@@ -54,15 +54,14 @@ pub fn answer(question: &[u8]) -> c_int {
     match word {
         b"find" => {
             let (Some(flags), Some(first), Some(second)) = (next(), next(), next()) else { return CANNOT };
-            let places =
-                Places { flags, dont_write_bytecode: first as isize, utf8_mode: second as isize };
+            let places = Places { flags, dont_write_bytecode: first as isize, utf8_mode: second as isize };
             let is_found = cpython::find(places);
-            locale_hooks::runtime_has_chosen();
+            locales::runtime_has_chosen();
             IS_PREPARED.store(is_found, Relaxed);
             done(is_found)
         }
         b"thaws" => {
-            locale_hooks::runtime_has_chosen();
+            locales::runtime_has_chosen();
             IS_PREPARED.store(true, Relaxed);
             FIRST
         }
@@ -70,8 +69,8 @@ pub fn answer(question: &[u8]) -> c_int {
         b"state" => FIRST + state(),
         b"locale" => {
             // What stays where there is none of that name is what a process begins with.
-            locale_hooks::choose(libc::LC_CTYPE, c"C");
-            locale_hooks::choose(libc::LC_CTYPE, c"");
+            locales::choose(libc::LC_CTYPE, c"C");
+            locales::choose(libc::LC_CTYPE, c"");
             FIRST + state()
         }
         b"python locale" => python_locale().map_or(CANNOT, |state| FIRST + state),
@@ -107,15 +106,15 @@ fn number(digits: &[u8]) -> Option<usize> {
 
 /// Of the locale in effect.
 fn state() -> c_int {
-    let is_c = |category| matches!(locale_hooks::name(category).to_bytes(), b"C" | b"POSIX");
-    let text = locale_hooks::name(libc::LC_CTYPE);
+    let is_c = |category| matches!(locales::name(category).to_bytes(), b"C" | b"POSIX");
+    let text = locales::name(libc::LC_CTYPE);
     let mut state = 0;
     let mut add = |holds: bool, bit: c_int| state |= if holds { bit } else { 0 };
     add(is_c(libc::LC_CTYPE), IS_C);
     add(TARGETS.contains(&text), IS_TARGET);
-    add(locale_hooks::text_encoding() == c"UTF-8", IS_UTF8);
+    add(locales::text_encoding() == c"UTF-8", IS_UTF8);
     add((0..=libc::LC_IDENTIFICATION).any(|it| it != libc::LC_CTYPE && it != libc::LC_ALL && !is_c(it)), HAS_OTHERS);
-    add(locale_hooks::is_chosen(), IS_CHOSEN);
+    add(locales::is_chosen(), IS_CHOSEN);
     state
 }
 
@@ -125,7 +124,7 @@ fn python_locale() -> Option<c_int> {
     extern "C" {
         fn setenv(name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int;
     }
-    locale_hooks::choose(libc::LC_ALL, c"C");
+    locales::choose(libc::LC_ALL, c"C");
     cpython::locale_from_environment(libc::LC_CTYPE)?;
     let was_c = state() & IS_C;
     // SAFETY: getenv returns a string or null.
@@ -137,13 +136,13 @@ fn python_locale() -> Option<c_int> {
         return Some(state());
     }
     for (number, target) in TARGETS.iter().enumerate() {
-        if locale_hooks::choose(libc::LC_CTYPE, target) && !locale_hooks::text_encoding().is_empty() {
+        if locales::choose(libc::LC_CTYPE, target) && !locales::text_encoding().is_empty() {
             // SAFETY: both are strings.
             unsafe { setenv(c"LC_CTYPE".as_ptr(), target.as_ptr(), 1) };
             cpython::locale_from_environment(libc::LC_ALL)?;
-            return Some(state() | was_c | COERCED * (number as c_int + 1));
+            return Some(state() | was_c | (COERCED * (number as c_int + 1)));
         }
-        locale_hooks::choose(libc::LC_CTYPE, c"C");
+        locales::choose(libc::LC_CTYPE, c"C");
     }
     Some(state())
 }
