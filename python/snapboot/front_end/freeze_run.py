@@ -215,6 +215,8 @@ class Freeze:
         if self.request.evidence != "other":
             self._settle_secrets()
         self.context.evidence.settle(self.context, self.reads, self.report)
+        if self.request.evidence == "other":
+            return
         self._warm_up()
         gc.collect()
         gc.freeze()
