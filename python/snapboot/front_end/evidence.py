@@ -32,6 +32,7 @@ class Evidence:
         self.role = request.evidence
         self.facts = request.facts
         self.folder = request.folder
+        self.counts_anyway = request.counts_anyway
         # As they are before the program can change anything.
         self.here = {name: posix.getcwdb() if name == CWD else posix.environ.get(name, b"") for name in self.facts}
         self.more = {}
@@ -116,7 +117,10 @@ class Evidence:
 
     def more_variables(self):
         """Variables that the first boot did not have, for who reads all: see more_variables.py."""
+        from .more_variables import is_under
+
         names = read_file(self.folder + b"/more").split(b"\0")
+        names = [name for name in names if not is_under(self.counts_anyway, name)]
         self.more = {name: b"%s%d%s" % (MARK, number, MARK) for number, name in enumerate(names)}
         return self.more
 

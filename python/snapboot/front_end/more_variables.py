@@ -30,6 +30,14 @@ def names_of(texts, known):
     return names
 
 
+def is_under(patterns, name):
+    """Whether a name is one of the patterns, or begins or ends as one with a star says."""
+    for pattern in patterns:
+        if pattern[-1:] == b"*" and name.startswith(pattern[:-1]) or pattern[:1] == b"*" and name.endswith(pattern[1:]) or name == pattern:
+            return True
+    return False
+
+
 class Marks:
     """What of a process comes from such variables."""
 
@@ -37,14 +45,15 @@ class Marks:
         """names: the variables, by name. mark: before and behind the numbers of their values."""
         self.names = list(names)
         self.numbers = {name: number for number, name in enumerate(self.names)}
-        self.pattern = re.compile(mark + b"([0-9]+)" + mark)
+        self.mark = mark
         self.found = set()
         self.places = set()
 
     def without(self, walk, first, plain):
         """The pairs of a walk, but for copies of the environment, and for what comes of the variables. first: digests of the first boot,
         by path; plain: makes such a path."""
-        leaves = list(walk)
+        leaves = list(walk)  # before `re` keeps more
+        self.pattern = re.compile(self.mark + b"([0-9]+)" + self.mark)
         counts, kinds = {}, {}
         for path, thing, content in leaves:
             if type(thing) is dict:

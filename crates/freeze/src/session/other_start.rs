@@ -23,6 +23,7 @@ use crate::outcome::{Result, Stop};
 use crate::progress::Step;
 use crate::reads::Reads;
 use crate::report::{Outcome, Report};
+use crate::variables::always_compared;
 
 /// The fact that is no variable.
 const CWD: &str = "cwd";
@@ -70,7 +71,7 @@ impl Session<'_> {
         let elsewhere = Elsewhere::create(dir)?;
         let whole = first.reads.wholes.iter().any(|read| read.place().is_some()).then_some(ALL);
         let all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
-        let Some((other, notes)) = self.boot_with(boot, dir, &elsewhere, &all)? else { return Ok(None) };
+        let Some((other, notes)) = self.boot_with(boot, dir, &elsewhere, &all, &first.reads.patterns)? else { return Ok(None) };
         let begun = dir.now()?;
         let again = Boot { knows_other_start: true, ..*boot };
         let (outcome, again) = match self.boot_once(&again, dir, &Watch::InputsAgain)? {
@@ -83,7 +84,7 @@ impl Session<'_> {
             shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         } else {
             for name in all {
-                let alone = self.boot_with(boot, dir, &shown.elsewhere, &[name])?;
+                let alone = self.boot_with(boot, dir, &shown.elsewhere, &[name], &first.reads.patterns)?;
                 if std::env::var_os("DBG").is_some() { if let Some((r,_)) = &alone { eprintln!("ALONE {name} {} {:#?}", r.differs.len(), &r.differs[..r.differs.len().min(12)]); } }
                 match alone.map(|(report, _)| report.differs) {
                     Some(differs) if differs.is_empty() => drop(shown.free.insert(name.to_owned())),
@@ -109,13 +110,14 @@ impl Session<'_> {
         Ok(Some((shown, (*outcome, again, begun))))
     }
 
-    /// Boots with other values of these facts. None where that does not work.
+    /// Boots with other values of these facts. `patterns`: of variables that count anyway. None where that does not work.
     fn boot_with(
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
         elsewhere: &Elsewhere,
         names: &[&str],
+        patterns: &BTreeSet<String>,
     ) -> Result<Option<(Report, Accesses)>> {
         self.progress.step(&Step::BootAsOtherStart);
         let variables = boot.facts.iter().filter(|(name, _)| name != CWD && names.iter().any(|wanted| name == wanted));
@@ -125,8 +127,11 @@ impl Session<'_> {
         let environment = boot.environment.with_values(&values);
         let here = std::env::current_dir().unwrap_or_default();
         let folder = if names.contains(&CWD) { elsewhere.folder() } else { &here };
+        let always = always_compared(self.runtime.language).map(str::to_owned);
+        let counts_anyway = names.contains(&ALL).then(|| always.chain(patterns.iter().cloned()).collect());
+        let watch = Watch::OtherStart(folder.to_owned(), counts_anyway);
         let ended = leave_on_demand(&environment, dir).map_err(Stop::from).and_then(|()| {
-            self.boot_once(&Boot { environment: &environment, ..*boot }, dir, &Watch::OtherStart(folder.to_owned(), names.contains(&ALL)))
+            self.boot_once(&Boot { environment: &environment, ..*boot }, dir, &watch)
         });
         leave_on_demand(boot.environment, dir)?;
         boot.interrupt.check()?;
