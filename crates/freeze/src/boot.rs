@@ -211,7 +211,9 @@ impl Boot<'_> {
         };
         if let Some(role) = role.filter(|_| !self.facts.is_empty()) {
             request.push("evidence", role);
-            self.facts.iter().for_each(|(name, value)| request.push("fact", [name.as_os_str(), value].join(OsStr::new("="))));
+            self.facts
+                .iter()
+                .for_each(|(name, value)| request.push("fact", [name.as_os_str(), value].join(OsStr::new("="))));
         }
         if let Watch::OtherStart(_, Some(patterns)) = watch {
             request.push("more_variables", "1");

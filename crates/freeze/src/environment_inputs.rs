@@ -148,7 +148,12 @@ impl<'a> EnvironmentInputs<'a> {
         let always = always_compared(language).map(|pattern| pattern.as_bytes());
         let is_withheld = |pattern: &&str| is_under(&self.environment.patterns_withheld, OsStr::new(pattern));
         let is_always = |pattern: &&str| rule(OsStr::new(pattern)).is_some_and(|rule| rule.compares(language));
-        let looked_for = self.reads.patterns.iter().map(String::as_str).filter(|pattern| !is_withheld(pattern) && !is_always(pattern));
+        let looked_for = self
+            .reads
+            .patterns
+            .iter()
+            .map(String::as_str)
+            .filter(|pattern| !is_withheld(pattern) && !is_always(pattern));
         let named = self.environment.named.iter().map(String::as_bytes);
         for pattern in always.chain(named).chain(looked_for.map(|pattern| pattern.as_bytes())).chain(whole) {
             let text = tables.text(pattern);

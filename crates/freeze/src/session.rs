@@ -300,7 +300,10 @@ impl Session<'_> {
                 if number == 1 {
                     looked_up = self.boot_elsewhere(&boot, dir, &report.kept)?;
                 }
-                if !looked_up.as_ref().is_some_and(|names| elsewhere::follow(names, &start, &mut notes, &ignored, |_| false)) {
+                if !looked_up
+                    .as_ref()
+                    .is_some_and(|names| elsewhere::follow(names, &start, &mut notes, &ignored, |_| false))
+                {
                     report.reads.facts.push((fact_kind::CWD, 0));
                     report.reads.places.entry((fact_kind::CWD, 0)).or_insert(place);
                 }

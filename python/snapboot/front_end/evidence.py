@@ -91,7 +91,7 @@ class Evidence:
                 call()
                 status = 0
             except BaseException as error:
-                sys.__excepthook__(type(error), error, error.__traceback__); open("/tmp/tb","a").write(__import__("traceback").format_exc())
+                sys.__excepthook__(type(error), error, error.__traceback__)
             finally:
                 posix._exit(status)
         return posix.waitpid(child, 0)[1] == 0

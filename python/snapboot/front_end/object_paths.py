@@ -110,7 +110,9 @@ class Walk:
             for below in gc.get_referents(thing):
                 if type(below) in self.is_text or isinstance(below, self.path_kind):
                     content = self.content(below, type(below))
-                    yield "? %s{%s}" % (name, digest(content)), below, content
+                    if content.startswith(b"snapboot."):
+                        continue  # the name of a module of ours
+                    yield "an object of %s{%s %s}" % (name, content[:40].decode(errors="replace"), digest(content)), below, content
 
     def content(self, thing, kind):
         """The value of a leaf, as bytes; None for what holds others."""

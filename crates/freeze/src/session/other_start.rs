@@ -71,7 +71,9 @@ impl Session<'_> {
         let elsewhere = Elsewhere::create(dir)?;
         let whole = first.reads.wholes.iter().any(|read| read.place().is_some()).then_some(ALL);
         let all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
-        let Some((other, notes)) = self.boot_with(boot, dir, &elsewhere, &all, &first.reads.patterns)? else { return Ok(None) };
+        let Some((other, notes)) = self.boot_with(boot, dir, &elsewhere, &all, &first.reads.patterns)? else {
+            return Ok(None);
+        };
         let begun = dir.now()?;
         let again = Boot { knows_other_start: true, ..*boot };
         let (outcome, again) = match self.boot_once(&again, dir, &Watch::InputsAgain)? {
@@ -79,13 +81,11 @@ impl Session<'_> {
             (Outcome::Refused(findings), _) => return Err(Stop::Refused(findings)),
         };
         let mut shown = OtherStart { elsewhere, notes, report: other, free: BTreeSet::new(), bound: Vec::new() };
-        if std::env::var_os("DBG").is_some() { eprintln!("DIFFERS {:#?}", &outcome.differs[..outcome.differs.len().min(25)]); }
         if outcome.differs.is_empty() {
             shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         } else {
             for name in all {
                 let alone = self.boot_with(boot, dir, &shown.elsewhere, &[name], &first.reads.patterns)?;
-                if std::env::var_os("DBG").is_some() { if let Some((r,_)) = &alone { eprintln!("ALONE {name} {} {:#?}", r.differs.len(), &r.differs[..r.differs.len().min(12)]); } }
                 match alone.map(|(report, _)| report.differs) {
                     Some(differs) if differs.is_empty() => drop(shown.free.insert(name.to_owned())),
                     differs => {
@@ -130,9 +130,9 @@ impl Session<'_> {
         let always = always_compared(self.runtime.language).map(str::to_owned);
         let counts_anyway = names.contains(&ALL).then(|| always.chain(patterns.iter().cloned()).collect());
         let watch = Watch::OtherStart(folder.to_owned(), counts_anyway);
-        let ended = leave_on_demand(&environment, dir).map_err(Stop::from).and_then(|()| {
-            self.boot_once(&Boot { environment: &environment, ..*boot }, dir, &watch)
-        });
+        let ended = leave_on_demand(&environment, dir)
+            .map_err(Stop::from)
+            .and_then(|()| self.boot_once(&Boot { environment: &environment, ..*boot }, dir, &watch));
         leave_on_demand(boot.environment, dir)?;
         boot.interrupt.check()?;
         Ok(match ended {
@@ -146,7 +146,14 @@ impl Session<'_> {
 impl OtherStart {
     /// Takes out of what counts what need not, and adds what counts in its place. `start`: where the program was booted; `path`, `home`: values of
     /// these variables in the boot.
-    pub fn apply(&self, reads: &mut Reads, notes: &mut Accesses, environment: &Environment, start: &Path, ignored: &Ignored) {
+    pub fn apply(
+        &self,
+        reads: &mut Reads,
+        notes: &mut Accesses,
+        environment: &Environment,
+        start: &Path,
+        ignored: &Ignored,
+    ) {
         for (name, what) in &self.bound {
             self.bind(reads, name, what);
         }
