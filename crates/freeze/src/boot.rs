@@ -112,6 +112,7 @@ impl Boot<'_> {
         for old in ["report", "findings", "importers", "noted", "attribute_origins", "texts"]
             .iter()
             .chain(writes_image.then_some(&"image"))
+            .filter(|name| **name != "texts" || !matches!(watch, Watch::OtherStart(..)))
         {
             // A second boot starts from nothing; the first one has no such files yet.
             let _ = fs::remove_file(dir.file(old));

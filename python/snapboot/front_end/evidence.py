@@ -1,11 +1,12 @@
 """Another start as evidence: what of this process depends on facts about its start, such as HOME, and how a thaw renews it.
 
-`snapboot freeze` boots a program that has read such facts once more with others (crates/freeze session/other_start.rs), and then again as the
-first time. Each boot walks over all that it holds (object_paths.py). A text of the other boot that holds one of its values, which are unlike
-all other texts, is what the first boot has with its own value there: then it only keeps the fact, and a thaw makes that text anew. A difference
-of any other kind is told; what differs between two boots that are alike is noise.
+`snapboot freeze` boots a program that has read such facts once more with others (crates/freeze session/other_start.rs), and then again as
+the first time. Each boot walks over all that it holds (object_paths.py). A text of the other boot that holds one of its values, which are
+unlike all other texts, is what the first boot has with its own value there: then it only keeps the fact, and a thaw makes that text anew.
+A difference of any other kind is told; what differs between two boots that are alike is noise.
 
-The files of the control directory: `held` is of the first boot, `held_otherwise` of the other one, `noise` has paths.
+The files of the control directory: `held` is of the first boot, `held_otherwise` of the other one, `noise` has paths that differ in two
+boots that are alike, `more` names of variables (more_variables.py), `found` what a child tells its parent.
 """
 
 import gc
@@ -40,8 +41,8 @@ class Evidence:
         self._names = ()  # of facts that a thaw renews
 
     def settle(self, context, reads, report):
-        """Looks at what this process holds. context: the Context, which renews the rest. reads: the Reads, which have seen what was read. To
-        be called after a collection."""
+        """Looks at what this process holds. context: the Context, which renews the rest. reads: the Reads, which have seen what was
+        read. To be called after a collection."""
         own, roots = context.environment.own_objects()
         own = own | {id(self), id(self.__dict__), id(self.facts), id(self.here), id(self.more), id(context.path_entry)}
         kept_by_front_end = set(map(id, roots.values()))
@@ -103,7 +104,7 @@ class Evidence:
         return Walk(own, self.roots, translate).run()
 
     def _write_held(self, own, known):
-        """known: names of variables that the program has read by name, if it has read all as well."""
+        """known: names of variables that the program has read by name, and of those that are set, if it has read all as well."""
         lines, texts = [], set()
         for path, thing, content in self._walk(own, lambda text: None):
             lines.append(_line(_plain(path), self._digest(content).encode()))
@@ -113,7 +114,11 @@ class Evidence:
         if known is not None:
             from .more_variables import names_of
 
-            write_file(self.folder + b"/more", b"\0".join(names_of(texts, known)))
+            read, there = known
+            names = names_of(texts, read | set(self.facts), there)
+            # Without it nobody can tell what counts.
+            if names is not None:
+                write_file(self.folder + b"/more", b"\0".join(names))
 
     def more_variables(self):
         """Variables that the first boot did not have, for who reads all: see more_variables.py."""
@@ -251,8 +256,8 @@ class Translation:
         if not any(here in text for here, _, _ in patterns):
             return None
         pieces = [text]
-        for here, number, _ in patterns:
-            pieces = [part for whole in pieces for part in (self._parts(whole, here, number) if type(whole) is not int else [whole])]
+        for pattern in patterns:
+            pieces = [part for whole in pieces for part in ([whole] if type(whole) is int else self._parts(whole, *pattern[:2]))]
         return pieces
 
     def _parts(self, whole, here, number):

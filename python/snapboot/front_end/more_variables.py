@@ -1,33 +1,61 @@
 """Variables that another start has more, to find out what a program wants that goes through the whole environment (evidence.py).
 
-Whoever picks variables compares their names with texts: a whole name, a beginning or an end. All texts of the program are known, so there are
-variables named after each: `HF_`, `HF_ZQPROXY`, in capitals and in small letters. Their values have marks by which it is seen which of them
-were kept, and so what counts.
+Whoever picks variables compares their names with texts: a whole name, a beginning or an end. All texts of the program are known, so there
+are variables named after each: `HF_`, `HF_ZQPROXY`, in capitals and in small letters. Their values have marks by which it is seen which of
+them were kept, and so what counts.
 """
 
 import re
+import sys
 
-# So many words make variables.
-MOST = 20000
+# A program with more words has too many for each to make variables.
+MOST = 40000
+# A longer text, or one with a space, is for people.
+LONGEST = 256
 # Between the beginning and the end of a name.
 BETWEEN = b"ZQ"
 # A copy of the environment has more marks than this.
 MANY = 1000
 
 
-def names_of(texts, known):
-    """Names of variables after the words in these texts, but for those that are known: a list of bytes."""
+def names_of(texts, known, there):
+    """Names of variables: those in `there`, and after the words in these texts and in the code of all modules; without those in `known`. A
+    list of bytes, or None where there are too many words."""
+    texts = set(texts)
+    for module in list(sys.modules.values()):
+        spec = getattr(module, "__spec__", None)
+        try:
+            code = spec.loader.get_code(spec.name)
+        except Exception:
+            continue  # it is of C, or of no file
+        if code is not None:
+            _add_texts(code, texts)
     words = set()
     for text in texts:
         words.update(re.findall("[A-Za-z0-9_]{2,40}", text))
-    words = sorted({word.encode().upper() for word in words})[:MOST]
-    names = []
+    words = sorted({word.encode().upper() for word in words})
+    if len(words) > MOST:
+        return None
+    names = dict.fromkeys(sorted(there))
     for number, word in enumerate(words):
         other = words[(number + len(words) // 2) % len(words)]
-        for name in (word, word.lower(), word + BETWEEN + other, word.lower() + BETWEEN.lower() + other.lower()):
-            if name not in known:
-                names.append(name)
-    return names
+        names.update(dict.fromkeys((word, word.lower(), word + BETWEEN + other, word.lower() + BETWEEN.lower() + other.lower())))
+    return [name for name in names if name not in known]
+
+
+def _add_texts(thing, texts):
+    """Adds the texts in a constant of code, and in what that holds."""
+    if type(thing) is str:
+        if len(thing) < LONGEST and " " not in thing:
+            texts.add(thing)
+    elif type(thing) in (tuple, frozenset):
+        for item in thing:
+            _add_texts(item, texts)
+    elif hasattr(thing, "co_consts"):
+        texts.update(thing.co_names)
+        texts.update(thing.co_varnames)
+        for item in thing.co_consts:
+            _add_texts(item, texts)
 
 
 def is_under(patterns, name):
@@ -76,7 +104,8 @@ class Marks:
         """Notes the variables that a text comes from. Returns whether there are any."""
         found = {int(number) for number in self.pattern.findall(content)}
         if b"zq" in content.lower():
-            found.update(self.numbers[name] for name in re.findall(b"[A-Za-z0-9_]+", content) if name in self.numbers and b"ZQ" in name.upper())
+            names = [name for name in re.findall(b"[A-Za-z0-9_]+", content) if b"ZQ" in name.upper()]
+            found.update(self.numbers[name] for name in names if name in self.numbers)
         self.found |= found
         return bool(found)
 

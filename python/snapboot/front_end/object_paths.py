@@ -6,7 +6,6 @@ process that is not frozen, since it leaves much behind.
 
 import gc
 import sys
-
 from _blake2 import blake2b
 
 from .holders_of_texts import front_end_objects
@@ -20,7 +19,8 @@ CellType = type((lambda value: lambda: value)(0).__closure__[0])
 class Walk:
     """One walk, through what is there when it is made. It can be made once.
 
-    own: ids of objects that a thaw renews anyway; what only they hold is left out. roots: more to go down from, by name. translate: takes a text or bytes, and returns it as it
+    own: ids of objects that a thaw renews anyway; what only they hold is left out. roots: more to go down from, by name. translate: takes a
+    text or bytes, and returns it as it
     would be in the boot that this one is compared with; None where it is the same.
     """
 
@@ -52,7 +52,8 @@ class Walk:
             if issubclass(type(module), ModuleType):
                 self.seen[id(module.__dict__)] = name
         self.stack += [(thing, path) for path, thing in [*modules, *self.roots.items()][::-1]]
-        self.own |= {id(self.before), id(modules), id(self.stack), id(self.seen), id(self.alive), id(self.__dict__), id(self), id(sys.modules)}
+        own = (self, self.__dict__, self.before, self.stack, self.seen, self.alive, modules, sys.modules)
+        self.own.update(map(id, own))
         counts = {}
         for path, thing, content in self._all():
             number = counts[path] = counts.get(path, 0) + 1
@@ -105,6 +106,8 @@ class Walk:
     def _nameless(self, thing):
         """Texts in what no module leads to: named by what they are, in no order."""
         kind = type(thing)
+        if kind.__name__ in LEFT_OUT:
+            return
         if kind in CONTAINERS or kind.__module__ != "builtins" and not issubclass(kind, (ModuleType, type)):
             name = self._name_of(kind).decode(errors="replace")
             for below in gc.get_referents(thing):

@@ -98,7 +98,7 @@ class Reads:
                 self._wholes[reader] = _place()
             if self.more is not None:
                 more, self.more = self.more(), None
-                self._variables.plain.update((name, value) for name, value in more.items() if name not in self._variables.plain)
+                self._variables.plain.update((name, value) for name, value in more.items() if name not in self._written)
 
     def knows_start(self):
         """Whether anybody but the interpreter has read what evidence.py has another start for."""
@@ -106,8 +106,8 @@ class Reads:
         return names or bool(self._wholes) or any(fact == "cwd" for fact, _, _ in self._facts)
 
     def names_read(self):
-        """The names of the variables that were read by their names, and of those that are set."""
-        return {name for name, _ in self._names} | set(self._variables.plain) | set(self._hidden)
+        """The names of the variables that were read by their names, and those of all that are set: two sets."""
+        return {name for name, _ in self._names} | self._written, set(self._variables.plain) | set(self._hidden)
 
     def _is_part_of_all(self, reader):
         """Whether a variable is read where its reader reads all: in the same line, or as an item of a view of the environment."""

@@ -69,7 +69,8 @@ impl Session<'_> {
             return Ok(None);
         }
         let elsewhere = Elsewhere::create(dir)?;
-        let whole = first.reads.wholes.iter().any(|read| read.place().is_some()).then_some(ALL);
+        let whole = first.reads.wholes.iter().any(|read| read.place().is_some());
+        let whole = (whole && dir.file("more").exists()).then_some(ALL);
         let all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
         let Some((other, notes)) = self.boot_with(boot, dir, &elsewhere, &all, &first.reads.patterns)? else {
             return Ok(None);
