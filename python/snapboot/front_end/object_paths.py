@@ -57,6 +57,8 @@ class Walk:
         counts = {}
         for path, thing, content in self._all():
             number = counts[path] = counts.get(path, 0) + 1
+            if number > 1 and path.startswith(NAMELESS):
+                continue  # it has no place
             yield path if number == 1 else "%s #%d" % (path, number), thing, content
 
     def _all(self):
@@ -115,7 +117,8 @@ class Walk:
                     content = self.content(below, type(below))
                     if content.startswith(b"snapboot."):
                         continue  # the name of a module of ours
-                    yield "an object of %s{%s %s}" % (name, content[:40].decode(errors="replace"), digest(content)), below, content
+                    path = NAMELESS + "%s{%s %s}" % (name, content[:40].decode(errors="replace"), digest(content))
+                    yield path, below, content
 
     def content(self, thing, kind):
         """The value of a leaf, as bytes; None for what holds others."""
@@ -336,6 +339,8 @@ MEMBER = type(FunctionType.__globals__)
 WEAK = (type(sys.modules["_weakref"].ref(CONTAINERS.__class__)),) if "_weakref" in sys.modules else ()
 # Of these a text tells the state.
 PLAIN = frozenset(("datetime", "decimal", "_decimal", "uuid", "zoneinfo", "fractions"))
+# How the paths begin of what no module leads to.
+NAMELESS = "an object of "
 # They follow the search path, which is renewed; and who has asked for which class.
 LEFT_OUT = frozenset(("FileFinder", "_abc_data"))
 # Larger numbers are addresses, which are others in each boot.

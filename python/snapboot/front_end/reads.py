@@ -98,7 +98,11 @@ class Reads:
                 self._wholes[reader] = _place()
             if self.more is not None:
                 more, self.more = self.more(), None
-                self._variables.plain.update((name, value) for name, value in more.items() if name not in self._written)
+                for name, value in more.items():
+                    if name not in self._written:
+                        if name in self._variables.plain:
+                            posix.putenv(name, value)
+                        self._variables.plain[name] = value
 
     def knows_start(self):
         """Whether anybody but the interpreter has read what evidence.py has another start for."""

@@ -21,7 +21,7 @@ use crate::elsewhere::{self, Elsewhere};
 use crate::environment::Environment;
 use crate::outcome::{Result, Stop};
 use crate::progress::Step;
-use crate::reads::Reads;
+use crate::reads::{FullEnvironmentRead, Reads};
 use crate::report::{Outcome, Report};
 use crate::variables::always_compared;
 
@@ -167,8 +167,9 @@ impl OtherStart {
                     continue;
                 }
                 ALL => {
+                    let place = reads.wholes.iter().find_map(FullEnvironmentRead::place).map(str::to_owned);
                     reads.wholes.retain(|read| read.place().is_none());
-                    reads.add_matching(&self.report.picked, environment, None);
+                    reads.add_matching(&self.report.picked, environment, place.as_deref());
                     continue;
                 }
                 "HOME" => self.at_home(notes, environment),
