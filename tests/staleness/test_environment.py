@@ -190,8 +190,7 @@ def test_who_reads_everything_depends_on_which_secrets_are_set(language, how, tm
     assert result.status == 0, result
     assert support.thawed(language.argv(image), env={**plain, **env, "THE_KEY": "x"}, cwd=tmp_path).out == "given\n"
     del env["OTHER_TOKEN"]
-    result = support.run(language.argv(image), env={**plain, **env}, cwd=tmp_path)
-    assert result.fell_back != (language is PYTHON and how != "passed on") and result.out == "given\n", result
+    assert support.run(language.argv(image), env={**plain, **env}, cwd=tmp_path).fell_back
 
 
 @both

@@ -94,8 +94,8 @@ FACTS = {
     "user": ("os.getuid()", "Process.uid", another_user, "user and group"),
     "effective group": ("os.getegid()", "Process::GID.eid", another_user, "user and group"),
     "groups": ("os.getgroups()", "Process.groups.inspect", another_group, "supplementary groups"),
-    "directory": ("os.getcwd()", "Dir.pwd", another_directory, "current directory"),
-    "directory by path": ("os.path.abspath('x')", None, another_directory, "current directory"),
+    "directory": ("os.getcwd()[::-1]", "Dir.pwd", another_directory, "current directory"),
+    "directory by path": ("os.path.abspath('x')[::-1]", None, another_directory, "current directory"),
     "terminal": (
         "__import__('shutil').get_terminal_size().columns",
         "require 'io/console'; ($stdout.winsize[1] rescue 80)",

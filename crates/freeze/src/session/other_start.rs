@@ -194,9 +194,11 @@ impl OtherStart {
                 reads.facts.push((fact_kind::CWD, 0));
                 reads.facts.sort_unstable();
             }
-            reads.places.insert((fact_kind::CWD, 0), what.to_owned());
+            let place = reads.places.entry((fact_kind::CWD, 0)).or_default();
+            *place = with_object(place, what);
         } else {
-            reads.variables.entry(name.into()).or_insert_with(|| Some(what.to_owned()));
+            let place = reads.variables.entry(name.into()).or_default();
+            *place = Some(with_object(place.as_deref().unwrap_or_default(), what));
         }
     }
 
@@ -249,6 +251,15 @@ impl OtherStart {
             }
         });
         rows.collect()
+    }
+}
+
+/// Where a fact is read, with an object that follows from it.
+fn with_object(place: &str, object: &str) -> String {
+    match (place, object) {
+        ("", object) => object.to_owned(),
+        (place, "") => place.to_owned(),
+        (place, object) => format!("{place} ({object} follows from it)"),
     }
 }
 
