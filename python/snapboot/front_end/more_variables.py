@@ -14,6 +14,8 @@ MOST = 40000
 LONGEST = 256
 # Between the beginning and the end of a name.
 BETWEEN = b"ZQ"
+# How the path of a key ends: see object_paths.py.
+KEY = " (key)"
 # A copy of the environment has more marks than this.
 MANY = 1000
 
@@ -91,14 +93,20 @@ class Marks:
                 counts[holder] = counts.get(holder, 0) + 1
         copies = {path for path, count in counts.items() if count > MANY and path in kinds}
         # Where the first boot may hold anything.
-        self.places = {path for path in first if path[: path.rfind(b"[")] in {plain(copy) for copy in copies}}
+        holders = set(map(plain, copies))
+        self.places = {path for path in first if path[: path.rfind(b"[")] in holders}
+        marked = set()
+        for path, _, content in leaves:
+            # A thaw makes copies anew (copies.py).
+            if path in copies or path[: path.rfind("[")] in copies:
+                marked.add(path)
+            elif self._note(path.encode("utf-8", "surrogatepass")) | self._note(content):
+                marked.add(path)
+        marked.update([path + KEY for path in marked])
+        self.places.update(map(plain, marked))
         for path, thing, content in leaves:
-            if path[: path.rfind("[")] in copies:
-                continue
-            if self._note(path.encode("utf-8", "surrogatepass")) | self._note(content):
-                self.places.add(plain(path))
-                continue
-            yield path, thing, content
+            if path not in marked:
+                yield path, thing, content
 
     def _note(self, content):
         """Notes the variables that a text comes from. Returns whether there are any."""
