@@ -109,17 +109,6 @@ pub const FACTS: &[FactRead] = &[
         kind: fact_kind::HOSTNAME,
         unless_unset: None,
     },
-    // Tells it those that it spawns; the front end renews it after a thaw.
-    FactRead {
-        language: Language::Python,
-        reader: "/multiprocessing/process.py",
-        kind: fact_kind::CWD,
-        unless_unset: None,
-    },
-    // The same in Celery.
-    FactRead { language: Language::Python, reader: "/billiard/process.py", kind: fact_kind::CWD, unless_unset: None },
-    // Keeps it to find sources; the front end renews it after a thaw.
-    FactRead { language: Language::Python, reader: "/rich/__init__.py", kind: fact_kind::CWD, unless_unset: None },
     // Chooses colours: for a command that is being made, and for the log of the development server, which sets logging up anew.
     FactRead {
         language: Language::Python,
@@ -139,6 +128,10 @@ pub const FACTS: &[FactRead] = &[
     // Takes it for the root of an application whose file is nowhere below a config.ru.
     FactRead { language: Language::Ruby, reader: "/rails/application.rb", kind: fact_kind::CWD, unless_unset: None },
 ];
+
+/// Python's readers of the current directory that only keep it, as another start shows (session/other_start.rs): multiprocessing and its form in Celery tell
+/// those that they spawn, rich looks for sources.
+const DIRECTORY_KEEPERS: [&str; 3] = ["/multiprocessing/process.py", "/billiard/process.py", "/rich/__init__.py"];
 
 /// A per-start fact that may be read while booting, though an image cannot be bound to it.
 pub struct EarlyRead {
@@ -176,13 +169,14 @@ pub const PER_START_READS: &[EarlyRead] = &[
 ];
 
 /// What is no reason to leave a module out of training: the rows of [`PER_START_READS`], of [`ENVIRONMENT_READERS`], which read `*`, and those of
-/// [`FACTS`] about a start. Each reader, and what it may read in the front ends' words.
+/// [`FACTS`] about a start, and [`DIRECTORY_KEEPERS`]. Each reader, and what it may read in the front ends' words.
 pub fn harmless() -> impl Iterator<Item = (&'static str, &'static str)> {
     let wholes = ENVIRONMENT_READERS.iter().map(|row| (row.reader, "*"));
     let early = PER_START_READS.iter().map(|row| (row.reader, row.what));
     let of_kind = |word: &&str| inputs::facts::kind(word.as_bytes());
     let facts = FACTS.iter().filter(|row| !row.reader.is_empty() && row.unless_unset.is_none());
-    early.chain(wholes).chain(facts.filter_map(move |row| {
+    let keepers = DIRECTORY_KEEPERS.iter().map(|reader| (*reader, "cwd"));
+    early.chain(wholes).chain(keepers).chain(facts.filter_map(move |row| {
         let word = FACTS_OF_A_START.iter().find(|word| of_kind(word) == Some(row.kind))?;
         Some((row.reader, *word))
     }))
