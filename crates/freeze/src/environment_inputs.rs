@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_appears_where_the_boot_looked_by_a_pattern_is_noticed() {
-        let reads = || Reads { patterns: ["TQDM_*"].into(), ..Reads::default() };
+        let reads = || Reads { patterns: ["TQDM_*".to_owned()].into(), ..Reads::default() };
         let holds = |made_in: &Environment, reads: &Reads| holds(made_in, Language::Python, reads, &[b"TQDM_ASCII=1"]);
         assert!(!holds(&environment(&[], &[], &[]), &reads()) && holds(&environment(&[], &[], &[]), &Reads::default()));
         assert!(holds(&environment(&[], &[], &["TQDM_*"]), &reads()), "withheld: taken for unset");

@@ -429,6 +429,7 @@ mod tests {
     fn patterns_match_whole_names_or_beginnings() {
         assert!(matches(b"HOME", b"HOME") && !matches(b"HOME", b"HOME2") && !matches(b"HOME", b"HOM"));
         assert!(matches(b"LC_*", b"LC_ALL") && matches(b"LC_*", b"LC_") && !matches(b"LC_*", b"LC"));
+        assert!(matches(b"*_proxy", b"http_proxy") && !matches(b"*_proxy", b"http_proxy_") && matches(b"*x", b"x"));
         assert!(matches(b"*", b"") && matches(b"", b"") && !matches(b"", b"A"));
     }
 }
