@@ -1,4 +1,4 @@
-"""What depends on HOME, PATH and the user's name, as another start shows: a thaw renews what is only kept, and the image is bound to the rest.
+"""What depends on HOME, PATH and the user's name, as another start shows: a thaw renews what is only kept, the rest binds the image.
 
 Each program is started as another user at another place, with the image and in the ordinary way: the same must come out, thawed or not.
 """

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::ffi::OsString;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -247,8 +246,7 @@ impl Session<'_> {
         let mut checked = environment.clone();
         let count = self.request.variants;
         let facts = self.facts_of_start(environment);
-        // Not 0, which would have Python hash in the same way each time.
-        let hash_seed = RandomState::new().build_hasher().finish() as u32 | 1;
+        let hash_seed = other_start::hash_seed();
         for number in 1..=count {
             let said = Cell::default();
             let boot = Boot {
@@ -272,13 +270,7 @@ impl Session<'_> {
             let (mut report, mut notes, mut begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();
             self.interrupt.check()?;
-            let mut other_start = None;
-            if report.knows_start {
-                if let Some((shown, again)) = self.start_otherwise(&boot, dir, &report)? {
-                    (report, notes, begun) = again;
-                    other_start = Some(shown);
-                }
-            }
+            let other_start = self.start_otherwise(&boot, dir, &mut report, &mut notes, &mut begun)?;
             self.progress.step(&Step::Inputs);
             let known = report.reads.guards.iter().map(OsString::from);
             let guards: Vec<OsString> = self
@@ -293,8 +285,8 @@ impl Session<'_> {
             let bytecode = environment.value("PYTHONPYCACHEPREFIX");
             let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
             report.reads.facts.extend(attributes::bound_to(&report.repeated, &notes.set));
-            if let Some(other_start) = &other_start {
-                other_start.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
+            if let Some(shown) = &other_start {
+                shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
             }
             if let Some(place) = report.keeps_folder.first().cloned() {
                 if number == 1 {

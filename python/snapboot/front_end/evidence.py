@@ -238,7 +238,7 @@ class Translation:
         if pieces is None:
             return None
         there = {}
-        for here, number, value in self.texts if isinstance(text, str) else self.patterns:
+        for _here, number, value in self.texts if isinstance(text, str) else self.patterns:
             there[2 * number], there[2 * number + 1] = value, value.rstrip("/" if isinstance(value, str) else b"/")
         return text[:0].join([there[piece] if type(piece) is int else piece for piece in pieces])
 

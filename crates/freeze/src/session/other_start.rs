@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,9 @@ const ALL: &str = "*";
 /// Variables of which there are other values: paths and names, of which one does as well as another. The front ends have them, too.
 const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
 
+/// A boot that has written its memory: its report, what it has looked up, and when it began (ns since 1970).
+type Booted = (Report, Accesses, i64);
+
 /// What another start has shown.
 pub struct OtherStart {
     elsewhere: Elsewhere,
@@ -47,6 +51,11 @@ pub struct OtherStart {
     bound: Vec<(String, String)>,
 }
 
+/// By what the boots of one freeze hash texts. Not 0, by which Python would hash in the same way each time.
+pub(super) fn hash_seed() -> u32 {
+    RandomState::new().build_hasher().finish() as u32 | 1
+}
+
 impl Session<'_> {
     /// Facts about a start, and what they are in the image.
     pub(super) fn facts_of_start(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
@@ -57,13 +66,29 @@ impl Session<'_> {
         [(CWD.into(), directory.into_os_string())].into_iter().chain(set).collect()
     }
 
-    /// Boots as another start, and again as before. Returns what that has shown, and the last boot; None where the program does not boot otherwise.
+    /// Boots as another start, and again as before; the three say of the last boot what they said of the first. Returns what that has shown; None
+    /// where the program has read nothing of its start, or does not boot otherwise.
     pub(super) fn start_otherwise(
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
+        first: &mut Report,
+        notes: &mut Accesses,
+        begun: &mut i64,
+    ) -> Result<Option<OtherStart>> {
+        let compared = if first.knows_start { self.compare_starts(boot, dir, first)? } else { None };
+        Ok(compared.map(|(shown, again)| {
+            (*first, *notes, *begun) = again;
+            shown
+        }))
+    }
+
+    fn compare_starts(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
         first: &Report,
-    ) -> Result<Option<(OtherStart, (Report, Accesses, i64))>> {
+    ) -> Result<Option<(OtherStart, Booted)>> {
         // A runtime that is named from here is not found from there.
         if Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/') {
             return Ok(None);
