@@ -246,7 +246,6 @@ impl Session<'_> {
         let mut checked = environment.clone();
         let count = self.request.variants;
         let facts = self.facts_of_start(environment);
-        let hash_seed = other_start::hash_seed();
         for number in 1..=count {
             let said = Cell::default();
             let boot = Boot {
@@ -265,7 +264,7 @@ impl Session<'_> {
                 said: &said,
                 facts: &facts,
                 knows_other_start: false,
-                hash_seed,
+                hash_seed: other_start::hash_seed(),
             };
             let (mut report, mut notes, mut begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();

@@ -37,10 +37,17 @@ class Walk:
         self.path_kind = getattr(pathlib, "PurePath", ())
         self.left_out = {("site", "USER_BASE"), ("site", "USER_SITE")}  # see context.py: renewed by name
         self.is_text = {str, bytes, bytearray}
-        for thing in self.before if self.path_kind else ():
-            if isinstance(thing, self.path_kind):
-                # Its parts follow from its text.
-                self.own.update(id(part) for part in gc.get_referents(thing) if type(part) in (list, tuple))
+        for thing in self.before:
+            if type(thing).__name__ in LEFT_OUT:
+                parts = gc.get_referents(thing)
+                for part in parts[:]:
+                    if type(part) is dict:
+                        parts += part.values()
+            elif issubclass(type(thing), self.path_kind):
+                parts = gc.get_referents(thing)  # which follow from its text
+            else:
+                continue
+            self.own.update(id(part) for part in parts if type(part) in CONTAINERS)
 
     def run(self):
         """Yields (path, thing, content): content is that of a leaf, as bytes in the other boot's terms; thing the object itself."""

@@ -53,7 +53,9 @@ pub fn buffer_standard_streams(is_buffered: bool) {
             // Which size it has, and whether it is written by lines, is what the C library finds out when it first needs the buffer.
             let number = number as c_int;
             let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
-            let size = if libc::fstat(number, status.as_mut_ptr()) == 0 { status.assume_init().st_blksize } else { 0 };
+            // Not by `fstat`, which is a symbol of glibc only since 2.33.
+            let is_known = libc::syscall(libc::SYS_fstat, number, status.as_mut_ptr()) == 0;
+            let size = if is_known { status.assume_init().st_blksize } else { 0 };
             let size = if size > 0 { size as usize } else { libc::BUFSIZ as usize };
             let by_line = number == 1 && libc::isatty(number) == 1;
             let mode = if by_line { libc::_IOLBF } else { libc::_IOFBF };
