@@ -195,7 +195,7 @@ class Walk:
     def _mapping(self, thing, path):
         for name, value in list(dict.items(thing)):
             kind = type(name)
-            content = self.content(name, kind)
+            content = None if issubclass(kind, tuple) else self.content(name, kind)
             if content is None:
                 step = "[%s]" % self._step(name)
                 yield name, path + step + " (key)"
@@ -218,7 +218,7 @@ class Walk:
     def _step(self, thing):
         """What stands in a path for a key, or an item of a set, that is no leaf."""
         if issubclass(type(thing), tuple):
-            return digest(b"\0".join([self.content(item, type(item)) or self._step(item).encode() for item in tuple.__iter__(thing)]))
+            return digest(b"\0".join(map(self._item, tuple.__iter__(thing))))
         kind = type(thing)
         if issubclass(kind, WEAK):
             thing = thing()
@@ -232,6 +232,13 @@ class Walk:
             below += names.values()
         contents = sorted({self.content(value, type(value)) for value in below if type(value) in self.is_text})
         return "%s %s" % (kind.__qualname__, digest(b"\0".join(contents)))
+
+    def _item(self, thing):
+        """An item of a tuple, for the digest of that."""
+        kind = type(thing)
+        if kind is int and not -LARGE < thing < LARGE:
+            return b"address"
+        return self.content(thing, kind) or self._step(thing).encode("utf-8", "surrogatepass")
 
     def _class(self, thing, path):
         yield ", ".join(map(id_free_name, thing.__mro__)), path + ".__mro__"
