@@ -211,8 +211,7 @@ class Walk:
 
     def _set(self, thing, path):
         for value in list(thing):
-            content = self.content(value, type(value))
-            yield value, "%s{%s}" % (path, self._step(value) if content is None else digest(content))
+            yield value, "%s{%s}" % (path, digest(self._item(value)))
         yield len(thing), path + " (size)"
 
     def _step(self, thing):
