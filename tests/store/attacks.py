@@ -3,9 +3,11 @@
 import ctypes
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import threading
+import time
 
 from common import support
 
@@ -90,8 +92,23 @@ class Scene:
 KEPT = {"victims", "victims-store"}
 
 
+def builders(scene):
+    """The numbers of processes that make images for starts of the scene, or are about to."""
+    for number in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            words, variables = ((pathlib.Path("/proc") / number / name).read_bytes() for name in ("cmdline", "environ"))
+        except OSError:
+            continue
+        if words.split(b"\0")[1:2] in ([b"build-image"], [b"learn"], [b"run"]) and str(scene.evil.parent).encode() in words + variables:
+            yield number
+
+
 def clean(scene):
-    """Empties the attacker's folders and the shared one."""
+    """Empties the attacker's folders and the shared one, when nobody makes an image there any more."""
+    deadline = time.monotonic() + support.SECONDS
+    while any(builders(scene)):
+        assert time.monotonic() < deadline, "still building"
+        time.sleep(0.02)
     for folder in (scene.evil, scene.shared, scene.marks):
         for path in folder.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

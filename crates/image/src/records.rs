@@ -359,14 +359,14 @@ pub mod presence {
     pub const SECRET: u32 = 3;
     /// The same, and the outline holds its form and length, too.
     pub const SECRET_OF_FORM: u32 = 4;
-    /// That it is set, and not to nothing: a thaw puts its value in the places of the one that the boot had.
-    pub const RENEWED: u32 = 8;
     /// Of the locale of text: that it is C, or one whose name says UTF-8. A thaw renews the rest.
     pub const LOCALE_OF_UTF8_OR_C: u32 = 5;
     /// The same without C.
     pub const LOCALE_OF_UTF8: u32 = 6;
     /// That it is C, whatever variable says so.
     pub const LOCALE_C: u32 = 7;
+    /// That it is set, and not to nothing: a thaw puts its value in the places of the one that the boot had.
+    pub const RENEWED: u32 = 8;
 }
 
 record! {
