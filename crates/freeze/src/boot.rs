@@ -98,9 +98,9 @@ pub enum Watch {
     Origins(BTreeSet<PathBuf>),
     /// To learn what the program makes of the current directory, which is this one. The image that was written before stays.
     Elsewhere(PathBuf),
-    /// To learn what the program makes of other facts about its start, in this directory, and of more variables but for those under these
-    /// patterns. The same.
-    OtherStart(PathBuf, Option<Vec<String>>),
+    /// To learn what the program makes of other facts about its start, in this directory, and of more variables if so (DIR/more). The
+    /// same.
+    OtherStart(PathBuf, bool),
     /// To learn what the program makes of its secrets. The same.
     Secrets,
 }
@@ -216,9 +216,8 @@ impl Boot<'_> {
                 .iter()
                 .for_each(|(name, value)| request.push("fact", [name.as_os_str(), value].join(OsStr::new("="))));
         }
-        if let Watch::OtherStart(_, Some(patterns)) = watch {
+        if let Watch::OtherStart(_, true) = watch {
             request.push("more_variables", "1");
-            patterns.iter().for_each(|pattern| request.push("counts_anyway", pattern));
         }
         if let Watch::Secrets = watch {
             request.push("compares_secrets", "1");

@@ -2,7 +2,7 @@
 //! leaves to its starts; to all others it is bound.
 //!
 //! A front end tells which settings it can renew, and what of them the program has read while it booted: something that it keeps may depend
-//! on that. It renews none of which it has not said so.
+//! on that. It renews only those that it has told of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

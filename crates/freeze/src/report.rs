@@ -64,8 +64,8 @@ pub struct Report {
     pub differs: Vec<String>,
     /// Patterns of variables that make a difference to it, of all that another start had more.
     pub picked: Vec<String>,
-    /// Who holds a text that a thaw renews and cannot be given another one, in words that end with the names of its facts.
-    pub held: Vec<String>,
+    /// Facts that stand in a text which cannot be given another value, and who holds it.
+    pub held: Vec<(String, String)>,
     /// What it keeps of it: where, as far as that is known, and what comes after it.
     pub kept: Vec<OsString>,
     /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was loaded.
@@ -137,7 +137,7 @@ pub fn outcome(
             knows_start: report.all("evidence").next().is_some(),
             differs: report.texts("differs").collect(),
             picked: report.texts("picked").collect(),
-            held: report.texts("held").collect(),
+            held: report.texts("held").zip(report.texts("holder")).collect(),
             kept: report.all("kept").map(OsString::from).collect(),
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),

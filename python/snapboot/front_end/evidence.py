@@ -11,9 +11,9 @@ boots that are alike, `more` names of variables (more_variables.py), `found` wha
 
 import gc
 import posix
-import sys
 
 from . import fork, holders_of_texts
+from .holders_of_texts import TEXTS, path_kinds
 from .main_part import Fallback
 from .report import write_file
 from .request import decode, encode, read_file
@@ -33,7 +33,6 @@ class Evidence:
         self.role = request.evidence
         self.facts = request.facts
         self.folder = request.folder
-        self.counts_anyway = request.counts_anyway
         # As they are before the program can change anything.
         self.here = {name: posix.getcwdb() if name == CWD else posix.environ.get(name, b"") for name in self.facts}
         self.more = {}
@@ -49,16 +48,16 @@ class Evidence:
         self.roots = roots
         if self.role == "first" and reads.knows_start():
             known = reads.names_read() if reads.was_read_whole() else None
-            if self._in_child(lambda: self._write_held(own, known)):
+            if fork.in_child(lambda: self._write_held(own, known)):
                 report.add("evidence", "1")
         elif self.role == "other":
             # In a child, as the others: a fork leaves its traces.
-            if self._in_child(lambda: self._compare_otherwise(own)):
+            if fork.in_child(lambda: self._compare_otherwise(own)):
                 self._tell(report)
             else:
                 report.add("differs", "what it holds cannot be looked at")
         elif self.role == "again":
-            if self._in_child(lambda: self._compare_again(own)):
+            if fork.in_child(lambda: self._compare_again(own)):
                 self._take(own, kept_by_front_end, report)
             else:
                 report.add("differs", "what it holds cannot be looked at")
@@ -82,24 +81,10 @@ class Evidence:
             holders_of_texts.exchange(self._kept, real)
         self._kept = ()
 
-    def _in_child(self, call):
-        """Calls it in a process of its own. Returns whether that went well."""
-        child = fork.fork()
-        if not child:
-            status = 1
-            gc.disable()
-            try:
-                call()
-                status = 0
-            except BaseException as error:
-                sys.__excepthook__(type(error), error, error.__traceback__)
-            finally:
-                posix._exit(status)
-        return posix.waitpid(child, 0)[1] == 0
-
     def _walk(self, own, translate):
         from .object_paths import Walk, digest  # here, since only a process that is not frozen needs it
 
+        gc.disable()
         self._digest = digest
         return Walk(own, self.roots, translate).run()
 
@@ -108,7 +93,7 @@ class Evidence:
         lines, texts = [], set()
         for path, thing, content in self._walk(own, lambda text: None):
             lines.append(_line(_plain(path), self._digest(content).encode()))
-            if known is not None and type(thing) is str and len(thing) < 256 and not thing.count(" "):
+            if known is not None and type(thing) is str:
                 texts.add(thing)
         write_file(self.folder + b"/held", b"".join(lines))
         if known is not None:
@@ -122,10 +107,7 @@ class Evidence:
 
     def more_variables(self):
         """Variables that the first boot did not have, for who reads all: see more_variables.py."""
-        from .more_variables import is_under
-
-        names = read_file(self.folder + b"/more").split(b"\0")
-        names = [name for name in names if not is_under(self.counts_anyway, name)]
+        names = filter(None, read_file(self.folder + b"/more").split(b"\0"))
         self.more = {name: b"%s%d%s" % (MARK, number, MARK) for number, name in enumerate(names)}
         return self.more
 
@@ -151,22 +133,21 @@ class Evidence:
             lines.append(_line(path, value, template))
             seen.add(path)
             if first.get(path, (None,))[0] != value and path not in noise:
-                different.append((path, content))
+                different.append(path)
         for path in marks.places if self.more else ():
             if path in first:
                 lines.append(_line(path, first[path][0]))
             seen.add(path)
-        different += [(path, b"") for path in first if path not in seen and path not in noise]
+        different += [path for path in first if path not in seen and path not in noise]
         write_file(self.folder + b"/held_otherwise", b"".join(lines))
         picked = [b"picked=" + pattern for pattern in marks.patterns()] if self.more else []
-        self._write_found(picked + [b"differs=" + path for path, _ in different])
+        self._write_found(picked + [b"differs=" + path for path in different])
 
     def _compare_again(self, own):
         """In a boot like the first one: finds the texts that a thaw renews, and what differs without being noise."""
         walk = self._walk(own, lambda text: None)
         first, other = _read(self.folder + b"/held"), _read(self.folder + b"/held_otherwise")
-        seen, noise, entries, templates = set(), [], [], {}
-        differs = []
+        seen, noise, differs, templates = set(), [], [], {}
         for path, thing, content in walk:
             path = _plain(path)
             seen.add(path)
@@ -183,7 +164,7 @@ class Evidence:
         ignored = set(noise)
         differs += [path for path in other if path not in seen and path not in ignored]
         write_file(self.folder + b"/noise", b"\0".join(noise))
-        entries += [b"differs=" + path for path in differs if path not in ignored]
+        entries = [b"differs=" + path for path in differs if path not in ignored]
         entries += [b"renew=%d,%s" % (number, template) for number, template in templates.items() if template]
         self._write_found(entries)
 
@@ -208,15 +189,14 @@ class Evidence:
         if not templates:
             return
         patterns = Templates(templates, list(self.facts))
-        search = holders_of_texts.Search(patterns, own | {id(templates), id(patterns.__dict__)}, kept_by_front_end, _path_kinds())
+        search = holders_of_texts.Search(patterns, own | {id(templates), id(patterns.__dict__)}, kept_by_front_end, path_kinds())
         search.run()
         self._kept = search.kept
         used = {piece for kept in search.kept for piece in kept.pieces or () if type(piece) is int}
         self._names = [name for number, name in enumerate(self.facts) if {2 * number, 2 * number + 1} & used]
-        for name in self._names:
-            report.add("renewed_fact", name)
-        for problem in search.problems:
-            report.add("held", problem)
+        for name, problem in search.held:
+            report.add("held", name)
+            report.add("holder", problem)
 
 
 class Translation:
@@ -229,7 +209,7 @@ class Translation:
             if values[name] and values[name] != facts[name]:
                 self.patterns.append((values[name], number, facts[name]))
         self.patterns.sort(key=lambda pattern: -len(pattern[0]))
-        self.path_kinds = _path_kinds()
+        self.path_kinds = path_kinds()
         self.texts = [(decode(here), number, decode(there)) for here, number, there in self.patterns]
 
     def of(self, text):
@@ -318,11 +298,3 @@ def _read(path):
         name, value, template = line.split(b"\0")
         found[name] = (value, template.replace(b"\2", b"\n"))
     return found
-
-
-def _path_kinds():
-    kind = getattr(sys.modules.get("pathlib"), "PurePath", None)
-    return () if kind is None else (kind,)
-
-
-TEXTS = (str, bytes, bytearray)

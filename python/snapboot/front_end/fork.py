@@ -24,6 +24,22 @@ def fork():
         del filters[0]
 
 
+def in_child(look):
+    """Calls `look` (without arguments) in a child that ends with it: it may load and leave behind what it likes. Returns whether that went
+    well. Raises OSError."""
+    child = fork()
+    if not child:
+        status = 1
+        try:
+            look()
+            status = 0
+        except BaseException as error:
+            sys.__excepthook__(type(error), error, error.__traceback__)
+        finally:
+            posix._exit(status)
+    return posix.waitpid(child, 0)[1] == 0
+
+
 def freeze(folder):
     """Has the freezer write the image into the control directory.
 

@@ -234,15 +234,7 @@ class Freeze:
                 self.report.add("derived", what)
             self.secrets.write_texts(self.folder, own)
             return
-        child = fork.fork()
-        if not child:
-            try:
-                self.secrets.write_texts(self.folder, own)
-            except BaseException as error:
-                sys.__excepthook__(type(error), error, error.__traceback__)
-            finally:
-                posix._exit(0)
-        posix.waitpid(child, 0)
+        fork.in_child(lambda: self.secrets.write_texts(self.folder, own))
 
     def _warm_up(self):
         """Has the interpreter find each attribute and method that a thaw uses, and specialise the code: each thaw would do that, which

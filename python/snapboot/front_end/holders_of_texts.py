@@ -39,6 +39,7 @@ class Search:
         self.wanted = kept_by_front_end
         self.kept = []
         self.problems = []
+        self.held = []  # pairs of a variable, and of who holds a text with its value that cannot be exchanged
         self._by_id = {}
         self._classes = {}  # id of the dictionary of a class: that class
         self._names = {}  # id of the dictionary of a module: its name
@@ -179,9 +180,11 @@ class Search:
                 self._problem(kept, "C code of the program, or a part of it that nobody can look into, keeps")
 
     def _problem(self, kept, what):
-        text = "%s the value of %s" % (what, ", ".join(sorted(self._variables(kept))))
+        names = sorted(self._variables(kept))
+        text = "%s the value of %s" % (what, ", ".join(names))
         if text not in self.problems:
             self.problems.append(text)
+            self.held += [(name, text) for name in names]
 
     def _variables(self, kept):
         """The names of the variables that a text holds, or what is in a tuple."""
@@ -264,6 +267,12 @@ def referents(holder):
         known = set(map(id, found))
         found += [name for name in dict.keys(holder) if id(name) not in known]
     return found
+
+
+def path_kinds():
+    """The class of paths, if pathlib is loaded, in a tuple."""
+    kind = getattr(sys.modules.get("pathlib"), "PurePath", None)
+    return () if kind is None else (kind,)
 
 
 def own_frames():

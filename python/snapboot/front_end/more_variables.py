@@ -23,7 +23,9 @@ MANY = 1000
 def names_of(texts, known, there):
     """Names of variables: those in `there`, and after the words in these texts and in the code of all modules; without those in `known`. A
     list of bytes, or None where there are too many words."""
-    texts = set(texts)
+    found = set()
+    for text in texts:
+        _add_texts(text, found)
     for module in list(sys.modules.values()):
         spec = getattr(module, "__spec__", None)
         try:
@@ -31,9 +33,9 @@ def names_of(texts, known, there):
         except Exception:
             continue  # it is of C, or of no file
         if code is not None:
-            _add_texts(code, texts)
+            _add_texts(code, found)
     words = set()
-    for text in texts:
+    for text in found:
         words.update(re.findall("[A-Za-z0-9_]{2,40}", text))
     words = sorted({word.encode().upper() for word in words})
     if len(words) > MOST:
@@ -60,14 +62,6 @@ def _add_texts(thing, texts):
             _add_texts(item, texts)
 
 
-def is_under(patterns, name):
-    """Whether a name is one of the patterns, or begins or ends as one with a star says."""
-    for pattern in patterns:
-        if pattern[-1:] == b"*" and name.startswith(pattern[:-1]) or pattern[:1] == b"*" and name.endswith(pattern[1:]) or name == pattern:
-            return True
-    return False
-
-
 class Marks:
     """What of a process comes from such variables."""
 
@@ -84,14 +78,14 @@ class Marks:
         by path; plain: makes such a path."""
         leaves = list(walk)  # before `re` keeps more
         self.pattern = re.compile(self.mark + b"([0-9]+)" + self.mark)
-        counts, kinds = {}, {}
+        counts, tables = {}, set()
         for path, thing, content in leaves:
             if type(thing) is dict:
-                kinds[path] = len(thing)
-            elif b"zq" in content and self.pattern.search(content):
+                tables.add(path)
+            elif self.mark in content and self.pattern.search(content):
                 holder = path[: path.rfind("[")]
                 counts[holder] = counts.get(holder, 0) + 1
-        copies = {path for path, count in counts.items() if count > MANY and path in kinds}
+        copies = {path for path, count in counts.items() if count > MANY and path in tables}
         # Where the first boot may hold anything.
         holders = set(map(plain, copies))
         self.places = {path for path in first if path[: path.rfind(b"[")] in holders}
@@ -111,8 +105,8 @@ class Marks:
     def _note(self, content):
         """Notes the variables that a text comes from. Returns whether there are any."""
         found = {int(number) for number in self.pattern.findall(content)}
-        if b"zq" in content.lower():
-            names = [name for name in re.findall(b"[A-Za-z0-9_]+", content) if b"ZQ" in name.upper()]
+        if BETWEEN in content.upper():
+            names = [name for name in re.findall(b"[A-Za-z0-9_]+", content) if BETWEEN in name.upper()]
             found.update(self.numbers[name] for name in names if name in self.numbers)
         self.found |= found
         return bool(found)

@@ -8,7 +8,7 @@ import gc
 import sys
 from _blake2 import blake2b
 
-from .holders_of_texts import front_end_objects
+from .holders_of_texts import front_end_objects, path_kinds
 
 ModuleType = type(sys)
 FunctionType = type(lambda: None)
@@ -33,8 +33,7 @@ class Walk:
         self.seen = {}  # id: path
         self.entered = set()  # ids of modules that were gone into
         self.stack = []
-        pathlib = sys.modules.get("pathlib")
-        self.path_kind = getattr(pathlib, "PurePath", ())
+        self.path_kinds = path_kinds()
         self.left_out = {("site", "USER_BASE"), ("site", "USER_SITE")}  # see context.py: renewed by name
         self.is_text = {str, bytes, bytearray}
         for thing in self.before:
@@ -43,7 +42,7 @@ class Walk:
                 for part in parts[:]:
                     if type(part) is dict:
                         parts += part.values()
-            elif issubclass(type(thing), self.path_kind):
+            elif issubclass(type(thing), self.path_kinds):
                 parts = gc.get_referents(thing)  # which follow from its text
             else:
                 continue
@@ -120,7 +119,7 @@ class Walk:
         if kind in CONTAINERS or kind.__module__ != "builtins" and not issubclass(kind, (ModuleType, type)):
             name = self._name_of(kind).decode(errors="replace")
             for below in gc.get_referents(thing):
-                if type(below) in self.is_text or isinstance(below, self.path_kind):
+                if type(below) in self.is_text or isinstance(below, self.path_kinds):
                     content = self.content(below, type(below))
                     if content.startswith(b"snapboot."):
                         continue  # the name of a module of ours
@@ -137,7 +136,7 @@ class Walk:
         if issubclass(kind, str):
             text = self.translate(str.__str__(thing))
             return self._name_of(kind) + b" " + _encoded(str.__str__(thing) if text is None else text)
-        if self.path_kind and isinstance(thing, self.path_kind):
+        if isinstance(thing, self.path_kinds):
             text = self.translate(str(thing))
             return self._name_of(kind) + b" " + _encoded(str(thing) if text is None else text)
         if kind in (BUILT_IN, METHOD_WRAPPER, SLOT_WRAPPER, METHOD_DESCRIPTOR):

@@ -18,8 +18,7 @@ class Request:
     the thaw, or None. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where
     it is for starts with and without. attributes: what the kernel's attributes of a process are called, see process_attributes.py.
     evidence: "first", "other" or "again", where what depends on the start is looked for, and facts: the values that an image holds, see
-    evidence.py; more_variables: whether whoever reads the whole environment finds more in it, but for names under the patterns of
-    counts_anyway. secrets: names of
+    evidence.py; more_variables: whether whoever reads the whole environment finds more in it. secrets: names of
     variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process is
     compared with a boot with others.
     """
@@ -51,7 +50,6 @@ class Request:
         self.attributes = fields.get("attribute", [])
         self.origins = fields.get("origins") == ["1"]
         self.evidence = fields.get("evidence", [""])[0]
-        self.counts_anyway = [encode(pattern) for pattern in fields.get("counts_anyway", [])]
         self.more_variables = fields.get("more_variables") == ["1"]
         self.facts = dict(encode(fact).split(b"=", 1) for fact in fields.get("fact", []))
         self.secrets = [encode(name) for name in fields.get("secret", [])]

@@ -14,6 +14,11 @@ use crate::progress::Step;
 use crate::report::Outcome;
 
 impl Session<'_> {
+    /// Whether the runtime is named from here, so that it is not found from another folder.
+    pub(super) fn is_named_from_here(&self) -> bool {
+        Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/')
+    }
+
     /// Boots once more, in a folder that shows what is made of the current directory. Returns what was looked for below it; None when the
     /// program does more with it than to keep it, as in the first boot, or does not boot there.
     pub(super) fn boot_elsewhere(
@@ -22,8 +27,7 @@ impl Session<'_> {
         dir: &ControlDir,
         kept: &[OsString],
     ) -> Result<Option<BTreeSet<PathBuf>>> {
-        // A runtime that is named from here is not found from there.
-        if Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/') {
+        if self.is_named_from_here() {
             return Ok(None);
         }
         self.progress.step(&Step::BootElsewhere);

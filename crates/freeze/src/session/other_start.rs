@@ -6,11 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use failure::Failure;
 use image::fact_kind;
+use inputs::environment::matches;
 use recorder::{Accesses, State};
 use runtime::Language;
 
@@ -89,15 +92,14 @@ impl Session<'_> {
         dir: &ControlDir,
         first: &Report,
     ) -> Result<Option<(OtherStart, Booted)>> {
-        // A runtime that is named from here is not found from there.
-        if Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/') {
+        if self.is_named_from_here() {
             return Ok(None);
         }
         let elsewhere = Elsewhere::create(dir)?;
         let whole = first.reads.wholes.iter().any(|read| read.place().is_some());
-        let whole = (whole && dir.file("more").exists()).then_some(ALL);
+        let whole = (whole && self.leave_more_variables(dir, &first.reads)?).then_some(ALL);
         let all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
-        let Some((other, notes)) = self.boot_with(boot, dir, &elsewhere, &all, &first.reads.patterns)? else {
+        let Some((other, notes)) = self.boot_with(boot, dir, &elsewhere, &all)? else {
             return Ok(None);
         };
         let begun = dir.now()?;
@@ -111,7 +113,7 @@ impl Session<'_> {
             shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         } else {
             for name in all {
-                let alone = self.boot_with(boot, dir, &shown.elsewhere, &[name], &first.reads.patterns)?;
+                let alone = self.boot_with(boot, dir, &shown.elsewhere, &[name])?;
                 match alone.map(|(report, _)| report.differs) {
                     Some(differs) if differs.is_empty() => drop(shown.free.insert(name.to_owned())),
                     differs => {
@@ -127,23 +129,35 @@ impl Session<'_> {
                 shown.free.clear();
             }
         }
-        for held in &outcome.held {
-            let names = held.rsplit("the value of ").next().unwrap_or_default().split(", ");
-            for name in names.filter(|name| shown.free.remove(*name)).collect::<Vec<_>>() {
-                shown.bound.push((name.to_owned(), held.clone()));
+        for (name, holder) in &outcome.held {
+            if shown.free.remove(name) {
+                shown.bound.push((name.clone(), holder.clone()));
             }
         }
         Ok(Some((shown, (*outcome, again, begun))))
     }
 
-    /// Boots with other values of these facts. `patterns`: of variables that count anyway. None where that does not work.
+    /// Takes names that count anyway out of the file `more`, in which the front end has written names of variables for a boot as another start.
+    /// Returns whether there is one.
+    fn leave_more_variables(&self, dir: &ControlDir, reads: &Reads) -> Result<bool> {
+        let file = dir.file("more");
+        let Ok(names) = fs::read(&file) else { return Ok(false) };
+        let counts_anyway = |name: &&[u8]| {
+            always_compared(self.runtime.language).any(|pattern| matches(pattern.as_bytes(), name))
+                || reads.patterns.iter().any(|pattern| matches(pattern.as_bytes(), name))
+        };
+        let others: Vec<&[u8]> = names.split(|&byte| byte == 0).filter(|name| !counts_anyway(name)).collect();
+        fs::write(&file, others.join(&0)).map_err(|error| Failure::io("write", &file, &error))?;
+        Ok(true)
+    }
+
+    /// Boots with other values of these facts. None where that does not work.
     fn boot_with(
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
         elsewhere: &Elsewhere,
         names: &[&str],
-        patterns: &BTreeSet<String>,
     ) -> Result<Option<(Report, Accesses)>> {
         self.progress.step(&Step::BootAsOtherStart);
         let variables = boot.facts.iter().filter(|(name, _)| name != CWD && names.iter().any(|wanted| name == wanted));
@@ -153,9 +167,7 @@ impl Session<'_> {
         let environment = boot.environment.with_values(&values);
         let here = std::env::current_dir().unwrap_or_default();
         let folder = if names.contains(&CWD) { elsewhere.folder() } else { &here };
-        let always = always_compared(self.runtime.language).map(str::to_owned);
-        let counts_anyway = names.contains(&ALL).then(|| always.chain(patterns.iter().cloned()).collect());
-        let watch = Watch::OtherStart(folder.to_owned(), counts_anyway);
+        let watch = Watch::OtherStart(folder.to_owned(), names.contains(&ALL));
         let ended = leave_on_demand(&environment, dir)
             .map_err(Stop::from)
             .and_then(|()| self.boot_once(&Boot { environment: &environment, ..*boot }, dir, &watch));
@@ -170,8 +182,8 @@ impl Session<'_> {
 }
 
 impl OtherStart {
-    /// Takes out of what counts what need not, and adds what counts in its place. `start`: where the program was booted; `path`, `home`: values of
-    /// these variables in the boot.
+    /// Takes out of what counts what need not, and adds what counts in its place. `environment`: that of the boot; `start`: where
+    /// it was.
     pub fn apply(
         &self,
         reads: &mut Reads,
@@ -212,18 +224,20 @@ impl OtherStart {
     }
 
     fn bind(&self, reads: &mut Reads, name: &str, what: &str) {
-        if name == ALL {
-            // It was read, and counts.
-        } else if name == CWD {
-            if !reads.facts.contains(&(fact_kind::CWD, 0)) {
-                reads.facts.push((fact_kind::CWD, 0));
-                reads.facts.sort_unstable();
+        match name {
+            ALL => {} // it was read, and counts
+            CWD => {
+                if !reads.facts.contains(&(fact_kind::CWD, 0)) {
+                    reads.facts.push((fact_kind::CWD, 0));
+                    reads.facts.sort_unstable();
+                }
+                let place = reads.places.entry((fact_kind::CWD, 0)).or_default();
+                *place = with_object(place, what);
             }
-            let place = reads.places.entry((fact_kind::CWD, 0)).or_default();
-            *place = with_object(place, what);
-        } else {
-            let place = reads.variables.entry(name.into()).or_default();
-            *place = Some(with_object(place.as_deref().unwrap_or_default(), what));
+            name => {
+                let place = reads.variables.entry(name.into()).or_default();
+                *place = Some(with_object(place.as_deref().unwrap_or_default(), what));
+            }
         }
     }
 
@@ -257,25 +271,23 @@ impl OtherStart {
         Some(found)
     }
 
-    /// What was looked for along PATH, and where it is.
+    /// What was looked for along PATH, and where it is. None where the boot has not looked in the same places.
     fn along_path(&self, notes: &Accesses, environment: &Environment) -> Option<Vec<Vec<u8>>> {
         let path = environment.value("PATH")?;
         let directories: Vec<PathBuf> = std::env::split_paths(path).collect();
-        let rows = self.elsewhere.looked_up_along_path(&self.notes)?.into_iter().map(|name| {
-            let place = directories.iter().map(|directory| directory.join(&name)).find_map(|place| {
-                match notes.places.get(&place).map(|note| note.found()) {
-                    Some(State::Absent) => None,
-                    Some(_) => Some(Some(place)),
-                    None => Some(None),
+        let mut rows = Vec::new();
+        for name in self.elsewhere.looked_up_along_path(&self.notes)? {
+            let mut found = None;
+            for place in directories.iter().map(|directory| directory.join(&name)) {
+                // The boot has looked at each of them up to the one that it took.
+                if *notes.places.get(&place)?.found() != State::Absent {
+                    found = Some(place);
+                    break;
                 }
-            });
-            match place {
-                Some(None) => None,
-                Some(Some(place)) => Some(row("PATH", &name, Some(&place))),
-                None => Some(row("PATH", &name, None)),
             }
-        });
-        rows.collect()
+            rows.push(row("PATH", &name, found.as_deref()));
+        }
+        Some(rows)
     }
 }
 
