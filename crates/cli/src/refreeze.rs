@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use failure::{Failure, Result};
 use image_file::info::{Info, Origin};
 use image_file::ImageFile;
-use inputs::environment::{differences, Difference, LOCALE};
+use inputs::environment::{differences, Difference, ALL, LOCALE};
 use store::Folder;
 
 use crate::arguments::Refreeze;
@@ -88,6 +88,7 @@ fn same_environment(image: &Path, opened: &ImageFile, origin: &Origin, typed: &[
     let mut names = Vec::new();
     for difference in differences(&tables, entries.iter().map(Vec::as_slice))? {
         let (name, what) = match difference? {
+            Difference::Changed(ALL) => (&b"the environment"[..], "is larger now"),
             Difference::Changed(name) => (name, "has another value now"),
             Difference::Appeared(name) => (name, "was not set"),
             Difference::Gone(name) => (name, "was set"),

@@ -93,15 +93,23 @@ impl Environment {
         other
     }
 
-    /// The same with other values of some variables, where these are set.
-    pub fn with_values(&self, values: &[Pair]) -> Self {
+    /// The same with other values of some variables; None stands for one that is not set.
+    pub fn with_values(&self, values: &[(OsString, Option<OsString>)]) -> Self {
         let mut other = self.clone();
-        for (name, value) in other.seen.iter_mut().chain(&mut other.on_demand) {
-            if let Some((_, wanted)) = values.iter().find(|(wanted, _)| wanted == name) {
-                value.clone_from(wanted);
-            }
+        for (name, value) in values {
+            let is_seen = other.seen.iter().any(|(seen, _)| seen == name) || rule(name).is_some();
+            let pairs = if is_seen { &mut other.seen } else { &mut other.on_demand };
+            pairs.retain(|(other, _)| other != name);
+            pairs.extend(value.iter().map(|value| (name.clone(), value.clone())));
+            pairs.sort();
         }
         other
+    }
+
+    /// Whether the user has said nothing of this variable, and it is no secret: it can be booted with another value.
+    pub fn leaves(&self, name: &OsStr) -> bool {
+        let is_named = is_under(&self.named, name) || is_under(&self.patterns_withheld, name);
+        !is_named && !self.is_secret(name) && self.boot_only.iter().all(|(own, _)| own != name)
     }
 
     /// Whether a variable is a secret.

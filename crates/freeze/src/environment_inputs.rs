@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use image::{presence, Item, Section, Variable};
+use image::{alternative_kind, presence, Alternative, Item, Section, Variable};
 use image_writer::TablesWriter;
 use inputs::environment::{is_volatile, locale, LocaleText, ALL, LOCALE};
 use runtime::Language;
@@ -15,7 +15,7 @@ use runtime::Language;
 use super::environment::{is_under, Environment};
 use super::findings::Finding;
 use super::places::shown;
-use super::reads::{FullEnvironmentRead, Reads};
+use super::reads::{FullEnvironmentRead, OtherValue, Reads};
 use super::secrets::Secret;
 use super::variables::{always_compared, rule};
 
@@ -134,15 +134,26 @@ impl<'a> EnvironmentInputs<'a> {
             self.environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
         let locale = locale(entries.iter().map(Vec::as_slice));
         let present = if locale.is_some() { presence::SET } else { presence::UNSET };
-        let is_utf8 = LocaleText::named(entries.iter().map(Vec::as_slice)) == LocaleText::Utf8;
-        let row = match self.reads.renewals.locale(|name| self.is_read(name), is_utf8) {
+        let row = match self.renewed_locale() {
             Some(renewed) => (renewed, [0; 16]),
             None => (present, locale.map_or([0; 16], image::digest)),
         };
         rows.insert(LOCALE, row);
+        if let Some(largest) = self.reads.largest {
+            rows.insert(ALL, (presence::AT_MOST, u128::from(largest).to_le_bytes()));
+        }
         for (name, (present, value)) in rows {
             let name = tables.text(name);
             tables.push(Section::Variables, &Variable { name, value, present, reserved: 0 });
+        }
+        for alternative in &self.reads.alternatives {
+            let (kind, value) = match alternative.value {
+                OtherValue::Unset => (alternative_kind::UNSET, [0; 16]),
+                OtherValue::Is(value) => (alternative_kind::SET, image::digest(value.as_bytes())),
+                OtherValue::BelowHome(rest) => (alternative_kind::BELOW_HOME, image::digest(rest.as_bytes())),
+            };
+            let name = tables.text(alternative.name.as_bytes());
+            tables.push(Section::Alternatives, &Alternative { name, value, kind, boots: alternative.boots });
         }
         let whole = (!self.reads.wholes.is_empty() && !self.withholds_all()).then_some(ALL);
         let always = always_compared(language).map(|pattern| pattern.as_bytes());
@@ -159,6 +170,19 @@ impl<'a> EnvironmentInputs<'a> {
             let text = tables.text(pattern);
             tables.push(Section::Patterns, &Item { text });
         }
+    }
+
+    /// Whether each thaw sets the locale that its environment names.
+    pub fn renews_locale(&self) -> bool {
+        self.renewed_locale().is_some()
+    }
+
+    /// Which locales the image is for, one of [`presence`]; None where it is for that of the boot alone.
+    fn renewed_locale(&self) -> Option<u32> {
+        let entries: Vec<Vec<u8>> =
+            self.environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
+        let is_utf8 = LocaleText::named(entries.iter().map(Vec::as_slice)) == LocaleText::Utf8;
+        self.reads.renewals.locale(|name| self.is_read(name), is_utf8)
     }
 
     fn compares(&self, language: Language, name: &OsStr) -> bool {

@@ -15,7 +15,7 @@ use super::renewals::Renewals;
 use crate::entries::Entries;
 
 /// What was read and counts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Reads {
     /// Names of variables, set or not, and where they were read, as far as that is known.
     pub variables: BTreeMap<OsString, Option<String>>,
@@ -29,6 +29,10 @@ pub struct Reads {
     pub renewed: BTreeSet<OsString>,
     /// What was looked for along the directories of variables, and found where: see [`image::fact_kind::FOUND`].
     pub found: BTreeSet<Vec<u8>>,
+    /// Other values of variables that make no difference.
+    pub alternatives: Vec<Alternative>,
+    /// The size of an environment that still makes no difference (bytes), where a larger one does.
+    pub largest: Option<u64>,
     /// Facts: kind and number.
     pub facts: Vec<(u32, u32)>,
     /// Where facts were read, as far as that is known.
@@ -39,6 +43,39 @@ pub struct Reads {
     pub guards: BTreeSet<&'static str>,
     /// Settings of the runtime that are left to starts.
     pub renewals: Renewals,
+}
+
+/// Another value of a variable with which the program has booted to the same state: see [`image::Alternative`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alternative {
+    pub name: &'static str,
+    pub value: OtherValue,
+    pub boots: u32,
+}
+
+/// What another value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherValue {
+    /// None: the variable is not set.
+    Unset,
+    /// This one.
+    Is(&'static str),
+    /// This behind HOME's.
+    BelowHome(&'static str),
+}
+
+impl OtherValue {
+    /// The value in an environment like this one; None where there is none.
+    pub fn resolve(self, environment: &Environment) -> Option<OsString> {
+        match self {
+            OtherValue::Unset => None,
+            OtherValue::Is(value) => Some(value.into()),
+            OtherValue::BelowHome(rest) => {
+                let home = environment.value("HOME").filter(|home| home.as_bytes().starts_with(b"/"))?;
+                Some([home, OsStr::new(rest)].join(OsStr::new("")))
+            }
+        }
+    }
 }
 
 /// Something that was read too early: `sys.argv`, and `FILE:LINE`.
@@ -200,6 +237,23 @@ impl Reads {
             }
             _ => {}
         }
+    }
+
+    /// Has what another boot has read, and the first one has not, count as well.
+    pub fn add_those_of(&mut self, other: &Reads, first: &Reads) {
+        for (name, place) in other.variables.iter().filter(|(name, _)| !first.variables.contains_key(*name)) {
+            self.variables.entry(name.clone()).or_insert_with(|| place.clone());
+        }
+        self.by_c.extend(other.by_c.difference(&first.by_c).cloned());
+        self.patterns.extend(other.patterns.difference(&first.patterns).cloned());
+        for fact in other.facts.iter().filter(|fact| !first.facts.contains(fact)) {
+            if let Some(place) = other.places.get(fact) {
+                self.places.entry(*fact).or_insert_with(|| place.clone());
+            }
+            self.facts.push(*fact);
+        }
+        self.facts.sort_unstable();
+        self.facts.dedup();
     }
 
     fn add_variable(&mut self, name: &OsStr, place: Option<&str>) {

@@ -18,7 +18,7 @@ const LOCALE: &str = "locale";
 const SET_BY_PYTHON: &str = "LC_CTYPE";
 
 /// Which settings an image leaves to its starts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Renewals {
     renewed: BTreeSet<String>,
     /// Those that the program has read, and where.

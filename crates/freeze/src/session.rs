@@ -38,6 +38,7 @@ use crate::training::{Profile, Trainer};
 use crate::variables;
 
 mod derived;
+mod everyday;
 mod info;
 mod other_folder;
 mod other_start;
@@ -285,7 +286,9 @@ impl Session<'_> {
             let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
             report.reads.facts.extend(attributes::bound_to(&report.repeated, &notes.set));
             if let Some(shown) = &other_start {
+                let read = report.reads.clone();
                 shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
+                self.try_everyday_values(&boot, dir, &read, &mut report.reads, &mut notes)?;
             }
             if let Some(place) = report.keeps_folder.first().cloned() {
                 if number == 1 {

@@ -17,7 +17,7 @@ use image::{
     directory_flag, policy, Directory, FileLookup, Input, MappedFile, Platform, Section, Settings, Tables, Text,
 };
 use inputs::cpu;
-use inputs::environment::{Difference, LOCALE};
+use inputs::environment::{Difference, ALL, LOCALE};
 use inputs::facts::Value;
 use inputs::lookups;
 use recorder::Identity;
@@ -252,6 +252,7 @@ fn variable(difference: Difference<'_>) -> String {
             .to_owned();
     }
     let (name, what) = match difference {
+        Difference::Changed(ALL) => return "environment: larger than any with which the program was tried".to_owned(),
         Difference::Changed(name) => (name, "another value (only digests are kept)"),
         Difference::Appeared(name) => (name, "unset -> set"),
         Difference::Gone(name) => (name, "set -> unset"),

@@ -367,6 +367,32 @@ pub mod presence {
     pub const LOCALE_C: u32 = 7;
     /// That it is set, and not to nothing: a thaw puts its value in the places of the one that the boot had.
     pub const RENEWED: u32 = 8;
+    /// Of all variables together: that they take at most so many bytes, each with `=` and a NUL. The value is a number then.
+    pub const AT_MOST: u32 = 9;
+}
+
+record! {
+    /// Another value of a variable that counts, with which the program has booted to the same state.
+    pub struct Alternative {
+        /// The variable's name.
+        pub name: Text,
+        /// Digest of the value, or of what stands behind HOME's; zeros where there is none.
+        pub value: [u8; 16],
+        /// One of [`alternative_kind`].
+        pub kind: u32,
+        /// The boots that had it, one bit for each. All that differs in a start has to have been in one of them.
+        pub boots: u32,
+    }
+}
+
+/// What another value of a variable is.
+pub mod alternative_kind {
+    /// None: it is not set.
+    pub const UNSET: u32 = 0;
+    /// This one.
+    pub const SET: u32 = 1;
+    /// A path below HOME.
+    pub const BELOW_HOME: u32 = 2;
 }
 
 record! {

@@ -57,11 +57,13 @@ pub enum Section {
     Lookups = 21,
     /// [`crate::TrainedStart`] rows.
     Trained = 22,
+    /// [`crate::Alternative`] rows.
+    Alternatives = 23,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 22] = [
+    pub const ALL: [Section; 23] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -84,6 +86,7 @@ impl Section {
         Section::Facts,
         Section::Lookups,
         Section::Trained,
+        Section::Alternatives,
     ];
 
     /// The section's name in messages and in `docs/internals/image-format.md`.
@@ -111,6 +114,7 @@ impl Section {
             Section::Facts => "facts",
             Section::Lookups => "lookups",
             Section::Trained => "trained",
+            Section::Alternatives => "alternatives",
         }
     }
 }

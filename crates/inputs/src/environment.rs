@@ -2,11 +2,16 @@
 //!
 //! Some variables act on a runtime when it starts, others were read while the program booted. An image records the
 //! values of those that were set then, the names of those that were read and not set, and the name patterns of those that
-//! count in any case; it is stale when one of them has another value, has appeared or is gone.
+//! count in any case; it is stale when one of them has another value, has appeared or is gone, unless that is one of the alternatives with
+//! which the program has booted to the same state (alternatives.rs).
 
 use core::cmp::Ordering;
 
 use image::{presence, Error, Item, Rows, Section, Tables, Variable};
+
+mod alternatives;
+
+use alternatives::Alternatives;
 
 /// Variables that differ from session to session, or that only say where output goes: inputs for who reads them by name, but not for who
 /// reads the whole environment. `--env` can name them nevertheless.
@@ -107,11 +112,15 @@ where
     let entries = environment.clone();
     let recorded = tables.rows::<Variable>(Section::Variables)?;
     let known = recorded.clone().filter_map(move |row| difference(tables, &row, entries.clone()).transpose());
-    let others = environment.map(name_of).filter_map(move |name| match has_appeared(tables, &recorded, name) {
+    let others = environment.clone().map(name_of).filter_map(move |name| match has_appeared(tables, &recorded, name) {
         Ok(has_appeared) => has_appeared.then_some(Ok(Difference::Appeared(name))),
         Err(error) => Some(Err(error)),
     });
-    Ok(known.chain(others))
+    let mut alternatives = Alternatives::new(tables, environment)?;
+    Ok(known.chain(others).filter_map(move |found| match found.map(|found| (found, alternatives.take(found.name()))) {
+        Ok((found, Ok(is_taken))) => (!is_taken).then_some(Ok(found)),
+        Ok((_, Err(error))) | Err(error) => Some(Err(error)),
+    }))
 }
 
 /// The variables that the locale of text follows: the first of them that is not empty. The name of the row in which an image keeps [`locale`].
@@ -190,6 +199,10 @@ fn difference<'a>(
             None => Some(Difference::Gone(names)),
             Some(outline) => (outline != variable.value).then_some(Difference::Changed(names)),
         });
+    }
+    if variable.present == presence::AT_MOST {
+        let size: usize = environment.map(|entry| entry.len() + 1).sum();
+        return Ok((size as u128 > u128::from_le_bytes(variable.value)).then_some(Difference::Changed(names)));
     }
     if variable.present == presence::RENEWED {
         let is_set = value_of(names, environment).is_some_and(|value| !value.is_empty());
@@ -360,6 +373,17 @@ mod tests {
         let missing = recorded(&[("LC_ALL:LC_CTYPE:LANG", Some("xy"))], &[]);
         assert_eq!(difference(&missing, &["LANG=xy"]), None);
         assert!(difference(&missing, &["LC_ALL=xy"]).is_some());
+    }
+
+    #[test]
+    fn an_environment_may_be_too_large() {
+        let mut writer = TablesWriter::new();
+        let row =
+            Variable { name: writer.text(ALL), value: 8u128.to_le_bytes(), present: presence::AT_MOST, reserved: 0 };
+        writer.push(Section::Variables, &row);
+        let tables = writer.finish();
+        assert_eq!(difference(&tables, &["A=1", "B=1"]), None);
+        assert_eq!(difference(&tables, &["A=1", "B=12"]).as_deref(), Some("changed *"));
     }
 
     #[test]

@@ -130,6 +130,9 @@ fn environment(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
                 "stale: the locale of text is another one than when the image was made: the first of LC_ALL, LC_CTYPE, LANG that is set",
             ));
         }
+        Some(Difference::Changed(environment::ALL)) => {
+            return Err(Reason::new("stale: the environment is larger than any with which the program was tried"));
+        }
         Some(Difference::Changed(name)) => {
             ("stale: this environment variable has another value than when the image was made", name)
         }

@@ -163,6 +163,19 @@ pub struct Accesses {
     pub set: BTreeSet<Attribute>,
 }
 
+impl Accesses {
+    /// Takes over what another boot has looked up and this one has not.
+    pub fn add_those_of(&mut self, other: Accesses) {
+        for (path, note) in other.places {
+            self.places.entry(path).or_insert(note);
+        }
+        for (path, content) in other.system {
+            self.system.entry(path).or_insert(content);
+        }
+        self.hidden |= other.hidden;
+    }
+}
+
 /// Reads what of a file of the kernel's an image may depend on, if there is something. It is called before the boot reads the file itself.
 pub type ReadKernelFile = fn(&Path) -> Option<Vec<u8>>;
 

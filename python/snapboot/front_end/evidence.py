@@ -11,6 +11,7 @@ boots that are alike, `more` names of variables (more_variables.py), `found` wha
 
 import gc
 import posix
+import sys
 
 from . import fork, holders_of_texts
 from .holders_of_texts import TEXTS, path_kinds
@@ -19,6 +20,7 @@ from .report import write_file
 from .request import decode, encode, read_file
 
 CWD = b"cwd"
+HOME = b"HOME"
 # Before and behind the number of a variable that only another start has, in its value.
 MARK = b"zq"
 
@@ -70,6 +72,8 @@ class Evidence:
         values = {}
         for name in self._names:
             value = posix.getcwdb() if name == CWD else variables.get(name)
+            if name == HOME and value is None:
+                value = home_of_user()
             if not value:
                 raise Fallback("stale: %s is not set" % decode(name))
             values[name] = value
@@ -113,9 +117,21 @@ class Evidence:
 
     def _compare_otherwise(self, own):
         """In another start: writes what is held in the terms of the first boot, and tells what differs."""
-        translation = Translation(self.here, self.facts)
-        walk = self._walk(own, translation.of)
+        from .object_paths import content_of_text, digest
+
+        known = set()
+        has_home = HOME in posix.environ or self.here.get(HOME) is None
+        if not has_home:
+            self.here[HOME] = home_of_user()
+        translation = Translation(self.here, self.facts, lambda text: digest(content_of_text(text)).encode() in known)
+        walk = self._walk(own | {id(known)}, translation.of)
         first = _read(self.folder + b"/held")
+        if not has_home:
+            # The user's directory is not unlike all other texts.
+            known.update(value for value, _template in first.values())
+        # What only this start has loaded the program holds where it differs for it.
+        more = [_plain(name) for name in sys.modules if type(name) is str and _plain(name) not in first]
+        more = (*[name + b"." for name in more], *[b"<%s." % name for name in more])
         try:
             noise = set(read_file(self.folder + b"/noise").split(b"\0"))
         except OSError:
@@ -128,17 +144,19 @@ class Evidence:
             walk = marks.without(walk, first, _plain)
         for path, thing, content in walk:
             path = _plain(path)
+            if (path + b".").startswith(more):
+                continue
             template = translation.template(thing)
             value = self._digest(content).encode()
             lines.append(_line(path, value, template))
             seen.add(path)
-            if first.get(path, (None,))[0] != value and path not in noise:
+            if first.get(path, (None,))[0] != value and _place(path) not in noise:
                 different.append(path)
         for path in marks.places if self.more else ():
             if path in first:
                 lines.append(_line(path, first[path][0]))
             seen.add(path)
-        different += [path for path in first if path not in seen and path not in noise]
+        different += [path for path in first if path not in seen and _place(path) not in noise]
         write_file(self.folder + b"/held_otherwise", b"".join(lines))
         picked = [b"picked=" + pattern for pattern in marks.patterns()] if self.more else []
         self._write_found(picked + [b"differs=" + path for path in different])
@@ -161,10 +179,10 @@ class Evidence:
             elif templates.setdefault(id(thing), template) != template and isinstance(thing, TEXTS):
                 differs.append(path)
         noise += [path for path in first if path not in seen]
-        ignored = set(noise)
+        ignored = set(map(_place, noise))
         differs += [path for path in other if path not in seen and path not in ignored]
-        write_file(self.folder + b"/noise", b"\0".join(noise))
-        entries = [b"differs=" + path for path in differs if path not in ignored]
+        write_file(self.folder + b"/noise", b"\0".join(ignored))
+        entries = [b"differs=" + path for path in differs if _place(path) not in ignored]
         entries += [b"renew=%d,%s" % (number, template) for number, template in templates.items() if template]
         self._write_found(entries)
 
@@ -202,8 +220,9 @@ class Evidence:
 class Translation:
     """Texts of another start in the terms of the first one."""
 
-    def __init__(self, values, facts):
-        """values: of this start. facts: of the first one. Both by name, as bytes."""
+    def __init__(self, values, facts, is_known):
+        """values: of this start. facts: of the first one. Both by name, as bytes. is_known: whether the first one has this very text."""
+        self.is_known = is_known
         self.patterns = []  # value here, number of the fact, value there; the longest first
         for number, name in enumerate(facts):
             if values[name] and values[name] != facts[name]:
@@ -215,7 +234,7 @@ class Translation:
     def of(self, text):
         """What the text is in the first boot; None where it is the same."""
         pieces = self._split(text)
-        if pieces is None:
+        if pieces is None or self.is_known(text):
             return None
         there = {}
         for _here, number, value in self.texts if isinstance(text, str) else self.patterns:
@@ -272,6 +291,16 @@ class Templates:
         return self.names[number // 2].decode()
 
 
+def home_of_user():
+    """What stands for HOME where that is not set, as bytes; empty where nobody knows."""
+    import pwd
+
+    try:
+        return encode(pwd.getpwuid(posix.getuid()).pw_dir)
+    except KeyError:
+        return b""
+
+
 def pieces_of(template):
     """The pieces of a template: texts, and numbers of facts."""
     parts = template.split(b"\1")
@@ -289,6 +318,12 @@ def _line(path, value, template=b""):
 def _plain(path):
     """A path as bytes in one line."""
     return encoded(path).replace(b"\n", b" ").replace(b"\0", b" ")
+
+
+def _place(path):
+    """A path without its number, where several things have one path: they have no order."""
+    name, _, number = path.rpartition(b" #")
+    return name if number.isdigit() else path
 
 
 def _read(path):

@@ -89,17 +89,21 @@ class Marks:
         # Where the first boot may hold anything.
         holders = set(map(plain, copies))
         self.places = {path for path in first if path[: path.rfind(b"[")] in holders}
-        marked = set()
+        marked, entries = set(), set()
         for path, _, content in leaves:
             # A thaw makes copies anew (copies.py).
             if path in copies or path[: path.rfind("[")] in copies:
                 marked.add(path)
             elif self._note(path.encode("utf-8", "surrogatepass")) | self._note(content):
                 marked.add(path)
+                if KEY in path:
+                    entries.add(path.partition(KEY)[0])
+        # With a part of a key goes all that stands for the key.
+        entries = tuple(entries) if len(entries) < MANY else ()
         marked.update([path + KEY for path in marked])
         self.places.update(map(plain, marked))
         for path, thing, content in leaves:
-            if path not in marked:
+            if path not in marked and not path.startswith(entries):
                 yield path, thing, content
 
     def _note(self, content):

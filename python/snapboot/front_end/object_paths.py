@@ -25,7 +25,8 @@ class Walk:
     """
 
     def __init__(self, own, roots, translate):
-        self.own = (own | front_end_objects() | {id(sys.path_importer_cache)}) - set(map(id, roots.values()))
+        # The flags follow from options and variables that count, or that a thaw obeys; settings_reads.py sees who reads them.
+        self.own = (own | front_end_objects() | {id(sys.path_importer_cache), id(sys.flags)}) - set(map(id, roots.values()))
         self.roots = roots
         self.translate = translate
         self.before = gc.get_objects()
@@ -63,7 +64,7 @@ class Walk:
         counts = {}
         for path, thing, content in self._all():
             number = counts[path] = counts.get(path, 0) + 1
-            if number > 1 and path.startswith(NAMELESS):
+            if (number > 1 and path.startswith(NAMELESS)) or path.startswith(CODECS):
                 continue  # it has no place
             yield path if number == 1 else "%s #%d" % (path, number), thing, content
 
@@ -130,23 +131,23 @@ class Walk:
         """The value of a leaf, as bytes; None for what holds others."""
         if kind is str or kind is bytes or kind is bytearray:
             text = self.translate(thing)
-            return _encoded(thing if text is None else text)
+            return content_of_text(thing if text is None else text)
         if kind in NUMBERS or thing is Ellipsis or thing is NotImplemented:
             return repr(thing).encode()
         if issubclass(kind, str):
             text = self.translate(str.__str__(thing))
-            return self._name_of(kind) + b" " + _encoded(str.__str__(thing) if text is None else text)
+            return self._name_of(kind) + b" " + content_of_text(str.__str__(thing) if text is None else text)
         if isinstance(thing, self.path_kinds):
             text = self.translate(str(thing))
-            return self._name_of(kind) + b" " + _encoded(str(thing) if text is None else text)
+            return self._name_of(kind) + b" " + content_of_text(str(thing) if text is None else text)
         if kind in (BUILT_IN, METHOD_WRAPPER, SLOT_WRAPPER, METHOD_DESCRIPTOR):
             return b"built in " + str(getattr(thing, "__qualname__", "")).encode()
         if kind.__name__ == "Pattern" and kind.__module__ == "re":
-            return b"pattern " + _encoded(thing.pattern) + b" %d" % thing.flags
+            return b"pattern " + content_of_text(thing.pattern) + b" %d" % thing.flags
         return None
 
     def _name_of(self, kind):
-        return ("%s.%s" % (kind.__module__, kind.__qualname__)).encode("utf-8", "surrogatepass")
+        return id_free_name(kind).encode("utf-8", "surrogatepass")
 
     def _below(self, thing, kind, path):
         """Pairs of what an object holds, and the path of that."""
@@ -222,7 +223,9 @@ class Walk:
             thing = thing()
             kind = type(thing)
         if issubclass(kind, type) or kind is FunctionType:
-            return "%s.%s" % (thing.__module__, thing.__qualname__)
+            return id_free_name(thing)
+        if kind is CodeType:
+            return "%s %s:%d" % (thing.co_name, digest(self.content(thing.co_filename, str)), thing.co_firstlineno)
         # Others in no order are told by the texts in them.
         below = gc.get_referents(thing)
         names = self._dict_of(thing)
@@ -275,9 +278,10 @@ class Walk:
             yield target, path + "()"
             return
         number = 0
+        is_cache = kind.__name__ == CACHE
         for value in gc.get_referents(thing):
             if id(value) not in known and not (type(value) is dict and value is names):
-                yield value, "%s<%d>" % (path, number)
+                yield value, "%s<%s>" % (path, digest(self._item(value)) if is_cache else number)
                 number += 1
         if not number and not known - {id(kind), id(names)}:
             state = self._opaque(thing, kind)
@@ -334,10 +338,11 @@ def digest(content):
 
 
 def id_free_name(kind):
-    return "%s.%s" % (getattr(kind, "__module__", None), kind.__qualname__)
+    module = getattr(kind, "__module__", None)
+    return "%s.%s" % (module if type(module) is str else "?", kind.__qualname__)
 
 
-def _encoded(text):
+def content_of_text(text):
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b"b:" + bytes(text)
 
 
@@ -353,6 +358,10 @@ WEAK = (type(sys.modules["_weakref"].ref(CONTAINERS.__class__)),) if "_weakref" 
 PLAIN = frozenset(("datetime", "decimal", "_decimal", "uuid", "zoneinfo", "fractions"))
 # How the paths begin of what no module leads to.
 NAMELESS = "an object of "
+# Which of them were loaded is no state of the program: each is when it is needed.
+CODECS = ("encodings.", "<encodings.")
+# What functools.lru_cache makes holds its answers in the order of the questions, which often has to do with addresses.
+CACHE = "_lru_cache_wrapper"
 # They follow the search path, which is renewed; and who has asked for which class.
 LEFT_OUT = frozenset(("FileFinder", "_abc_data"))
 # Larger numbers are addresses, which are others in each boot.

@@ -431,8 +431,11 @@ MODULE_FINDER = LIBRARY + "inspect.py"
 FACTS = {"cwd": "the current directory", "hostname": "the name of the host", "terminal": "what its terminal is"}
 FACTS["window"] = "the size of its terminal"
 SIZES = (b"COLUMNS", b"LINES")
-# Variables of which crates/freeze session/other_start.rs makes up others.
-OF_A_START = frozenset((b"HOME", b"PATH", b"USER", b"LOGNAME"))
+# Variables of which crates/freeze session/other_start.rs makes up others, or everyday.rs has others.
+OF_A_START = frozenset(
+    (b"HOME", b"PATH", b"USER", b"LOGNAME", b"LANG", b"LC_ALL", b"LANGUAGE")
+    + (b"XDG_CACHE_HOME", b"XDG_CONFIG_HOME", b"XDG_DATA_HOME", b"XDG_STATE_HOME")
+)
 SITE = "<frozen site>"
 # They differ from terminal to terminal.
 OF_TERMINALS = (b"COLUMNS", b"LINES", b"TERM", b"COLORTERM", b"TERM_PROGRAM")

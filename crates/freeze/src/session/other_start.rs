@@ -38,6 +38,12 @@ const ALL: &str = "*";
 /// Variables of which there are other values: paths and names, of which one does as well as another. The front ends have them, too.
 const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
 
+/// As much may the environment of a start be larger than that of the boot (bytes), where its size makes a difference at all.
+const FEW: u64 = 64 * 1024;
+
+/// Room for the value of a variable that the front end makes up, with `=` and a NUL (bytes).
+const SIZE_OF_MARK: usize = 12;
+
 /// A boot that has written its memory: its report, what it has looked up, and when it began (ns since 1970).
 type Booted = (Report, Accesses, i64);
 
@@ -52,6 +58,8 @@ pub struct OtherStart {
     free: BTreeSet<String>,
     /// Facts by which something else differs, and what.
     bound: Vec<(String, String)>,
+    /// The size of an environment up to which all variables together are free (bytes), where a larger one makes a difference.
+    largest: Option<u64>,
 }
 
 /// By what the boots of one freeze hash texts. Not 0, by which Python would hash in the same way each time.
@@ -108,26 +116,33 @@ impl Session<'_> {
             (Outcome::Written(report), notes) => (report, notes),
             (Outcome::Refused(findings), _) => return Err(Stop::Refused(findings)),
         };
-        let mut shown = OtherStart { elsewhere, notes, report: other, free: BTreeSet::new(), bound: Vec::new() };
-        if outcome.differs.is_empty() {
-            shown.free = all.iter().map(|name| (*name).to_owned()).collect();
-        } else {
-            for name in all {
-                let alone = self.boot_with(boot, dir, &shown.elsewhere, &[name])?;
-                match alone.map(|(report, _)| report.differs) {
-                    Some(differs) if differs.is_empty() => drop(shown.free.insert(name.to_owned())),
-                    differs => {
-                        let first = differs.and_then(|differs| differs.into_iter().next()).unwrap_or_default();
-                        shown.bound.push((name.to_owned(), first));
-                    }
+        let mut shown =
+            OtherStart { elsewhere, notes, report: other, free: BTreeSet::new(), bound: Vec::new(), largest: None };
+        shown.free = all.iter().map(|name| (*name).to_owned()).collect();
+        if !outcome.differs.is_empty() {
+            // What differs in one boot only is noise, too.
+            let same = |names: &[&str]| -> Result<Option<String>> {
+                let differs = self.boot_with(boot, dir, &shown.elsewhere, names)?.map(|(report, _)| report.differs);
+                Ok(differs
+                    .map_or(Some(String::new()), |all| all.into_iter().find(|path| outcome.differs.contains(path))))
+            };
+            let mut bound: Vec<(String, String)> = Vec::new();
+            if let Some(path) = same(&all)? {
+                for name in &all {
+                    bound.extend(same(&[name])?.map(|path| ((*name).to_owned(), path)));
+                }
+                // So many variables can make a difference by their size alone.
+                let is_whole = |(name, _): &(String, String)| name == ALL;
+                if bound.iter().any(is_whole) && self.leave_few_variables(dir)? && same(&[ALL])?.is_none() {
+                    bound.retain(|it| !is_whole(it));
+                    shown.largest = Some(size_of(boot.environment) + FEW);
+                } else if bound.is_empty() {
+                    // What no fact alone does.
+                    bound = all.iter().map(|name| ((*name).to_owned(), path.clone())).collect();
                 }
             }
-            // What no fact alone does.
-            if shown.bound.is_empty() {
-                let first = outcome.differs.first().cloned().unwrap_or_default();
-                shown.bound = shown.free.iter().map(|name| (name.clone(), first.clone())).collect();
-                shown.free.clear();
-            }
+            shown.free.retain(|name| bound.iter().all(|(it, _)| it != name));
+            shown.bound = bound;
         }
         for (name, holder) in &outcome.held {
             if shown.free.remove(name) {
@@ -151,6 +166,22 @@ impl Session<'_> {
         Ok(true)
     }
 
+    /// Leaves so few names in the file `more` that they take less than [`FEW`]. Returns whether there are any.
+    fn leave_few_variables(&self, dir: &ControlDir) -> Result<bool> {
+        let file = dir.file("more");
+        let Ok(names) = fs::read(&file) else { return Ok(false) };
+        let mut room = FEW as usize;
+        let few: Vec<&[u8]> = names
+            .split(|&byte| byte == 0)
+            .take_while(|name| {
+                room = room.saturating_sub(name.len() + SIZE_OF_MARK);
+                room > 0
+            })
+            .collect();
+        fs::write(&file, few.join(&0)).map_err(|error| Failure::io("write", &file, &error))?;
+        Ok(true)
+    }
+
     /// Boots with other values of these facts. None where that does not work.
     fn boot_with(
         &self,
@@ -159,18 +190,30 @@ impl Session<'_> {
         elsewhere: &Elsewhere,
         names: &[&str],
     ) -> Result<Option<(Report, Accesses)>> {
-        self.progress.step(&Step::BootAsOtherStart);
         let variables = boot.facts.iter().filter(|(name, _)| name != CWD && names.iter().any(|wanted| name == wanted));
         let values: Vec<_> = variables
-            .filter_map(|(name, value)| Some((name.clone(), elsewhere.value(name.to_str()?, value))))
+            .filter_map(|(name, value)| Some((name.clone(), Some(elsewhere.value(name.to_str()?, value)))))
             .collect();
         let environment = boot.environment.with_values(&values);
         let here = std::env::current_dir().unwrap_or_default();
         let folder = if names.contains(&CWD) { elsewhere.folder() } else { &here };
-        let watch = Watch::OtherStart(folder.to_owned(), names.contains(&ALL));
-        let ended = leave_on_demand(&environment, dir)
+        self.boot_otherwise(boot, dir, &environment, folder, names.contains(&ALL))
+    }
+
+    /// Boots in another environment or folder, and with more variables if so, to compare what it comes to. None where that does not work.
+    pub(super) fn boot_otherwise(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        environment: &Environment,
+        folder: &Path,
+        more_variables: bool,
+    ) -> Result<Option<(Report, Accesses)>> {
+        self.progress.step(&Step::BootAsOtherStart);
+        let watch = Watch::OtherStart(folder.to_owned(), more_variables);
+        let ended = leave_on_demand(environment, dir)
             .map_err(Stop::from)
-            .and_then(|()| self.boot_once(&Boot { environment: &environment, ..*boot }, dir, &watch));
+            .and_then(|()| self.boot_once(&Boot { environment, ..*boot }, dir, &watch));
         leave_on_demand(boot.environment, dir)?;
         boot.interrupt.check()?;
         Ok(match ended {
@@ -206,6 +249,7 @@ impl OtherStart {
                 ALL => {
                     let place = reads.wholes.iter().find_map(FullEnvironmentRead::place).map(str::to_owned);
                     reads.wholes.retain(|read| read.place().is_none());
+                    reads.largest = self.largest;
                     reads.add_matching(&self.report.picked, environment, place.as_deref());
                     continue;
                 }
@@ -289,6 +333,11 @@ impl OtherStart {
         }
         Some(rows)
     }
+}
+
+/// The size of an environment (bytes), as inputs/environment.rs counts it.
+fn size_of(environment: &Environment) -> u64 {
+    environment.shown().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>() as u64
 }
 
 /// Where a fact is read, with an object that follows from it.

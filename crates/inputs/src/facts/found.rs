@@ -4,11 +4,15 @@ use super::{Kernel, Value, MAX};
 
 impl Value {
     /// Looks for a name along the directories of a variable: `$PATH/git`. None where one of them is no absolute path, or cannot be looked into.
+    /// Where HOME is not set, the user's directory stands for it, as far as /etc/passwd tells.
     pub fn found(kernel: &impl Kernel, looked_for: &[u8]) -> Option<Value> {
         let slash = looked_for.iter().position(|&byte| byte == b'/')?;
         let (variable, name) = (looked_for[..slash].strip_prefix(b"$")?, &looked_for[slash..]);
         let mut directories = [0; MAX];
-        let size = kernel.variable(variable, &mut directories)?;
+        let size = match kernel.variable(variable, &mut directories) {
+            None if variable == b"HOME" => home(kernel, &mut directories)?,
+            size => size?,
+        };
         let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
         value.push(looked_for);
         value.push(b": ");
@@ -33,6 +37,24 @@ impl Value {
     }
 }
 
+/// The user's directory in /etc/passwd, whose lines are `name:password:uid:gid:comment:directory:shell` (passwd(5)).
+#[inline(never)]
+fn home(kernel: &impl Kernel, buffer: &mut [u8]) -> Option<usize> {
+    let mut text = [0; PASSWD_MAX];
+    let size = kernel.read(b"/etc/passwd\0", &mut text)?;
+    let user = kernel.user()[0];
+    let directory = text[..size].split(|&byte| byte == b'\n').find_map(|line| {
+        let mut fields = line.split(|&byte| byte == b':').skip(2);
+        let is_it = core::str::from_utf8(fields.next()?).ok()?.parse() == Ok(user);
+        fields.nth(2).filter(|_| is_it)
+    })?;
+    buffer.get_mut(..directory.len())?.copy_from_slice(directory);
+    Some(directory.len())
+}
+
+/// As much of /etc/passwd is read (bytes): the launcher has a small stack.
+const PASSWD_MAX: usize = 8 * 1024;
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -44,14 +66,14 @@ mod tests {
     use super::super::{path, Content};
     use super::*;
 
-    /// A machine with two gits.
-    struct Machine;
+    /// A machine with two gits, and the user who asks.
+    struct Machine(u32);
 
     impl Kernel for Machine {
         fn variable(&self, name: &[u8], buffer: &mut [u8]) -> Option<usize> {
             let value: &[u8] = match name {
                 b"PATH" => b"/none:/usr/bin:/bin",
-                b"HOME" => b"here",
+                b"HOME" if self.0 == 0 => b"here",
                 _ => return None,
             };
             buffer[..value.len()].copy_from_slice(value);
@@ -60,12 +82,14 @@ mod tests {
         fn is_there(&self, path: &[u8]) -> Option<bool> {
             match path {
                 b"/none/secret\0" => None,
-                path => Some(matches!(path, b"/usr/bin/git\0" | b"/bin/git\0")),
+                path => Some(matches!(path, b"/usr/bin/git\0" | b"/bin/git\0" | b"/home/sam/x\0")),
             }
         }
         fn uname(&self, _: &mut dyn FnMut([&[u8]; 4])) {}
-        fn read(&self, _: &[u8], _: &mut [u8]) -> Option<usize> {
-            None
+        fn read(&self, path: &[u8], buffer: &mut [u8]) -> Option<usize> {
+            const USERS: &[u8] = b"root:x:0:0::/root:/bin/sh\n\nsam:x:7:7:,,,:/home/sam:/bin/sh\n";
+            buffer.get_mut(..USERS.len()).filter(|_| path == b"/etc/passwd\0")?.copy_from_slice(USERS);
+            Some(USERS.len())
         }
         fn content(&self, _: &[u8]) -> Content {
             Content::Absent
@@ -80,7 +104,7 @@ mod tests {
             None
         }
         fn user(&self) -> [u32; 4] {
-            [0; 4]
+            [self.0; 4]
         }
         fn groups(&self, _: &mut dyn FnMut(u32)) -> Option<()> {
             None
@@ -99,7 +123,7 @@ mod tests {
     #[test]
     fn a_name_is_found_at_the_first_place_along_a_variable() {
         let found = |looked_for: &str| {
-            let value = Value::found(&Machine, looked_for.as_bytes())?;
+            let value = Value::found(&Machine(0), looked_for.as_bytes())?;
             Some(String::from_utf8(value.bytes().to_vec()).unwrap())
         };
         assert_eq!(found("$PATH/git").as_deref(), Some("$PATH/git: /usr/bin/git"));
@@ -108,9 +132,12 @@ mod tests {
         assert_eq!(found("$HOME/.config/x"), None, "no absolute path");
         assert_eq!(found("$XDG_DATA_HOME/x"), None, "not set");
         assert_eq!((found("PATH/git"), found("$PATH")), (None, None));
+        let at_home = |user: u32| Value::found(&Machine(user), b"$HOME/x").map(|value| value.bytes().to_vec());
+        assert_eq!(at_home(7).as_deref(), Some(&b"$HOME/x: /home/sam/x"[..]), "HOME is not set");
+        assert_eq!(at_home(8), None, "nobody knows where");
         let fact = HostFact { kind: fact_kind::FOUND, of: 0, value: Default::default() };
         let recorded = b"$PATH/git: /bin/git";
         assert_eq!(path(&fact, recorded), Some(&b"$PATH/git"[..]));
-        assert_ne!(Value::now(&Machine, &fact, recorded).unwrap().bytes(), recorded);
+        assert_ne!(Value::now(&Machine(0), &fact, recorded).unwrap().bytes(), recorded);
     }
 }

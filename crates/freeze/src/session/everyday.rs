@@ -1,0 +1,124 @@
+//! Boots with values that variables have in everyday starts, of which one tells nothing about another: where the program comes to the same
+//! state, the image serves starts with these as well ([`image::Alternative`]).
+
+use std::ffi::{OsStr, OsString};
+
+use recorder::Accesses;
+
+use super::Session;
+use crate::boot::Boot;
+use crate::control_dir::ControlDir;
+use crate::environment_inputs::EnvironmentInputs;
+use crate::outcome::Result;
+use crate::reads::{Alternative, OtherValue, Reads};
+
+/// Kinds of starts, each tried in one boot.
+const STARTS: [&[(&str, OtherValue)]; 4] = {
+    use OtherValue::{BelowHome, Is, Unset};
+    [
+        // From a service manager, in a container, by cron.
+        &[
+            ("HOME", Unset),
+            ("USER", Unset),
+            ("LANG", Unset),
+            ("LC_ALL", Unset),
+            ("LANGUAGE", Unset),
+            ("XDG_CACHE_HOME", Unset),
+            ("XDG_CONFIG_HOME", Unset),
+            ("XDG_DATA_HOME", Unset),
+            ("XDG_STATE_HOME", Unset),
+        ],
+        // On a desktop. The directories are those that the XDG Base Directory Specification has where the variables are not set.
+        &[
+            ("LANG", Is("en_US.UTF-8")),
+            ("XDG_CACHE_HOME", BelowHome("/.cache")),
+            ("XDG_CONFIG_HOME", BelowHome("/.config")),
+            ("XDG_DATA_HOME", BelowHome("/.local/share")),
+            ("XDG_STATE_HOME", BelowHome("/.local/state")),
+        ],
+        // From a script that reads what others print.
+        &[("LC_ALL", Is("C"))],
+        // Where somebody has built an image of a container.
+        &[("LANG", Is("C.UTF-8"))],
+    ]
+};
+
+/// Those that only count where each thaw sets the locale.
+const LOCALE: [&str; 3] = ["LANG", "LC_ALL", "LANGUAGE"];
+
+impl Session<'_> {
+    /// Tries everyday values of variables that count, and adds those that make no difference to `reads`; what such a boot alone has read and looked
+    /// up counts, too. `first`: what the boot of the image has read.
+    pub(super) fn try_everyday_values(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        first: &Reads,
+        reads: &mut Reads,
+        notes: &mut Accesses,
+    ) -> Result<()> {
+        let mut boots = 0;
+        for start in STARTS {
+            let mut tried = vec![self.those_that_count(start, boot, reads)];
+            while let Some(values) = tried.pop() {
+                if values.is_empty() {
+                    continue;
+                }
+                if let Some((more, accesses)) = self.boot_alike(boot, dir, &values, first)? {
+                    let names = values.iter().copied();
+                    reads.alternatives.extend(names.map(|(name, value)| Alternative {
+                        name,
+                        value,
+                        boots: 1 << boots,
+                    }));
+                    boots += 1;
+                    reads.add_those_of(&more, first);
+                    notes.add_those_of(accesses);
+                } else if values.len() > 1 {
+                    tried.extend(values.into_iter().map(|value| vec![value]));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn those_that_count(
+        &self,
+        start: &[(&'static str, OtherValue)],
+        boot: &Boot<'_>,
+        reads: &Reads,
+    ) -> Vec<(&'static str, OtherValue)> {
+        let environment = boot.environment;
+        let renews_locale = EnvironmentInputs { environment, reads }.renews_locale();
+        let counts = |(name, value): &&(&'static str, OtherValue)| {
+            let variable = OsStr::new(name);
+            (reads.variables.contains_key(variable) || reads.renewed.contains(variable))
+                && !reads.by_c.contains(variable)
+                && environment.leaves(variable)
+                && (renews_locale || !LOCALE.contains(name))
+                && value.resolve(environment).as_deref() != environment.value(name)
+        };
+        start.iter().filter(counts).copied().collect()
+    }
+
+    /// Boots with these values. Returns what that has read and looked up; None where it comes to another state.
+    fn boot_alike(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        values: &[(&'static str, OtherValue)],
+        first: &Reads,
+    ) -> Result<Option<(Reads, Accesses)>> {
+        let environment = boot.environment;
+        let values: Vec<_> =
+            values.iter().map(|(name, value)| (OsString::from(name), value.resolve(environment))).collect();
+        let here = std::env::current_dir().unwrap_or_default();
+        let booted = self.boot_otherwise(boot, dir, &environment.with_values(&values), &here, false)?;
+        let same = booted.filter(|(report, _)| {
+            report.differs.is_empty()
+                && report.reads.early.iter().all(|read| first.early.contains(read))
+                && report.reads.wholes.iter().all(|read| first.wholes.contains(read))
+        });
+        Ok(same.map(|(report, accesses)| (report.reads, accesses)))
+    }
+}
