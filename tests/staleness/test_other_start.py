@@ -146,6 +146,25 @@ def test_who_goes_through_the_environment_depends_on_what_it_picks(how, tmp_path
         program.check(True, **{name: "given"})
 
 
+def test_only_a_much_larger_environment_counts_by_its_size(tmp_path):
+    room = "min(131072, 300000 - sum(len(k) + len(v) for k, v in os.environ.items() if not k.startswith('SNAPBOOT')))"
+    program = Program(tmp_path, f"VALUE = {room}", {"GIVEN": "1"})
+    program.check(True, FOO="bar")
+    program.check(False, FOO="bar" * 40000)
+
+
+def test_the_order_of_what_has_none_is_no_difference(tmp_path, homes):
+    source = (
+        "@functools.lru_cache(None)\ndef text(thing): return 'text %d' % THINGS[thing]\n"
+        "THINGS = {object(): number for number in range(200)}\n"
+        "for thing in set(THINGS): text(thing)\n"
+        "CODES = {compile('1', 'file %d' % number, 'eval') for number in range(50)}\n"
+        "VALUE = os.environ['HOME']"
+    )
+    program = Program(tmp_path, source, {"HOME": homes[0]})
+    program.check(True, HOME=homes[1])
+
+
 def test_a_copy_of_the_environment_is_that_of_each_start(tmp_path):
     program = Program(tmp_path, "VALUE = dict(os.environ, OWN='1')", {"GIVEN": "1"})
     for changes in ({}, {"GIVEN": "2"}, {"FOO": "bar"}, {"GIVEN": None}):

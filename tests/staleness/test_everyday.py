@@ -1,0 +1,102 @@
+"""Everyday values of variables, each tried in a boot of its own: an image serves those with which the program comes to the same state.
+
+Each program is started with the image and in the ordinary way: the same must come out, thawed or not.
+"""
+
+import pytest
+
+from .test_other_start import Program
+
+BASE = {"LANG": "C.UTF-8", "LC_ALL": None, "LANGUAGE": None, "XDG_CONFIG_HOME": None}
+
+
+@pytest.fixture
+def home(tmp_path):
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return str(folder)
+
+
+def program(tmp_path, home, source):
+    return Program(tmp_path, source, {name: value for name, value in {**BASE, "HOME": home}.items() if value is not None})
+
+
+def test_without_home_the_users_directory_stands_for_it(tmp_path, home):
+    made = program(tmp_path, home, "VALUE = os.path.expanduser('~/.config/no-such-thing'), os.path.exists(os.path.expanduser('~/no-such-thing'))")
+    made.check(True)
+    made.check(True, HOME=None)
+
+
+def test_who_asks_whether_home_is_set_is_bound_to_it(tmp_path, home):
+    made = program(tmp_path, home, "VALUE = os.environ.get('HOME') is None")
+    made.check(True)
+    made.check(False, HOME=None)
+
+
+def test_directories_below_home_may_be_named(tmp_path, home):
+    made = program(tmp_path, home, "VALUE = os.environ.get('XDG_CONFIG_HOME') or os.path.expanduser('~/.config')")
+    made.check(True, XDG_CONFIG_HOME=f"{home}/.config")
+    made.check(True, HOME="/elsewhere", XDG_CONFIG_HOME="/elsewhere/.config")
+    made.check(False, HOME="/elsewhere", XDG_CONFIG_HOME=f"{home}/.config")
+    made.check(False, XDG_CONFIG_HOME="/etc/xdg")
+    made = program(tmp_path, home, "VALUE = 'XDG_CONFIG_HOME' in os.environ, os.path.expanduser('~/.config')")
+    made.check(True)
+    made.check(False, XDG_CONFIG_HOME=f"{home}/.config")
+
+
+LANGUAGES = [{"LANG": None}, {"LANG": "en_US.UTF-8"}, {"LC_ALL": "C"}]
+
+
+def test_who_looks_for_translations_serves_everyday_languages(tmp_path, home):
+    made = program(tmp_path, home, f"import gettext\nVALUE = gettext.translation('x', {str(tmp_path)!r}, fallback=True).gettext('word')")
+    for language in LANGUAGES:
+        made.check(True, **language)
+    made.check(False, LANG="fr_FR.UTF-8")
+    made.check(False, LANG="en_US.UTF-8", LC_ALL="C")
+    messages = tmp_path / "en_US" / "LC_MESSAGES"
+    messages.mkdir(parents=True)
+    (messages / "x.mo").write_bytes(catalogue("word", "other word"))
+    for language in LANGUAGES:
+        made.check(False, **language)
+
+
+def test_a_translation_that_is_there_binds(tmp_path, home):
+    messages = tmp_path / "en_US" / "LC_MESSAGES"
+    messages.mkdir(parents=True)
+    (messages / "x.mo").write_bytes(catalogue("word", "other word"))
+    made = program(tmp_path, home, f"import gettext\nVALUE = gettext.translation('x', {str(tmp_path)!r}, fallback=True).gettext('word')")
+    made.check(True, LANG="en_US.UTF-8")  # which stands for C.UTF-8 there
+    made.check(False, LANG=None)
+    made.check(False, LC_ALL="C")
+
+
+def test_each_value_of_a_boot_is_tried_alone_where_one_makes_a_difference(tmp_path, home):
+    made = program(tmp_path, home, "VALUE = os.environ.get('LANG') is None, os.environ.get('LANGUAGE'), os.path.expanduser('~')")
+    made.check(False, LANG=None)
+    made.check(True, HOME=None)
+    made.check(True, LANG="en_US.UTF-8")
+
+
+def test_values_of_several_boots_do_not_go_together(tmp_path, home):
+    both = "os.environ.get('LANG') == 'en_US.UTF-8' and os.environ.get('LC_ALL') == 'C'"
+    made = program(tmp_path, home, f"VALUE = {both}")
+    made.check(True, LANG="en_US.UTF-8")
+    made.check(True, LC_ALL="C")
+    made.check(False, LANG="en_US.UTF-8", LC_ALL="C")
+
+
+def test_what_c_code_reads_has_no_other_values(tmp_path, home):
+    getenv = "C = __import__('ctypes').CDLL(None); C.getenv.restype = __import__('ctypes').c_char_p\n"
+    made = program(tmp_path, home, getenv + "VALUE = C.getenv(b'XDG_CONFIG_HOME')")
+    made.check(True)
+    made.check(False, XDG_CONFIG_HOME=f"{home}/.config")
+
+
+def catalogue(text, translation):
+    """A file of translations with one in it, in the format of GNU gettext: two tables of lengths and offsets, and the texts."""
+    import struct
+
+    texts = [text.encode(), translation.encode()]
+    begin = 28 + 16
+    tables = struct.pack("<4I", len(texts[0]), begin, len(texts[1]), begin + len(texts[0]) + 1)
+    return struct.pack("<7I", 0x950412DE, 0, 1, 28, 36, 0, 44) + tables + b"".join(text + b"\0" for text in texts)
