@@ -288,7 +288,7 @@ impl Session<'_> {
             if let Some(shown) = &other_start {
                 let read = report.reads.clone();
                 shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
-                self.try_everyday_values(&boot, dir, &read, &mut report.reads, &mut notes)?;
+                self.try_everyday_values(&boot, dir, shown, &read, &mut report.reads, &mut notes)?;
             }
             if let Some(place) = report.keeps_folder.first().cloned() {
                 if number == 1 {

@@ -210,9 +210,13 @@ class Walk:
             yield value, "%s[%s]" % (path, step)
 
     def _set(self, thing, path):
-        for value in list(thing):
-            yield value, "%s{%s}" % (path, digest(self._item(value)))
+        for step, value in self._in_order(set.__iter__(thing) if isinstance(thing, set) else frozenset.__iter__(thing)):
+            yield value, "%s{%s}" % (path, step)
         yield len(thing), path + " (size)"
+
+    def _in_order(self, things):
+        """Pairs of a name and a thing, for what has no order: whoever leads first to what others hold, too, has to be the same in each boot."""
+        return sorted([(digest(self._item(thing)), thing) for thing in things], key=lambda pair: pair[0])
 
     def _step(self, thing):
         """What stands in a path for a key, or an item of a set, that is no leaf."""
@@ -277,13 +281,10 @@ class Walk:
                 target = None
             yield target, path + "()"
             return
-        number = 0
-        is_cache = kind.__name__ == CACHE
-        for value in gc.get_referents(thing):
-            if id(value) not in known and not (type(value) is dict and value is names):
-                yield value, "%s<%s>" % (path, digest(self._item(value)) if is_cache else number)
-                number += 1
-        if not number and not known - {id(kind), id(names)}:
+        others = [value for value in gc.get_referents(thing) if id(value) not in known and not (type(value) is dict and value is names)]
+        for step, value in self._in_order(others) if kind.__name__ == CACHE else enumerate(others):
+            yield value, "%s<%s>" % (path, step)
+        if not others and not known - {id(kind), id(names)}:
             state = self._opaque(thing, kind)
             if state is not None:
                 yield state, path + " (state)"

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use recorder::Accesses;
 
+use super::other_start::OtherStart;
 use super::Session;
 use crate::boot::Boot;
 use crate::control_dir::ControlDir;
@@ -48,11 +49,12 @@ const LOCALE: [&str; 3] = ["LANG", "LC_ALL", "LANGUAGE"];
 
 impl Session<'_> {
     /// Tries everyday values of variables that count, and adds those that make no difference to `reads`; what such a boot alone has read and looked
-    /// up counts, too. `first`: what the boot of the image has read.
+    /// up counts, too. `shown`: of the boots before; `first`: what the boot of the image has read.
     pub(super) fn try_everyday_values(
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
+        shown: &OtherStart,
         first: &Reads,
         reads: &mut Reads,
         notes: &mut Accesses,
@@ -64,7 +66,7 @@ impl Session<'_> {
                 if values.is_empty() {
                     continue;
                 }
-                if let Some((more, accesses)) = self.boot_alike(boot, dir, &values, first)? {
+                if let Some((more, accesses)) = self.boot_alike(boot, dir, &values, shown, first)? {
                     let names = values.iter().copied();
                     reads.alternatives.extend(names.map(|(name, value)| Alternative {
                         name,
@@ -107,6 +109,7 @@ impl Session<'_> {
         boot: &Boot<'_>,
         dir: &ControlDir,
         values: &[(&'static str, OtherValue)],
+        shown: &OtherStart,
         first: &Reads,
     ) -> Result<Option<(Reads, Accesses)>> {
         let environment = boot.environment;
@@ -115,7 +118,7 @@ impl Session<'_> {
         let here = std::env::current_dir().unwrap_or_default();
         let booted = self.boot_otherwise(boot, dir, &environment.with_values(&values), &here, false)?;
         let same = booted.filter(|(report, _)| {
-            report.differs.is_empty()
+            shown.is_same(&report.differs)
                 && report.reads.early.iter().all(|read| first.early.contains(read))
                 && report.reads.wholes.iter().all(|read| first.wholes.contains(read))
         });

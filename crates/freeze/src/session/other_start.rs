@@ -60,6 +60,8 @@ pub struct OtherStart {
     bound: Vec<(String, String)>,
     /// The size of an environment up to which all variables together are free (bytes), where a larger one makes a difference.
     largest: Option<u64>,
+    /// Paths at which boots differ that are alike.
+    noise: BTreeSet<String>,
 }
 
 /// By what the boots of one freeze hash texts. Not 0, by which Python would hash in the same way each time.
@@ -116,18 +118,29 @@ impl Session<'_> {
             (Outcome::Written(report), notes) => (report, notes),
             (Outcome::Refused(findings), _) => return Err(Stop::Refused(findings)),
         };
-        let mut shown =
-            OtherStart { elsewhere, notes, report: other, free: BTreeSet::new(), bound: Vec::new(), largest: None };
+        let mut shown = OtherStart {
+            elsewhere,
+            notes,
+            report: other,
+            free: BTreeSet::new(),
+            bound: Vec::new(),
+            largest: None,
+            noise: BTreeSet::new(),
+        };
         shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         if !outcome.differs.is_empty() {
-            // What differs in one boot only is noise, too.
+            // What differs from a third boot like the first one is noise, too, and what differs in one other boot only.
+            if let Some((report, _)) = self.boot_with(boot, dir, &shown.elsewhere, &[])? {
+                shown.noise.extend(report.differs);
+            }
+            let differs: Vec<_> = outcome.differs.iter().filter(|path| !shown.noise.contains(*path)).collect();
             let same = |names: &[&str]| -> Result<Option<String>> {
-                let differs = self.boot_with(boot, dir, &shown.elsewhere, names)?.map(|(report, _)| report.differs);
-                Ok(differs
-                    .map_or(Some(String::new()), |all| all.into_iter().find(|path| outcome.differs.contains(path))))
+                let booted = self.boot_with(boot, dir, &shown.elsewhere, names)?;
+                let Some((report, _)) = booted else { return Ok(Some(String::new())) };
+                Ok(report.differs.into_iter().find(|path| differs.contains(&path)))
             };
             let mut bound: Vec<(String, String)> = Vec::new();
-            if let Some(path) = same(&all)? {
+            if let Some(path) = if differs.is_empty() { None } else { same(&all)? } {
                 for name in &all {
                     bound.extend(same(&[name])?.map(|path| ((*name).to_owned(), path)));
                 }
@@ -225,6 +238,11 @@ impl Session<'_> {
 }
 
 impl OtherStart {
+    /// Whether a boot differs at none of these paths, but for noise.
+    pub fn is_same(&self, differs: &[String]) -> bool {
+        differs.iter().all(|path| self.noise.contains(path))
+    }
+
     /// Takes out of what counts what need not, and adds what counts in its place. `environment`: that of the boot; `start`: where
     /// it was.
     pub fn apply(
