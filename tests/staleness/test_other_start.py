@@ -44,18 +44,18 @@ SHOW = (
 class Program:
     """A module that is preloaded, and its image."""
 
-    def __init__(self, folder, source, env):
-        self.folder = folder
+    def __init__(self, folder, source, env, start=None):
+        self.start = start or folder
         self.env = {**support.environment(PYTHONPATH=str(folder)), **env}
         (folder / "boot.py").write_text(IMPORTS + source + "\n")
         self.image = folder / "x.img"
-        self.result = support.freeze(self.image, [support.PYTHON], "--preload", "boot", env=self.env, cwd=folder)
+        self.result = support.freeze(self.image, [support.PYTHON], "--preload", "boot", env=self.env, cwd=self.start)
         assert self.result.status == 0, self.result
 
     def check(self, is_served, **changes):
         """A start with other variables prints what an ordinary one prints; whether the image serves it."""
         env = {name: value for name, value in {**self.env, **changes}.items() if value is not None}
-        image, plain = (support.run([program, "-c", SHOW], env=env, cwd=self.folder) for program in (self.image, support.PYTHON))
+        image, plain = (support.run([program, "-c", SHOW], env=env, cwd=self.start) for program in (self.image, support.PYTHON))
         assert (image.out, image.status) == (plain.out, plain.status), (image, plain)
         assert image.fell_back != is_served, image
 
@@ -89,6 +89,18 @@ def test_what_was_looked_for_below_home_counts_where_it_is(tmp_path, homes):
     program.check(True, HOME=f"{tmp_path}/is not there")
     os.makedirs(f"{second}/.config/x")
     program.check(False, HOME=second)
+
+
+def test_that_the_current_directory_is_there_counts_nowhere(tmp_path):
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    source = "VALUE = pathlib.Path.cwd().resolve().is_dir(), os.path.islink(os.getcwd())"
+    program = Program(tmp_path, source, {}, start=tmp_path / "here")
+    program.check(True)
+    program.start = tmp_path / "there"
+    program.check(True)
+    (tmp_path / "here").rmdir()
+    program.check(True)
 
 
 def test_what_was_found_below_home_binds_to_it(tmp_path, homes):

@@ -90,10 +90,8 @@ impl Elsewhere {
             return None;
         }
         let below = |(path, note): (&PathBuf, &PathAccess)| {
-            path.strip_prefix(&self.folder)
-                .ok()
-                .filter(|_| note.named.absolutely && path != &self.folder)
-                .map(Path::to_owned)
+            // The folder itself is there in any start.
+            path.strip_prefix(&self.folder).ok().filter(|_| note.named.absolutely).map(Path::to_owned)
         };
         Some(notes.places.iter().filter_map(below).collect())
     }
@@ -118,9 +116,10 @@ pub fn follow(
     by_itself: impl Fn(&Path) -> bool,
 ) -> bool {
     for (path, note) in &mut notes.places {
-        if path.strip_prefix(start).is_ok_and(|name| looked_up.contains(name)) && note.named.absolutely {
+        let is_meant = path.strip_prefix(start).is_ok_and(|name| looked_up.contains(name));
+        if is_meant && note.named.absolutely {
             note.named = Named::FROM_START;
-            note.opened_from_start = note.listed.is_some();
+            note.opened_from_start |= path != start && note.listed.is_some();
         }
     }
     !looked_up_below(start, notes, ignored, by_itself)
