@@ -19,6 +19,8 @@ class Evidence
   attr_reader :facts, :here
   # What another start is compared for: see protocol.md.
   attr_reader :role
+  # Names of constants by the module in which they are private: afterwards nothing tells them.
+  attr_reader :private_constants
 
   # To be made before the program can change anything.
   def initialize(request)
@@ -26,7 +28,25 @@ class Evidence
     @role = request.value("evidence")
     @facts = request.list("fact").to_h { |fact| fact.b.split("=", 2).then { |name, value| [name.to_sym, value] } }
     @here = now
+    # RubyGems looks whether it is there.
+    @has_home = File.directory?(@facts.fetch(:HOME, ""))
     @texts = RenewedTexts.new
+    @private_constants = Hash.new { |all, owner| all[owner] = [] }.compare_by_identity
+    @wrappers = Wrappers.new
+  end
+
+  # Starts noting what cannot be found afterwards.
+  def watch
+    return if @role.nil?
+
+    @wrappers.wrap(Module, :private_constant) do |owner, original, names|
+      original.call(*names).tap { @private_constants[owner].concat(names.map(&:to_sym)) }
+    end
+  end
+
+  # Stops noting, and leaves no trace.
+  def stop
+    @wrappers.take_off
   end
 
   # Whether this is a boot as another start, of which nothing is frozen.
@@ -45,6 +65,8 @@ class Evidence
     return report.add("differs", FAILED) unless is_done
 
     take(found(report), secrets, report)
+  ensure
+    @private_constants = @wrappers = nil
     GC.start
   end
 
@@ -56,8 +78,8 @@ class Evidence
     values = now
     changed = @texts.open_pieces.reject { |name| values[name] == @facts[name] }
     changed.each { |name| yield "#{name} has a value that no other start was tried with" unless renewable?(name, values[name]) }
-    @texts.exchange(values) unless changed.empty?
-    @texts.finish
+    @texts.exchange(values)
+    @texts.finish(changed: changed.any?)
   rescue SystemCallError
     yield "the current directory, which the program has read, is gone"
   end
@@ -77,7 +99,8 @@ class Evidence
   end
 
   def renewable?(name, value)
-    !value.nil? && !value.empty? && value.ascii_only? && (!PATHS.include?(name) || PLAIN.match?(value))
+    !value.nil? && !value.empty? && value.ascii_only? && (!PATHS.include?(name) || PLAIN.match?(value)) &&
+      (name != :HOME || File.directory?(value) == @has_home)
   end
 
   # Tells what the child has found, and returns the strings that are made anew: address, and pieces and path.
@@ -106,8 +129,7 @@ class Evidence
       is_kept = text && !searched?(text) && !secrets&.keep?(text) && renewable_now?(pieces) && @texts.add(text, pieces)
       hold(pieces, path, report) unless is_kept
     end
-    key = @texts.find_hashes or return
-    hold(*wanted[RenewedTexts.address(key)], report)
+    @texts.find_hashes.each { |key| hold(*wanted[RenewedTexts.address(key)], report) }
   end
 
   # All of them are there, as the child was a copy of this process.

@@ -146,6 +146,7 @@ class FreezeRun
     @reads.watch(@request.main == :script ? nil : $0)
     origins = Origins.new(@directory, @request, @attributes) if @request.value("origins") == "1"
     origins&.watch
+    @evidence.watch
     own = $LOADED_FEATURES.size
     Recipes.chosen = @request.value("recipe")
     Preload.new(@request.list("preload"), @report, @directory).run
@@ -254,18 +255,18 @@ class FreezeRun
     unless @is_called
       @evidence.settle(@reads_folder, @secrets, @report) do
         COMPARING.each(&@load_file)
-        StartComparison.new(@request.directory, @evidence) { |translate| object_paths(translate) }.run
+        StartComparison.new(@request.directory, @evidence) { |*ways| object_paths(*ways) }.run
       end
     end
     @report.finish(Report::WRITTEN) if @evidence.other?
   end
 
   # Paths of all that the program holds.
-  def object_paths(translate)
+  def object_paths(translate, holds)
     renewed, kept = @environment.kept
     directory = Dir.pwd
     kept["the current directory"] = directory unless directory.b == @evidence.here[:cwd]
-    ObjectPaths.new(renewed, Module.nesting.last, @directory, { **kept, **@settings.kept }, &translate)
+    ObjectPaths.new(Module.nesting.last, @directory, { **kept, **@settings.kept }, @evidence.private_constants, renewed, translate, holds)
   end
 
   # Since 3.3 a program can turn it on by itself, and Rails 7.2 does.
@@ -303,6 +304,7 @@ class FreezeRun
     @umask = @reads.umask
     @reads.report_to(@report)
     @reads_folder = @reads.folder?
+    @evidence.stop
     @report.reads = nil
     @inputs.report_to(@report, @request.value("script"))
     @gem_lists.report_to(@report)

@@ -7,6 +7,8 @@
 # leads to is left out: no code of the program runs at the freeze point. It is made in a process that is not frozen, since it leaves
 # much behind, and calls no method that a program may have defined for its own classes.
 class ObjectPaths
+  # How the paths begin of what no module leads to.
+  ROOT = "(Ruby)"
   # A longer path is told by its digest.
   LONGEST = 300
   # Larger numbers are addresses, which are others in each boot.
@@ -37,23 +39,29 @@ class ObjectPaths
       Module.instance_method(name)
     end
   BYTES, ENCODING, STRING_IVARS = String.instance_method(:b), String.instance_method(:encoding), IVARS
-  EACH, EACH_PAIR = Array.instance_method(:each_with_index), Hash.instance_method(:each_pair)
+  ALL, EACH, INSPECT = %i[all? each_with_index inspect].map { |name| Array.instance_method(name) }
+  EACH_PAIR = Hash.instance_method(:each_pair)
   DEFAULT, DEFAULT_PROC = Hash.instance_method(:default), Hash.instance_method(:default_proc)
 
-  # +skipped+: objects that a thaw renews anyway, and those of the front end that the program's lead to. +front_end+: its anonymous
-  # module. +directory+: where its files are. +roots+: more to go down from, by name. +translate+: takes the bytes of a string, and
-  # returns what they would be in the boot that this one is compared with, or nil where they are the same.
-  def initialize(skipped, front_end, directory, roots, &translate)
+  # +front_end+: its anonymous module. +directory+: where its files are. +roots+: more to go down from, by name. +private_constants+: names
+  # by module. +renewed+: objects that a thaw fills anyway. +translate+: takes the bytes of a string, and returns what they would be in
+  # the boot that this one is compared with, or nil where they are the same. +holds+: whether bytes hold a fact.
+  def initialize(front_end, directory, roots, private_constants, renewed, translate, holds)
     require "digest"
     require "objspace"
     @front_end = front_end
+    @own_names = "#{front_end.inspect}::"
     @directory = directory
     @roots = roots
     @translate = translate
+    @holds = holds
     @seen = {}.compare_by_identity
-    @skipped = [self, *skipped].to_h { |object| [object, true] }.compare_by_identity
+    @private_constants = private_constants
+    @skipped = [self, private_constants, *renewed].to_h { |object| [object, true] }.compare_by_identity
     @kinds = {}.compare_by_identity
     @queue = []
+    @namespaces = []
+    @nameless = Hash.new(0)
   end
 
   # Yields path, content and object of each value, all but the object as bytes.
@@ -66,11 +74,11 @@ class ObjectPaths
     push(TOPLEVEL_BINDING, "main")
     @roots.each { |name, object| push(object, name) }
     drain
-    @skipped[@queue] = @skipped[@seen] = @skipped[@kinds] = true
+    @namespaces.each_slice(2) { |object, path| unordered(ObjectSpace.reachable_objects_from(object), path) }
+    drain
+    @skipped[@namespaces] = @skipped[@nameless] = @skipped[@queue] = @skipped[@seen] = @skipped[@kinds] = true
     ObjectSpace.reachable_objects_from_root.each do |root, objects|
-      next if root == "machine_context"
-
-      rest(objects, "(#{root})")
+      roots(objects, ROOT) unless root == "machine_context"
     end
     drain
   ensure
@@ -101,14 +109,14 @@ class ObjectPaths
     type = CLASS.bind_call(object)
     return @block.call(path, leaf(object, type), object) if LEAVES.key?(type)
 
-    kind = @kinds[type] ||= kind_of(type)
+    kind = @kinds[type] ||= kind_of(type, path)
     return if kind == :front_end || @skipped.key?(object)
 
     known = @seen[object]
     return string(object, path, type, known) if kind == :string
 
     place = known || (kind == :namespace && name_of(object)) || path
-    @block.call(path, "is #{place}".b, object) if known || kind == :namespace
+    @block.call(path, "is #{place}".b, object) if path && (known || kind == :namespace)
     return if known
 
     @seen[object] = place
@@ -119,15 +127,18 @@ class ObjectPaths
     "#{type}:#{LEAVES[type].bind_call(object).b}".b
   end
 
-  def kind_of(type)
+  # +path+: of the first object of that class.
+  def kind_of(type, path)
     name = NAME.bind_call(type)
-    return :front_end if name.nil? ? type.equal?(@front_end) : name.start_with?(@front_end_name ||= "#{NAME.bind_call(@front_end) || @front_end.inspect}::")
+    return :front_end if name&.start_with?(@own_names)
 
+    push(type, "#{path}.class") if name.nil?
     KINDS.find { |base, _| type <= base }&.last || (type == ObjectSpace::InternalObjectWrapper ? :internal : :object)
   end
 
+  # One without a name stands in that of what is in it with its address.
   def class_name(type)
-    (NAME.bind_call(type) || "a class without a name").b
+    (NAME.bind_call(type) || "a class without a name").b.gsub(/0x\h+/n, "")
   end
 
   def name_of(object)
@@ -136,13 +147,16 @@ class ObjectPaths
   end
 
   def string(object, path, type, known)
-    bytes = BYTES.bind_call(object)
-    content = @translate.call(bytes) || bytes
-    @block.call(path, "#{class_name(type)} #{ENCODING.bind_call(object)}:".b << content, object)
+    @block.call(path, "#{class_name(type)} #{ENCODING.bind_call(object)}:".b << translated(object), object)
     return unless known.nil?
 
     @seen[object] = path
     ivars(object, path)
+  end
+
+  def translated(text)
+    bytes = BYTES.bind_call(text)
+    @translate.call(bytes) || bytes
   end
 
   def regexp(object, path, type)
@@ -162,15 +176,38 @@ class ObjectPaths
     counts = Hash.new(0)
     objects&.each do |object|
       type = CLASS.bind_call(object)
-      next if type == Class && !@seen.key?(object) && !object.singleton_class? && name_of(object)
       next if @seen.key?(object) && type != String
+      next push(object, nil) if type <= Module && name_of(object) # it has a place of its own
 
-      name = class_name(type)
-      push(object, "#{path}<#{name} #{counts[name] += 1}>")
+      push(object, "#{path}<#{class_name(type)} #{counts[type] += 1}>")
+    end
+  end
+
+  # The same of a module, which keeps its private constants in no order.
+  def unordered(objects, path)
+    objects&.each do |object|
+      type = CLASS.bind_call(object)
+      next if @seen.key?(object)
+      next push(object, nil) if type <= Module && name_of(object)
+
+      place = type == String ? "#{path}<#{plain(translated(object))}>" : "#{path}<#{class_name(type)}>"
+      push(object, "#{place} #{@nameless[place] += 1}")
+    end
+  end
+
+  # What hangs on Ruby itself. Of its tables of strings only those count that hold a fact.
+  def roots(objects, path)
+    objects&.each do |object|
+      type = CLASS.bind_call(object)
+      next if LEAVES.key?(type) || @seen.key?(object) || (type == String && !@holds.call(BYTES.bind_call(object)))
+
+      unordered([object], path)
     end
   end
 
   def array(object, path, type)
+    return is_a(object, path, type, INSPECT.bind_call(object)) if ALL.bind_call(object) { |value| LEAVES.key?(CLASS.bind_call(value)) }
+
     is_a(object, path, type)
     EACH.bind_call(object) { |value, index| push(value, "#{path}[#{index}]") }
     ivars(object, path)
@@ -196,8 +233,7 @@ class ObjectPaths
   def key(key)
     type = CLASS.bind_call(key)
     if type == String
-      bytes = BYTES.bind_call(key)
-      plain((@translate.call(bytes) || bytes).inspect)
+      plain(translated(key).inspect)
     elsif type == Symbol
       plain(":#{key.name}")
     elsif LEAVES.key?(type) && !(type == Integer && key.abs > LARGE)
@@ -260,7 +296,9 @@ class ObjectPaths
   def code(object, code = RubyVM::InstructionSequence.of(object))
     return if code.nil? || code.absolute_path || code.path.start_with?("<internal:")
 
-    ObjectPaths.digest(code.to_a.inspect)
+    ObjectPaths.digest(Marshal.dump(code.to_a))
+  rescue TypeError
+    code.to_a.inspect
   end
 
   def object(object, path, type)
@@ -283,8 +321,7 @@ class ObjectPaths
     return if (@internal ||= {}).key?(number)
 
     @internal[number] = true
-    is_a(object, path, type, " #{object.type}")
-    rest(ObjectSpace.reachable_objects_from(object), path)
+    roots(ObjectSpace.reachable_objects_from(object), ROOT)
   end
 
   def namespace(object, path, type)
@@ -292,14 +329,15 @@ class ObjectPaths
 
     ancestors = ANCESTORS.bind_call(object).map { |above| name_of(above) || "-" }
     @block.call("#{path} (ancestors)", ancestors.join(" ").b, object)
-    CONSTANTS.bind_call(object, false).sort.each do |name|
+    names = CONSTANTS.bind_call(object, false) | @private_constants.fetch(object, [])
+    names.sort.each do |name|
       constant(object, name, path) unless AUTOLOAD.bind_call(object, name, false)
     end
     own(object, path)
     singleton = SINGLETON.bind_call(object)
     @seen[singleton] = "#{path}.singleton_class"
     own(singleton, "#{path}.singleton_class")
-    rest(ObjectSpace.reachable_objects_from(object), path)
+    @namespaces << object << path
   end
 
   def constant(object, name, path)

@@ -46,15 +46,18 @@ class RenewedTexts
     @texts.values.flat_map(&:first).grep_v(String).uniq
   end
 
-  # Hashes find their keys by what these were, and have to be told. To be called when all strings are added. Returns a key in a Hash
-  # that is frozen, if there is one.
+  # Hashes find their keys by what these were, and have to be told. To be called when all strings are added. Returns the keys of those
+  # that are frozen.
   def find_hashes
+    held = []
     ObjectSpace.each_object(Hash) do |hash|
-      found = false
-      EACH_KEY.bind_call(hash) { |key| found ||= @texts.key?(key) }
-      @hashes << hash if found && !hash.equal?(@texts) && !BY_IDENTITY.bind_call(hash)
+      keys = []
+      EACH_KEY.bind_call(hash) { |key| keys << key if @texts.key?(key) }
+      next if keys.empty? || hash.equal?(@texts) || BY_IDENTITY.bind_call(hash)
+
+      hash.frozen? ? held.concat(keys) : @hashes << hash
     end
-    @hashes.find(&:frozen?)&.each_key&.find { |key| @texts.key?(key) }
+    held
   end
 
   # Puts each of these Strings in the place of the pieces that it is for. +values+: Strings by piece.
@@ -70,9 +73,9 @@ class RenewedTexts
     end
   end
 
-  # To be called when all strings are as they shall be.
-  def finish
-    @hashes.each { |hash| REHASH.bind_call(hash) }
+  # To be called when all strings are as they shall be. +changed+: whether any of them is another now.
+  def finish(changed: true)
+    @hashes.each { |hash| REHASH.bind_call(hash) } if changed
     initialize
   end
 

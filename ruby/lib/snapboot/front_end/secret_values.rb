@@ -105,8 +105,7 @@ class SecretValues
     # A list of all would make the heap grow, and with it the image.
     ObjectSpace.each_object(String) { |text| found << text if marks.any? { |mark| part?(text, mark) } }
     found.each { |text| keep(text) unless own.key?(text) }
-    key = @texts.find_hashes
-    @problems << "a Hash that is frozen has as a key #{value_in(key)}" if key
+    @texts.find_hashes.each { |key| @problems << "a Hash that is frozen has as a key #{value_in(key)}" }
     find_names(marks)
   end
 

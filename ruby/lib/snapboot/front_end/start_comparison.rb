@@ -8,7 +8,7 @@
 # digest of a value and the template of a string that is renewed; `noise` has paths that differ in two boots that are alike, `found`
 # what a child tells its parent.
 class StartComparison
-  # +evidence+: the Evidence. +walk+: makes an ObjectPaths, given what it shall do with strings.
+  # +evidence+: the Evidence. +walk+: makes an ObjectPaths, given two methods.
   def initialize(directory, evidence, &walk)
     @directory = directory
     @role = evidence.role
@@ -17,6 +17,7 @@ class StartComparison
     others.reject! { |here, _, there| here.nil? || here.empty? || here == there }
     # The longest first.
     @patterns = @role == "other" ? others.sort_by { |here, *| -here.bytesize } : []
+    @values = evidence.here.values.compact.reject(&:empty?)
     @there = others.to_h { |_, number, there| [number, there] }
   end
 
@@ -44,7 +45,7 @@ class StartComparison
       different << path unless first.delete(path)&.first == value || noise.key?(path)
     end
     write("held_otherwise", lines)
-    different += first.keys.reject { |path| noise.key?(path) }
+    different += first.keys.reject { |path| noise.key?(path) || path.start_with?(ObjectPaths::ROOT) }
     write("found", different.map { |path| "differs=#{path}\0" })
   end
 
@@ -58,6 +59,7 @@ class StartComparison
     each do |path, value, object|
       there, template = other.delete(path)
       if first.delete(path)&.first != value then noise[path] = true
+      elsif there.nil? && path.start_with?(ObjectPaths::ROOT) then next # it only happens to hold the same text
       elsif there != value || (templates[object] ||= [template, path]).first != template then differs << path
       end
     end
@@ -71,7 +73,7 @@ class StartComparison
 
   # Yields path, digest and object of all that is held.
   def each
-    @walk.call(method(:translated)).each do |path, content, object|
+    @walk.call(method(:translated), method(:holds?)).each do |path, content, object|
       yield path, ObjectPaths.digest(content), object
     end
   end
@@ -79,6 +81,10 @@ class StartComparison
   # The bytes of a string as they are in the first boot; nil where they are the same.
   def translated(bytes)
     split(bytes)&.map { |piece| piece.is_a?(Integer) ? @there[piece] : piece }&.join
+  end
+
+  def holds?(bytes)
+    @values.any? { |value| bytes.include?(value) }
   end
 
   # Of what a string is made that is not the same, as text.
