@@ -7,6 +7,7 @@ import os
 
 import pytest
 from common import support
+from common.languages import both
 
 # What is done with a value, in each language, and whether a thaw renews it. V stands for the value.
 WAYS = {
@@ -141,22 +142,61 @@ def test_what_is_only_kept_is_renewed(language, way, variable, tmp_path, homes):
     program.check(False, **{variable: None})
 
 
-def test_what_was_looked_for_below_home_counts_where_it_is(tmp_path, homes):
+@both
+def test_what_was_looked_for_below_home_counts_where_it_is(language, tmp_path, homes):
     first, second = homes
-    program = Program(tmp_path, "VALUE = os.path.exists(os.path.expanduser('~/.config/x'))", {"HOME": first})
+    source = {
+        "python": "VALUE = os.path.exists(os.path.expanduser('~/.config/x'))",
+        "ruby": "VALUE = File.exist?(File.expand_path('~/.config/x'))",
+    }
+    program = Program(tmp_path, source[language.name], {"HOME": first}, language.name)
     program.check(True, HOME=second)
-    program.check(True, HOME=f"{tmp_path}/is not there")
+    # RubyGems looks whether it is there.
+    program.check(language.name == "python", HOME=f"{tmp_path}/is not there")
     os.makedirs(f"{second}/.config/x")
     program.check(False, HOME=second)
 
 
-def test_what_was_found_below_home_binds_to_it(tmp_path, homes):
+@both
+def test_what_was_found_below_home_binds_to_it(language, tmp_path, homes):
     first, second = homes
     (tmp_path / "home" / "settings").write_text("1")
-    program = Program(tmp_path, "VALUE = open(os.path.expanduser('~/settings')).read()", {"HOME": first})
+    source = {
+        "python": "VALUE = open(os.path.expanduser('~/settings')).read()",
+        "ruby": "VALUE = File.read(File.expand_path('~/settings'))",
+    }
+    program = Program(tmp_path, source[language.name], {"HOME": first}, language.name)
     program.check(True)
     (tmp_path / "another home" / "settings").write_text("2")
     program.check(False, HOME=second)
+
+
+@support.needs_ruby
+def test_ruby_keeps_values_that_were_not_tried_apart(tmp_path, homes):
+    """A path is put together in another way where it ends with a slash, or is the root."""
+    program = Program(tmp_path, "VALUE = ENV['HOME'] + '/x', File.join(ENV['HOME'], 'x')", {"HOME": homes[0]}, "ruby")
+    program.check(True, HOME=homes[1])
+    for value in ("/", homes[1] + "/", homes[1] + "/../home", "relative", homes[1] + "\u00e4"):
+        program.check(False, HOME=value)
+
+
+@support.needs_ruby
+def test_ruby_goes_to_home_while_it_boots(tmp_path, homes):
+    program = Program(tmp_path, "Dir.chdir; VALUE = 1", {"HOME": homes[0]}, "ruby")
+    program.check(True)
+    program.check(False, HOME=homes[1])
+
+
+@support.needs_ruby
+def test_a_program_without_rubygems_has_what_it_kept_as_well(tmp_path, homes):
+    (tmp_path / "main.rb").write_text("require_relative 'boot'\np KEPT, $?\n")
+    (tmp_path / "boot.rb").write_text("KEPT = [\"#{ENV['HOME']}/x\"].freeze\n")
+    env = support.environment(HOME=homes[0])
+    command = [support.RUBY, "--disable-gems", tmp_path / "main.rb"]
+    image = support.frozen(tmp_path / "x.img", command, "--preload", f"{tmp_path}/boot", env=env)
+    for home in homes:
+        result = support.thawed([image], env={**env, "HOME": home})
+        assert result.out == support.run(command, env={**env, "HOME": home}).out
 
 
 def test_what_was_found_along_path_counts_by_where(tmp_path):
@@ -173,6 +213,16 @@ def test_what_was_found_along_path_counts_by_where(tmp_path):
     (other / "no-such-thing").write_text("#!/bin/sh\n")
     (other / "no-such-thing").chmod(0o755)
     program.check(False, PATH=f"{other}:{one}")
+
+
+@support.needs_ruby
+def test_what_c_code_reads_binds_ruby_too(tmp_path, homes):
+    """Ruby itself reads by a C function; Fiddle calls it as an extension does."""
+    read = "Fiddle::Function.new(Fiddle::Handle::DEFAULT['getenv'], [Fiddle::TYPE_VOIDP], Fiddle::TYPE_VOIDP)"
+    source = f"require 'fiddle'\nVALUE = {read}.call('USER').to_s.size"
+    program = Program(tmp_path, source, {"USER": "one", "HOME": homes[0]}, "ruby")
+    program.check(True, HOME=homes[1])
+    program.check(False, USER="two")
 
 
 def test_what_c_code_reads_binds(tmp_path, homes):

@@ -2,9 +2,9 @@
 
 # Another start as evidence: what of this process depends on facts about its start, such as HOME, and how a thaw renews it.
 #
-# `snapboot freeze` boots a program that has read such facts once more with others (crates/freeze session/other_start.rs), and then
-# again as the first time. Each boot looks at all that it holds, in a child (start_comparison.rb). Strings that only hold a fact, a
-# thaw makes anew.
+# `snapboot freeze` boots a program that has read such facts once more with others (crates/freeze session/other_start.rs),
+# and then again as the first time. Each boot looks at all that it holds, in a child (start_comparison.rb). Strings that only
+# hold a fact, a thaw makes anew.
 class Evidence
   CWD = :cwd
   PATHS = [CWD, :HOME].freeze
@@ -27,7 +27,7 @@ class Evidence
     @directory = request.directory
     @role = request.value("evidence")
     @facts = request.list("fact").to_h { |fact| fact.b.split("=", 2).then { |name, value| [name.to_sym, value] } }
-    @here = now
+    @here = now(@facts.keys)
     # RubyGems looks whether it is there.
     @has_home = File.directory?(@facts.fetch(:HOME, ""))
     @texts = RenewedTexts.new
@@ -54,8 +54,8 @@ class Evidence
     @role == "other"
   end
 
-  # Finds what a thaw makes anew, and tells what differs. +secrets+: the SecretValues, or nil. The block looks at what this process
-  # holds, in a child.
+  # Finds what a thaw makes anew, and tells what differs. +secrets+: the SecretValues, or nil. The block looks at what this
+  # process holds, in a child.
   def settle(reads_folder, secrets, report, &look)
     return if @role.nil? || (@role == "first" && !reads_folder && !knows_start?)
 
@@ -70,14 +70,15 @@ class Evidence
     GC.start
   end
 
-  # Puts the facts of this start in their places. Yields why not, where that cannot be done. To be called before the environment is
-  # changed as the program has changed it.
+  # Puts the facts of this start in their places. Yields why not, where that cannot be done. To be called before the
+  # environment is changed as the program has changed it.
   def renew
     return if @texts.empty?
 
-    values = now
-    changed = @texts.open_pieces.reject { |name| values[name] == @facts[name] }
-    changed.each { |name| yield "#{name} has a value that no other start was tried with" unless renewable?(name, values[name]) }
+    values = now(@texts.open_pieces)
+    changed = values.keys.reject { |name| values[name] == @facts[name] }
+    untried = changed.find { |name| !renewable?(name, values[name]) }
+    yield "#{untried} has a value that no other start was tried with" if untried
     @texts.exchange(values)
     @texts.finish(changed: changed.any?)
   rescue SystemCallError
@@ -86,8 +87,8 @@ class Evidence
 
   private
 
-  def now
-    @facts.to_h { |name, _| [name, name == CWD ? Dir.pwd.b : GET.call(name.name)&.b] }
+  def now(names)
+    names.to_h { |name| [name, name == CWD ? Dir.pwd.b : GET.call(name.name)&.b] }
   end
 
   # Whether somebody has read what another start can show: RubyGems, too, when Ruby started.

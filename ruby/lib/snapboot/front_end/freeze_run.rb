@@ -248,25 +248,27 @@ class FreezeRun
     @report.finish(Report::WRITTEN) if compares
   end
 
-  # Finds what the program keeps of facts about its start. Ends where nothing is frozen, and that is compared with another start.
+  # Finds what the program keeps of facts about its start. Ends where nothing is frozen, and that is compared with another
+  # start.
   def settle_evidence
     @context.evidence = @evidence
     # Where the program has called, its own frames hold what nobody can look into.
     unless @is_called
       @evidence.settle(@reads_folder, @secrets, @report) do
         COMPARING.each(&@load_file)
-        StartComparison.new(@request.directory, @evidence) { |*ways| object_paths(*ways) }.run
+        StartComparison.new(@request.directory, @evidence, object_paths).run
       end
     end
     @report.finish(Report::WRITTEN) if @evidence.other?
   end
 
   # Paths of all that the program holds.
-  def object_paths(translate, holds)
+  def object_paths
     renewed, kept = @environment.kept
     directory = Dir.pwd
     kept["the current directory"] = directory unless directory.b == @evidence.here[:cwd]
-    ObjectPaths.new(Module.nesting.last, @directory, { **kept, **@settings.kept }, @evidence.private_constants, renewed, translate, holds)
+    roots = { **kept, **@settings.kept }
+    ObjectPaths.new(Module.nesting.last, @directory, roots, @evidence.private_constants, renewed)
   end
 
   # Since 3.3 a program can turn it on by itself, and Rails 7.2 does.

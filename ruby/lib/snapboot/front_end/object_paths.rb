@@ -2,10 +2,10 @@
 
 # Everything that a process holds, as pairs of a path and a value: `App::Settings@colors[2]`, and what stands there.
 #
-# The walk goes from the constants of Object and the global variables down, by name and breadth first, so that two boots of a program
-# give the same paths where they hold the same; then from the other roots of the garbage collector. What only the machine's stack
-# leads to is left out: no code of the program runs at the freeze point. It is made in a process that is not frozen, since it leaves
-# much behind, and calls no method that a program may have defined for its own classes.
+# The walk goes from the constants of Object and the global variables down, by name and breadth first, so that two boots of a
+# program give the same paths where they hold the same; then from the other roots of the garbage collector. What only the
+# machine's stack leads to is left out: no code of the program runs at the freeze point. It is made in a process that is not
+# frozen, since it leaves much behind, and calls no method that a program may have defined for its own classes.
 class ObjectPaths
   # How the paths begin of what no module leads to.
   ROOT = "(Ruby)"
@@ -14,8 +14,8 @@ class ObjectPaths
   # Larger numbers are addresses, which are others in each boot.
   LARGE = 1 << 31
   # What each start has of its own.
-  PER_START = %i[$$ $0 $* $. $_ $~ $! $@ $& $` $' $+ $? $< $> $stdin $stdout $stderr $FILENAME $PROGRAM_NAME $DEBUG $VERBOSE $-d $-v
-                 $-w $-W $-i $-l $-p $-a].freeze
+  PER_START = %i[$$ $0 $* $. $_ $~ $! $@ $& $` $' $+ $? $< $> $stdin $stdout $stderr $FILENAME $PROGRAM_NAME $DEBUG $VERBOSE
+                 $-d $-v $-w $-W $-i $-l $-p $-a].freeze
   # Of these a method tells the value.
   LEAVES = {
     NilClass => :inspect, TrueClass => :inspect, FalseClass => :inspect, Integer => :inspect, Float => :inspect,
@@ -27,50 +27,55 @@ class ObjectPaths
     "Digest::Base" => :hexdigest, "OpenSSL::Digest" => :hexdigest, "OpenSSL::HMAC" => :hexdigest
   }.freeze
   KINDS = {
-    String => :string, Regexp => :regexp, Array => :array, Hash => :table, Module => :namespace, Proc => :closure, Binding => :variables,
-    Struct => :members, Range => :range, Method => :method_object, UnboundMethod => :method_object, Thread => :thread
+    String => :string, Regexp => :regexp, Array => :array, Hash => :table, Module => :namespace, Proc => :closure,
+    Binding => :variables, Struct => :members, Range => :range, Method => :method_object,
+    UnboundMethod => :method_object, Thread => :thread, **(defined?(Data.define) ? { Data => :members } : {})
   }.freeze
-  METHODS = %i[public_instance_methods protected_instance_methods private_instance_methods].map { |it| Module.instance_method(it) }
+  METHODS = %i[public protected private].map { |kind| Module.instance_method("#{kind}_instance_methods") }
+  SAME = BasicObject.instance_method(:equal?)
   CLASS, SINGLETON, IVARS, IVAR = %i[class singleton_class instance_variables instance_variable_get].map do |name|
     Kernel.instance_method(name)
   end
-  NAME, ANCESTORS, CONSTANTS, CONSTANT, AUTOLOAD, CVARS, CVAR, METHOD =
-    %i[name ancestors constants const_get autoload? class_variables class_variable_get instance_method].map do |name|
+  NAME, BELOW, ANCESTORS, CONSTANTS, CONSTANT, AUTOLOAD, CVARS, CVAR, METHOD =
+    %i[name <= ancestors constants const_get autoload? class_variables class_variable_get instance_method].map do |name|
       Module.instance_method(name)
     end
-  BYTES, ENCODING, STRING_IVARS = String.instance_method(:b), String.instance_method(:encoding), IVARS
-  ALL, EACH, INSPECT = %i[all? each_with_index inspect].map { |name| Array.instance_method(name) }
-  EACH_PAIR = Hash.instance_method(:each_pair)
-  DEFAULT, DEFAULT_PROC = Hash.instance_method(:default), Hash.instance_method(:default_proc)
+  BYTES, ENCODING = %i[b encoding].map { |name| String.instance_method(name) }
+  ALL, EACH, INSPECT = %i[all? each inspect].map { |name| Array.instance_method(name) }
+  EACH_PAIR, DEFAULT, DEFAULT_PROC = %i[each_pair default default_proc].map { |name| Hash.instance_method(name) }
+  REGEXP = %i[options encoding source].map { |name| Regexp.instance_method(name) }
 
-  # +front_end+: its anonymous module. +directory+: where its files are. +roots+: more to go down from, by name. +private_constants+: names
-  # by module. +renewed+: objects that a thaw fills anyway. +translate+: takes the bytes of a string, and returns what they would be in
-  # the boot that this one is compared with, or nil where they are the same. +holds+: whether bytes hold a fact.
-  def initialize(front_end, directory, roots, private_constants, renewed, translate, holds)
+  # +front_end+: its anonymous module. +directory+: where its files are. +roots+: more to go down from, by name.
+  # +private_constants+: names by module. +renewed+: objects that a thaw fills anyway.
+  def initialize(front_end, directory, roots, private_constants, renewed)
     require "digest"
     require "objspace"
     @front_end = front_end
     @own_names = "#{front_end.inspect}::"
     @directory = directory
     @roots = roots
-    @translate = translate
-    @holds = holds
     @seen = {}.compare_by_identity
     @private_constants = private_constants
     @skipped = [self, private_constants, *renewed].to_h { |object| [object, true] }.compare_by_identity
-    @kinds = {}.compare_by_identity
+    @kinds = { ObjectSpace::InternalObjectWrapper => :internal }.compare_by_identity
+    @states = {}.compare_by_identity
     @queue = []
     @namespaces = []
     @nameless = Hash.new(0)
   end
 
-  # Yields path, content and object of each value, all but the object as bytes.
-  def each(&block)
+  # Yields path, content and object of each value, all but the object as bytes. +translate+: takes the bytes of a string, and
+  # returns what they would be in the boot that this one is compared with, or nil where they are the same. +holds+: whether
+  # bytes hold a fact.
+  def each(translate, holds, &block)
+    @translate = translate
+    @holds = holds
     verbose = $VERBOSE
     $VERBOSE = nil # constants may be deprecated
     @block = block
     push(Object, "(all)")
-    (global_variables - PER_START).grep_v(/\A\$\d/).sort.each { |name| push(eval(name.to_s), name.to_s) } # rubocop:disable Style/EvalWithLocation, Security/Eval
+    names = (global_variables - PER_START).grep_v(/\A\$\d/).sort
+    names.each { |name| push(eval(name.to_s), name.to_s) } # rubocop:disable Security/Eval
     push(TOPLEVEL_BINDING, "main")
     @roots.each { |name, object| push(object, name) }
     drain
@@ -133,7 +138,7 @@ class ObjectPaths
     return :front_end if name&.start_with?(@own_names)
 
     push(type, "#{path}.class") if name.nil?
-    KINDS.find { |base, _| type <= base }&.last || (type == ObjectSpace::InternalObjectWrapper ? :internal : :object)
+    KINDS.find { |base, _| BELOW.bind_call(type, base) }&.last || :object
   end
 
   # One without a name stands in that of what is in it with its address.
@@ -160,10 +165,10 @@ class ObjectPaths
   end
 
   def regexp(object, path, type)
-    @block.call(path, "#{class_name(type)} #{object.options} #{object.encoding}:".b << Regexp.instance_method(:source).bind_call(object).b, object)
+    @block.call(path, [class_name(type), *REGEXP.map { |method| method.bind_call(object).to_s.b }].join(" "), object)
   end
 
-  def is_a(object, path, type, more = nil)
+  def tell(object, path, type, more = nil)
     @block.call(path, "a #{class_name(type)}#{more}".b, object)
   end
 
@@ -173,11 +178,11 @@ class ObjectPaths
 
   # What the garbage collector knows of an object besides what has a name in it.
   def rest(objects, path)
-    counts = Hash.new(0)
+    counts = Hash.new(0).compare_by_identity
     objects&.each do |object|
       type = CLASS.bind_call(object)
-      next if @seen.key?(object) && type != String
-      next push(object, nil) if type <= Module && name_of(object) # it has a place of its own
+      next if @seen.key?(object) && !String.equal?(type)
+      next push(object, nil) if BELOW.bind_call(type, Module) && name_of(object) # it has a place of its own
 
       push(object, "#{path}<#{class_name(type)} #{counts[type] += 1}>")
     end
@@ -188,9 +193,9 @@ class ObjectPaths
     objects&.each do |object|
       type = CLASS.bind_call(object)
       next if @seen.key?(object)
-      next push(object, nil) if type <= Module && name_of(object)
+      next push(object, nil) if BELOW.bind_call(type, Module) && name_of(object)
 
-      place = type == String ? "#{path}<#{plain(translated(object))}>" : "#{path}<#{class_name(type)}>"
+      place = String.equal?(type) ? "#{path}<#{plain(translated(object))}>" : "#{path}<#{class_name(type)}>"
       push(object, "#{place} #{@nameless[place] += 1}")
     end
   end
@@ -199,22 +204,24 @@ class ObjectPaths
   def roots(objects, path)
     objects&.each do |object|
       type = CLASS.bind_call(object)
-      next if LEAVES.key?(type) || @seen.key?(object) || (type == String && !@holds.call(BYTES.bind_call(object)))
+      next if LEAVES.key?(type) || @seen.key?(object) || (String.equal?(type) && !@holds.call(BYTES.bind_call(object)))
 
       unordered([object], path)
     end
   end
 
   def array(object, path, type)
-    return is_a(object, path, type, INSPECT.bind_call(object)) if ALL.bind_call(object) { |value| LEAVES.key?(CLASS.bind_call(value)) }
+    is_plain = ALL.bind_call(object) { |value| LEAVES.key?(CLASS.bind_call(value)) }
+    return tell(object, path, type, INSPECT.bind_call(object)) if is_plain
 
-    is_a(object, path, type)
-    EACH.bind_call(object) { |value, index| push(value, "#{path}[#{index}]") }
+    tell(object, path, type)
+    index = -1
+    EACH.bind_call(object) { |value| push(value, "#{path}[#{index += 1}]") }
     ivars(object, path)
   end
 
   def table(object, path, type)
-    is_a(object, path, type)
+    tell(object, path, type)
     index = -1
     EACH_PAIR.bind_call(object) do |key, value|
       index += 1
@@ -232,12 +239,9 @@ class ObjectPaths
   # What stands in a path for the key of a Hash, where that tells its value.
   def key(key)
     type = CLASS.bind_call(key)
-    if type == String
-      plain(translated(key).inspect)
-    elsif type == Symbol
-      plain(":#{key.name}")
-    elsif LEAVES.key?(type) && !(type == Integer && key.abs > LARGE)
-      plain(LEAVES[type].bind_call(key))
+    if String.equal?(type) then plain(translated(key).inspect)
+    elsif Symbol.equal?(type) then plain(":#{key.name}")
+    elsif LEAVES.key?(type) && !(Integer.equal?(type) && key.abs > LARGE) then plain(LEAVES[type].bind_call(key))
     end
   end
 
@@ -247,26 +251,25 @@ class ObjectPaths
   end
 
   def members(object, path, type)
-    is_a(object, path, type)
-    names = Struct.instance_method(:members).bind_call(object)
-    values = Struct.instance_method(:to_a).bind_call(object)
-    names.zip(values) { |name, value| push(value, "#{path}.#{name.name.b}") }
+    tell(object, path, type)
+    base = BELOW.bind_call(type, Struct) ? Struct : Data
+    base.instance_method(:to_h).bind_call(object).each { |name, value| push(value, "#{path}.#{name.name.b}") }
     ivars(object, path)
   end
 
   def range(object, path, type)
-    is_a(object, path, type, Range.instance_method(:exclude_end?).bind_call(object))
+    tell(object, path, type, Range.instance_method(:exclude_end?).bind_call(object))
     %i[begin end].each { |name| push(Range.instance_method(name).bind_call(object), "#{path}.#{name}") }
   end
 
   def method_object(object, path, type)
-    is_a(object, path, type, " #{type.instance_method(:name).bind_call(object)}")
-    push(type.instance_method(:owner).bind_call(object), "#{path}.owner")
-    push(type.instance_method(:receiver).bind_call(object), "#{path}.receiver") if type == Method
+    tell(object, path, type, " #{METHOD.bind_call(type, :name).bind_call(object)}")
+    push(METHOD.bind_call(type, :owner).bind_call(object), "#{path}.owner")
+    push(Method.instance_method(:receiver).bind_call(object), "#{path}.receiver") if Method.equal?(type)
   end
 
   def thread(object, path, type)
-    is_a(object, path, type)
+    tell(object, path, type)
     names = %i[keys thread_variables].map { |name| Thread.instance_method(name).bind_call(object) }
     names.zip(%i[[] thread_variable_get]) do |all, get|
       all.each { |name| push(Thread.instance_method(get).bind_call(object, name), "#{path}[#{name}]") }
@@ -278,7 +281,7 @@ class ObjectPaths
     place = Proc.instance_method(:source_location).bind_call(object)
     return if place&.first&.start_with?(@directory)
 
-    is_a(object, path, type, " #{place&.join(":")} #{code(object)}")
+    tell(object, path, type, " #{place&.join(":")} #{code(object)}")
     ivars(object, path)
     variables(Proc.instance_method(:binding).bind_call(object), path)
   rescue ArgumentError
@@ -302,19 +305,24 @@ class ObjectPaths
   end
 
   def object(object, path, type)
-    is_a(object, path, type, state(object, type))
+    tell(object, path, type, state(object, type))
     ivars(object, path)
-    rest(ObjectSpace.reachable_objects_from(object)&.reject { |it| it.equal?(type) }, path)
+    rest(ObjectSpace.reachable_objects_from(object)&.reject { |it| SAME.bind_call(it, type) }, path)
   end
 
   def state(object, type)
-    name = STATES.keys.find { |it| ANCESTORS.bind_call(type).any? { |above| NAME.bind_call(above) == it } }
-    " #{Object.const_get(name).instance_method(STATES[name]).bind_call(object)}" if name
+    @states[type] = state_of(ANCESTORS.bind_call(type)) unless @states.key?(type)
+    " #{@states[type].bind_call(object)}" if @states[type]
   rescue StandardError
     nil
   end
 
-  def internal(object, path, type)
+  def state_of(ancestors)
+    known = ancestors.find { |above| STATES.key?(NAME.bind_call(above)) }
+    METHOD.bind_call(known, STATES[NAME.bind_call(known)]) if known
+  end
+
+  def internal(object, _path, _type)
     return unless %i[T_ARRAY T_HASH T_DATA T_OBJECT T_STRUCT].include?(object.type)
 
     number = object.internal_object_id
@@ -324,8 +332,8 @@ class ObjectPaths
     roots(ObjectSpace.reachable_objects_from(object), ROOT)
   end
 
-  def namespace(object, path, type)
-    return if object.equal?(@front_end)
+  def namespace(object, path, _type)
+    return if @front_end.equal?(object)
 
     ancestors = ANCESTORS.bind_call(object).map { |above| name_of(above) || "-" }
     @block.call("#{path} (ancestors)", ancestors.join(" ").b, object)
@@ -342,7 +350,7 @@ class ObjectPaths
 
   def constant(object, name, path)
     value = CONSTANT.bind_call(object, name, false)
-    push(value, object.equal?(Object) ? name.name.b : "#{path}::#{name.name.b}")
+    push(value, Object.equal?(object) ? name.name.b : "#{path}::#{name.name.b}")
   rescue StandardError, ScriptError
     nil # nobody may look at it
   end

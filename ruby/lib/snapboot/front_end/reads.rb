@@ -86,6 +86,7 @@ class Reads
     @wholes.each { |reader, place| add(report, "variables", "*", reader, place) }
     @facts.each do |(fact, of, reader), place|
       next if fact == "umask" && umask
+
       add(report, "fact", fact, reader, place)
       report.add("of", of)
     end

@@ -2,17 +2,17 @@
 
 # What a boot holds, compared with what another one does: see evidence.rb. To be used in a process that is not frozen.
 #
-# A string of the other boot that holds one of its values, which are unlike all other texts, is what the first boot has with its own
-# value there: then it only keeps the fact. A difference of any other kind is told; what differs between two boots that are alike is
-# noise. The files of the control directory: `held` is of the first boot, `held_otherwise` of the other one, each line with path and
-# digest of a value and the template of a string that is renewed; `noise` has paths that differ in two boots that are alike, `found`
-# what a child tells its parent.
+# A string of the other boot that holds one of its values, which are unlike all other texts, is what the first boot has with
+# its own value there: then it only keeps the fact. A difference of any other kind is told; what differs between two boots
+# that are alike is noise. The files of the control directory: `held` is of the first boot, `held_otherwise` of the other
+# one, each line with path and digest of a value and the template of a string that is renewed; `noise` has paths that differ
+# in two boots that are alike, `found` what a child tells its parent.
 class StartComparison
-  # +evidence+: the Evidence. +walk+: makes an ObjectPaths, given two methods.
-  def initialize(directory, evidence, &walk)
+  # +evidence+: the Evidence. +paths+: the ObjectPaths.
+  def initialize(directory, evidence, paths)
     @directory = directory
     @role = evidence.role
-    @walk = walk
+    @paths = paths
     others = evidence.facts.keys.each_with_index.map { |name, number| [evidence.here[name], number, evidence.facts[name]] }
     others.reject! { |here, _, there| here.nil? || here.empty? || here == there }
     # The longest first.
@@ -73,7 +73,7 @@ class StartComparison
 
   # Yields path, digest and object of all that is held.
   def each
-    @walk.call(method(:translated), method(:holds?)).each do |path, content, object|
+    @paths.each(method(:translated), method(:holds?)) do |path, content, object|
       yield path, ObjectPaths.digest(content), object
     end
   end
@@ -89,7 +89,7 @@ class StartComparison
 
   # Of what a string is made that is not the same, as text.
   def template(object)
-    pieces = split(object.b) if String === object # rubocop:disable Style/CaseEquality
+    pieces = split(ObjectPaths::BYTES.bind_call(object)) if String === object # rubocop:disable Style/CaseEquality
     pieces&.map { |piece| piece.is_a?(Integer) ? piece : "x#{piece.unpack1("H*")}" }&.join(",")
   end
 
