@@ -15,6 +15,7 @@ use failure::Failure;
 use image::fact_kind;
 use inputs::environment::matches;
 use recorder::{Accesses, State};
+use runtime::Language;
 
 use super::Session;
 use crate::boot::{leave_on_demand, Boot, Watch};
@@ -102,6 +103,9 @@ impl Session<'_> {
         let whole = first.reads.wholes.iter().any(|read| read.place().is_some());
         let whole = (whole && self.leave_more_variables(dir, &first.reads)?).then_some(ALL);
         let mut all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
+        // RubyGems reads HOME in each start; that is no reason to look at what was read by relative names, which counts where an image starts.
+        let is_of_ruby = self.runtime.language == Language::Ruby;
+        all.retain(|name| *name != CWD || !is_of_ruby || first.reads.facts.contains(&(fact_kind::CWD, 0)));
         let mut other = self.boot_with(boot, dir, &elsewhere, &all)?;
         if other.is_none() {
             // What is named by a relative path is found from its own directory only.
