@@ -104,7 +104,7 @@ def test_a_variable_of_the_shell_that_was_read(language, name, tmp_path):
         env = {**plain, **others, **always, name: SHELL[name]}
         assert support.thawed(argv, env=env, cwd=tmp_path).out == SHELL[name] + "\n"
     # The name of the user is only kept.
-    is_renewed = language is PYTHON and name in ("USER", "LOGNAME")
+    is_renewed = name in ("USER", "LOGNAME")
     for env, answer, is_served in (({**SHELL, name: "other"}, "other", is_renewed), ({**always}, "none", False)):
         result = support.run(argv, env={**plain, **env}, cwd=tmp_path)
         assert result.fell_back != is_served and (is_served or name in result.err) and result.out == answer + "\n", result

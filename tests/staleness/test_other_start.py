@@ -7,57 +7,116 @@ import os
 
 import pytest
 from common import support
+from common.languages import both
 
-# What is done with a value, and whether a thaw renews it. V stands for the value, {f} for a folder of the test.
+# What is done with a value, in each language, and whether a thaw renews it. V stands for the value.
 WAYS = {
-    "kept": ("V", True),
-    "kept as bytes": ("V.encode()", True),
-    "joined": ("V + '/.config/x'", True),
-    "within a text": ("'in ' + V + ', and ' + V", True),
-    "a path": ("pathlib.PurePath(V + '/x')", True),
-    "in a list in a table": ("{'a': [1, V]}", True),
-    "in tuples": ("((V, 1), 2)", True),
-    "in a set": ("{V, 'other'}", True),
-    "a key": ("{V: 1}", True),
-    "a default": ("(lambda value=V: value).__defaults__", True),
-    "in a closure": ("(lambda value: lambda: value)(V)()", True),
-    "in a partial": ("functools.partial(print, V).args", True),
-    "its length": ("len(V)", False),
-    "its parts": ("V.split('e')", False),
-    "its beginning": ("V[:3]", False),
-    "in capitals": ("V.upper()", False),
-    "hashed": ("hashlib.sha256(V.encode()).hexdigest()", False),
-    "compared": ("V == {value!r}", False),
-    "a branch": ("[1, 2] if V == {value!r} else None", False),
-    "a pattern": ("re.compile(re.escape(V))", False),
-    "a class by it": ("type('A' if V == {value!r} else 'B', (), dict()).__name__", False),
+    "kept": (("V", True), ("V", True)),
+    "kept as bytes": (("V.encode()", True), ("V.b", True)),
+    "joined": (("V + '/.config/x'", True), ("File.join(V, '.config/x')", True)),
+    "within a text": (("'in ' + V + ', and ' + V", True), ("\"in #{V}, and #{V}\"", True)),
+    "a path": (("pathlib.PurePath(V + '/x')", True), ("Pathname(V + '/x')", True)),
+    "in a list in a table": (("{'a': [1, V]}", True), ("{ 'a' => [1, V] }", True)),
+    "in tuples": (("((V, 1), 2)", True), None),
+    "in a set": (("{V, 'other'}", True), ("Set[V, 'other']", True)),
+    "a key": (("{V: 1}", True), ("{ V => 1 }", True)),
+    "a key that exists once": (None, ("{ +V => 1 }", False)),
+    "a key of a frozen table": (None, ("{ V => 1 }.freeze", False)),
+    "a default": (("(lambda value=V: value).__defaults__", True), ("Hash.new(V)[:x]", True)),
+    "the default of a table": (None, ("Hash.new(V).then { |it| Object.new.tap { |o| o.instance_variable_set(:@x, it) } }.instance_variable_get(:@x)[1]", True)),
+    "in a closure": (("(lambda value: lambda: value)(V)()", True), ("V.then { |value| -> { value } }", True)),
+    "in a partial": (("functools.partial(print, V).args", True), ("[:print].map(&method(:send).curry(2)).then { V.method(:itself) }", True)),
+    "in what defines a method": (None, ("V.then { |value| Class.new { define_method(:call) { value } }.new }", True)),
+    "in a variable of an object": (None, ("Struct.new(:a).new(Object.new.tap { |it| it.instance_variable_set(:@v, V) }).a.instance_variable_get(:@v)", True)),
+    "in a variable of a class": (None, ("Class.new { class_variable_set(:@@v, V); def self.call = class_variable_get(:@@v) }", True)),
+    "in a Struct": (None, ("Struct.new(:a).new(V)", True)),
+    "in an exception": (None, ("RuntimeError.new(V).message", True)),
+    "frozen": (None, ("(+V).freeze", True)),
+    "a private constant": (None, ("Class.new { const_set(:V, ::V); private_constant :V; def self.call = self::V rescue V }.const_get(:V)", True)),
+    "a text that exists once": (None, ("-(V + '/x')", False)),
+    "a symbol": (None, ("V.to_sym", False)),
+    "a range": (None, ("V..(V + 'x')", True)),
+    "in code": (None, ("Class.new { class_eval(\"def call = #{V.inspect}\") }.new", False)),
+    "its length": (("len(V)", False), ("V.size", False)),
+    "its length in a closure": (None, ("V.size.then { |value| -> { value } }", False)),
+    "its length in what defines a method": (None, ("V.size.then { |value| Class.new { define_method(:call) { value } }.new }", False)),
+    "its length as a private constant": (None, ("Class.new { const_set(:N, ::V.size); private_constant :N; def self.call = const_get(:N) }", False)),
+    "its parts": (("V.split('e')", False), ("V.split('e')", False)),
+    "its end": (("V[-3:]", False), ("V[-3..]", False)),
+    "in capitals": (("V.upper()", False), ("V.upcase", False)),
+    "in another encoding": (None, ("V.encode('UTF-16LE')", False)),
+    "hashed": (("hashlib.sha256(V.encode()).hexdigest()", False), ("Digest::SHA256.hexdigest(V)", False)),
+    "hashed so far": (None, ("Digest::SHA256.new.tap { |it| it << V }.to_s", False)),
+    "compared": (("V == {value!r}", False), ("V == {value!r}", False)),
+    "a branch": (("[1, 2] if V == {value!r} else None", False), ("V == {value!r} ? [1, 2] : nil", False)),
+    "a pattern": (("re.compile(re.escape(V))", False), ("/#{Regexp.escape(V)}/", False)),
+    "a class by it": (
+        ("type('A' if V == {value!r} else 'B', (), dict()).__name__", False),
+        ("Object.const_set(V == {value!r} ? :Aa : :Bb, Class.new)", False),
+    ),
+    "a method by it": (None, ("Class.new { if V == {value!r}\n def call = 1\nelse def call = 2\nend }.new", False)),
+    "in the environment": (None, ("ENV['OWN'] = \"#{V}/x\"; -> { ENV['OWN'] }", True)),
+    "in a global variable": (None, ("$kept = \"#{V}/x\"; -> { $kept }", True)),
+    "what runs at the end": (None, ("V.then { |value| at_exit { p value } }; 1", True)),
+    "what runs at the end by its length": (None, ("V.size.then { |value| at_exit { p value } }; 1", False)),
+    "in a thread's variable": (None, ("Thread.current[:kept] = V; -> { Thread.current[:kept] }", True)),
+    "copies of it": (None, ("[V, V.dup, V + '', V[1..], V.b, V.to_s, \"#{V}\"]", False)),
+    "equal copies of it": (None, ("[V, V.dup, V + '', V.b, V.to_s, \"#{V}\", File.expand_path(V)]", True)),
+    "a part of it read later": (None, ("StringIO.new(V).tap { |it| it.read(2) }.string", True)),
 }
-IMPORTS = "import functools, hashlib, os, pathlib, re, shutil, sys\n"
-SHOW = (
-    "import boot; value = boot.VALUE\n"
-    "if isinstance(value, set): value = sorted(value)\n"
-    "if isinstance(value, dict): value = {k: v for k, v in value.items() if not str(k).startswith('SNAPBOOT')}\n"
-    "print(value)"
-)
+LANGUAGES = {
+    "python": (
+        support.PYTHON,
+        "V = os.environ[{name!r}]\nVALUE = {way}\ndel V",
+        "import boot; value = boot.VALUE\n"
+        "if isinstance(value, set): value = sorted(value)\n"
+        "if isinstance(value, dict): value = {k: v for k, v in value.items() if not str(k).startswith('SNAPBOOT')}\n"
+        "print(value)",
+    ),
+    "ruby": (
+        support.RUBY,
+        "require 'digest'; require 'pathname'; require 'set'; require 'stringio'\nV = ENV[{name!r}]\nVALUE = {way}\n"
+        "Object.send(:remove_const, :V)",
+        "value = VALUE\nvalue = value.call if value.respond_to?(:call)\np value\np value[value.keys.first] if value.is_a?(Hash)\n"
+        "p value.encoding if value.is_a?(String)",
+    ),
+}
 
 
 class Program:
     """A module that is preloaded, and its image."""
 
-    def __init__(self, folder, source, env, start=None):
+    def __init__(self, folder, source, env, language="python", start=None):
         self.start = start or folder
+        self.program, _, self.show = LANGUAGES[language]
         self.env = {**support.environment(PYTHONPATH=str(folder)), **env}
-        (folder / "boot.py").write_text(IMPORTS + source + "\n")
         self.image = folder / "x.img"
-        self.result = support.freeze(self.image, [support.PYTHON], "--preload", "boot", env=self.env, cwd=self.start)
+        if language == "python":
+            (folder / "boot.py").write_text("import functools, hashlib, os, pathlib, re, shutil, sys\n" + source + "\n")
+            self.preload, self.option = "boot", "-c"
+        else:
+            (folder / "boot.rb").write_text(source + "\n")
+            self.preload, self.option = f"{folder}/boot", "-e"
+            self.show = f"require {str(folder / 'boot')!r}\n{self.show}"
+        self.result = support.freeze(self.image, [self.program], "--preload", self.preload, env=self.env, cwd=self.start)
         assert self.result.status == 0, self.result
 
     def check(self, is_served, **changes):
         """A start with other variables prints what an ordinary one prints; whether the image serves it."""
         env = {name: value for name, value in {**self.env, **changes}.items() if value is not None}
-        image, plain = (support.run([program, "-c", SHOW], env=env, cwd=self.start) for program in (self.image, support.PYTHON))
+        image, plain = (
+            support.run([program, self.option, self.show], env=env, cwd=self.start) for program in (self.image, self.program)
+        )
         assert (image.out, image.status) == (plain.out, plain.status), (image, plain)
         assert image.fell_back != is_served, image
+
+
+def cases():
+    """Pairs of a language and a way."""
+    for way, rows in WAYS.items():
+        for language, row in zip(LANGUAGES, rows, strict=True):
+            if row:
+                yield pytest.param(language, way, marks=[support.needs_ruby] if language == "ruby" else [])
 
 
 @pytest.fixture
@@ -71,22 +130,29 @@ def homes(tmp_path):
 
 @pytest.mark.sample(8)
 @pytest.mark.parametrize("variable", ["HOME", "USER", "LOGNAME", "PATH"])
-@pytest.mark.parametrize("way", WAYS)
-def test_what_is_only_kept_is_renewed(way, variable, tmp_path, homes):
+@pytest.mark.parametrize("language, way", cases())
+def test_what_is_only_kept_is_renewed(language, way, variable, tmp_path, homes):
     values = {"HOME": homes, "PATH": [os.environ["PATH"], f"{os.environ['PATH']}:/nowhere"]}.get(variable, ["one", "the other"])
-    expression, is_renewed = WAYS[way]
-    source = f"V = os.environ[{variable!r}]\nVALUE = {expression.replace('{value!r}', repr(values[0]))}\ndel V"
-    program = Program(tmp_path, source, {variable: values[0]})
+    expression, is_renewed = dict(zip(LANGUAGES, WAYS[way], strict=True))[language]
+    _, source, _ = LANGUAGES[language]
+    source = source.replace("{name!r}", repr(variable)).replace("{way}", expression.replace("{value!r}", repr(values[0])))
+    program = Program(tmp_path, source, {variable: values[0]}, language)
     program.check(True)
     program.check(is_renewed, **{variable: values[1]})
     program.check(False, **{variable: None})
 
 
-def test_what_was_looked_for_below_home_counts_where_it_is(tmp_path, homes):
+@both
+def test_what_was_looked_for_below_home_counts_where_it_is(language, tmp_path, homes):
     first, second = homes
-    program = Program(tmp_path, "VALUE = os.path.exists(os.path.expanduser('~/.config/x'))", {"HOME": first})
+    source = {
+        "python": "VALUE = os.path.exists(os.path.expanduser('~/.config/x'))",
+        "ruby": "VALUE = File.exist?(File.expand_path('~/.config/x'))",
+    }
+    program = Program(tmp_path, source[language.name], {"HOME": first}, language.name)
     program.check(True, HOME=second)
-    program.check(True, HOME=f"{tmp_path}/is not there")
+    # RubyGems looks whether it is there.
+    program.check(language.name == "python", HOME=f"{tmp_path}/is not there")
     os.makedirs(f"{second}/.config/x")
     program.check(False, HOME=second)
 
@@ -103,13 +169,46 @@ def test_that_the_current_directory_is_there_counts_nowhere(tmp_path):
     program.check(True)
 
 
-def test_what_was_found_below_home_binds_to_it(tmp_path, homes):
+@both
+def test_what_was_found_below_home_binds_to_it(language, tmp_path, homes):
     first, second = homes
     (tmp_path / "home" / "settings").write_text("1")
-    program = Program(tmp_path, "VALUE = open(os.path.expanduser('~/settings')).read()", {"HOME": first})
+    source = {
+        "python": "VALUE = open(os.path.expanduser('~/settings')).read()",
+        "ruby": "VALUE = File.read(File.expand_path('~/settings'))",
+    }
+    program = Program(tmp_path, source[language.name], {"HOME": first}, language.name)
     program.check(True)
     (tmp_path / "another home" / "settings").write_text("2")
     program.check(False, HOME=second)
+
+
+@support.needs_ruby
+def test_ruby_keeps_values_that_were_not_tried_apart(tmp_path, homes):
+    """A path is put together in another way where it ends with a slash, or is the root."""
+    program = Program(tmp_path, "VALUE = ENV['HOME'] + '/x', File.join(ENV['HOME'], 'x')", {"HOME": homes[0]}, "ruby")
+    program.check(True, HOME=homes[1])
+    for value in ("/", homes[1] + "/", homes[1] + "/../home", "relative", homes[1] + "\u00e4"):
+        program.check(False, HOME=value)
+
+
+@support.needs_ruby
+def test_ruby_goes_to_home_while_it_boots(tmp_path, homes):
+    program = Program(tmp_path, "Dir.chdir; VALUE = 1", {"HOME": homes[0]}, "ruby")
+    program.check(True)
+    program.check(False, HOME=homes[1])
+
+
+@support.needs_ruby
+def test_a_program_without_rubygems_has_what_it_kept_as_well(tmp_path, homes):
+    (tmp_path / "main.rb").write_text("require_relative 'boot'\np KEPT, $?\n")
+    (tmp_path / "boot.rb").write_text("KEPT = [\"#{ENV['HOME']}/x\"].freeze\n")
+    env = support.environment(HOME=homes[0])
+    command = [support.RUBY, "--disable-gems", tmp_path / "main.rb"]
+    image = support.frozen(tmp_path / "x.img", command, "--preload", f"{tmp_path}/boot", env=env)
+    for home in homes:
+        result = support.thawed([image], env={**env, "HOME": home})
+        assert result.out == support.run(command, env={**env, "HOME": home}).out
 
 
 def test_what_was_found_along_path_counts_by_where(tmp_path):
@@ -126,6 +225,16 @@ def test_what_was_found_along_path_counts_by_where(tmp_path):
     (other / "no-such-thing").write_text("#!/bin/sh\n")
     (other / "no-such-thing").chmod(0o755)
     program.check(False, PATH=f"{other}:{one}")
+
+
+@support.needs_ruby
+def test_what_c_code_reads_binds_ruby_too(tmp_path, homes):
+    """Ruby itself reads by a C function; Fiddle calls it as an extension does."""
+    read = "Fiddle::Function.new(Fiddle::Handle::DEFAULT['getenv'], [Fiddle::TYPE_VOIDP], Fiddle::TYPE_VOIDP)"
+    source = f"require 'fiddle'\nVALUE = {read}.call('USER').to_s.size"
+    program = Program(tmp_path, source, {"USER": "one", "HOME": homes[0]}, "ruby")
+    program.check(True, HOME=homes[1])
+    program.check(False, USER="two")
 
 
 def test_what_c_code_reads_binds(tmp_path, homes):

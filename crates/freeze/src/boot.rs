@@ -96,10 +96,8 @@ pub enum Watch {
     InputsAgain,
     /// To learn where in the program descriptors are opened, and names are made in these folders.
     Origins(BTreeSet<PathBuf>),
-    /// To learn what the program makes of the current directory, which is this one. The image that was written before stays.
-    Elsewhere(PathBuf),
     /// To learn what the program makes of other facts about its start, in this directory, and of more variables if so (DIR/more). The
-    /// same.
+    /// image that was written before stays.
     OtherStart(PathBuf, bool),
     /// To learn what the program makes of its secrets. The same.
     Secrets,
@@ -108,7 +106,7 @@ pub enum Watch {
 impl Boot<'_> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
-        let writes_image = !matches!(watch, Watch::Elsewhere(_) | Watch::OtherStart(..) | Watch::Secrets);
+        let writes_image = !matches!(watch, Watch::OtherStart(..) | Watch::Secrets);
         for old in ["report", "findings", "importers", "noted", "attribute_origins", "texts"]
             .iter()
             .chain(writes_image.then_some(&"image"))
@@ -135,7 +133,7 @@ impl Boot<'_> {
         let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
         let mut command = self.command(dir, other_end)?;
         let mut start = std::env::current_dir().ok();
-        if let Watch::Elsewhere(folder) | Watch::OtherStart(folder, _) = watch {
+        if let Watch::OtherStart(folder, _) = watch {
             command.current_dir(folder);
             start = Some(folder.clone());
         }
@@ -200,9 +198,6 @@ impl Boot<'_> {
         if let Watch::Origins(folders) = watch {
             request.push("origins", "1");
             folders.iter().for_each(|folder| request.push("origins_in", folder));
-        }
-        if let Watch::Elsewhere(_) = watch {
-            request.push("elsewhere", "1");
         }
         let role = match watch {
             Watch::OtherStart(..) => Some("other"),

@@ -49,8 +49,6 @@ pub enum Step<'a> {
     BootForFiles,
     /// Boots again, to see where in the program something comes from.
     BootForOrigins,
-    /// Boots again in another folder, to see what comes of it.
-    BootElsewhere,
     /// Boots again as another start, to see what comes of it.
     BootAsOtherStart,
     /// Boots again with other secrets, to see what comes of them.

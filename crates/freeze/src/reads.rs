@@ -140,6 +140,9 @@ impl Reads {
         for note in told.iter().filter(|note| !note.renewed) {
             reads.add(note, language, environment, &told);
         }
+        // Ruby reads by C functions, too, and makes objects of what it reads.
+        let foreign = by_c.iter().filter(|(phase, note)| *phase != Phase::FrontEnd && note.key == "foreign");
+        reads.by_c.extend(foreign.map(|(_, note)| note.value.clone()));
         for (phase, note) in &by_c {
             let counts = match (phase, note.key.as_str(), language) {
                 (Phase::Program, "variable", Language::Ruby) => {
@@ -158,7 +161,7 @@ impl Reads {
                 _ => false,
             };
             if counts && note.is_of_boot(environment) {
-                if note.key == "variable" {
+                if note.key == "variable" && language == Language::Python {
                     reads.by_c.insert(note.value.clone());
                 }
                 reads.add(note, language, environment, &told);
@@ -317,7 +320,7 @@ fn notes(entries: &Entries) -> Vec<(Phase, NotedRead)> {
         match (key, notes.last_mut()) {
             ("phase", _) if value == "program" => phase = Phase::Program,
             ("phase", _) => phase = Phase::FrontEnd,
-            ("variable" | "variables" | "executed" | "fact" | "early", _) => {
+            ("variable" | "variables" | "executed" | "fact" | "early" | "foreign", _) => {
                 notes.push((phase, NotedRead { key: key.to_owned(), value: value.to_owned(), ..NotedRead::default() }));
             }
             ("reader", Some((_, note))) => note.reader = text(),

@@ -56,8 +56,6 @@ pub struct Report {
     pub repeated: Vec<Attribute>,
     /// What the front end compares by itself after a thaw, in words.
     pub compared: Vec<String>,
-    /// Where the program read the current directory, if it seems only to keep it, and a thaw can renew that.
-    pub keeps_folder: Vec<String>,
     /// Whether what depends on its start can be found out by another one.
     pub knows_start: bool,
     /// Where it differs from another start in more than what a thaw renews.
@@ -66,8 +64,6 @@ pub struct Report {
     pub picked: Vec<String>,
     /// Facts that stand in a text which cannot be given another value, and who holds it.
     pub held: Vec<(String, String)>,
-    /// What it keeps of it: where, as far as that is known, and what comes after it.
-    pub kept: Vec<OsString>,
     /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was loaded.
     pub left: Option<String>,
     /// Things to tell the user.
@@ -133,12 +129,10 @@ pub fn outcome(
     match status.code() {
         _ if !findings.is_empty() => Ok(Outcome::Refused(findings)),
         Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Box::new(Report {
-            keeps_folder: report.texts("folder").collect(),
             knows_start: report.all("evidence").next().is_some(),
             differs: report.texts("differs").collect(),
             picked: report.texts("picked").collect(),
             held: report.texts("held").zip(report.texts("holder")).collect(),
-            kept: report.all("kept").map(OsString::from).collect(),
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),
             repeated: attributes::reported(&report, true),

@@ -20,7 +20,6 @@ use crate::boot_inputs::{self, Booted, Ignored};
 use crate::control_dir::ControlDir;
 use crate::cpu;
 use crate::depends;
-use crate::elsewhere;
 use crate::environment::Environment;
 use crate::fault::Point;
 use crate::findings::{add_origins, Finding};
@@ -40,7 +39,6 @@ use crate::variables;
 mod derived;
 mod everyday;
 mod info;
-mod other_folder;
 mod other_start;
 
 /// Finds out what is to be frozen, and freezes it.
@@ -243,7 +241,6 @@ impl Session<'_> {
         let mut lacks = lacks.clone();
         let mut warnings: Vec<String> = Vec::new();
         let mut first = None;
-        let mut looked_up = None;
         let mut checked = environment.clone();
         let count = self.request.variants;
         let facts = self.facts_of_start(environment);
@@ -289,18 +286,6 @@ impl Session<'_> {
                 let read = report.reads.clone();
                 shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
                 self.try_everyday_values(&boot, dir, shown, &read, &mut report.reads, &mut notes)?;
-            }
-            if let Some(place) = report.keeps_folder.first().cloned() {
-                if number == 1 {
-                    looked_up = self.boot_elsewhere(&boot, dir, &report.kept)?;
-                }
-                if !looked_up
-                    .as_ref()
-                    .is_some_and(|names| elsewhere::follow(names, &start, &mut notes, &ignored, |_| false))
-                {
-                    report.reads.facts.push((fact_kind::CWD, 0));
-                    report.reads.places.entry((fact_kind::CWD, 0)).or_insert(place);
-                }
             }
             if report.secrets.were_read && number == 1 {
                 checked.compares_forms = self.check_secrets(&boot, dir, &report)?;

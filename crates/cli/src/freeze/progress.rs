@@ -35,7 +35,6 @@ fn words(step: &Step<'_>) -> String {
         Step::BootForFiles => "booting again to see whether every start makes files of its own".to_owned(),
         Step::BootForOrigins => "booting again to see where that comes from".to_owned(),
         Step::BootForSecrets => "booting again with other made-up secrets to see what comes of them".to_owned(),
-        Step::BootElsewhere => "booting again in another folder to see what comes of it".to_owned(),
         Step::BootAsOtherStart => "booting again as another start to see what comes of it".to_owned(),
     }
 }

@@ -72,11 +72,15 @@ pub(super) fn hash_seed() -> u32 {
 impl Session<'_> {
     /// Facts about a start, and what they are in the image.
     pub(super) fn facts_of_start(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
-        let directory = std::env::current_dir().ok().filter(|_| self.runtime.language == Language::Python);
-        let Some(directory) = directory else { return Vec::new() };
+        let Ok(directory) = std::env::current_dir() else { return Vec::new() };
         let set = VARIABLES.iter().filter_map(|name| Some((OsString::from(name), environment.value(name)?.to_owned())));
         let set = set.filter(|(name, value)| !value.is_empty() && !environment.is_secret(name));
         [(CWD.into(), directory.into_os_string())].into_iter().chain(set).collect()
+    }
+
+    /// Whether the runtime is named from here, so that it is not found from another folder.
+    fn is_named_from_here(&self) -> bool {
+        Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/')
     }
 
     /// Boots as another start, and again as before; the three say of the last boot what they said of the first. Returns what that has shown; None
@@ -108,10 +112,17 @@ impl Session<'_> {
         let elsewhere = Elsewhere::create(dir)?;
         let whole = first.reads.wholes.iter().any(|read| read.place().is_some());
         let whole = (whole && self.leave_more_variables(dir, &first.reads)?).then_some(ALL);
-        let all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
-        let Some((other, notes)) = self.boot_with(boot, dir, &elsewhere, &all)? else {
-            return Ok(None);
-        };
+        let mut all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
+        // RubyGems reads HOME in each start; that is no reason to look at what was read by relative names, which counts where an image starts.
+        let is_of_ruby = self.runtime.language == Language::Ruby;
+        all.retain(|name| *name != CWD || !is_of_ruby || first.reads.facts.contains(&(fact_kind::CWD, 0)));
+        let mut other = self.boot_with(boot, dir, &elsewhere, &all)?;
+        if other.is_none() {
+            // What is named by a relative path is found from its own directory only.
+            all.retain(|name| *name != CWD);
+            other = self.boot_with(boot, dir, &elsewhere, &all)?;
+        }
+        let Some((other, notes)) = other else { return Ok(None) };
         let begun = dir.now()?;
         let again = Boot { knows_other_start: true, ..*boot };
         let (outcome, again) = match self.boot_once(&again, dir, &Watch::InputsAgain)? {

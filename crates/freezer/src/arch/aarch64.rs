@@ -35,3 +35,23 @@ pub fn cpu_switches() -> [u64; 4] {
 pub fn segment_table_size() -> usize {
     0
 }
+
+/// See there: the caller is not told, since no process is frozen here.
+///
+/// # Safety
+/// As for the function of the C library.
+#[no_mangle]
+pub unsafe extern "C" fn getenv(name: *const core::ffi::c_char) -> *mut core::ffi::c_char {
+    // SAFETY: the name is the caller's.
+    unsafe { crate::sys::libc_hooks::getenv_for(name, core::ptr::null()) }
+}
+
+/// The same.
+///
+/// # Safety
+/// As for the function of the C library.
+#[no_mangle]
+pub unsafe extern "C" fn secure_getenv(name: *const core::ffi::c_char) -> *mut core::ffi::c_char {
+    // SAFETY: the name is the caller's.
+    unsafe { crate::sys::libc_hooks::secure_getenv_for(name, core::ptr::null()) }
+}

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, CStr};
 
-use super::{account_hooks, attributes, libc_hooks, locale_hooks, noted, setter_hooks};
+use super::{account_hooks, attributes, libc_hooks, locale_hooks, noted, ruby_code, setter_hooks};
 
 /// The loader calls this before the program starts.
 #[used]
@@ -20,6 +20,7 @@ extern "C" fn constructor() {
     noted::start();
     if noted::is_on() {
         attributes::remember();
+        ruby_code::find();
     }
     crate::standard_streams::remember();
     // SAFETY: the handlers are functions of this library, which is never unloaded.

@@ -14,6 +14,7 @@ use super::attributes;
 use super::noted::{is_on, note, phase, variable};
 use super::on_demand::{self, name_of};
 use super::renewal;
+use super::ruby_code;
 
 extern "C" {
     static environ: *const *const c_char;
@@ -211,24 +212,22 @@ pub unsafe extern "C" fn putenv(entry: *const c_char) -> c_int {
     unsafe { PUTENV.get::<unsafe extern "C" fn(*const c_char) -> c_int>()(entry) }
 }
 
-/// The C library's function of this name, see the module's description.
+/// What `getenv` does, and its caller's address.
 ///
 /// # Safety
-/// As for the function of the C library.
-#[no_mangle]
-pub unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
+/// The name is a string.
+pub unsafe extern "C" fn getenv_for(name: *const c_char, caller: *const c_void) -> *mut c_char {
     // SAFETY: the type is that of the C library's function; the name is a string of the caller's.
-    unsafe { read(&GETENV, name) }
+    unsafe { read(&GETENV, name, caller) }
 }
 
-/// The C library's function of this name, see the module's description.
+/// The same of `secure_getenv`.
 ///
 /// # Safety
-/// As for the function of the C library.
-#[no_mangle]
-pub unsafe extern "C" fn secure_getenv(name: *const c_char) -> *mut c_char {
+/// The name is a string.
+pub unsafe extern "C" fn secure_getenv_for(name: *const c_char, caller: *const c_void) -> *mut c_char {
     // SAFETY: as above.
-    unsafe { read(&SECURE_GETENV, name) }
+    unsafe { read(&SECURE_GETENV, name, caller) }
 }
 
 /// The C library's function of this name, see the module's description.
@@ -255,7 +254,7 @@ pub unsafe extern "C" fn execvp(program: *const c_char, arguments: *const *const
 ///
 /// # Safety
 /// `get` is a function like getenv, and the name a string.
-unsafe fn read(get: &Next, name: *const c_char) -> *mut c_char {
+unsafe fn read(get: &Next, name: *const c_char, caller: *const c_void) -> *mut c_char {
     // SAFETY: the caller answers for the function's type.
     let (get, set) = unsafe {
         let set = SETENV.get::<SetFn>();
@@ -270,6 +269,9 @@ unsafe fn read(get: &Next, name: *const c_char) -> *mut c_char {
                 value = get(name);
             }
             variable(CStr::from_ptr(name), value);
+            if ruby_code::is_foreign(caller) {
+                note(b"foreign", CStr::from_ptr(name).to_bytes(), (b"", b""));
+            }
         }
         value
     }
@@ -278,7 +280,7 @@ unsafe fn read(get: &Next, name: *const c_char) -> *mut c_char {
 fn variables(names: &[&CStr]) {
     for name in names {
         // SAFETY: the name is a string.
-        unsafe { getenv(name.as_ptr()) };
+        unsafe { getenv_for(name.as_ptr(), core::ptr::null()) };
     }
 }
 

@@ -19,6 +19,7 @@ pub mod noted;
 mod on_demand;
 mod process;
 mod renewal;
+mod ruby_code;
 mod ruby_text;
 mod setter_hooks;
 

@@ -9,6 +9,10 @@ const FROZEN: usize = 1 << 11;
 /// In a string: it is in the table of those that exist once, which finds it by its content (RSTRING_FSTR in internal/string.h).
 const IS_UNIQUE: usize = 1 << 29;
 
+/// In a string: what is in it lies outside of the object, and is not freed with it (STR_NOEMBED and STR_NOFREE in string.c).
+const IS_OUTSIDE: usize = 1 << 13;
+const STAYS: usize = 1 << 30;
+
 /// Takes the flag away from the string at this address, in hexadecimal digits; not from one that Ruby finds by its content.
 pub fn let_change(address: &[u8]) {
     let Some(address) = core::str::from_utf8(address).ok().and_then(|digits| usize::from_str_radix(digits, 16).ok())
@@ -23,6 +27,10 @@ pub fn let_change(address: &[u8]) {
     unsafe {
         if *flags & TYPE == STRING && *flags & IS_UNIQUE == 0 {
             *flags &= !FROZEN;
+            // Copies of a frozen string use what is in it. They keep it when this one gets another content.
+            if *flags & IS_OUTSIDE != 0 {
+                *flags |= STAYS;
+            }
         }
     }
 }

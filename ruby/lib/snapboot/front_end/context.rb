@@ -10,8 +10,8 @@ class Context
 
   # The umask that the program has set while it booted, or nil.
   attr_writer :umask
-  # The Folder of what the program keeps, or nil.
-  attr_writer :folder
+  # The Evidence.
+  attr_writer :evidence
 
   # The Locale, or nil.
   attr_writer :locale
@@ -61,13 +61,13 @@ class Context
     @environment_renewed = true
     renew_locale
     @secrets&.renew { fall_back("a secret has another form than the one that the image was made with") } unless @warming
+    @evidence.renew { |reason| fall_back(reason) } unless @warming
     @environment.renew
     @spans = Explained.begin if ENV.key?("SNAPBOOT_EXPLAIN")
     @stdio.renew
     @randomness.renew
     File.umask(@umask) if @umask
     @settings.renew_process
-    renew_folder
   end
 
   # The command line after the interpreter's options.
@@ -109,12 +109,6 @@ class Context
     return if @locale.nil? || @locale.renew
 
     fall_back("the locale has another encoding than the one that the image was made in")
-  end
-
-  def renew_folder
-    @folder&.renew
-  rescue SystemCallError
-    fall_back("the current directory, which the program has read, is gone")
   end
 
   # `snapboot freeze` tries whether this thaws, and wants nothing of the program to run.

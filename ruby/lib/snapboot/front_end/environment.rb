@@ -56,6 +56,12 @@ class Environment
     @copies = copies(now)
   end
 
+  # Hashes that #renew fills, and by name the rest of what it puts in place.
+  def kept
+    set = @changes.to_h { |name, _, after| [name, after] }
+    [@copies.map(&:first), { "ENV (set)" => set, "ENV (copies)" => @copies.map { |_, *differing| differing } }]
+  end
+
   # Gives the new process' environment the same changes, and copies of the environment what they would have been in it.
   def renew
     started = ENV.to_h

@@ -14,6 +14,8 @@ class FreezeRun
   # The files that load what training runs have shown.
   LEARNING = %w[process_state deeds globals trial learnt].freeze
   SECRETS = %w[secret_values comparison].freeze
+  # Those that look at all that a boot holds.
+  COMPARING = %w[object_paths start_comparison].freeze
   # The name of threads that a thaw starts again, for the freezer's prepare.rs.
   RENEWED = "snapboot:again"
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
@@ -50,6 +52,7 @@ class FreezeRun
     @environment = Environment.new(@request.directory)
     @locale = Locale.new unless @request.simulated?
     @seeding = Seeding.new
+    @evidence = Evidence.new(@request)
     @exit = Exit.new(@feature)
     prepare_telling
     Process.instance_variable_set(:@__snapboot__, self)
@@ -62,6 +65,7 @@ class FreezeRun
     return unless @waiting
 
     @waiting = false
+    @is_called = true
     freeze
     @context.renew_arguments(CommandLine.new(@context.main_words).arguments)
     after_thaw
@@ -136,13 +140,13 @@ class FreezeRun
     inputs.watch
     gem_lists = GemLists.new
     gem_lists.watch
-    folder = Folder.new(@request.directory, elsewhere?)
-    @report.reads = @reads = Reads.new(@directory, @environment, folder)
+    @report.reads = @reads = Reads.new(@directory, @environment)
     @reads.attributes = @attributes
     @reads.terminal = @request.list("terminal").map(&:to_i) unless @request.list("binds_terminal").empty?
     @reads.watch(@request.main == :script ? nil : $0)
     origins = Origins.new(@directory, @request, @attributes) if @request.value("origins") == "1"
     origins&.watch
+    @evidence.watch
     own = $LOADED_FEATURES.size
     Recipes.chosen = @request.value("recipe")
     Preload.new(@request.list("preload"), @report, @directory).run
@@ -201,15 +205,14 @@ class FreezeRun
   def freeze_program
     @settings.settle
     prepare_program
-    @report.finish(Report::WRITTEN) if elsewhere?
     check_compiler
     @seeding.finish
     @context = Context.new(@request, @environment, @seeding, @settings)
     @locale&.settle(@report)
     @context.locale = @locale
     @context.umask = @umask
-    @context.folder = @folder
-    settle_secrets
+    settle_secrets unless @evidence.other?
+    settle_evidence
     @context.warnings.each { |warning| @report.add("repeats", warning) }
     @seeding = nil
     @exit.prepare(@script&.stream)
@@ -237,17 +240,35 @@ class FreezeRun
     unless @request.list("secret").empty?
       # See prepare_telling.
       SECRETS.each(&@load_file)
-      secrets = SecretValues.new(@request.directory, @request.list("secret"), compares)
-      secrets.settle(@environment.before, @recipes.flat_map(&:computed_of_secrets), @report)
-      @context.secrets = secrets
+      @secrets = SecretValues.new(@request.directory, @request.list("secret"), compares)
+      @secrets.settle(@environment.before, @recipes.flat_map(&:computed_of_secrets), @report)
+      @context.secrets = @secrets
       RealSecrets.close
     end
     @report.finish(Report::WRITTEN) if compares
   end
 
-  # Whether nothing is frozen, and the boot takes place in a folder that shows what is made of its name.
-  def elsewhere?
-    @request.value("elsewhere") == "1"
+  # Finds what the program keeps of facts about its start. Ends where nothing is frozen, and that is compared with another
+  # start.
+  def settle_evidence
+    @context.evidence = @evidence
+    # Where the program has called, its own frames hold what nobody can look into.
+    unless @is_called
+      @evidence.settle(@reads_folder, @secrets, @report) do
+        COMPARING.each(&@load_file)
+        StartComparison.new(@request.directory, @evidence, object_paths).run
+      end
+    end
+    @report.finish(Report::WRITTEN) if @evidence.other?
+  end
+
+  # Paths of all that the program holds.
+  def object_paths
+    renewed, kept = @environment.kept
+    directory = Dir.pwd
+    kept["the current directory"] = directory unless directory.b == @evidence.here[:cwd]
+    roots = { **kept, **@settings.kept }
+    ObjectPaths.new(Module.nesting.last, @directory, roots, @evidence.private_constants, renewed)
   end
 
   # Since 3.3 a program can turn it on by itself, and Rails 7.2 does.
@@ -284,7 +305,8 @@ class FreezeRun
     LostThreads.all.each { |thread| @report.add("thread", thread) }
     @umask = @reads.umask
     @reads.report_to(@report)
-    @folder = @reads.folder
+    @reads_folder = @reads.folder?
+    @evidence.stop
     @report.reads = nil
     @inputs.report_to(@report, @request.value("script"))
     @gem_lists.report_to(@report)

@@ -39,8 +39,7 @@ class Reads
   private_constant :SET, :DELETE
 
   # +own_directory+: what is below reads for the front end, not for the program. +environment+: learns what is shown.
-  # +folder+: see there.
-  def initialize(own_directory, environment, folder)
+  def initialize(own_directory, environment)
     @own = own_directory
     @environment = environment
     @library = Object.const_defined?(:RbConfig) ? RbConfig::CONFIG["rubylibdir"] : "<"
@@ -51,11 +50,7 @@ class Reads
     @choices = {}
     @written = {}
     @watched = []
-    @folder = folder
   end
-
-  # The Folder that knows whether answers are kept; nil when they are not only that.
-  attr_reader :folder
 
   # Numbers of the standard streams that are a terminal in the starts that the image is for; nil where it is for starts with
   # and without.
@@ -68,7 +63,7 @@ class Reads
   def watch(stand_in = nil)
     ENV.singleton_methods(false).each { |name| watch_variables(name) }
     FACTS.each do |object, names, fact|
-      names.each { |name| watch_method(object, name, answered(fact)) { read_fact(fact) } }
+      names.each { |name| watch_method(object, name) { read_fact(fact) } }
     end
     watch_method(Process, :ppid) { early("the number of its parent process") }
     @per_start = Early.new(self, stand_in, @own)
@@ -89,11 +84,8 @@ class Reads
     end
     @variables.each { |(name, reader), place| add(report, "variable", name, reader, place) }
     @wholes.each { |reader, place| add(report, "variables", "*", reader, place) }
-    find_kept_folder(report)
     @facts.each do |(fact, of, reader), place|
       next if fact == "umask" && umask
-      # `snapboot freeze` looks whether that is all: answers below it have been looked up by its name.
-      next report.add("folder", place) if fact == "cwd" && @folder
 
       add(report, "fact", fact, reader, place)
       report.add("of", of)
@@ -104,6 +96,11 @@ class Reads
   # The umask that the program has set, or nil.
   def umask
     @per_start.umask
+  end
+
+  # Whether the program has asked for the current directory.
+  def folder?
+    @facts.any? { |(fact, *), _| fact == "cwd" }
   end
 
   # How much has been noted until now.
@@ -169,8 +166,8 @@ class Reads
     "#{path_of(frame)}:#{frame.lineno}" unless frame.nil? || path_of(frame).start_with?(@own)
   end
 
-  # Has the block called with the arguments before the method, and +told+ with the answer.
-  def watch_method(object, name, told = nil, &note)
+  # Has the block called with the arguments before the method.
+  def watch_method(object, name, &note)
     owner = object.singleton_class
     return unless owner.method_defined?(name) || owner.private_method_defined?(name)
 
@@ -182,9 +179,7 @@ class Reads
     owner.alias_method(name, name)
     owner.define_method(name) do |*arguments, **keywords, &block|
       note.call(arguments)
-      answer = original.bind_call(self, *arguments, **keywords, &block)
-      told&.call(answer)
-      answer
+      original.bind_call(self, *arguments, **keywords, &block)
     rescue StandardError => e
       watcher.hide(e)
       raise
@@ -199,18 +194,6 @@ class Reads
   end
 
   private
-
-  # What is done with the answer to a question for that fact, if anything.
-  def answered(fact)
-    ->(answer) { @folder.told(answer) if reader } if fact == "cwd"
-  end
-
-  # Leaves no Folder where an image has to be bound to the directory.
-  def find_kept_folder(report)
-    GC.start
-    @folder = nil unless @folder.kept?
-    @folder&.rests&.each { |text| report.add("kept", text) }
-  end
 
   def watch_variables(name)
     return if SILENT.include?(name)

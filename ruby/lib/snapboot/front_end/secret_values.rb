@@ -9,13 +9,7 @@
 class SecretValues
   SCHEME = %r{\A[A-Za-z0-9+.-]+://}
   IN_QUERY = %w[pass pwd token secret key=].freeze
-  SET = ENV.method(:[]=)
-  DELETE = ENV.method(:delete)
-  TO_S = Kernel.instance_method(:to_s)
-  # A library's kind of string may have other ideas.
-  REPLACE = String.instance_method(:replace)
-  EACH_KEY = Hash.instance_method(:each_key)
-  private_constant :SCHEME, :IN_QUERY, :SET, :DELETE, :TO_S, :REPLACE, :EACH_KEY
+  private_constant :SCHEME, :IN_QUERY
 
   # +names+: of all that are set. +compares+: whether nothing is frozen, and what is in the process is compared with a boot
   # with others.
@@ -25,7 +19,7 @@ class SecretValues
     @compares = compares
     @values = {}
     @patterns = {}
-    @kept = []
+    @texts = RenewedTexts.new
     @problems = []
   end
 
@@ -45,19 +39,22 @@ class SecretValues
 
   # Gives the strings the values of this process. Yields where one has another form than the made-up one.
   def renew
-    return if @kept.empty?
+    return if @texts.empty?
 
     parts = @values.keys.to_h { |name| [name, parts_of(ENV.fetch(name, "").b)] }
     # Those of variables first: from these the others are computed, and these from those before them.
-    exchange(@parts) { |_, name, way| parts[name][way] || yield }
-    @computed.each do |pattern, way|
-      value = nil
-      exchange({ pattern => way }) { |_, again| value ||= again.call.b }
-    end
-    @hashes.each(&:rehash)
-    @kept = @hashes = []
+    used = @texts.open_pieces
+    values = @parts.values.intersection(used).to_h { |part| [part, parts[part[1]][part[2]] || yield] }
+    @texts.exchange(values)
+    @computed.each_value { |part| @texts.exchange(part => part.last.call.b) if used.include?(part) }
+    @texts.finish
   rescue StandardError
     yield
+  end
+
+  # Whether a thaw makes the string anew.
+  def keep?(text)
+    @texts.key?(text)
   end
 
   private
@@ -108,32 +105,15 @@ class SecretValues
     # A list of all would make the heap grow, and with it the image.
     ObjectSpace.each_object(String) { |text| found << text if marks.any? { |mark| part?(text, mark) } }
     found.each { |text| keep(text) unless own.key?(text) }
-    find_keys
+    @texts.find_hashes.each { |key| @problems << "a Hash that is frozen has as a key #{value_in(key)}" }
     find_names(marks)
   end
 
   # Takes a string for one that is exchanged.
   def keep(text)
-    was_frozen = text.frozen?
-    unfreeze(text) if was_frozen
-    return @problems << "a string that exists only once, such as a key of a Hash, keeps #{value_in(text)}" if text.frozen?
+    return if @texts.add(text, split(text.b))
 
-    # It is frozen again when it has its value.
-    @kept << [text, split(text.b), was_frozen]
-  end
-
-  # Hashes find their keys by what these were, and have to be told.
-  def find_keys
-    kept = {}.compare_by_identity
-    @kept.each { |text, *| kept[text] = true }
-    @hashes = []
-    ObjectSpace.each_object(Hash) do |hash|
-      found = false
-      EACH_KEY.bind_call(hash) { |key| found ||= kept.key?(key) }
-      @hashes << hash if found && !hash.equal?(kept) && !hash.compare_by_identity?
-    end
-    frozen = @hashes.find(&:frozen?) or return
-    @problems << "a Hash that is frozen has as a key #{value_in(frozen.keys.find { |key| kept.key?(key) })}"
+    @problems << "a string that exists only once, such as a key of a Hash, keeps #{value_in(text)}"
   end
 
   # Symbols and patterns cannot be changed.
@@ -161,35 +141,17 @@ class SecretValues
     Encoding.compatible?(text, mark) && text.include?(mark)
   end
 
-  # A text as pieces: what stays, and patterns.
+  # A text as pieces: what stays, and what the patterns are.
   def split(text)
-    @patterns.keys.reduce([text]) do |pieces, pattern|
-      pieces.flat_map { |piece| @patterns.key?(piece) ? [piece] : between(piece, pattern) }
+    pieces = @patterns.keys.reduce([text]) do |all, pattern|
+      all.flat_map { |piece| @patterns.key?(piece) ? [piece] : between(piece, pattern) }
     end
+    pieces.map { |piece| @patterns.fetch(piece, piece) }
   end
 
   def between(piece, pattern)
     pieces = piece.split(pattern, -1)
     pieces.flat_map { |part| [part, pattern] }[0..-2].reject(&:empty?)
-  end
-
-  # The freezer does what Ruby cannot: see ruby_text.rs there.
-  def unfreeze(text)
-    SET.call("SNAPBOOT_UNFREEZE", TO_S.bind_call(text)[/0x(\h+)/, 1])
-    DELETE.call("SNAPBOOT_UNFREEZE")
-  end
-
-  # Puts what the block returns for each of these patterns in its place.
-  def exchange(patterns)
-    @kept.each do |text, pieces, was_frozen|
-      next unless pieces.any? { |piece| patterns.key?(piece) }
-
-      pieces.map! { |piece| patterns.key?(piece) ? yield(*patterns[piece]) : piece }
-      next if pieces.any? { |piece| @patterns.key?(piece) }
-
-      REPLACE.bind_call(text, pieces.join.force_encoding(text.encoding))
-      text.freeze if was_frozen
-    end
   end
 
   # Writes down what is in this process, without the secrets: in a child, which may load for that.
@@ -199,10 +161,6 @@ class SecretValues
       comparison.derived.each { |what| report.add("derived", what) }
       return comparison.write
     end
-    child = fork do
-      comparison.write
-      exit!(0)
-    end
-    Process.wait(child)
+    InChild.run { comparison.write }
   end
 end

@@ -84,6 +84,11 @@ class Settings
     end
   end
 
+  # What the program has set, by name.
+  def kept
+    { "settings" => @kept, "$0 (set)" => [@script_name, @title, @name] }
+  end
+
   # Gives the program its settings.
   def put_back
     set(@kept)

@@ -1,6 +1,7 @@
 //! Leaving and re-entering the frozen thread, on x86-64.
 
 mod exec;
+mod getenv;
 
 use core::arch::global_asm;
 

@@ -1,0 +1,26 @@
+//! The functions of the C library that read a variable, which pass on from where they were called: see [`crate::sys::libc_hooks`].
+
+use core::arch::naked_asm;
+use core::ffi::c_char;
+
+use crate::sys::libc_hooks::{getenv_for, secure_getenv_for};
+
+/// The C library's function of this name.
+///
+/// # Safety
+/// As for the function of the C library.
+#[unsafe(naked)]
+#[no_mangle]
+pub unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
+    naked_asm!("mov rsi, [rsp]", "jmp {read}", read = sym getenv_for)
+}
+
+/// The C library's function of this name.
+///
+/// # Safety
+/// As for the function of the C library.
+#[unsafe(naked)]
+#[no_mangle]
+pub unsafe extern "C" fn secure_getenv(name: *const c_char) -> *mut c_char {
+    naked_asm!("mov rsi, [rsp]", "jmp {read}", read = sym secure_getenv_for)
+}

@@ -1,0 +1,160 @@
+# frozen_string_literal: true
+
+# Another start as evidence: what of this process depends on facts about its start, such as HOME, and how a thaw renews it.
+#
+# `snapboot freeze` boots a program that has read such facts once more with others (crates/freeze session/other_start.rs),
+# and then again as the first time. Each boot looks at all that it holds, in a child (start_comparison.rb). Strings that only
+# hold a fact, a thaw makes anew.
+class Evidence
+  CWD = :cwd
+  PATHS = [CWD, :HOME].freeze
+  # A path that reads the same wherever another name is put behind it.
+  PLAIN = %r{\A(?:/(?!\.{1,2}(?:/|\z))[^/]+)+\z}n
+  FAILED = "what it holds cannot be looked at"
+  GET = ENV.method(:[])
+  SIZE = String.instance_method(:bytesize)
+  private_constant :CWD, :PATHS, :PLAIN, :FAILED, :GET, :SIZE
+
+  # Names of facts, and their values in the image; and the values in this boot.
+  attr_reader :facts, :here
+  # What another start is compared for: see protocol.md.
+  attr_reader :role
+  # Names of constants by the module in which they are private: afterwards nothing tells them.
+  attr_reader :private_constants
+
+  # To be made before the program can change anything.
+  def initialize(request)
+    @directory = request.directory
+    @role = request.value("evidence")
+    @facts = request.list("fact").to_h { |fact| fact.b.split("=", 2).then { |name, value| [name.to_sym, value] } }
+    @here = now(@facts.keys)
+    # RubyGems looks whether it is there.
+    @has_home = File.directory?(@facts.fetch(:HOME, ""))
+    @texts = RenewedTexts.new
+    @private_constants = Hash.new { |all, owner| all[owner] = [] }.compare_by_identity
+    @wrappers = Wrappers.new
+  end
+
+  # Starts noting what cannot be found afterwards.
+  def watch
+    return if @role.nil?
+
+    @wrappers.wrap(Module, :private_constant) do |owner, original, names|
+      original.call(*names).tap { @private_constants[owner].concat(names.map(&:to_sym)) }
+    end
+  end
+
+  # Stops noting, and leaves no trace.
+  def stop
+    @wrappers.take_off
+  end
+
+  # Whether this is a boot as another start, of which nothing is frozen.
+  def other?
+    @role == "other"
+  end
+
+  # Finds what a thaw makes anew, and tells what differs. +secrets+: the SecretValues, or nil. The block looks at what this
+  # process holds, in a child.
+  def settle(reads_folder, secrets, report, &look)
+    return if @role.nil? || (@role == "first" && !reads_folder && !knows_start?)
+
+    GC.start
+    is_done = InChild.run(&look)
+    return (report.add("evidence", "1") if is_done) if @role == "first"
+    return report.add("differs", FAILED) unless is_done
+
+    take(found(report), secrets, report)
+  ensure
+    @private_constants = @wrappers = nil
+    GC.start
+  end
+
+  # Puts the facts of this start in their places. Yields why not, where that cannot be done. To be called before the
+  # environment is changed as the program has changed it.
+  def renew
+    return if @texts.empty?
+
+    values = now(@texts.open_pieces)
+    changed = values.keys.reject { |name| values[name] == @facts[name] }
+    untried = changed.find { |name| !renewable?(name, values[name]) }
+    yield "#{untried} has a value that no other start was tried with" if untried
+    @texts.exchange(values)
+    @texts.finish(changed: changed.any?)
+  rescue SystemCallError
+    yield "the current directory, which the program has read, is gone"
+  end
+
+  private
+
+  def now(names)
+    names.to_h { |name| [name, name == CWD ? Dir.pwd.b : GET.call(name.name)&.b] }
+  end
+
+  # Whether somebody has read what another start can show: RubyGems, too, when Ruby started.
+  def knows_start?
+    read = File.binread("#{@directory}/noted").split("\0")
+    @facts.any? { |name, _| read.include?("variable=#{name}") }
+  rescue SystemCallError
+    false
+  end
+
+  def renewable?(name, value)
+    !value.nil? && !value.empty? && value.ascii_only? && (!PATHS.include?(name) || PLAIN.match?(value)) &&
+      (name != :HOME || File.directory?(value) == @has_home)
+  end
+
+  # Tells what the child has found, and returns the strings that are made anew: address, and pieces and path.
+  def found(report)
+    entries = File.binread("#{@directory}/found").split("\0").map { |entry| entry.split("=", 2) }
+    renewed, told = entries.partition { |key, _| key == "renew" }
+    told.each { |key, value| report.add(key, value) }
+    renewed.to_h do |_, value|
+      address, template, path = value.split(" ", 3)
+      [address, [pieces_of(template), path]]
+    end
+  end
+
+  # Of a template: the names of facts, and Strings.
+  def pieces_of(template)
+    names = @facts.keys
+    template.split(",").map { |piece| piece.start_with?("x") ? [piece[1..]].pack("H*") : names[piece.to_i] }
+  end
+
+  def take(wanted, secrets, report)
+    return if wanted.empty?
+
+    strings = strings_at(wanted)
+    wanted.each do |address, (pieces, path)|
+      text = strings[address]
+      is_kept = text && !searched?(text) && !secrets&.keep?(text) && renewable_now?(pieces) && @texts.add(text, pieces)
+      hold(pieces, path, report) unless is_kept
+    end
+    @texts.find_hashes.each { |key| hold(*wanted[RenewedTexts.address(key)], report) }
+  end
+
+  # All of them are there, as the child was a copy of this process.
+  def strings_at(wanted)
+    sizes = wanted.to_h { |_, (pieces, _)| [pieces.sum { |it| it.is_a?(Symbol) ? @facts[it].bytesize : it.bytesize }, true] }
+    found = []
+    ObjectSpace.each_object(String) { |text| found << text if sizes.key?(SIZE.bind_call(text)) }
+    found.to_h { |text| [RenewedTexts.address(text), text] }
+  end
+
+  # Ruby finds files by copies of these.
+  def searched?(text)
+    [$LOAD_PATH, $LOADED_FEATURES].any? { |list| list.any? { |it| it.equal?(text) } }
+  end
+
+  def renewable_now?(pieces)
+    pieces.grep(Symbol).all? { |name| @facts[name].ascii_only? }
+  end
+
+  # A fact stands where no other value can be put.
+  def hold(pieces, path, report)
+    pieces.grep(Symbol).uniq.each do |name|
+      report.add("held", name)
+      report.add("holder", path)
+    end
+  end
+end

@@ -1,0 +1,384 @@
+# frozen_string_literal: true
+
+# Everything that a process holds, as pairs of a path and a value: `App::Settings@colors[2]`, and what stands there.
+#
+# The walk goes from the constants of Object and the global variables down, by name and breadth first, so that two boots of a
+# program give the same paths where they hold the same; then from the other roots of the garbage collector. What only the
+# machine's stack leads to is left out: no code of the program runs at the freeze point. It is made in a process that is not
+# frozen, since it leaves much behind, and calls no method that a program may have defined for its own classes.
+class ObjectPaths
+  # How the paths begin of what no module leads to.
+  ROOT = "(Ruby)"
+  # A longer path is told by its digest.
+  LONGEST = 300
+  # Larger numbers are addresses, which are others in each boot.
+  LARGE = 1 << 31
+  # What each start has of its own.
+  PER_START = %i[$$ $0 $* $. $_ $~ $! $@ $& $` $' $+ $? $< $> $stdin $stdout $stderr $FILENAME $PROGRAM_NAME $DEBUG $VERBOSE
+                 $-d $-v $-w $-W $-i $-l $-p $-a].freeze
+  # Of these a method tells the value.
+  LEAVES = {
+    NilClass => :inspect, TrueClass => :inspect, FalseClass => :inspect, Integer => :inspect, Float => :inspect,
+    Rational => :inspect, Complex => :inspect, Symbol => :name, Encoding => :to_s
+  }.to_h { |type, name| [type, type.instance_method(name)] }.compare_by_identity.freeze
+  # Objects in C that lead nowhere, and what tells their state.
+  STATES = {
+    "Time" => :to_r, "Date" => :ajd, "BigDecimal" => :to_s, "StringScanner" => :pos, "StringIO" => :pos,
+    "Digest::Base" => :hexdigest, "OpenSSL::Digest" => :hexdigest, "OpenSSL::HMAC" => :hexdigest
+  }.freeze
+  KINDS = {
+    String => :string, Regexp => :regexp, Array => :array, Hash => :table, Module => :namespace, Proc => :closure,
+    Binding => :variables, Struct => :members, Range => :range, Method => :method_object,
+    UnboundMethod => :method_object, Thread => :thread, **(defined?(Data.define) ? { Data => :members } : {})
+  }.freeze
+  METHODS = %i[public protected private].map { |kind| Module.instance_method("#{kind}_instance_methods") }
+  SAME = BasicObject.instance_method(:equal?)
+  CLASS, SINGLETON, IVARS, IVAR = %i[class singleton_class instance_variables instance_variable_get].map do |name|
+    Kernel.instance_method(name)
+  end
+  NAME, BELOW, ANCESTORS, CONSTANTS, CONSTANT, AUTOLOAD, CVARS, CVAR, METHOD =
+    %i[name <= ancestors constants const_get autoload? class_variables class_variable_get instance_method].map do |name|
+      Module.instance_method(name)
+    end
+  BYTES, ENCODING = %i[b encoding].map { |name| String.instance_method(name) }
+  ALL, EACH, INSPECT = %i[all? each inspect].map { |name| Array.instance_method(name) }
+  EACH_PAIR, DEFAULT, DEFAULT_PROC = %i[each_pair default default_proc].map { |name| Hash.instance_method(name) }
+  REGEXP = %i[options encoding source].map { |name| Regexp.instance_method(name) }
+
+  # +front_end+: its anonymous module. +directory+: where its files are. +roots+: more to go down from, by name.
+  # +private_constants+: names by module. +renewed+: objects that a thaw fills anyway.
+  def initialize(front_end, directory, roots, private_constants, renewed)
+    require "digest"
+    require "objspace"
+    @front_end = front_end
+    @own_names = "#{front_end.inspect}::"
+    @directory = directory
+    @roots = roots
+    @seen = {}.compare_by_identity
+    @private_constants = private_constants
+    @skipped = [self, private_constants, *renewed].to_h { |object| [object, true] }.compare_by_identity
+    @kinds = { ObjectSpace::InternalObjectWrapper => :internal }.compare_by_identity
+    @states = {}.compare_by_identity
+    @queue = []
+    @namespaces = []
+    @nameless = Hash.new(0)
+  end
+
+  # Yields path, content and object of each value, all but the object as bytes. +translate+: takes the bytes of a string, and
+  # returns what they would be in the boot that this one is compared with, or nil where they are the same. +holds+: whether
+  # bytes hold a fact.
+  def each(translate, holds, &block)
+    @translate = translate
+    @holds = holds
+    verbose = $VERBOSE
+    $VERBOSE = nil # constants may be deprecated
+    @block = block
+    push(Object, "(all)")
+    names = (global_variables - PER_START).grep_v(/\A\$\d/).sort
+    names.each { |name| push(eval(name.to_s), name.to_s) } # rubocop:disable Security/Eval
+    push(TOPLEVEL_BINDING, "main")
+    @roots.each { |name, object| push(object, name) }
+    drain
+    @namespaces.each_slice(2) { |object, path| unordered(ObjectSpace.reachable_objects_from(object), path) }
+    drain
+    @skipped[@namespaces] = @skipped[@nameless] = @skipped[@queue] = @skipped[@seen] = @skipped[@kinds] = true
+    ObjectSpace.reachable_objects_from_root.each do |root, objects|
+      roots(objects, ROOT) unless root == "machine_context"
+    end
+    drain
+  ensure
+    $VERBOSE = verbose
+  end
+
+  # A short text that stands for a value.
+  def self.digest(content)
+    Digest::MD5.hexdigest(content)[0, 16]
+  end
+
+  private
+
+  def push(object, path)
+    @queue << object << path
+  end
+
+  def drain
+    at = 0
+    while at < @queue.size
+      visit(@queue[at], @queue[at + 1])
+      at += 2
+    end
+    @queue.clear
+  end
+
+  def visit(object, path)
+    type = CLASS.bind_call(object)
+    return @block.call(path, leaf(object, type), object) if LEAVES.key?(type)
+
+    kind = @kinds[type] ||= kind_of(type, path)
+    return if kind == :front_end || @skipped.key?(object)
+
+    known = @seen[object]
+    return string(object, path, type, known) if kind == :string
+
+    place = known || (kind == :namespace && name_of(object)) || path
+    @block.call(path, "is #{place}".b, object) if path && (known || kind == :namespace)
+    return if known
+
+    @seen[object] = place
+    __send__(kind, object, place.bytesize > LONGEST ? "(#{ObjectPaths.digest(place)})" : place, type)
+  end
+
+  def leaf(object, type)
+    "#{type}:#{LEAVES[type].bind_call(object).b}".b
+  end
+
+  # +path+: of the first object of that class.
+  def kind_of(type, path)
+    name = NAME.bind_call(type)
+    return :front_end if name&.start_with?(@own_names)
+
+    push(type, "#{path}.class") if name.nil?
+    KINDS.find { |base, _| BELOW.bind_call(type, base) }&.last || :object
+  end
+
+  # One without a name stands in that of what is in it with its address.
+  def class_name(type)
+    (NAME.bind_call(type) || "a class without a name").b.gsub(/0x\h+/n, "")
+  end
+
+  def name_of(object)
+    name = NAME.bind_call(object)&.b
+    name unless name.nil? || name.start_with?("#<")
+  end
+
+  def string(object, path, type, known)
+    @block.call(path, "#{class_name(type)} #{ENCODING.bind_call(object)}:".b << translated(object), object)
+    return unless known.nil?
+
+    @seen[object] = path
+    ivars(object, path)
+  end
+
+  def translated(text)
+    bytes = BYTES.bind_call(text)
+    @translate.call(bytes) || bytes
+  end
+
+  def regexp(object, path, type)
+    @block.call(path, [class_name(type), *REGEXP.map { |method| method.bind_call(object).to_s.b }].join(" "), object)
+  end
+
+  def tell(object, path, type, more = nil)
+    @block.call(path, "a #{class_name(type)}#{more}".b, object)
+  end
+
+  def ivars(object, path)
+    IVARS.bind_call(object).each { |name| push(IVAR.bind_call(object, name), "#{path}#{name.name.b}") }
+  end
+
+  # What the garbage collector knows of an object besides what has a name in it.
+  def rest(objects, path)
+    counts = Hash.new(0).compare_by_identity
+    objects&.each do |object|
+      type = CLASS.bind_call(object)
+      next if @seen.key?(object) && !String.equal?(type)
+      next push(object, nil) if BELOW.bind_call(type, Module) && name_of(object) # it has a place of its own
+
+      push(object, "#{path}<#{class_name(type)} #{counts[type] += 1}>")
+    end
+  end
+
+  # The same of a module, which keeps its private constants in no order.
+  def unordered(objects, path)
+    objects&.each do |object|
+      type = CLASS.bind_call(object)
+      next if @seen.key?(object)
+      next push(object, nil) if BELOW.bind_call(type, Module) && name_of(object)
+
+      place = String.equal?(type) ? "#{path}<#{plain(translated(object))}>" : "#{path}<#{class_name(type)}>"
+      push(object, "#{place} #{@nameless[place] += 1}")
+    end
+  end
+
+  # What hangs on Ruby itself. Of its tables of strings only those count that hold a fact.
+  def roots(objects, path)
+    objects&.each do |object|
+      type = CLASS.bind_call(object)
+      next if LEAVES.key?(type) || @seen.key?(object) || (String.equal?(type) && !@holds.call(BYTES.bind_call(object)))
+
+      unordered([object], path)
+    end
+  end
+
+  def array(object, path, type)
+    is_plain = ALL.bind_call(object) { |value| LEAVES.key?(CLASS.bind_call(value)) }
+    return tell(object, path, type, INSPECT.bind_call(object)) if is_plain
+
+    tell(object, path, type)
+    index = -1
+    EACH.bind_call(object) { |value| push(value, "#{path}[#{index += 1}]") }
+    ivars(object, path)
+  end
+
+  def table(object, path, type)
+    tell(object, path, type)
+    index = -1
+    EACH_PAIR.bind_call(object) do |key, value|
+      index += 1
+      step = key(key)
+      push(key, "#{path}[#{step || index}] (key)") if step.nil? || String === key # rubocop:disable Style/CaseEquality
+      push(value, "#{path}[#{step || index}]")
+    end
+    default = DEFAULT_PROC.bind_call(object)
+    push(default, "#{path}.default_proc") if default
+    default = DEFAULT.bind_call(object)
+    push(default, "#{path}.default") unless nil.equal?(default)
+    ivars(object, path)
+  end
+
+  # What stands in a path for the key of a Hash, where that tells its value.
+  def key(key)
+    type = CLASS.bind_call(key)
+    if String.equal?(type) then plain(translated(key).inspect)
+    elsif Symbol.equal?(type) then plain(":#{key.name}")
+    elsif LEAVES.key?(type) && !(Integer.equal?(type) && key.abs > LARGE) then plain(LEAVES[type].bind_call(key))
+    end
+  end
+
+  def plain(text)
+    text = text.b
+    text.bytesize > LONGEST ? "(#{ObjectPaths.digest(text)})" : text.tr("\n\0", "  ")
+  end
+
+  def members(object, path, type)
+    tell(object, path, type)
+    base = BELOW.bind_call(type, Struct) ? Struct : Data
+    base.instance_method(:to_h).bind_call(object).each { |name, value| push(value, "#{path}.#{name.name.b}") }
+    ivars(object, path)
+  end
+
+  def range(object, path, type)
+    tell(object, path, type, Range.instance_method(:exclude_end?).bind_call(object))
+    %i[begin end].each { |name| push(Range.instance_method(name).bind_call(object), "#{path}.#{name}") }
+  end
+
+  def method_object(object, path, type)
+    tell(object, path, type, " #{METHOD.bind_call(type, :name).bind_call(object)}")
+    push(METHOD.bind_call(type, :owner).bind_call(object), "#{path}.owner")
+    push(Method.instance_method(:receiver).bind_call(object), "#{path}.receiver") if Method.equal?(type)
+  end
+
+  def thread(object, path, type)
+    tell(object, path, type)
+    names = %i[keys thread_variables].map { |name| Thread.instance_method(name).bind_call(object) }
+    names.zip(%i[[] thread_variable_get]) do |all, get|
+      all.each { |name| push(Thread.instance_method(get).bind_call(object, name), "#{path}[#{name}]") }
+    end
+    ivars(object, path)
+  end
+
+  def closure(object, path, type)
+    place = Proc.instance_method(:source_location).bind_call(object)
+    return if place&.first&.start_with?(@directory)
+
+    tell(object, path, type, " #{place&.join(":")} #{code(object)}")
+    ivars(object, path)
+    variables(Proc.instance_method(:binding).bind_call(object), path)
+  rescue ArgumentError
+    rest(ObjectSpace.reachable_objects_from(object), path) # a closure of C code
+  end
+
+  def variables(object, path, _type = nil)
+    names = Binding.instance_method(:local_variables).bind_call(object)
+    get = Binding.instance_method(:local_variable_get)
+    names.each { |name| push(get.bind_call(object, name), "#{path}(#{name.name.b})") }
+    push(Binding.instance_method(:receiver).bind_call(object), "#{path}(self)")
+  end
+
+  # The code of a method or a closure where it follows from no file.
+  def code(object, code = RubyVM::InstructionSequence.of(object))
+    return if code.nil? || code.absolute_path || code.path.start_with?("<internal:")
+
+    ObjectPaths.digest(Marshal.dump(code.to_a))
+  rescue TypeError
+    code.to_a.inspect
+  end
+
+  def object(object, path, type)
+    tell(object, path, type, state(object, type))
+    ivars(object, path)
+    rest(ObjectSpace.reachable_objects_from(object)&.reject { |it| SAME.bind_call(it, type) }, path)
+  end
+
+  def state(object, type)
+    @states[type] = state_of(ANCESTORS.bind_call(type)) unless @states.key?(type)
+    " #{@states[type].bind_call(object)}" if @states[type]
+  rescue StandardError
+    nil
+  end
+
+  def state_of(ancestors)
+    known = ancestors.find { |above| STATES.key?(NAME.bind_call(above)) }
+    METHOD.bind_call(known, STATES[NAME.bind_call(known)]) if known
+  end
+
+  def internal(object, _path, _type)
+    return unless %i[T_ARRAY T_HASH T_DATA T_OBJECT T_STRUCT].include?(object.type)
+
+    number = object.internal_object_id
+    return if (@internal ||= {}).key?(number)
+
+    @internal[number] = true
+    roots(ObjectSpace.reachable_objects_from(object), ROOT)
+  end
+
+  def namespace(object, path, _type)
+    return if @front_end.equal?(object)
+
+    ancestors = ANCESTORS.bind_call(object).map { |above| name_of(above) || "-" }
+    @block.call("#{path} (ancestors)", ancestors.join(" ").b, object)
+    names = CONSTANTS.bind_call(object, false) | @private_constants.fetch(object, [])
+    names.sort.each do |name|
+      constant(object, name, path) unless AUTOLOAD.bind_call(object, name, false)
+    end
+    own(object, path)
+    singleton = SINGLETON.bind_call(object)
+    @seen[singleton] = "#{path}.singleton_class"
+    own(singleton, "#{path}.singleton_class")
+    @namespaces << object << path
+  end
+
+  def constant(object, name, path)
+    value = CONSTANT.bind_call(object, name, false)
+    push(value, Object.equal?(object) ? name.name.b : "#{path}::#{name.name.b}")
+  rescue StandardError, ScriptError
+    nil # nobody may look at it
+  end
+
+  # Variables and methods of a module.
+  def own(object, path)
+    IVARS.bind_call(object).each do |name|
+      push(IVAR.bind_call(object, name), "#{path}#{name.name.b}") unless name == :@__snapboot__
+    end
+    CVARS.bind_call(object, false).each { |name| push(CVAR.bind_call(object, name), "#{path}#{name.name.b}") }
+    names = METHODS.flat_map { |list| list.bind_call(object, false) }
+    texts = names.sort.map { |name| own_method(object, name, path) }
+    @block.call("#{path} (methods)", texts.join("\n").b, object) unless texts.empty?
+  end
+
+  # Where a method is defined. What one is made of that is a closure is pushed.
+  def own_method(object, name, path)
+    method = METHOD.bind_call(object, name)
+    code = RubyVM::InstructionSequence.of(method)
+    rest(closures(method), "#{path}##{name.name.b}") if code&.label&.start_with?("block")
+    "#{name.name.b} #{method.source_location&.join(":")&.b} #{code(method, code)}".b
+  rescue NameError
+    name.name.b
+  end
+
+  # The Procs behind what `define_method` has made.
+  def closures(method)
+    inside = ObjectSpace.reachable_objects_from(method).grep(ObjectSpace::InternalObjectWrapper)
+    inside.flat_map { |entry| ObjectSpace.reachable_objects_from(entry) }.grep(Proc)
+  end
+end

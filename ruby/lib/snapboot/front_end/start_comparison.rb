@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+# What a boot holds, compared with what another one does: see evidence.rb. To be used in a process that is not frozen.
+#
+# A string of the other boot that holds one of its values, which are unlike all other texts, is what the first boot has with
+# its own value there: then it only keeps the fact. A difference of any other kind is told; what differs between two boots
+# that are alike is noise. The files of the control directory: `held` is of the first boot, `held_otherwise` of the other
+# one, each line with path and digest of a value and the template of a string that is renewed; `noise` has paths that differ
+# in two boots that are alike, `found` what a child tells its parent.
+class StartComparison
+  # +evidence+: the Evidence. +paths+: the ObjectPaths.
+  def initialize(directory, evidence, paths)
+    @directory = directory
+    @role = evidence.role
+    @paths = paths
+    others = evidence.facts.keys.each_with_index.map { |name, number| [evidence.here[name], number, evidence.facts[name]] }
+    others.reject! { |here, _, there| here.nil? || here.empty? || here == there }
+    # The longest first.
+    @patterns = @role == "other" ? others.sort_by { |here, *| -here.bytesize } : []
+    @values = evidence.here.values.compact.reject(&:empty?)
+    @there = others.to_h { |_, number, there| [number, there] }
+  end
+
+  # Does what this boot is for.
+  def run
+    __send__(@role)
+  end
+
+  private
+
+  def first
+    lines = []
+    each { |path, value| lines << "#{path}\0#{value}\0\n" }
+    write("held", lines)
+  end
+
+  # Writes what is held in the terms of the first boot, and what differs.
+  def other
+    first = read("held")
+    noise = noise()
+    lines = []
+    different = []
+    each do |path, value, object|
+      lines << "#{path}\0#{value}\0#{template(object)}\n"
+      different << path unless first.delete(path)&.first == value || noise.key?(path)
+    end
+    write("held_otherwise", lines)
+    different += first.keys.reject { |path| noise.key?(path) || path.start_with?(ObjectPaths::ROOT) }
+    write("found", different.map { |path| "differs=#{path}\0" })
+  end
+
+  # Finds the strings that a thaw makes anew, and what differs without being noise.
+  def again
+    first = read("held")
+    other = read("held_otherwise")
+    noise = {}
+    differs = []
+    templates = {}.compare_by_identity
+    each do |path, value, object|
+      there, template = other.delete(path)
+      if first.delete(path)&.first != value then noise[path] = true
+      elsif there.nil? && path.start_with?(ObjectPaths::ROOT) then next # it only happens to hold the same text
+      elsif there != value || (templates[object] ||= [template, path]).first != template then differs << path
+      end
+    end
+    first.each_key { |path| noise[path] = true }
+    differs += other.keys
+    write("noise", noise.keys.map { |path| "#{path}\n" })
+    renewed = templates.reject { |_, (template, _)| template.empty? }
+    renewed = renewed.map { |text, (template, path)| "renew=#{RenewedTexts.address(text)} #{template} #{path}\0" }
+    write("found", differs.reject { |path| noise.key?(path) }.map { |path| "differs=#{path}\0" } + renewed)
+  end
+
+  # Yields path, digest and object of all that is held.
+  def each
+    @paths.each(method(:translated), method(:holds?)) do |path, content, object|
+      yield path, ObjectPaths.digest(content), object
+    end
+  end
+
+  # The bytes of a string as they are in the first boot; nil where they are the same.
+  def translated(bytes)
+    split(bytes)&.map { |piece| piece.is_a?(Integer) ? @there[piece] : piece }&.join
+  end
+
+  def holds?(bytes)
+    @values.any? { |value| bytes.include?(value) }
+  end
+
+  # Of what a string is made that is not the same, as text.
+  def template(object)
+    pieces = split(ObjectPaths::BYTES.bind_call(object)) if String === object # rubocop:disable Style/CaseEquality
+    pieces&.map { |piece| piece.is_a?(Integer) ? piece : "x#{piece.unpack1("H*")}" }&.join(",")
+  end
+
+  # Strings, and numbers of facts.
+  def split(bytes)
+    return unless @patterns.any? { |here,| bytes.include?(here) }
+
+    @patterns.reduce([bytes]) do |pieces, (here, number)|
+      pieces.flat_map { |piece| piece.is_a?(Integer) ? [piece] : parts(piece, here, number) }
+    end
+  end
+
+  def parts(piece, here, number)
+    piece.split(here, -1).flat_map { |part| [part, number] }[0..-2].reject { |part| part == "" }
+  end
+
+  # Digest and template by path.
+  def read(name)
+    File.binread("#{@directory}/#{name}").split("\n").to_h do |line|
+      path, value, template = line.split("\0", -1)
+      [path, [value, template]]
+    end
+  end
+
+  def noise
+    File.binread("#{@directory}/noise").split("\n").to_h { |path| [path, true] }
+  rescue SystemCallError
+    {}
+  end
+
+  def write(name, entries)
+    File.binwrite("#{@directory}/#{name}", entries.join)
+  end
+end
