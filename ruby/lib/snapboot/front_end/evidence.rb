@@ -88,7 +88,14 @@ class Evidence
   private
 
   def now(names)
-    names.to_h { |name| [name, name == CWD ? Dir.pwd.b : GET.call(name.name)&.b] }
+    names.to_h { |name| [name, name == CWD ? Dir.pwd.b : (GET.call(name.name) || (home_of_user if name == :HOME))&.b] }
+  end
+
+  # What stands for HOME where that is not set; nil where nobody knows.
+  def home_of_user
+    Dir.home
+  rescue ArgumentError
+    nil
   end
 
   # Whether somebody has read what another start can show: RubyGems, too, when Ruby started.
