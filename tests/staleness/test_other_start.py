@@ -173,6 +173,15 @@ def test_that_the_current_directory_is_there_counts_nowhere(tmp_path):
 
 
 @both
+def test_whether_home_itself_is_there_counts(language, tmp_path, homes):
+    first, second = homes
+    source = {"python": "VALUE = os.path.isdir(os.environ['HOME'])", "ruby": "VALUE = File.directory?(ENV['HOME'])"}
+    program = Program(tmp_path, source[language.name], {"HOME": first}, language.name)
+    program.check(True, HOME=second)
+    program.check(False, HOME=f"{tmp_path}/is not there")
+
+
+@both
 def test_what_was_found_below_home_binds_to_it(language, tmp_path, homes):
     first, second = homes
     (tmp_path / "home" / "settings").write_text("1")

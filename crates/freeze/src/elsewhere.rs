@@ -57,6 +57,11 @@ impl Elsewhere {
         looked_up_in(&self.home, notes)
     }
 
+    /// Whether HOME itself was looked at.
+    pub fn looks_at_home(&self, notes: &Accesses) -> bool {
+        notes.places.get(&self.home).is_some_and(|note| note.looked)
+    }
+
     /// What was looked for along PATH; None where its directories were listed.
     pub fn looked_up_along_path(&self, notes: &Accesses) -> Option<BTreeSet<PathBuf>> {
         let [first, last] = self.bins.each_ref().map(|folder| looked_up_in(folder, notes));

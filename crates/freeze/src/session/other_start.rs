@@ -328,6 +328,10 @@ impl OtherStart {
         let home = PathBuf::from(environment.value("HOME")?);
         let names = self.elsewhere.looked_up_at_home(&self.notes)?;
         let mut found = Vec::new();
+        if self.elsewhere.looks_at_home(&self.notes) {
+            let is_there = home.join(".").exists();
+            found.push([&b"$HOME/.: "[..], if is_there { b"there" } else { b"absent" }].concat());
+        }
         for (path, note) in &notes.places {
             let Ok(name) = path.strip_prefix(&home) else { continue };
             // Below what was looked for, too: it may be there in another start.

@@ -4,7 +4,8 @@ use super::{Kernel, Value, MAX};
 
 impl Value {
     /// Looks for a name along the directories of a variable: `$PATH/git`. None where one of them is no absolute path, or cannot be looked into.
-    /// Where HOME is not set, the user's directory stands for it, as far as /etc/passwd tells.
+    /// Where HOME is not set, the user's directory stands for it, as far as /etc/passwd tells. Of `$HOME/.`, HOME itself, counts only whether it
+    /// is there.
     pub fn found(kernel: &impl Kernel, looked_for: &[u8]) -> Option<Value> {
         let slash = looked_for.iter().position(|&byte| byte == b'/')?;
         let (variable, name) = (looked_for[..slash].strip_prefix(b"$")?, &looked_for[slash..]);
@@ -28,6 +29,10 @@ impl Value {
             }
             if kernel.is_there(&value.bytes()[start..])? {
                 value.length -= 1;
+                if name == b"/." {
+                    value.length = start;
+                    value.push(b"there");
+                }
                 return Some(value);
             }
         }
@@ -82,7 +87,7 @@ mod tests {
         fn is_there(&self, path: &[u8]) -> Option<bool> {
             match path {
                 b"/none/secret\0" => None,
-                path => Some(matches!(path, b"/usr/bin/git\0" | b"/bin/git\0" | b"/home/sam/x\0")),
+                path => Some(matches!(path, b"/usr/bin/git\0" | b"/bin/git\0" | b"/home/sam/x\0" | b"/home/sam/.\0")),
             }
         }
         fn uname(&self, _: &mut dyn FnMut([&[u8]; 4])) {}
@@ -135,6 +140,8 @@ mod tests {
         let at_home = |user: u32| Value::found(&Machine(user), b"$HOME/x").map(|value| value.bytes().to_vec());
         assert_eq!(at_home(7).as_deref(), Some(&b"$HOME/x: /home/sam/x"[..]), "HOME is not set");
         assert_eq!(at_home(8), None, "nobody knows where");
+        let itself = Value::found(&Machine(7), b"$HOME/.").unwrap();
+        assert_eq!(itself.bytes(), b"$HOME/.: there");
         let fact = HostFact { kind: fact_kind::FOUND, of: 0, value: Default::default() };
         let recorded = b"$PATH/git: /bin/git";
         assert_eq!(path(&fact, recorded), Some(&b"$PATH/git"[..]));
