@@ -101,3 +101,20 @@ def catalogue(text, translation):
     begin = 28 + 16
     tables = struct.pack("<4I", len(texts[0]), begin, len(texts[1]), begin + len(texts[0]) + 1)
     return struct.pack("<7I", 0x950412DE, 0, 1, 28, 36, 0, 44) + tables + b"".join(text + b"\0" for text in texts)
+
+
+WITHOUT_EFFECT = "import _locale\nVALUE = len(_locale.nl_langinfo(_locale.CODESET)) > 100"
+WITH_EFFECT = "import _locale\nVALUE = _locale.nl_langinfo(_locale.CODESET), os.environ.get('LC_CTYPE')"
+
+
+def test_who_reads_the_locale_without_effect_serves_others(tmp_path, home):
+    made = program(tmp_path, home, WITHOUT_EFFECT)
+    for language in ({}, *LANGUAGES):
+        made.check(True, **language)
+    made.check(False, LANG="C", LC_CTYPE="de_DE.ISO-8859-1")
+
+
+def test_who_keeps_something_of_the_locale_is_bound_to_it(tmp_path, home):
+    made = program(tmp_path, home, WITH_EFFECT)
+    made.check(True)
+    made.check(False, LC_ALL="C")

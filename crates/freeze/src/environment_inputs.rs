@@ -130,13 +130,11 @@ impl<'a> EnvironmentInputs<'a> {
         for secret in self.environment.secrets.iter().filter(|secret| self.compares(language, &secret.name)) {
             rows.insert(secret.name.as_bytes(), (wanted, secret.outline(has_form)));
         }
-        let entries: Vec<Vec<u8>> =
-            self.environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
-        let locale = locale(entries.iter().map(Vec::as_slice));
+        let locale = locale_of(self.environment);
         let present = if locale.is_some() { presence::SET } else { presence::UNSET };
         let row = match self.renewed_locale() {
             Some(renewed) => (renewed, [0; 16]),
-            None => (present, locale.map_or([0; 16], image::digest)),
+            None => (present, locale.as_deref().map_or([0; 16], image::digest)),
         };
         rows.insert(LOCALE, row);
         if let Some(largest) = self.reads.largest {
@@ -154,6 +152,12 @@ impl<'a> EnvironmentInputs<'a> {
             };
             let name = tables.text(alternative.name.as_bytes());
             tables.push(Section::Alternatives, &Alternative { name, value, kind, boots: alternative.boots });
+        }
+        for (locale, boots) in &self.reads.locales {
+            let kind = if locale.is_some() { alternative_kind::SET } else { alternative_kind::UNSET };
+            let value = locale.as_deref().map_or([0; 16], image::digest);
+            let name = tables.text(LOCALE);
+            tables.push(Section::Alternatives, &Alternative { name, value, kind, boots: *boots });
         }
         let whole = (!self.reads.wholes.is_empty() && !self.withholds_all()).then_some(ALL);
         let always = always_compared(language).map(|pattern| pattern.as_bytes());
@@ -179,9 +183,7 @@ impl<'a> EnvironmentInputs<'a> {
 
     /// Which locales the image is for, one of [`presence`]; None where it is for that of the boot alone.
     fn renewed_locale(&self) -> Option<u32> {
-        let entries: Vec<Vec<u8>> =
-            self.environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
-        let is_utf8 = LocaleText::named(entries.iter().map(Vec::as_slice)) == LocaleText::Utf8;
+        let is_utf8 = LocaleText::named(entries(self.environment).iter().map(Vec::as_slice)) == LocaleText::Utf8;
         self.reads.renewals.locale(|name| self.is_read(name), is_utf8)
     }
 
@@ -201,6 +203,15 @@ impl<'a> EnvironmentInputs<'a> {
     fn is_read(&self, name: &str) -> bool {
         !self.reads.wholes.is_empty() || self.reads.variables.contains_key(OsStr::new(name))
     }
+}
+
+/// The locale of an environment, as inputs/environment.rs names it.
+pub fn locale_of(environment: &Environment) -> Option<Vec<u8>> {
+    locale(entries(environment).iter().map(Vec::as_slice)).map(<[u8]>::to_vec)
+}
+
+fn entries(environment: &Environment) -> Vec<Vec<u8>> {
+    environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect()
 }
 
 #[cfg(test)]

@@ -31,6 +31,9 @@ pub struct Reads {
     pub found: BTreeSet<Vec<u8>>,
     /// Other values of variables that make no difference.
     pub alternatives: Vec<Alternative>,
+    /// Other locales that make no difference to a program that has read its own, as inputs/environment.rs names them; with their boots as in
+    /// [`Alternative`].
+    pub locales: Vec<(Option<Vec<u8>>, u32)>,
     /// The size of an environment that still makes no difference (bytes), where a larger one does.
     pub largest: Option<u64>,
     /// Facts: kind and number.

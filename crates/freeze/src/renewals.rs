@@ -21,6 +21,8 @@ const SET_BY_PYTHON: &str = "LC_CTYPE";
 #[derive(Clone, Debug, Default)]
 pub struct Renewals {
     renewed: BTreeSet<String>,
+    /// Those of the others that a thaw renews where boots have shown that nothing depends on them.
+    renewable: BTreeSet<String>,
     /// Those that the program has read, and where.
     pub bound: BTreeMap<String, String>,
     language: Option<Language>,
@@ -35,6 +37,7 @@ impl Renewals {
             let text = || value.to_string_lossy().into_owned();
             match (key, &last) {
                 ("renews", _) => drop(renewals.renewed.insert(text())),
+                ("renewable", _) => drop(renewals.renewable.insert(text())),
                 ("bound", _) => last = Some(text()),
                 ("place", Some(name)) => drop(renewals.bound.insert(name.clone(), text())),
                 ("reader", _) => continue,
@@ -64,6 +67,11 @@ impl Renewals {
         self.renewed.iter().map(String::as_str).filter(|name| *name != LOCALE)
     }
 
+    /// Whether a thaw can set other locales, although the program has read that of the boot.
+    pub fn may_renew_locale(&self) -> bool {
+        self.renewable.contains(LOCALE)
+    }
+
     /// Which locales an image is for that was made in this one: one of [`presence`]; None where it is for this one alone.
     pub fn locale(&self, is_read: impl Fn(&str) -> bool, is_utf8: bool) -> Option<u32> {
         self.is_renewed(LOCALE, is_read).then_some(match self.language {
@@ -91,5 +99,8 @@ mod tests {
         assert_eq!(renewals.locale(|_| false, true), Some(presence::LOCALE_OF_UTF8_OR_C));
         assert_eq!(renewals.locale(|name| name == "LC_CTYPE", true), None, "it has the name of the locale");
         assert_eq!(Renewals::default().locale(|_| false, true), None);
+        let renewable = Renewals::gather(&Entries::parse(b"renewable=locale\0"), Language::Python);
+        assert!(renewable.may_renew_locale() && renewable.locale(|_| false, true).is_none());
+        assert!(!renewals.may_renew_locale(), "it is renewed anyway");
     }
 }

@@ -48,7 +48,7 @@ class Evidence:
         own = own | {id(self), id(self.__dict__), id(self.facts), id(self.here), id(self.more), id(context.path_entry)}
         kept_by_front_end = set(map(id, roots.values()))
         self.roots = roots
-        if self.role == "first" and reads.knows_start():
+        if self.role == "first" and (reads.knows_start() or context.settings.tried):
             known = reads.names_read() if reads.was_read_whole() else None
             if fork.in_child(lambda: self._write_held(own, known)):
                 report.add("evidence", "1")

@@ -38,8 +38,10 @@ class Settings:
         if self.coerced is not None:
             del booted[b"LC_CTYPE"]
         self.booted = tuple(map(booted.get, VARIABLES))
-        # The names of those that a thaw renews.
+        # The names of those that a thaw renews, where an image is started with others at all.
         self.renewed = frozenset(ALL) if self._is_possible(booted, request) else frozenset()
+        # Of these those that it renews only where other boots show that nothing depends on them.
+        self.tried = frozenset()
 
     def _is_possible(self, variables, request):
         """Whether this interpreter is as it is known, and can be changed: all that is changed is tried out."""
@@ -81,11 +83,13 @@ class Settings:
         return is_done and is_back and changed == tuple(expected) and values == (1 - dont_write, 1 - utf8_mode)
 
     def settle(self, bound):
-        """Notes what of it a thaw leaves alone. To be called right before the freeze. bound: the names of those on which something may
-        depend that the program keeps."""
-        if self.renewed and ask(b"state") & IS_CHOSEN:
-            bound = {*bound, LOCALE}
-        self.renewed -= frozenset(bound)
+        """Notes what of it a thaw leaves alone. To be called right before the freeze. bound: those on which something may depend that the
+        program keeps, by name, and who has read them where."""
+        is_chosen = self.renewed and ask(b"state") & IS_CHOSEN
+        # Where it was only read, and not by way of streams that may have been changed, other boots may show that nothing does.
+        is_read = bound.get(LOCALE, ("", ""))[1] and ENCODING not in bound
+        self.tried = {LOCALE} & self.renewed if is_read and not is_chosen else frozenset()
+        self.renewed -= frozenset({*bound, LOCALE} if is_chosen else bound) - self.tried
         if self.renewed and not self.streams.are_own():
             self.renewed -= frozenset(OF_STREAMS)
         elif not self.streams.are_alone():

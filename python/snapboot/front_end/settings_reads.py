@@ -78,13 +78,15 @@ class SettingsReads:
             sys.modules.pop("_locale", None)
         self._added = None
         for name in ALL:
-            if name in self.settings.renewed:
+            if name in self.settings.renewed - self.settings.tried:
                 report.add("renews", name)
             elif name in self.bound:
                 reader, place = self.bound[name]
                 report.add("bound", name)
                 report.add("reader", reader)
                 report.add("place", place)
+            if name in self.settings.tried:
+                report.add("renewable", name)
 
     def _put_flag_back(self):
         flag, self._flag = self._flag, None

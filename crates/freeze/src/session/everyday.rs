@@ -9,7 +9,8 @@ use super::other_start::OtherStart;
 use super::Session;
 use crate::boot::Boot;
 use crate::control_dir::ControlDir;
-use crate::environment_inputs::EnvironmentInputs;
+use crate::environment::Environment;
+use crate::environment_inputs::{locale_of, EnvironmentInputs};
 use crate::outcome::Result;
 use crate::reads::{Alternative, OtherValue, Reads};
 
@@ -73,6 +74,10 @@ impl Session<'_> {
                         value,
                         boots: 1 << boots,
                     }));
+                    if reads.renewals.may_renew_locale() && values.iter().any(|(name, _)| LOCALE.contains(name)) {
+                        let other = boot.environment.with_values(&resolved(&values, boot.environment));
+                        reads.locales.push((locale_of(&other), 1 << boots));
+                    }
                     boots += 1;
                     reads.add_those_of(&more, first);
                     notes.add_those_of(accesses);
@@ -91,10 +96,12 @@ impl Session<'_> {
         reads: &Reads,
     ) -> Vec<(&'static str, OtherValue)> {
         let environment = boot.environment;
-        let renews_locale = EnvironmentInputs { environment, reads }.renews_locale();
+        let may_renew_locale = reads.renewals.may_renew_locale();
+        let renews_locale = may_renew_locale || EnvironmentInputs { environment, reads }.renews_locale();
         let counts = |(name, value): &&(&'static str, OtherValue)| {
             let variable = OsStr::new(name);
-            (reads.variables.contains_key(variable) || reads.renewed.contains(variable))
+            let is_read = reads.variables.contains_key(variable) || reads.renewed.contains(variable);
+            (is_read || (may_renew_locale && LOCALE.contains(name)))
                 && !reads.by_c.contains(variable)
                 && environment.leaves(variable)
                 && (renews_locale || !LOCALE.contains(name))
@@ -113,8 +120,7 @@ impl Session<'_> {
         first: &Reads,
     ) -> Result<Option<(Reads, Accesses)>> {
         let environment = boot.environment;
-        let values: Vec<_> =
-            values.iter().map(|(name, value)| (OsString::from(name), value.resolve(environment))).collect();
+        let values = resolved(values, environment);
         let here = std::env::current_dir().unwrap_or_default();
         let booted = self.boot_otherwise(boot, dir, &environment.with_values(&values), &here, false)?;
         let same = booted.filter(|(report, _)| {
@@ -124,4 +130,8 @@ impl Session<'_> {
         });
         Ok(same.map(|(report, accesses)| (report.reads, accesses)))
     }
+}
+
+fn resolved(values: &[(&'static str, OtherValue)], environment: &Environment) -> Vec<(OsString, Option<OsString>)> {
+    values.iter().map(|(name, value)| (OsString::from(name), value.resolve(environment))).collect()
 }

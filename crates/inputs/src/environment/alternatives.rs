@@ -4,7 +4,7 @@
 
 use image::{alternative_kind, Alternative, Error, Rows, Section, Tables};
 
-use super::value_of;
+use super::{locale, value_of, LOCALE};
 
 /// The alternatives of an image, and the boots that had all that was taken until now.
 pub struct Alternatives<'t, 'a, E> {
@@ -25,7 +25,8 @@ impl<'t, 'a, E: Iterator<Item = &'a [u8]> + Clone> Alternatives<'t, 'a, E> {
         if self.rows.len() == 0 {
             return Ok(false);
         }
-        let value = value_of(name, self.environment.clone());
+        let environment = self.environment.clone();
+        let value = if name == LOCALE { locale(environment) } else { value_of(name, environment) };
         let home = value_of(b"HOME", self.environment.clone()).filter(|home| home.starts_with(b"/"));
         let mut boots = 0;
         for row in self.rows.clone() {
