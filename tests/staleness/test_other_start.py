@@ -125,7 +125,7 @@ def cases():
 @pytest.fixture
 def homes(tmp_path):
     """Two home directories."""
-    folders = [tmp_path / name for name in ("home", "another home")]
+    folders = [tmp_path / name for name in ("home", "another-home")]
     for folder in folders:
         folder.mkdir()
     return [str(folder) for folder in folders]
@@ -135,7 +135,7 @@ def homes(tmp_path):
 @pytest.mark.parametrize("variable", ["HOME", "USER", "LOGNAME", "PATH"])
 @pytest.mark.parametrize("language, way", list(cases()))
 def test_what_is_only_kept_is_renewed(language, way, variable, tmp_path, homes):
-    values = {"HOME": homes, "PATH": [os.environ["PATH"], f"{os.environ['PATH']}:/nowhere"]}.get(variable, ["one", "the other"])
+    values = {"HOME": homes, "PATH": [os.environ["PATH"], f"{os.environ['PATH']}:/nowhere"]}.get(variable, ["one", "the-other"])
     expression, is_renewed = dict(zip(LANGUAGES, WAYS[way], strict=True))[language]
     _, source, _ = LANGUAGES[language]
     source = source.replace("{name!r}", repr(variable)).replace("{way}", expression.replace("{value!r}", repr(values[0])))
@@ -155,7 +155,7 @@ def test_what_was_looked_for_below_home_counts_where_it_is(language, tmp_path, h
     program = Program(tmp_path, source[language.name], {"HOME": first}, language.name)
     program.check(True, HOME=second)
     # RubyGems looks whether it is there.
-    program.check(language.name == "python", HOME=f"{tmp_path}/is not there")
+    program.check(language.name == "python", HOME=f"{tmp_path}/is-not-there")
     os.makedirs(f"{second}/.config/x")
     program.check(False, HOME=second)
 
@@ -178,7 +178,7 @@ def test_whether_home_itself_is_there_counts(language, tmp_path, homes):
     source = {"python": "VALUE = os.path.isdir(os.environ['HOME'])", "ruby": "VALUE = File.directory?(ENV['HOME'])"}
     program = Program(tmp_path, source[language.name], {"HOME": first}, language.name)
     program.check(True, HOME=second)
-    program.check(False, HOME=f"{tmp_path}/is not there")
+    program.check(False, HOME=f"{tmp_path}/is-not-there")
 
 
 @both
@@ -191,7 +191,7 @@ def test_what_was_found_below_home_binds_to_it(language, tmp_path, homes):
     }
     program = Program(tmp_path, source[language.name], {"HOME": first}, language.name)
     program.check(True)
-    (tmp_path / "another home" / "settings").write_text("2")
+    (tmp_path / "another-home" / "settings").write_text("2")
     program.check(False, HOME=second)
 
 
