@@ -5,6 +5,7 @@ process that is not frozen, since it leaves much behind.
 """
 
 import gc
+import posix
 import sys
 from _blake2 import blake2b
 
@@ -60,10 +61,7 @@ class Walk:
             if issubclass(type(module), ModuleType):
                 self.seen[id(module.__dict__)] = name
         self.stack += [(thing, path) for path, thing in [*modules, *self.roots.items()][::-1]]
-        if "_contextvars" in sys.modules:
-            context = sys.modules["_contextvars"].copy_context()
-            self.alive.append(context)
-            self.stack += [(value, "a context variable, " + variable.name) for variable, value in context.items()]
+        self.stack += self._outside_modules()
         own = (self, self.__dict__, self.before, self.stack, self.seen, self.alive, modules, sys.modules)
         self.own.update(map(id, own))
         counts = {}
@@ -72,6 +70,21 @@ class Walk:
             if (number > 1 and path.startswith(NAMELESS)) or path.startswith(CODECS):
                 continue  # it has no place
             yield path if number == 1 else "%s #%d" % (path, number), thing, content
+
+    def _outside_modules(self):
+        """What the interpreter itself holds for the program."""
+        found = [(sys.getrecursionlimit(), "sys.getrecursionlimit()")]
+        mask = posix.umask(0o077)
+        posix.umask(mask)
+        found.append((mask, "os.umask()"))
+        if "_contextvars" in sys.modules:
+            context = sys.modules["_contextvars"].copy_context()
+            self.alive.append(context)
+            found += [(value, "a context variable, " + variable.name) for variable, value in context.items()]
+        if "_signal" in sys.modules:
+            handlers = [(number, sys.modules["_signal"].getsignal(number)) for number in range(1, 65)]
+            found += [(handler, "the handler of signal %d" % number) for number, handler in handlers]
+        return found
 
     def _all(self):
         yield from self._drain()
@@ -430,7 +443,12 @@ WEAK = (type(sys.modules["_weakref"].ref(CONTAINERS.__class__)),) if "_weakref" 
 PLAIN = frozenset(("datetime", "decimal", "_decimal", "uuid", "zoneinfo", "fractions"))
 # So does it of these, and of these what methods tell, all of them without an effect.
 TOLD_BY_REPR = frozenset((("builtins", "range"), ("itertools", "count")))
-TOLD_BY_METHODS = {("_io", "StringIO"): ("getvalue", "tell"), ("_io", "BytesIO"): ("getvalue", "tell"), ("_thread", "lock"): ("locked",)}
+TOLD_BY_METHODS = {
+    ("_io", "StringIO"): ("getvalue", "tell"),
+    ("_io", "BytesIO"): ("getvalue", "tell"),
+    ("_thread", "lock"): ("locked",),
+    ("random", "Random"): ("getstate",),
+}
 HASHES = frozenset(("_hashlib", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_blake2"))
 # How the paths begin of what no module leads to.
 NAMELESS = "an object of "
