@@ -27,7 +27,7 @@ class BelowKeys
 
   # By the number of steps, since what was met far below something may be a key itself.
   def look(object, depth)
-    return if depth > DEEPEST || (known = @found[object] and known <= depth)
+    return if depth > DEEPEST || @found.fetch(object, DEEPEST + 1) <= depth
 
     type = ObjectPaths::CLASS.bind_call(object)
     return if ObjectPaths::LEAVES.key?(type) || ALONE.any? { |base| ObjectPaths::BELOW.bind_call(type, base) }

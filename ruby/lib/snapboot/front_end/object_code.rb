@@ -24,8 +24,8 @@ class ObjectCode
   # Bytes for an UnboundMethod. One in C has no place, but it was defined under some name by some module.
   def method(object, code = OF.call(object))
     place = object.source_location
-    "#{ObjectPaths::NAME.bind_call(object.owner)&.b}##{object.original_name.name.b} #{place&.join(":")&.b} " \
-      "#{digest(code, place&.last)}".b
+    name = "#{ObjectPaths::NAME.bind_call(object.owner)&.b}##{object.original_name.name.b}"
+    "#{name} #{place&.join(":")&.b} #{digest(code, place&.last)}".b
   end
 
   private

@@ -30,7 +30,8 @@ class ObjectPaths
   KINDS = {
     String => :string, Regexp => :regexp, Array => :array, Hash => :table, Module => :namespace, Proc => :closure,
     Binding => :variables, Struct => :members, Range => :range, Method => :method_object,
-    UnboundMethod => :method_object, Thread => :thread, Exception => :exception, Queue => :queue, **(defined?(Data.define) ? { Data => :members } : {})
+    UnboundMethod => :method_object, Thread => :thread, Exception => :exception, Queue => :queue,
+    **(defined?(Data.define) ? { Data => :members } : {})
   }.freeze
   # What exceptions keep where no name leads.
   DETAILS = {

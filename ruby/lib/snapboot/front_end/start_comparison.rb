@@ -4,10 +4,10 @@
 #
 # A string of the other boot that holds one of its values, which are unlike all other texts, is what the first boot has with
 # its own value there: then it only keeps the fact. A difference of any other kind is told; what differs between two boots
-# that are alike is noise. Where that holds a value of the other boot, the
-# fact binds: nobody can tell what the rest of it follows from. The files of the control directory: `held` is of the first boot, `held_otherwise` of the other
-# one, each line with path and digest of a value and the template of a string that is renewed; `noise` has paths that differ
-# in two boots that are alike, `found` what a child tells its parent.
+# that are alike is noise. Where that holds a value of the other boot, the fact binds: what the rest follows from, nobody
+# knows. The files of the control directory: `held` is of the first boot, `held_otherwise` of the other one, each line with
+# path and digest of a value and the template of a string that is renewed; `noise` has paths that differ in two boots that
+# are alike, `found` what a child tells its parent.
 class StartComparison
   # A text that hangs on Ruby itself, which may be gone in the next boot.
   TABLE_ENTRY = /\A\(Ruby\)<[^\n]*> \d+\z/n

@@ -3,8 +3,8 @@
 # Whether the values of a start have a form that another start has shown to be harmless: see evidence.rb.
 #
 # The program was booted with two values of each fact, and came to the same with both, but for the values themselves. That
-# says nothing of values of another kind: a library quotes a path with a blank, cuts one off that is long, follows one that is
-# a symbolic link, or leaves out what comes twice. Nor does it say anything of values that have to do with each other in
+# says nothing of values of another kind: a library quotes a path with a blank, cuts one off that is long, follows a symbolic
+# link, or leaves out what comes twice. Nor does it say anything of values that have to do with each other in
 # another way: whether the directory lies below HOME, or HOME ends in the user's name. So only plain values are taken, and
 # only where they are to each other as those in the image are. A value that is the one in the image was tried.
 class StartForm
