@@ -21,7 +21,7 @@ class StartForm
   # +image+: the values in the image by name, as bytes. To be made before the program can change anything.
   def initialize(image)
     @image = image
-    @home = state_of_home(image[:HOME])
+    @has_home = there?(image[:HOME])
   end
 
   # Why a start with these +values+ is not served; nil where it is. None of the names needs to be there.
@@ -41,7 +41,7 @@ class StartForm
   def plain?(name, value)
     case name
     when :cwd then path?(value)
-    when :HOME then path?(value) && state_of_home(value) == @home
+    when :HOME then path?(value) && there?(value) == @has_home && (!@has_home || ordinary?(value))
     when :PATH then search_path?(value)
     else USER.match?(value.to_s)
     end
@@ -62,13 +62,19 @@ class StartForm
     entries.uniq != entries
   end
 
-  # Whether it is there (RubyGems looks), is what it is called, and is the user's own.
-  def state_of_home(home)
-    return unless home && IS_THERE.call(home)
+  # RubyGems looks for HOME.
+  def there?(home)
+    !home.nil? && IS_THERE.call(home)
+  rescue ArgumentError
+    false
+  end
 
-    [REAL.call(home).b == home, STAT.call(home).uid == USER_ID.call]
-  rescue SystemCallError, ArgumentError
-    nil
+  # Whether HOME is no link and the user's own, as that of the other start was. That of the image is not looked at, as it
+  # would have to stay so.
+  def ordinary?(home)
+    REAL.call(home).b == home && STAT.call(home).uid == USER_ID.call
+  rescue SystemCallError
+    false
   end
 
   # For each two of them: whether one is the other, lies below it, and has it somewhere in it.
