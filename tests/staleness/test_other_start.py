@@ -212,7 +212,7 @@ def test_what_was_looked_for_below_home_counts_where_it_is(language, tmp_path, h
     program = Program(tmp_path, source[language.name], {"HOME": first}, language.name)
     program.check(True, HOME=second)
     # RubyGems looks whether it is there.
-    program.check(language.name == "python", HOME=f"{tmp_path}/is not there")
+    program.check(language.name == "python", HOME=f"{tmp_path}/is-not-there")
     os.makedirs(f"{second}/.config/x")
     program.check(False, HOME=second)
 
@@ -235,7 +235,7 @@ def test_whether_home_itself_is_there_counts(language, tmp_path, homes):
     source = {"python": "VALUE = os.path.isdir(os.environ['HOME'])", "ruby": "VALUE = File.directory?(ENV['HOME'])"}
     program = Program(tmp_path, source[language.name], {"HOME": first}, language.name)
     program.check(True, HOME=second)
-    program.check(False, HOME=f"{tmp_path}/is not there")
+    program.check(False, HOME=f"{tmp_path}/is-not-there")
 
 
 @both

@@ -3,7 +3,7 @@
 //! The front end finds there what was made of these names, and this what was looked for below that folder and beside it. What was
 //! looked for below it is compared where an image is started; who looks beside it or above it depends on where that is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,9 @@ use recorder::{Accesses, Named, PathAccess};
 
 use super::boot_inputs::{looked_up_below, Ignored, Importer};
 use super::control_dir::ControlDir;
+
+/// What the current directory is called among the facts of a start.
+pub const CWD: &str = "cwd";
 
 /// Empty folders in a folder, all with names of their own. They go with the control directory.
 pub struct Elsewhere {
@@ -30,10 +33,11 @@ impl Elsewhere {
     pub fn create(dir: &ControlDir) -> Result<Elsewhere> {
         let path = dir.path().canonicalize().unwrap_or_else(|_| dir.path().to_owned());
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let above = path.join(format!("above-{:x}", now.reverse_bits()));
+        // What shortens a path shows with this one.
+        let above = path.join(format!("above-{:x}{}", now.reverse_bits(), "-another-start".repeat(12)));
         let mark = format!("{now:x}");
         let [folder, home, first, last] =
-            ["folder", "home", "first", "last"].map(|name| above.join(format!("{name}-{mark}")));
+            ["Folder.of", "Home.of", "First.of", "Last.of"].map(|name| above.join(format!("{name}-{mark}")));
         for folder in [&folder, &home, &first, &last] {
             fs::create_dir_all(folder).map_err(|error| Failure::io("make the folder", folder, &error))?;
         }
@@ -48,8 +52,40 @@ impl Elsewhere {
                 let [first, last] = self.bins.each_ref().map(|folder| folder.as_os_str());
                 [first, value, last].join(OsStr::new(":"))
             }
-            _ => format!("{}{}", name.to_lowercase(), self.mark).into(),
+            _ => self.user(name).into(),
         }
+    }
+
+    /// A name of a user in whose form is what such names have: capitals, a dot, many characters.
+    fn user(&self, name: &str) -> String {
+        format!("{name}.of-{}-for-another-start", self.mark)
+    }
+
+    /// Facts by which the other boot (`notes`) has done more than to look for something below HOME, below the directory or along PATH: it has
+    /// written there, has looked beside these, or for a path with the name of a user. With the first path of each.
+    pub fn used_otherwise<'n>(&self, notes: &'n Accesses) -> BTreeMap<&'static str, &'n Path> {
+        let mut found = BTreeMap::new();
+        let own = [("HOME", &self.home), (CWD, &self.folder), ("PATH", &self.bins[0]), ("PATH", &self.bins[1])];
+        let users = ["USER", "LOGNAME"].map(|name| (name, self.user(name)));
+        for (path, note) in &notes.places {
+            let text = path.as_os_str().as_encoded_bytes();
+            let has = |part: &str| memmem(text, part.as_bytes());
+            let mut add = |name| {
+                found.entry(name).or_insert(path.as_path());
+            };
+            users.iter().filter(|(_, value)| has(value)).for_each(|(name, _)| add(*name));
+            if let Some((name, _)) = own.iter().find(|(_, folder)| path.starts_with(folder)) {
+                if note.written || note.made {
+                    add(*name);
+                }
+            } else if path.starts_with(&self.above) && (path != &self.above || note.listed.is_some()) {
+                let named: Vec<_> =
+                    own.iter().filter(|(_, folder)| has(&folder.to_string_lossy())).map(|(name, _)| *name).collect();
+                let names = if named.is_empty() { vec!["HOME", CWD, "PATH"] } else { named };
+                names.into_iter().for_each(&mut add);
+            }
+        }
+        found
     }
 
     /// What was looked for below HOME, named from there; None where it was listed.
@@ -100,6 +136,10 @@ impl Elsewhere {
         };
         Some(notes.places.iter().filter_map(below).collect())
     }
+}
+
+fn memmem(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
 }
 
 /// What was looked at below a folder, not only on the way to something else, named from there; None where it was listed.

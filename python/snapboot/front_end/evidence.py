@@ -13,7 +13,7 @@ import gc
 import posix
 import sys
 
-from . import fork, holders_of_texts
+from . import fork, holders_of_texts, start_form
 from .holders_of_texts import TEXTS, path_kinds
 from .main_part import Fallback
 from .report import write_file
@@ -40,6 +40,7 @@ class Evidence:
         self.more = {}
         self._kept = []
         self._names = ()  # of facts that a thaw renews
+        self._read = ()  # of facts that the program has read
 
     def settle(self, context, reads, report):
         """Looks at what this process holds. context: the Context, which renews the rest. reads: the Reads, which have seen what was
@@ -59,6 +60,7 @@ class Evidence:
             else:
                 report.add("differs", "what it holds cannot be looked at")
         elif self.role == "again":
+            self._read = reads.facts_read(self.facts)
             if fork.in_child(lambda: self._compare_again(own)):
                 self._take(own, kept_by_front_end, report)
             else:
@@ -67,16 +69,19 @@ class Evidence:
     def renew(self, variables):
         """Puts the facts of this start in place. variables: its environment, a mapping of bytes. Raises Fallback or OSError where
         there is none."""
-        if not self._kept:
-            return
-        values = {}
-        for name in self._names:
+        here = {}
+        for name in self._read:
             value = posix.getcwdb() if name == CWD else variables.get(name)
-            if name == HOME and value is None:
-                value = home_of_user()
+            here[name] = home_of_user() if name == HOME and value is None else value
+        untried = start_form.problem({name: self.facts[name] for name in here}, here)
+        if untried is not None:
+            raise Fallback("stale: %s" % untried)
+        values = {name: here[name] for name in self._names}
+        for name, value in values.items():
             if not value:
                 raise Fallback("stale: %s is not set" % decode(name))
-            values[name] = value
+        if not self._kept:
+            return
         if any(values[name] != self.facts[name] for name in self._names):
             real = []
             for name in self.facts:
@@ -165,15 +170,18 @@ class Evidence:
         """In a boot like the first one: finds the texts that a thaw renews, and what differs without being noise."""
         walk = self._walk(own, lambda text: None)
         first, other = _read(self.folder + b"/held"), _read(self.folder + b"/held_otherwise")
-        seen, noise, differs, templates = set(), [], [], {}
+        seen, noise, differs, templates, held = set(), [], [], {}, []
         for path, thing, content in walk:
             path = _plain(path)
             seen.add(path)
             here = self._digest(content).encode()
+            there, template = other.get(path, (None, None))
             if first.get(path, (None,))[0] != here:
                 noise.append(path)
+                held += self._facts_in(template, path)
                 continue
-            there, template = other.get(path, (None, None))
+            if template and _is_in_key(path):
+                held += self._facts_in(template, path)
             if there != here:
                 differs.append(path)
             elif templates.setdefault(id(thing), template) != template and isinstance(thing, TEXTS):
@@ -183,8 +191,16 @@ class Evidence:
         differs += [path for path in other if path not in seen and path not in ignored]
         write_file(self.folder + b"/noise", b"\0".join(ignored))
         entries = [b"differs=" + path for path in differs if _place(path) not in ignored]
+        held += [entry for path, (_, template) in other.items() if path not in seen for entry in self._facts_in(template, path)]
+        entries += held
         entries += [b"renew=%d,%s" % (number, template) for number, template in templates.items() if template]
         self._write_found(entries)
+
+    def _facts_in(self, template, path):
+        """Entries that bind the facts in a text which cannot be given another value, or which differs in each boot."""
+        numbers = {int(part) // 2 for at, part in enumerate((template or b"").split(b"\1")) if at % 2}
+        names = list(self.facts)
+        return [entry for number in numbers for entry in (b"held=" + names[number], b"holder=" + path)]
 
     def _write_found(self, entries):
         write_file(self.folder + b"/found", b"".join([entry + b"\0" for entry in entries]))
@@ -212,6 +228,7 @@ class Evidence:
         self._kept = search.kept
         used = {piece for kept in search.kept for piece in kept.pieces or () if type(piece) is int}
         self._names = [name for number, name in enumerate(self.facts) if {2 * number, 2 * number + 1} & used]
+        self._read = [name for name in self.facts if name in self._names or name in self._read]
         for name, problem in search.held:
             report.add("held", name)
             report.add("holder", problem)
@@ -318,6 +335,14 @@ def _line(path, value, template=b""):
 def _plain(path):
     """A path as bytes in one line."""
     return encoded(path).replace(b"\n", b" ").replace(b"\0", b" ")
+
+
+def _is_in_key(path):
+    """Whether a text is a part of a key, or of an item of a set, which would not be found again."""
+    if path.startswith(b"an object of "):
+        return False  # see NAMELESS
+    _, mark, rest = path.partition(b" (key)" if b" (key)" in path else b"}")
+    return bool(mark and rest.strip(b"#0123456789 "))
 
 
 def _place(path):

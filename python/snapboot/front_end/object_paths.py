@@ -8,11 +8,12 @@ import gc
 import sys
 from _blake2 import blake2b
 
-from .holders_of_texts import front_end_objects, path_kinds
+from .holders_of_texts import TEXTS, front_end_objects, path_kinds
 
 ModuleType = type(sys)
 FunctionType = type(lambda: None)
 CodeType = type((lambda: None).__code__)
+GENERATOR = type((value for value in ()))
 CellType = type((lambda value: lambda: value)(0).__closure__[0])
 
 
@@ -59,6 +60,10 @@ class Walk:
             if issubclass(type(module), ModuleType):
                 self.seen[id(module.__dict__)] = name
         self.stack += [(thing, path) for path, thing in [*modules, *self.roots.items()][::-1]]
+        if "_contextvars" in sys.modules:
+            context = sys.modules["_contextvars"].copy_context()
+            self.alive.append(context)
+            self.stack += [(value, "a context variable, " + variable.name) for variable, value in context.items()]
         own = (self, self.__dict__, self.before, self.stack, self.seen, self.alive, modules, sys.modules)
         self.own.update(map(id, own))
         counts = {}
@@ -84,6 +89,7 @@ class Walk:
                 if id(thing) in self.own and path.startswith("sys.path["):
                     continue
                 yield path, thing, content
+                self.stack += self._beside(thing, kind, path)
                 continue
             number = id(thing)
             if number in self.own:
@@ -111,6 +117,17 @@ class Walk:
             below = list(self._below(thing, kind, path))
             below.reverse()
             self.stack += below
+
+    def _beside(self, thing, kind, path):
+        """What a leaf holds besides its value: attributes of subclasses of texts, and the object of a method."""
+        if kind is str or kind is bytes or kind in NUMBERS:
+            return ()
+        if kind is BUILT_IN or kind is METHOD_WRAPPER:
+            owner = thing.__self__
+            return () if owner is None or issubclass(type(owner), ModuleType) else ((owner, path + ".__self__"),)
+        if isinstance(thing, TEXTS):
+            return [(value, "%s.%s" % (path, name)) for name, value in self._attribute_pairs(thing, kind)]
+        return ()
 
     def _nameless(self, thing):
         """Texts in what no module leads to: named by what they are, in no order."""
@@ -175,10 +192,7 @@ class Walk:
             return
         elif kind is CodeType:
             yield thing.co_filename, path + ".co_filename"
-            yield thing.co_firstlineno, path + ".co_firstlineno"
-            if thing.co_filename[:1] == "<":
-                yield thing.co_code, path + ".co_code"
-                yield thing.co_consts, path + ".co_consts"
+            yield self._code(thing), path + " (code)"
             return
         elif kind is CellType:
             try:
@@ -191,8 +205,37 @@ class Walk:
             return
         if kind not in CONTAINERS:
             yield from self._attributes(thing, kind, path)
+            yield from self._in_c(thing, kind, path)
+
+    def _in_c(self, thing, kind, path):
+        """What a subclass in C holds besides the items of its base, such as a factory of defaults."""
+        known = {id(kind), id(self._dict_of(thing))}
+        known.update(id(value) for _, value in self._attribute_pairs(thing, kind))
+        if issubclass(kind, dict):
+            known.update(map(id, dict.keys(thing)))
+            known.update(map(id, dict.values(thing)))
+        else:
+            base = next(base for base in (list, tuple, set, frozenset) if issubclass(kind, base))
+            known.update(map(id, base.__iter__(thing)))
+        others = [value for value in gc.get_referents(thing) if id(value) not in known and not isinstance(value, dict)]
+        for number, value in enumerate(others):
+            yield value, "%s<%d>" % (path, number)
+
+    def _code(self, thing):
+        """A text that stands for what code does, without its names of files and lines of its own."""
+        parts = [thing.co_code, repr((thing.co_names, thing.co_varnames, thing.co_freevars, thing.co_flags)).encode()]
+        for item in thing.co_consts:
+            kind = type(item)
+            if kind is CodeType:
+                parts.append(self._code(item).encode())
+            elif kind in NUMBERS or kind is str or kind is bytes:
+                parts.append(self.content(item, kind))
+            elif kind is tuple or kind is frozenset:
+                parts.append(b"%d" % len(item))
+        return "line %d %s" % (thing.co_firstlineno, digest(b"\0".join(parts)))
 
     def _mapping(self, thing, path):
+        order = []
         for name, value in list(dict.items(thing)):
             kind = type(name)
             content = None if issubclass(kind, tuple) else self.content(name, kind)
@@ -202,12 +245,16 @@ class Walk:
                 yield value, path + step
                 continue
             if kind is int and not -LARGE < name < LARGE:
+                yield name, path + "[address] (key)"
                 yield value, path + "[address]"
                 continue
+            order.append(content)
             step = repr(name) if kind in NUMBERS else content.decode("utf-8", "surrogateescape")
             if kind in self.is_text or kind not in NUMBERS:
                 yield name, "%s[%s] (key)" % (path, step)
             yield value, "%s[%s]" % (path, step)
+        if len(order) > 1:
+            yield digest(b"\0".join(order)), path + " (order)"
 
     def _set(self, thing, path):
         for step, value in self._in_order(set.__iter__(thing) if isinstance(thing, set) else frozenset.__iter__(thing)):
@@ -254,9 +301,9 @@ class Walk:
 
     def _function(self, thing, path):
         yield thing.__code__, path + ".__code__"
-        for name in ("__defaults__", "__kwdefaults__", "__closure__"):
+        for name in ("__defaults__", "__kwdefaults__", "__closure__", "__doc__", "__name__", "__qualname__", "__annotations__"):
             value = getattr(thing, name)
-            if value is not None:
+            if value is not None and value != {}:
                 yield value, "%s.%s" % (path, name)
         if thing.__dict__:
             yield thing.__dict__, path + ".__dict__"
@@ -280,14 +327,17 @@ class Walk:
             except Exception:
                 target = None
             yield target, path + "()"
+            if thing.__callback__ is not None:
+                yield thing.__callback__, path + ".__callback__"
             return
         others = [value for value in gc.get_referents(thing) if id(value) not in known and not (type(value) is dict and value is names)]
         for step, value in self._in_order(others) if kind.__name__ == CACHE else enumerate(others):
             yield value, "%s<%s>" % (path, step)
-        if not others and not known - {id(kind), id(names)}:
+        state = self._state(thing, kind)
+        if state is None and not others and not known - {id(kind), id(names)}:
             state = self._opaque(thing, kind)
-            if state is not None:
-                yield state, path + " (state)"
+        if state is not None:
+            yield state, path + " (state)"
 
     def _opaque(self, thing, kind):
         """What can be seen of an object in C that leads nowhere."""
@@ -301,6 +351,27 @@ class Walk:
                 return repr(thing)
             except Exception:
                 return None
+        return None
+
+    def _state(self, thing, kind):
+        """The state of objects in C that their referents do not tell: counters, positions, and what is in buffers. Nothing but methods of the
+        interpreter's own types is called."""
+        name = (kind.__module__, kind.__name__)
+        try:
+            if name in TOLD_BY_REPR:
+                return repr(thing)
+            if name in TOLD_BY_METHODS:
+                return repr([getattr(kind, method)(thing) for method in TOLD_BY_METHODS[name]])
+            if kind.__name__.endswith("iterator") and kind.__module__ == "builtins":
+                return repr(kind.__reduce__(thing)[2:])
+            if kind.__module__ in HASHES and "hexdigest" in kind.__dict__:
+                return kind.hexdigest(thing)
+            if name == ("collections", "deque"):
+                return repr(thing.maxlen)
+            if kind is GENERATOR and thing.gi_frame is not None:
+                return repr((thing.gi_frame.f_lasti, thing.gi_frame.f_lineno))
+        except Exception:
+            pass
         return None
 
     def _attributes(self, thing, kind, path):
@@ -357,6 +428,10 @@ MEMBER = type(FunctionType.__globals__)
 WEAK = (type(sys.modules["_weakref"].ref(CONTAINERS.__class__)),) if "_weakref" in sys.modules else ()
 # Of these a text tells the state.
 PLAIN = frozenset(("datetime", "decimal", "_decimal", "uuid", "zoneinfo", "fractions"))
+# So does it of these, and of these what methods tell, all of them without an effect.
+TOLD_BY_REPR = frozenset((("builtins", "range"), ("itertools", "count")))
+TOLD_BY_METHODS = {("_io", "StringIO"): ("getvalue", "tell"), ("_io", "BytesIO"): ("getvalue", "tell"), ("_thread", "lock"): ("locked",)}
+HASHES = frozenset(("_hashlib", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_blake2"))
 # How the paths begin of what no module leads to.
 NAMELESS = "an object of "
 # Which of them were loaded is no state of the program: each is when it is needed.

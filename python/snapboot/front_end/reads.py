@@ -109,6 +109,13 @@ class Reads:
         names = any(name in OF_A_START and reader != SITE for name, reader in self._names)
         return names or bool(self._wholes) or any(fact == "cwd" for fact, _, _ in self._facts)
 
+    def facts_read(self, names):
+        """Those of these names (bytes; "cwd" is the current directory) that anybody but the interpreter has read."""
+        read = {name for name, reader in self._names if reader != SITE}
+        if any(fact == "cwd" for fact, _, _ in self._facts):
+            read.add(b"cwd")
+        return [name for name in names if self._wholes or name in read]
+
     def names_read(self):
         """The names of the variables that were read by their names, and those of all that are set: two sets."""
         return {name for name, _ in self._names} | self._written, set(self._variables.plain) | set(self._hidden)

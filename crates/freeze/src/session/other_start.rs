@@ -14,23 +14,20 @@ use std::path::{Path, PathBuf};
 use failure::Failure;
 use image::fact_kind;
 use inputs::environment::matches;
-use recorder::{Accesses, State};
+use recorder::{Accesses, PathAccess, State};
 use runtime::Language;
 
 use super::Session;
 use crate::boot::{leave_on_demand, Boot, Watch};
 use crate::boot_inputs::Ignored;
 use crate::control_dir::ControlDir;
-use crate::elsewhere::{self, Elsewhere};
+use crate::elsewhere::{self, Elsewhere, CWD};
 use crate::environment::Environment;
 use crate::outcome::{Result, Stop};
 use crate::progress::Step;
 use crate::reads::{FullEnvironmentRead, Reads};
 use crate::report::{Outcome, Report};
 use crate::variables::always_compared;
-
-/// The fact that is no variable.
-const CWD: &str = "cwd";
 
 /// All other variables.
 const ALL: &str = "*";
@@ -168,9 +165,12 @@ impl Session<'_> {
             shown.free.retain(|name| bound.iter().all(|(it, _)| it != name));
             shown.bound = bound;
         }
-        for (name, holder) in &outcome.held {
-            if shown.free.remove(name) {
-                shown.bound.push((name.clone(), holder.clone()));
+        let used = shown.elsewhere.used_otherwise(&shown.notes);
+        let used =
+            used.into_iter().map(|(name, path)| (name.to_owned(), format!("{}, which it uses,", path.display())));
+        for (name, holder) in outcome.held.iter().cloned().chain(used) {
+            if shown.free.remove(&name) {
+                shown.bound.push((name, holder));
             }
         }
         Ok(Some((shown, (*outcome, again, begun))))
@@ -354,14 +354,16 @@ impl OtherStart {
         let directories: Vec<PathBuf> = std::env::split_paths(path).collect();
         let mut rows = Vec::new();
         for name in self.elsewhere.looked_up_along_path(&self.notes)? {
-            let mut found = None;
-            for place in directories.iter().map(|directory| directory.join(&name)) {
-                // The boot has looked at each of them up to the one that it took.
-                if *notes.places.get(&place)?.found() != State::Absent {
-                    found = Some(place);
-                    break;
-                }
-            }
+            // The boot has looked at each of them up to the one that it took. Where it went on, what it found was not what it wanted.
+            let places = directories.iter().map(|directory| directory.join(&name));
+            let looked_at: Vec<_> = places.map_while(|place| Some((notes.places.get(&place)?, place))).collect();
+            let there = |(note, _): &&(&PathAccess, PathBuf)| *note.found() != State::Absent;
+            let found = match looked_at.split_last()? {
+                (_, before) if before.iter().any(|place| there(&place)) => return None,
+                (last, _) if there(&last) => Some(last.1.clone()),
+                _ if looked_at.len() < directories.len() => return None,
+                _ => None,
+            };
             rows.push(row("PATH", &name, found.as_deref()));
         }
         Some(rows)

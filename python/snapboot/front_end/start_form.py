@@ -1,0 +1,73 @@
+"""Whether other starts were tried with facts like those of this one.
+
+A program that keeps HOME may also decide by it in ways that show with some values only: it escapes spaces, writes names in small letters,
+or compares HOME with the current directory. The other start (crates/freeze elsewhere.rs) has values with capitals, digits, dots and dashes,
+that are long, and of which none is a part of another but for the directory of all. Where this start's values have more than that, or stand
+in another relation to each other than the image's, it goes the ordinary way.
+"""
+
+import posix
+
+CWD = b"cwd"
+HOME = b"HOME"
+PATH = b"PATH"
+ALLOWED = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+# Bytes. The values of the other start are longer.
+LONGEST_PATH = 200
+LONGEST_NAME = 40
+
+
+def problem(image, here):
+    """What was not tried, in words; None where there is nothing. Both: values of the facts that the program has read, by name, as bytes; None
+    for one that is not set."""
+    changed = [name for name in image if here[name] != image[name]]
+    for name in changed:
+        if here[name] is not None and not _is_tried(name, here[name]):
+            return "%s has a value of a form that was not tried" % name.decode()
+    if HOME in changed and here[HOME] is not None and _place(here[HOME]) != _place(image[HOME]) and _place(here[HOME]) != USUAL:
+        return "HOME leads elsewhere, or belongs to another user"
+    names = [name for name in image if name != PATH and here[name] is not None]
+    for name in changed:
+        for other in names:
+            if name in names and other != name and _relation(here[name], here[other]) != _relation(image[name], image[other]):
+                return "%s and %s stand in another relation than they did" % (name.decode(), other.decode())
+    return None
+
+
+def _is_tried(name, value):
+    if name == PATH:
+        folders = value.split(b":")
+        return len(set(folders)) == len(folders) and all(map(_is_plain_path, folders))
+    if name in (HOME, CWD):
+        return _is_plain_path(value)
+    return _is_plain(value) and len(value) <= LONGEST_NAME
+
+
+def _is_plain_path(value):
+    parts = value.split(b"/")
+    return parts[0] == b"" and len(parts) > 1 and len(value) <= LONGEST_PATH and all(map(_is_plain, parts[1:]))
+
+
+def _is_plain(part):
+    return part not in (b"", b".", b"..") and not part.translate(None, ALLOWED)
+
+
+def _relation(one, other):
+    return one == other, one in other, other in one, one.startswith(other + b"/"), other.startswith(one + b"/")
+
+
+def _place(home):
+    """Whether a directory is named by its real path, and is the user's; the usual answers where it is not there."""
+    try:
+        found = posix.lstat(home)
+        above = home
+        while len(above) > 1:
+            if posix.lstat(above).st_mode & 0o170000 == 0o120000:
+                return (False, found.st_uid == posix.getuid())
+            above = above[: above.rfind(b"/")]
+        return (True, found.st_uid == posix.getuid())
+    except OSError:
+        return USUAL
+
+
+USUAL = (True, True)
