@@ -27,19 +27,31 @@ WAYS = {
     "in a closure": (("(lambda value: lambda: value)(V)()", True), ("V.then { |value| -> { value } }", True)),
     "in a partial": (("functools.partial(print, V).args", True), ("V.method(:itself)", True)),
     "in what defines a method": (None, ("V.then { |value| Class.new { define_method(:call) { value } }.new }", True)),
-    "in a variable of an object": (None, ("Exception.new.tap { |it| it.instance_variable_set(:@v, V) }.instance_eval { -> { @v } }", True)),
-    "in a variable of a class": (None, ("Class.new { class_variable_set(:@@v, V); def self.call = class_variable_get(:@@v) }", True)),
+    "in a variable of an object": (
+        None,
+        ("Exception.new.tap { |it| it.instance_variable_set(:@v, V) }.instance_eval { -> { @v } }", True),
+    ),
+    "in a variable of a class": (
+        None,
+        ("Class.new { class_variable_set(:@@v, V); def self.call = class_variable_get(:@@v) }", True),
+    ),
     "in a Struct": (None, ("Struct.new(:a).new(V)", True)),
     "in an exception": (None, ("RuntimeError.new(V).message", True)),
     "frozen": (None, ("(+V).freeze", True)),
-    "a private constant": (None, ("Class.new { const_set(:K, ::V); private_constant :K; def self.call = const_get(:K) }", True)),
+    "a private constant": (
+        None,
+        ("Class.new { const_set(:K, ::V); private_constant :K; def self.call = const_get(:K) }", True),
+    ),
     "a text that exists once": (None, ("-(V + '/x')", False)),
     "a symbol": (None, ("V.to_sym", False)),
     "a range": (None, ("V..(V + 'x')", True)),
     "in code": (None, ("Class.new { class_eval(\"def call = #{V.inspect}\") }.new", False)),
     "its length": (("len(V)", False), ("V.size", False)),
     "its length in a closure": (None, ("V.size.then { |value| -> { value } }", False)),
-    "its length in what defines a method": (None, ("V.size.then { |value| Class.new { define_method(:call) { value } }.new }", False)),
+    "its length in what defines a method": (
+        None,
+        ("V.size.then { |value| Class.new { define_method(:call) { value } }.new }", False),
+    ),
     "its length as a private constant": (
         None,
         ("Class.new { const_set(:K, ::V.size); private_constant :K; def self.call = const_get(:K) }", False),
@@ -65,6 +77,50 @@ WAYS = {
     "in a thread's variable": (None, ("Thread.current[:kept] = V; -> { Thread.current[:kept] }", True)),
     "copies of it": (None, ("[V, V.dup, V + '', V[1..], V.b, V.to_s, \"#{V}\"]", False)),
     "equal copies of it": (None, ("[V, V.dup, V + '', V.b, V.to_s, \"#{V}\", File.expand_path(V)]", True)),
+    "beside what each boot has another of": (
+        None,
+        ("\"#{V} #{Process.clock_gettime(1, :nanosecond)}\".then { |text| -> { text[/\\A\\S+/] } }", False),
+    ),
+    "below a key": (None, ("{ [V] => 1 }.then { |table| -> { table[[ENV[{name!r}]]] } }", False)),
+    "below a key that is kept elsewhere": (
+        None,
+        ("[[V]].then { |keys| table = keys.to_h { |key| [key, 1] }; -> { [keys, table[keys[0]]] } }", False),
+    ),
+    "in a Struct in a set": (
+        None,
+        ("Set[Struct.new(:a).new(V)].then { |set| -> { set.map { |it| [it.a, set.include?(it)] } } }", False),
+    ),
+    "the order of a table": (None, ("V == {value!r} ? { a: 1, 'b' => 2 } : { 'b' => 2, a: 1 }", False)),
+    "one of two closures in a line": (None, ("V == {value!r} ? -> { 1 } : -> { 2 }", False)),
+    "one of two methods in a line": (None, ("Class.new { V == {value!r} ? (def call = 1) : (def call = 2) }.new", False)),
+    "a method in C by it": (
+        None,
+        ("Class.new(String) { alias_method :call, V == {value!r} ? :upcase : :downcase }.new('Aa')", False),
+    ),
+    "a closure in C by it": (
+        None,
+        ("(V == {value!r} ? :upcase : :downcase).to_proc.then { |it| -> { it.call('Aa') } }", False),
+    ),
+    "who may call a method by it": (
+        None,
+        ("Class.new { def call = 1; private :call if V == {value!r} }.new.then { |it| -> { it.call rescue 2 } }", False),
+    ),
+    "whether something is frozen": (
+        None,
+        ("[+'a'].tap { |it| it.freeze if V == {value!r} }.then { |it| -> { it.frozen? } }", False),
+    ),
+    "whether a text is frozen": (
+        None,
+        ("(+'a').tap { |it| it.freeze if V == {value!r} }.then { |it| -> { it.frozen? } }", False),
+    ),
+    "in a queue": (None, ("Queue.new.tap { |it| it << V.size }.then { |it| -> { it.pop } }", False)),
+    "as an exit status": (None, ("SystemExit.new(V.size % 100).then { |it| -> { it.status } }", False)),
+    "as a key that is missing": (None, ("KeyError.new(key: V.size, receiver: 1).then { |it| -> { it.key } }", False)),
+    "as the umask": (None, ("File.umask(V == {value!r} ? 0o27 : 0o22); -> { File.umask }", False)),
+    "as a signal's handler": (
+        None,
+        ("trap('USR1', V == {value!r} ? 'IGNORE' : 'DEFAULT'); -> { trap('USR1', 'DEFAULT') }", False),
+    ),
     "a part of it read later": (None, ("StringIO.new(V).tap { |it| it.read(2) }.string", True)),
 }
 LANGUAGES = {
@@ -135,10 +191,11 @@ def homes(tmp_path):
 @pytest.mark.parametrize("variable", ["HOME", "USER", "LOGNAME", "PATH"])
 @pytest.mark.parametrize("language, way", list(cases()))
 def test_what_is_only_kept_is_renewed(language, way, variable, tmp_path, homes):
-    values = {"HOME": homes, "PATH": [os.environ["PATH"], f"{os.environ['PATH']}:/nowhere"]}.get(variable, ["one", "the-other"])
+    path = ":".join(dict.fromkeys(os.environ["PATH"].split(":")))
+    values = {"HOME": homes, "PATH": [path, f"{path}:/nowhere"]}.get(variable, ["one", "the-other"])
     expression, is_renewed = dict(zip(LANGUAGES, WAYS[way], strict=True))[language]
     _, source, _ = LANGUAGES[language]
-    source = source.replace("{name!r}", repr(variable)).replace("{way}", expression.replace("{value!r}", repr(values[0])))
+    source = source.replace("{way}", expression.replace("{value!r}", repr(values[0]))).replace("{name!r}", repr(variable))
     program = Program(tmp_path, source, {variable: values[0]}, language)
     program.check(True)
     program.check(is_renewed, **{variable: values[1]})
@@ -200,8 +257,53 @@ def test_ruby_keeps_values_that_were_not_tried_apart(tmp_path, homes):
     """A path is put together in another way where it ends with a slash, or is the root."""
     program = Program(tmp_path, "VALUE = ENV['HOME'] + '/x', File.join(ENV['HOME'], 'x')", {"HOME": homes[0]}, "ruby")
     program.check(True, HOME=homes[1])
-    for value in ("/", homes[1] + "/", homes[1] + "/../home", "relative", homes[1] + "\u00e4"):
+    names = ["/", "/../home", "\u00e4", " x", "~", "$x", ":x", "/" + "long" * 25]
+    for value in (*(homes[1] + name for name in names), "/", "relative"):
         program.check(False, HOME=value)
+
+
+@support.needs_ruby
+def test_ruby_keeps_homes_of_another_kind_apart(tmp_path, homes):
+    """A program that has only kept HOME has looked neither whether it is a link, nor whose it is."""
+    program = Program(tmp_path, "VALUE = File.realpath(ENV['HOME']) == ENV['HOME']", {"HOME": homes[0]}, "ruby")
+    (tmp_path / "link").symlink_to(homes[1])
+    program.check(True, HOME=homes[1])
+    program.check(False, HOME=f"{tmp_path}/link")
+    if support.IS_ROOT:
+        os.chown(homes[1], support.NOBODY, support.NOBODY)
+        program.check(False, HOME=homes[1])
+
+
+@support.needs_ruby
+def test_ruby_keeps_search_paths_of_another_form_apart(tmp_path):
+    program = Program(tmp_path, "VALUE = ENV['PATH'].split(':').uniq.size > 1", {"PATH": "/bin:/usr/bin"}, "ruby")
+    program.check(True, PATH="/usr/bin:/nowhere")
+    for value in ("/bin:/bin", "/usr/bin:", ":/usr/bin", "/usr/bin:.", "/usr/bin:/a b"):
+        program.check(False, PATH=value)
+
+
+@support.needs_ruby
+def test_ruby_keeps_names_of_another_form_apart(tmp_path):
+    program = Program(tmp_path, "VALUE = ENV['USER'].match?(/[ @]/)", {"USER": "one"}, "ruby")
+    program.check(True, USER="Two.and-2")
+    for value in ("one two", "one@here", "o" * 41, ""):
+        program.check(False, USER=value)
+
+
+@support.needs_ruby
+def test_ruby_keeps_values_apart_that_have_to_do_with_each_other(tmp_path, homes):
+    program = Program(
+        tmp_path,
+        "VALUE = Dir.pwd.start_with?(ENV['HOME']), ENV['USER'] == ENV['LOGNAME'], ENV['HOME'].include?(ENV['USER'])",
+        {"HOME": homes[0], "USER": "one", "LOGNAME": "two"},
+        "ruby",
+    )
+    program.check(True)
+    program.check(True, USER="three", LOGNAME="four")
+    program.check(False, USER="two")
+    program.check(False, USER="home")
+    program.check(True, HOME=homes[1])
+    program.check(False, HOME=str(tmp_path))
 
 
 @support.needs_ruby

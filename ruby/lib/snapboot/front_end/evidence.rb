@@ -7,13 +7,10 @@
 # hold a fact, a thaw makes anew.
 class Evidence
   CWD = :cwd
-  PATHS = [CWD, :HOME].freeze
-  # A path that reads the same wherever another name is put behind it.
-  PLAIN = %r{\A(?:/(?!\.{1,2}(?:/|\z))[^/]+)+\z}n
   FAILED = "what it holds cannot be looked at"
   GET = ENV.method(:[])
   SIZE = String.instance_method(:bytesize)
-  private_constant :CWD, :PATHS, :PLAIN, :FAILED, :GET, :SIZE
+  private_constant :CWD, :FAILED, :GET, :SIZE
 
   # Names of facts, and their values in the image; and the values in this boot.
   attr_reader :facts, :here
@@ -28,8 +25,8 @@ class Evidence
     @role = request.value("evidence")
     @facts = request.list("fact").to_h { |fact| fact.b.split("=", 2).then { |name, value| [name.to_sym, value] } }
     @here = now(@facts.keys)
-    # RubyGems looks whether it is there.
-    @has_home = File.directory?(@facts.fetch(:HOME, ""))
+    @form = StartForm.new(@facts)
+    @read = []
     @texts = RenewedTexts.new
     @private_constants = Hash.new { |all, owner| all[owner] = [] }.compare_by_identity
     @wrappers = Wrappers.new
@@ -57,13 +54,17 @@ class Evidence
   # Finds what a thaw makes anew, and tells what differs. +secrets+: the SecretValues, or nil. The block looks at what this
   # process holds, in a child.
   def settle(reads_folder, secrets, report, &look)
-    return if @role.nil? || (@role == "first" && !reads_folder && !knows_start?)
+    return if @role.nil?
+
+    read = read_facts(reads_folder)
+    return if @role == "first" && read.empty?
 
     GC.start
     is_done = InChild.run(&look)
     return (report.add("evidence", "1") if is_done) if @role == "first"
     return report.add("differs", FAILED) unless is_done
 
+    @read = read
     take(found(report), secrets, report)
   ensure
     @private_constants = @wrappers = nil
@@ -73,14 +74,14 @@ class Evidence
   # Puts the facts of this start in their places. Yields why not, where that cannot be done. To be called before the
   # environment is changed as the program has changed it.
   def renew
-    return if @texts.empty?
+    names = @read | @texts.open_pieces
+    return if names.empty?
 
-    values = now(@texts.open_pieces)
-    changed = values.keys.reject { |name| values[name] == @facts[name] }
-    untried = changed.find { |name| !renewable?(name, values[name]) }
-    yield "#{untried} has a value that no other start was tried with" if untried
+    values = now(names)
+    refusal = @form.refusal(values)
+    yield refusal if refusal
     @texts.exchange(values)
-    @texts.finish(changed: changed.any?)
+    @texts.finish(changed: values.any? { |name, value| value != @facts[name] })
   rescue SystemCallError
     yield "the current directory, which the program has read, is gone"
   end
@@ -98,17 +99,12 @@ class Evidence
     nil
   end
 
-  # Whether somebody has read what another start can show: RubyGems, too, when Ruby started.
-  def knows_start?
+  # What somebody has read that another start can show: RubyGems, too, when Ruby started.
+  def read_facts(reads_folder)
     read = File.binread("#{@directory}/noted").split("\0")
-    @facts.any? { |name, _| read.include?("variable=#{name}") }
+    @facts.keys.select { |name| name == CWD ? reads_folder : read.include?("variable=#{name}") }
   rescue SystemCallError
-    false
-  end
-
-  def renewable?(name, value)
-    !value.nil? && !value.empty? && value.ascii_only? && (!PATHS.include?(name) || PLAIN.match?(value)) &&
-      (name != :HOME || File.directory?(value) == @has_home)
+    reads_folder ? [CWD] : []
   end
 
   # Tells what the child has found, and returns the strings that are made anew: address, and pieces and path.

@@ -15,7 +15,7 @@ class FreezeRun
   LEARNING = %w[process_state deeds globals trial learnt].freeze
   SECRETS = %w[secret_values comparison].freeze
   # Those that look at all that a boot holds.
-  COMPARING = %w[object_paths start_comparison].freeze
+  COMPARING = %w[object_paths object_code below_keys process_roots start_comparison].freeze
   # The name of threads that a thaw starts again, for the freezer's prepare.rs.
   RENEWED = "snapboot:again"
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
@@ -267,8 +267,8 @@ class FreezeRun
     renewed, kept = @environment.kept
     directory = Dir.pwd
     kept["the current directory"] = directory unless directory.b == @evidence.here[:cwd]
-    roots = { **kept, **@settings.kept }
-    ObjectPaths.new(Module.nesting.last, @directory, roots, @evidence.private_constants, renewed)
+    roots = { **kept, **@settings.kept, **ProcessRoots.all(@umask) }
+    ObjectPaths.new(Module.nesting.last, @directory, roots, @evidence.private_constants, renewed, @secrets)
   end
 
   # Since 3.3 a program can turn it on by itself, and Rails 7.2 does.

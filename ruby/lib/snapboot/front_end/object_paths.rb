@@ -24,13 +24,20 @@ class ObjectPaths
   # Objects in C that lead nowhere, and what tells their state.
   STATES = {
     "Time" => :to_r, "Date" => :ajd, "BigDecimal" => :to_s, "StringScanner" => :pos, "StringIO" => :pos,
+    "Thread::Mutex" => :locked?, "Process::Status" => :to_i, "Thread::SizedQueue" => :max,
     "Digest::Base" => :hexdigest, "OpenSSL::Digest" => :hexdigest, "OpenSSL::HMAC" => :hexdigest
   }.freeze
   KINDS = {
     String => :string, Regexp => :regexp, Array => :array, Hash => :table, Module => :namespace, Proc => :closure,
     Binding => :variables, Struct => :members, Range => :range, Method => :method_object,
-    UnboundMethod => :method_object, Thread => :thread, **(defined?(Data.define) ? { Data => :members } : {})
+    UnboundMethod => :method_object, Thread => :thread, Exception => :exception, Queue => :queue,
+    **(defined?(Data.define) ? { Data => :members } : {})
   }.freeze
+  # What exceptions keep where no name leads.
+  DETAILS = {
+    SystemExit => :status, SignalException => :signo, KeyError => :key, NameError => :name, StopIteration => :result,
+    LocalJumpError => :reason, UncaughtThrowError => :value, SystemCallError => :errno
+  }.map { |type, name| [type, type.instance_method(name)] }.freeze
   METHODS = %i[public protected private].map { |kind| Module.instance_method("#{kind}_instance_methods") }
   SAME = BasicObject.instance_method(:equal?)
   CLASS, SINGLETON, IVARS, IVAR = %i[class singleton_class instance_variables instance_variable_get].map do |name|
@@ -40,29 +47,36 @@ class ObjectPaths
     %i[name <= ancestors constants const_get autoload? class_variables class_variable_get instance_method].map do |name|
       Module.instance_method(name)
     end
+  FROZEN = Kernel.instance_method(:frozen?)
   BYTES, ENCODING = %i[b encoding].map { |name| String.instance_method(name) }
   ALL, EACH, INSPECT = %i[all? each inspect].map { |name| Array.instance_method(name) }
   EACH_PAIR, DEFAULT, DEFAULT_PROC = %i[each_pair default default_proc].map { |name| Hash.instance_method(name) }
   REGEXP = %i[options encoding source].map { |name| Regexp.instance_method(name) }
 
   # +front_end+: its anonymous module. +directory+: where its files are. +roots+: more to go down from, by name.
-  # +private_constants+: names by module. +renewed+: objects that a thaw fills anyway.
-  def initialize(front_end, directory, roots, private_constants, renewed)
+  # +private_constants+: names by module. +renewed+: objects that a thaw fills anyway. +secrets+: the SecretValues, or nil.
+  def initialize(front_end, directory, roots, private_constants, renewed, secrets = nil)
     require "digest"
     require "objspace"
     @front_end = front_end
     @own_names = "#{front_end.inspect}::"
     @directory = directory
     @roots = roots
+    @secrets = secrets
+    @code = ObjectCode.new
+    @below_keys = BelowKeys.new
     @seen = {}.compare_by_identity
     @private_constants = private_constants
-    @skipped = [self, private_constants, *renewed].to_h { |object| [object, true] }.compare_by_identity
+    @skipped = [self, private_constants, @code, @below_keys, *renewed].to_h { |object| [object, true] }.compare_by_identity
     @kinds = { ObjectSpace::InternalObjectWrapper => :internal }.compare_by_identity
     @states = {}.compare_by_identity
     @queue = []
     @namespaces = []
     @nameless = Hash.new(0)
   end
+
+  # What lies below keys of Hashes.
+  attr_reader :below_keys
 
   # Yields path, content and object of each value, all but the object as bytes. +translate+: takes the bytes of a string, and
   # returns what they would be in the boot that this one is compared with, or nil where they are the same. +holds+: whether
@@ -152,7 +166,7 @@ class ObjectPaths
   end
 
   def string(object, path, type, known)
-    @block.call(path, "#{class_name(type)} #{ENCODING.bind_call(object)}:".b << translated(object), object)
+    @block.call(path, "#{class_name(type)} #{ENCODING.bind_call(object)}#{frozen(object)}:".b << translated(object), object)
     return unless known.nil?
 
     @seen[object] = path
@@ -169,7 +183,12 @@ class ObjectPaths
   end
 
   def tell(object, path, type, more = nil)
-    @block.call(path, "a #{class_name(type)}#{more}".b, object)
+    @block.call(path, "a #{class_name(type)}#{frozen(object)}#{more}".b, object)
+  end
+
+  # A thaw freezes again what holds a secret.
+  def frozen(object)
+    ", frozen" if FROZEN.bind_call(object) || @secrets&.frozen?(object)
   end
 
   def ivars(object, path)
@@ -223,12 +242,15 @@ class ObjectPaths
   def table(object, path, type)
     tell(object, path, type)
     index = -1
+    order = []
     EACH_PAIR.bind_call(object) do |key, value|
       index += 1
-      step = key(key)
+      order << (step = key(key))
+      @below_keys.add(key, object) if step.nil?
       push(key, "#{path}[#{step || index}] (key)") if step.nil? || String === key # rubocop:disable Style/CaseEquality
       push(value, "#{path}[#{step || index}]")
     end
+    @block.call("#{path} (order)", order.join("\n").b, object) if index.positive?
     default = DEFAULT_PROC.bind_call(object)
     push(default, "#{path}.default_proc") if default
     default = DEFAULT.bind_call(object)
@@ -263,7 +285,7 @@ class ObjectPaths
   end
 
   def method_object(object, path, type)
-    tell(object, path, type, " #{METHOD.bind_call(type, :name).bind_call(object)}")
+    tell(object, path, type, " #{METHOD.bind_call(type, :name).bind_call(object)} #{@code.method(object)}")
     push(METHOD.bind_call(type, :owner).bind_call(object), "#{path}.owner")
     push(Method.instance_method(:receiver).bind_call(object), "#{path}.receiver") if Method.equal?(type)
   end
@@ -277,11 +299,31 @@ class ObjectPaths
     ivars(object, path)
   end
 
+  def exception(object, path, type)
+    object(object, path, type)
+    DETAILS.each do |base, method|
+      push(method.bind_call(object), "#{path}.#{method.name.name}") if BELOW.bind_call(type, base)
+    rescue StandardError
+      nil # it has none
+    end
+  end
+
+  # Empties it, as nothing else tells what is in it.
+  def queue(object, path, type)
+    base = BELOW.bind_call(type, SizedQueue) ? SizedQueue : Queue
+    tell(object, path, type, state(object, type))
+    size = Queue.instance_method(:size).bind_call(object)
+    size.times { |index| push(base.instance_method(:pop).bind_call(object, true), "#{path}[#{index}]") }
+    ivars(object, path)
+  rescue StandardError
+    rest(ObjectSpace.reachable_objects_from(object), path)
+  end
+
   def closure(object, path, type)
     place = Proc.instance_method(:source_location).bind_call(object)
     return if place&.first&.start_with?(@directory)
 
-    tell(object, path, type, " #{place&.join(":")} #{code(object)}")
+    tell(object, path, type, " #{@code.closure(object, place)}")
     ivars(object, path)
     variables(Proc.instance_method(:binding).bind_call(object), path)
   rescue ArgumentError
@@ -293,15 +335,6 @@ class ObjectPaths
     get = Binding.instance_method(:local_variable_get)
     names.each { |name| push(get.bind_call(object, name), "#{path}(#{name.name.b})") }
     push(Binding.instance_method(:receiver).bind_call(object), "#{path}(self)")
-  end
-
-  # The code of a method or a closure where it follows from no file.
-  def code(object, code = RubyVM::InstructionSequence.of(object))
-    return if code.nil? || code.absolute_path || code.path.start_with?("<internal:")
-
-    ObjectPaths.digest(Marshal.dump(code.to_a))
-  rescue TypeError
-    code.to_a.inspect
   end
 
   def object(object, path, type)
@@ -361,8 +394,8 @@ class ObjectPaths
       push(IVAR.bind_call(object, name), "#{path}#{name.name.b}") unless name == :@__snapboot__
     end
     CVARS.bind_call(object, false).each { |name| push(CVAR.bind_call(object, name), "#{path}#{name.name.b}") }
-    names = METHODS.flat_map { |list| list.bind_call(object, false) }
-    texts = names.sort.map { |name| own_method(object, name, path) }
+    names = METHODS.each_with_index.flat_map { |list, kind| list.bind_call(object, false).map { |name| [name, kind] } }
+    texts = names.sort.map { |name, kind| "#{kind} #{own_method(object, name, path)}" }
     @block.call("#{path} (methods)", texts.join("\n").b, object) unless texts.empty?
   end
 
@@ -371,7 +404,7 @@ class ObjectPaths
     method = METHOD.bind_call(object, name)
     code = RubyVM::InstructionSequence.of(method)
     rest(closures(method), "#{path}##{name.name.b}") if code&.label&.start_with?("block")
-    "#{name.name.b} #{method.source_location&.join(":")&.b} #{code(method, code)}".b
+    "#{name.name.b} #{@code.method(method, code)}".b
   rescue NameError
     name.name.b
   end

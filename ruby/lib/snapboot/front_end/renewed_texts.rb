@@ -42,6 +42,11 @@ class RenewedTexts
     @texts.key?(text)
   end
 
+  # Whether that string is frozen when it has its value.
+  def frozen?(text)
+    @texts[text]&.last
+  end
+
   # All pieces that are no Strings.
   def open_pieces
     @texts.values.flat_map(&:first).grep_v(String).uniq

@@ -57,6 +57,11 @@ class SecretValues
     @texts.key?(text)
   end
 
+  # Whether it was frozen before a thaw could do that, and is again then.
+  def frozen?(text)
+    @texts.frozen?(text)
+  end
+
   private
 
   def make_patterns(computed)

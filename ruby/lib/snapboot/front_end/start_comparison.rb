@@ -4,12 +4,18 @@
 #
 # A string of the other boot that holds one of its values, which are unlike all other texts, is what the first boot has with
 # its own value there: then it only keeps the fact. A difference of any other kind is told; what differs between two boots
-# that are alike is noise. The files of the control directory: `held` is of the first boot, `held_otherwise` of the other
-# one, each line with path and digest of a value and the template of a string that is renewed; `noise` has paths that differ
-# in two boots that are alike, `found` what a child tells its parent.
+# that are alike is noise. Where that holds a value of the other boot, the fact binds: what the rest follows from, nobody
+# knows. The files of the control directory: `held` is of the first boot, `held_otherwise` of the other one, each line with
+# path and digest of a value and the template of a string that is renewed; `noise` has paths that differ in two boots that
+# are alike, `found` what a child tells its parent.
 class StartComparison
+  # A text that hangs on Ruby itself, which may be gone in the next boot.
+  TABLE_ENTRY = /\A\(Ruby\)<[^\n]*> \d+\z/n
+  private_constant :TABLE_ENTRY
+
   # +evidence+: the Evidence. +paths+: the ObjectPaths.
   def initialize(directory, evidence, paths)
+    @names = evidence.facts.keys
     @directory = directory
     @role = evidence.role
     @paths = paths
@@ -56,19 +62,33 @@ class StartComparison
     noise = {}
     differs = []
     templates = {}.compare_by_identity
+    hidden = []
     each do |path, value, object|
       there, template = other.delete(path)
-      if first.delete(path)&.first != value then noise[path] = true
+      if first.delete(path)&.first != value
+        noise[path] = true
+        hidden << [template, path] unless path.match?(TABLE_ENTRY)
       elsif there.nil? && path.start_with?(ObjectPaths::ROOT) then next # it only happens to hold the same text
       elsif there != value || (templates[object] ||= [template, path]).first != template then differs << path
       end
     end
     first.each_key { |path| noise[path] = true }
+    hidden += other.filter_map { |path, (_, template)| [template, path] if noise.key?(path) && !path.match?(TABLE_ENTRY) }
     differs += other.keys
     write("noise", noise.keys.map { |path| "#{path}\n" })
     renewed = templates.reject { |_, (template, _)| template.empty? }
+    keys, renewed = renewed.partition { |text, _| @paths.below_keys.key?(text) }
     renewed = renewed.map { |text, (template, path)| "renew=#{RenewedTexts.address(text)} #{template} #{path}\0" }
-    write("found", differs.reject { |path| noise.key?(path) }.map { |path| "differs=#{path}\0" } + renewed)
+    differs = differs.reject { |path| noise.key?(path) }.map { |path| "differs=#{path}\0" }
+    write("found", differs + held(hidden + keys.map(&:last)) + renewed)
+  end
+
+  # Says that facts stand where no other value can be put. +templates+: each with its path.
+  def held(templates)
+    found = templates.flat_map do |template, path|
+      template.to_s.split(",").grep(/\A\d/).map { |number| [@names[number.to_i], path] }
+    end
+    found.uniq(&:first).map { |name, path| "held=#{name}\0holder=#{path}\0" }
   end
 
   # Yields path, digest and object of all that is held.

@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+# What the process itself holds that no object leads to, for ObjectPaths. To be used in a process that is not frozen: to look
+# at some of it changes it.
+module ProcessRoots
+  LIMITS = %i[AS CORE CPU DATA FSIZE NOFILE STACK].freeze
+
+  # By name. +umask+: what the program has set, or nil.
+  def self.all(umask)
+    {
+      "the umask" => umask,
+      "the encodings" => [Encoding.default_external, Encoding.default_internal],
+      "the limits" => LIMITS.map { |name| Process.getrlimit(name) },
+      "the priority" => Process.getpriority(Process::PRIO_PROCESS, 0),
+      "the collector" => [GC.stress, GC.disable],
+      "threads" => [Thread.abort_on_exception, Thread.report_on_exception],
+      "compile_option" => RubyVM::InstructionSequence.compile_option,
+      "the signals" => signals
+    }
+  ensure
+    GC.enable
+  end
+
+  # Handlers by signal; without that by which the kernel tells of a system call that is forbidden.
+  def self.signals
+    (Signal.list.keys - %w[KILL STOP SYS]).to_h { |name| [name, handler(name)] }
+  end
+
+  def self.handler(name)
+    trap(name, "DEFAULT")
+  rescue ArgumentError
+    nil # Ruby's own
+  end
+  private_class_method :signals, :handler
+end
