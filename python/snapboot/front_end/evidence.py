@@ -53,9 +53,8 @@ class Evidence:
         self.roots = roots
         if self.role == "first" and (reads.knows_start() or context.settings.tried):
             known = reads.names_read() if reads.was_read_whole() else None
-            before = posix.times().children_user
-            # What takes longer would be looked at several times more.
-            if fork.in_child(lambda: self._write_held(own, known)) and posix.times().children_user - before < LONGEST:
+            # A program at which it takes longer to look is not booted several times more.
+            if fork.in_child(lambda: self._write_held(own, known), LONGEST):
                 report.add("evidence", "1")
         elif self.role == "other":
             # In a child, as the others: a fork leaves its traces.

@@ -24,13 +24,19 @@ def fork():
         del filters[0]
 
 
-def in_child(look):
-    """Calls `look` (without arguments) in a child that ends with it: it may load and leave behind what it likes. Returns whether that went
-    well. Raises OSError."""
+def in_child(look, seconds=None):
+    """Calls `look` (without arguments) in a child that ends with it: it may load and leave behind what it likes. seconds: of processor time
+    that it may take. Returns whether that went well. Raises OSError."""
     child = fork()
     if not child:
         status = 1
         try:
+            if seconds is not None:
+                import resource  # here, since only a process that is not frozen needs it
+
+                # Such a process has used none yet. It leaves no core.
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+                resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
             look()
             status = 0
         except BaseException as error:

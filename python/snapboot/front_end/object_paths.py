@@ -367,8 +367,8 @@ class Walk:
         return None
 
     def _state(self, thing, kind):
-        """The state of objects in C that their referents do not tell: counters, positions, and what is in buffers. Nothing but methods of the
-        interpreter's own types is called."""
+        """The state of objects in C that their referents do not tell: counters, positions, and what is in buffers. Nothing but methods of
+        the interpreter's own types is called."""
         name = (kind.__module__, kind.__name__)
         try:
             if name in TOLD_BY_REPR:

@@ -18,8 +18,8 @@ LONGEST_NAME = 40
 
 
 def problem(image, here):
-    """What was not tried, in words; None where there is nothing. Both: values of the facts that the program has read, by name, as bytes; None
-    for one that is not set."""
+    """What was not tried, in words; None where there is nothing. Both: values of the facts that the program has read, by name, as bytes;
+    None for one that is not set."""
     changed = [name for name in image if here[name] != image[name]]
     for name in changed:
         if here[name] is not None and not _is_tried(name, here[name]):

@@ -35,6 +35,9 @@ const ALL: &str = "*";
 /// Variables of which there are other values: paths and names, of which one does as well as another. The front ends have them, too.
 const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
 
+/// A program that loads more files while it boots would take too long to boot several times more: a Rails application loads some 2,000.
+const MOST_FILES: usize = 1500;
+
 /// As much may the environment of a start be larger than that of the boot (bytes), where its size makes a difference at all.
 const FEW: u64 = 64 * 1024;
 
@@ -90,7 +93,8 @@ impl Session<'_> {
         notes: &mut Accesses,
         begun: &mut i64,
     ) -> Result<Option<OtherStart>> {
-        let compared = if first.knows_start { self.compare_starts(boot, dir, first)? } else { None };
+        let is_small = first.loaded.len() <= MOST_FILES;
+        let compared = if first.knows_start && is_small { self.compare_starts(boot, dir, first)? } else { None };
         Ok(compared.map(|(shown, again)| {
             (*first, *notes, *begun) = again;
             shown

@@ -6,9 +6,10 @@ module InChild
   FORK = Process.singleton_class.instance_method(:fork)
   private_constant :FORK
 
-  # Returns whether the block has run to its end.
-  def self.run
+  # Returns whether the block has run to its end. +seconds+: of processor time that it may take, or nil.
+  def self.run(seconds = nil)
     child = FORK.bind_call(Process) do
+      limit(seconds) if seconds
       yield
       Process.exit!(true)
     ensure
@@ -17,4 +18,11 @@ module InChild
     # Unlike Process.wait, leaves $? as it is.
     Process::Status.wait(child).success?
   end
+
+  # Such a process has used none yet. It leaves no core.
+  def self.limit(seconds)
+    Process.setrlimit(:CORE, 0)
+    Process.setrlimit(:CPU, seconds)
+  end
+  private_class_method :limit
 end

@@ -9,7 +9,7 @@
 # only where they are to each other as those in the image are. A value that is the one in the image was tried.
 class StartForm
   FILE = %r{\A(?:/(?!\.{1,2}(?:/|\z))[A-Za-z0-9._-]+)+\z}n
-  LONGEST_PATH = 100
+  LONGEST_PATH = 200
   USER = /\A[A-Za-z0-9._-]{1,40}\z/n
   RELATED = %i[cwd HOME USER LOGNAME].freeze
   FOLDERS = %i[cwd HOME].freeze
