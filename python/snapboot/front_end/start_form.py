@@ -22,7 +22,7 @@ def problem(image, here):
     None for one that is not set."""
     changed = [name for name in image if here[name] != image[name]]
     for name in changed:
-        if here[name] is not None and not _is_tried(name, here[name]):
+        if here[name] is not None and not _is_tried(name, here[name], image[name]):
             return "%s has a value of a form that was not tried" % name.decode()
     if HOME in changed and here[HOME] is not None and _place(here[HOME]) != _place(image[HOME]) and _place(here[HOME]) != USUAL:
         return "HOME leads elsewhere, or belongs to another user"
@@ -34,10 +34,11 @@ def problem(image, here):
     return None
 
 
-def _is_tried(name, value):
+def _is_tried(name, value, before):
     if name == PATH:
-        folders = value.split(b":")
-        return len(set(folders)) == len(folders) and all(map(_is_plain_path, folders))
+        folders, known = value.split(b":"), before.split(b":")
+        repeats = len(set(folders)) < len(folders) and len(set(known)) == len(known)
+        return not repeats and all(folder in known or _is_plain_path(folder) for folder in folders)
     if name in (HOME, CWD):
         return _is_plain_path(value)
     return _is_plain(value) and len(value) <= LONGEST_NAME
