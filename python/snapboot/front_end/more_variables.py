@@ -16,6 +16,7 @@ LONGEST = 256
 BETWEEN = b"ZQ"
 # How the path of a key ends: see object_paths.py.
 KEY = " (key)"
+ORDER = " (order)"
 # A copy of the environment has more marks than this.
 MANY = 1000
 
@@ -100,6 +101,8 @@ class Marks:
                     entries.add(path.partition(KEY)[0])
         # With a part of a key goes all that stands for the key.
         entries = tuple(entries) if len(entries) < MANY else ()
+        # And the order of the keys.
+        marked.update([path[: path.rfind("[")] + ORDER for path in marked] + [path + ORDER for path in copies])
         marked.update([path + KEY for path in marked])
         self.places.update(map(plain, marked))
         for path, thing, content in leaves:

@@ -266,7 +266,7 @@ class Walk:
             if kind in self.is_text or kind not in NUMBERS:
                 yield name, "%s[%s] (key)" % (path, step)
             yield value, "%s[%s]" % (path, step)
-        if len(order) > 1:
+        if len(order) > 1 and path not in self.roots:
             yield digest(b"\0".join(order)), path + " (order)"
 
     def _set(self, thing, path):
