@@ -104,7 +104,11 @@ class Evidence
 
   # What somebody has read that another start can show: RubyGems, too, when Ruby started.
   def read_facts(reads_folder)
-    read = File.binread("#{@directory}/noted").split("\0")
+    phase = nil
+    read = File.binread("#{@directory}/noted").split("\0").reject do |entry|
+      phase = entry if entry.start_with?("phase=")
+      phase == "phase=front end" # which reads all of them
+    end
     @facts.keys.select { |name| name == CWD ? reads_folder : read.include?("variable=#{name}") }
   rescue SystemCallError
     reads_folder ? [CWD] : []
