@@ -22,7 +22,8 @@ def program(tmp_path, home, source):
 
 
 def test_without_home_the_users_directory_stands_for_it(tmp_path, home):
-    made = program(tmp_path, home, "VALUE = os.path.expanduser('~/.config/no-such-thing'), os.path.exists(os.path.expanduser('~/no-such-thing'))")
+    path = "os.path.expanduser('~/.config/no-such-thing')"
+    made = program(tmp_path, home, f"VALUE = {path}, os.path.exists({path})")
     made.check(True)
     made.check(True, HOME=None)
 

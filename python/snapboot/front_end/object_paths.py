@@ -215,7 +215,7 @@ class Walk:
         yield len(thing), path + " (size)"
 
     def _in_order(self, things):
-        """Pairs of a name and a thing, for what has no order: whoever leads first to what others hold, too, has to be the same in each boot."""
+        """Pairs of a name and a thing, for what has no order: who leads first to what others hold, too, has to be the same in each boot."""
         return sorted([(digest(self._item(thing)), thing) for thing in things], key=lambda pair: pair[0])
 
     def _step(self, thing):

@@ -46,6 +46,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<ThawsHead>(),
         row::<StartsHead>(),
         row::<Variable>(),
+        row::<Alternative>(),
         row::<HostFact>(),
         row::<Item>(),
         row::<arch::Registers>(),
@@ -115,7 +116,7 @@ fn every_constant_has_its_value() {
 #[test]
 fn every_kind_and_flag_has_its_row() {
     let modules = [modules(SOURCES[1]), modules(SOURCES[2])].concat();
-    assert_eq!(modules.len(), 12);
+    assert_eq!(modules.len(), 13);
     for (name, coded) in modules {
         assert_eq!(
             rows_named(DOCUMENT, name),
