@@ -18,17 +18,7 @@ const STARTS: [&[(&str, OtherValue)]; 4] = {
     use OtherValue::{BelowHome, Is, Unset};
     [
         // From a service manager, in a container, by cron.
-        &[
-            ("HOME", Unset),
-            ("USER", Unset),
-            ("LANG", Unset),
-            ("LC_ALL", Unset),
-            ("LANGUAGE", Unset),
-            ("XDG_CACHE_HOME", Unset),
-            ("XDG_CONFIG_HOME", Unset),
-            ("XDG_DATA_HOME", Unset),
-            ("XDG_STATE_HOME", Unset),
-        ],
+        &[("HOME", Unset), ("USER", Unset), ("LANG", Unset), ("LC_ALL", Unset), ("LANGUAGE", Unset)],
         // On a desktop. The directories are those that the XDG Base Directory Specification has where the variables are not set.
         &[
             ("LANG", Is("en_US.UTF-8")),
