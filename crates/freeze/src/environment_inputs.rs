@@ -130,8 +130,7 @@ impl<'a> EnvironmentInputs<'a> {
         for secret in self.environment.secrets.iter().filter(|secret| self.compares(language, &secret.name)) {
             rows.insert(secret.name.as_bytes(), (wanted, secret.outline(has_form)));
         }
-        let entries: Vec<Vec<u8>> =
-            self.environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
+        let entries = entries(self.environment);
         let locale = locale(entries.iter().map(Vec::as_slice));
         let present = if locale.is_some() { presence::SET } else { presence::UNSET };
         let row = match self.renewed_locale() {
@@ -179,8 +178,7 @@ impl<'a> EnvironmentInputs<'a> {
 
     /// Which locales the image is for, one of [`presence`]; None where it is for that of the boot alone.
     fn renewed_locale(&self) -> Option<u32> {
-        let entries: Vec<Vec<u8>> =
-            self.environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
+        let entries = entries(self.environment);
         let is_utf8 = LocaleText::named(entries.iter().map(Vec::as_slice)) == LocaleText::Utf8;
         self.reads.renewals.locale(|name| self.is_read(name), is_utf8)
     }
@@ -201,6 +199,11 @@ impl<'a> EnvironmentInputs<'a> {
     fn is_read(&self, name: &str) -> bool {
         !self.reads.wholes.is_empty() || self.reads.variables.contains_key(OsStr::new(name))
     }
+}
+
+/// What the boot sees, as `NAME=VALUE`.
+fn entries(environment: &Environment) -> Vec<Vec<u8>> {
+    environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect()
 }
 
 #[cfg(test)]
