@@ -183,7 +183,8 @@ impl<'a> EnvironmentInputs<'a> {
 
     /// Which locales the image is for, one of [`presence`]; None where it is for that of the boot alone.
     fn renewed_locale(&self) -> Option<u32> {
-        let is_utf8 = LocaleText::named(entries(self.environment).iter().map(Vec::as_slice)) == LocaleText::Utf8;
+        let entries = entries(self.environment);
+        let is_utf8 = LocaleText::named(entries.iter().map(Vec::as_slice)) == LocaleText::Utf8;
         self.reads.renewals.locale(|name| self.is_read(name), is_utf8)
     }
 
@@ -210,6 +211,7 @@ pub fn locale_of(environment: &Environment) -> Option<Vec<u8>> {
     locale(entries(environment).iter().map(Vec::as_slice)).map(<[u8]>::to_vec)
 }
 
+/// What the boot sees, as `NAME=VALUE`.
 fn entries(environment: &Environment) -> Vec<Vec<u8>> {
     environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect()
 }

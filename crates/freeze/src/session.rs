@@ -121,7 +121,6 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     made
 }
 
-/// Variants that are none.
 const SHARED_LAYOUT: &str =
     "the variants have the same memory layout, since the kernel gives every process the same one: address \
     randomization is switched off here (kernel.randomize_va_space, setarch -R)";
@@ -235,7 +234,6 @@ impl Session<'_> {
     ) -> Result<Made> {
         self.check_directory()?;
         let command = fallback_command(self.runtime, self.main);
-        // Relative names that cannot be followed are followed from nowhere.
         let start = std::env::current_dir().unwrap_or_default();
         let mut assembly = Assembly::new(dir);
         let mut lacks = lacks.clone();
@@ -283,9 +281,9 @@ impl Session<'_> {
             let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
             report.reads.facts.extend(attributes::bound_to(&report.repeated, &notes.set));
             if let Some(shown) = &other_start {
-                let read = report.reads.clone();
+                let first = report.reads.clone();
                 shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
-                self.try_everyday_values(&boot, dir, shown, &read, &mut report.reads, &mut notes)?;
+                self.try_everyday_values(&boot, dir, shown, &first, &mut report.reads, &mut notes)?;
             }
             if report.secrets.were_read && number == 1 {
                 checked.compares_forms = self.check_secrets(&boot, dir, &report)?;
