@@ -137,10 +137,6 @@ class Evidence:
         if not has_home:
             # The user's directory is not unlike all other texts.
             known.update(value for value, _template in first.values())
-        if self.more:
-            from .more_variables import Marks
-
-            marks = Marks(self.more, MARK)
         # What only this start has loaded the program holds where it differs for it.
         more = [_plain(name) for name in sys.modules if type(name) is str and _plain(name) not in first]
         more = (*[name + b"." for name in more], *[b"<%s." % name for name in more])
@@ -150,6 +146,10 @@ class Evidence:
             noise = set()
         seen, lines, different = set(), [], []
         if self.more:
+            walk = list(walk)  # before `re` keeps more
+            from .more_variables import Marks
+
+            marks = Marks(self.more, MARK)
             walk = marks.without(walk, first, _plain)
         for path, thing, content in walk:
             path = _plain(path)

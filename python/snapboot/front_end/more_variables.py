@@ -74,10 +74,9 @@ class Marks:
         self.found = set()
         self.places = set()
 
-    def without(self, walk, first, plain):
-        """The pairs of a walk, but for copies of the environment, and for what comes of the variables. first: digests of the first boot,
+    def without(self, leaves, first, plain):
+        """What a walk has found, a list, but for copies of the environment, and for what comes of the variables. first: digests of the first boot,
         by path; plain: makes such a path."""
-        leaves = list(walk)  # before `re` keeps more
         self.pattern = re.compile(self.mark + b"([0-9]+)" + self.mark)
         counts, tables = {}, set()
         for path, thing, content in leaves:

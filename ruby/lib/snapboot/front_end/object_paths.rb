@@ -13,6 +13,8 @@ class ObjectPaths
   LONGEST = 300
   # Larger numbers are addresses, which are others in each boot.
   LARGE = 1 << 31
+  # Entries of the queue between two collections, each of which takes longer than many entries.
+  COLLECTED = 100_000
   # What each start has of its own.
   PER_START = %i[$$ $0 $* $. $_ $~ $! $@ $& $` $' $+ $? $< $> $stdin $stdout $stderr $FILENAME $PROGRAM_NAME $DEBUG $VERBOSE
                  $-d $-v $-w $-W $-i $-l $-p $-a].freeze
@@ -87,6 +89,7 @@ class ObjectPaths
     verbose = $VERBOSE
     $VERBOSE = nil # constants may be deprecated
     @block = block
+    GC.disable
     push(Object, "(all)")
     names = (global_variables - PER_START).grep_v(/\A\$\d/).sort
     names.each { |name| push(eval(name.to_s), name.to_s) } # rubocop:disable Security/Eval
@@ -120,8 +123,15 @@ class ObjectPaths
     while at < @queue.size
       visit(@queue[at], @queue[at + 1])
       at += 2
+      collect if (at % COLLECTED).zero?
     end
     @queue.clear
+  end
+
+  def collect
+    GC.enable
+    GC.start
+    GC.disable
   end
 
   def visit(object, path)
