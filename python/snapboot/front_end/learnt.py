@@ -43,18 +43,28 @@ class Learnt:
         self.changed = frozenset(request.changed)
         self.harmless = request.harmless
         self.warm_up = request.warm_up
+        self.is_other_start = request.evidence == "other"
         self.left_out = {}  # why, by name
         self.loaded = []
 
     def load(self, folder, importers, reads):
         """Imports them, and does what is to be done once. folder: the control directory (bytes). importers and reads: the Importers and
         the Reads that watch."""
+        known = folder + b"/left_out"
+        if self.is_other_start:
+            self.left_out.update(_found(known))
+        self._load(folder, importers, reads)
+        if not self.is_other_start:
+            _tell(known, self.left_out)
+
+    def _load(self, folder, importers, reads):
         for _ in range(MAX_PASSES):
             names = [name for name in self.files if name not in sys.modules and name not in self.left_out]
             work = [name for name in self.warm_up if name not in self.left_out]
             if not names and not work:
                 return
-            found = self._rehearse(names, work, folder, importers, reads)
+            # Another start does what the first one did.
+            found = {} if self.is_other_start else self._rehearse(names, work, folder, importers, reads)
             if not found:
                 for name in names:
                     __import__(name)
@@ -83,17 +93,28 @@ class Learnt:
                 trial.run(names, work)
             finally:
                 trial.making.clean_up()
-                entries = [entry for name, why in trial.found.items() for entry in (("name", name), ("why", why))]
-                write_file(result, to_bytes([("ended", "1"), *entries]))
+                _tell(result, trial.found)
 
         in_child(run, folder, importers, reads)
         try:
-            entries = [entry.partition(b"=")[2] for entry in read_file(result).split(b"\0")[1:-1]]
+            found = _found(result)
             posix.unlink(result)
         except FileNotFoundError:
             last = decode(read_file(folder + b"/trying"))
             return {last: "ends the process" if last in self.warm_up else "its import ends the process"}
-        return {decode(name): decode(why) for name, why in zip(entries[::2], entries[1::2])}
+        return found
+
+
+def _tell(path, left_out):
+    """Writes a file that tells what is left out, and why."""
+    entries = [entry for name, why in left_out.items() for entry in (("name", name), ("why", why))]
+    write_file(path, to_bytes([("ended", "1"), *entries]))
+
+
+def _found(path):
+    """What such a file tells. Raises OSError."""
+    entries = [entry.partition(b"=")[2] for entry in read_file(path).split(b"\0")[1:-1]]
+    return {decode(name): decode(why) for name, why in zip(entries[::2], entries[1::2])}
 
 
 class Trial:

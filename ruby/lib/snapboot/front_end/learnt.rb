@@ -27,6 +27,7 @@ class Learnt
   # where it may be any.
   def initialize(request, main)
     @directory = request.directory
+    @is_other_start = request.value("evidence") == "other"
     @script = request.value("script")
     # By path: the feature whose loading loaded it.
     @from = request.list("learnt").zip(request.list("learnt_from")).to_h
@@ -70,7 +71,10 @@ class Learnt
     # The script puts it there later: what was loaded by then is found loaded.
     $LOAD_PATH.unshift(*@load_path)
     leave_searched
+    known = "#{@directory}/left_out"
+    @left_out.update(Trial.read(known)) if @is_other_start
     load_all(reads, gem_lists)
+    Trial.write(known, @left_out) unless @is_other_start
   ensure
     @load_path.each { |path| $LOAD_PATH.delete_at($LOAD_PATH.index(path)) } if @active
   end
@@ -107,7 +111,8 @@ class Learnt
       paths = @from.keys - $LOADED_FEATURES - @left_out.keys
       return if paths.empty?
 
-      found = rehearse(paths, reads, gem_lists)
+      # Another start does what the first one did.
+      found = @is_other_start ? {} : rehearse(paths, reads, gem_lists)
       return load_for_good(paths) if found.empty?
 
       @left_out.update(found)

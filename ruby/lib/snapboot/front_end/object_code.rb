@@ -41,8 +41,8 @@ class ObjectCode
 
   # Whether no more than one piece of code begins in that line of a file.
   def alone?(path, line)
-    lines = (@lines[path] ||= File.binread(path).lines.map { |text| text.scan(BEGINNING).size })
-    line.positive? && lines[line - 1] == 1
+    lines = (@lines[path] ||= File.binread(path).lines)
+    line.positive? && lines[line - 1].to_s.scan(BEGINNING).size == 1
   rescue SystemCallError
     false
   end

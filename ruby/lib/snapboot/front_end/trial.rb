@@ -23,8 +23,17 @@ class Trial
     file = "#{directory}/rehearsed"
     return { File.read("#{directory}/trying") => "ends the process when it is loaded" } unless File.exist?(file)
 
+    read(file).tap { File.unlink(file) }
+  end
+
+  # Writes a file that tells why features are left out, by their paths.
+  def self.write(file, left_out)
+    File.binwrite(file, left_out.map { |path, why| "path=#{path}\0why=#{why}\0".b }.join)
+  end
+
+  # What such a file tells.
+  def self.read(file)
     entries = File.read(file, encoding: Encoding.find("locale")).split("\0")
-    File.unlink(file)
     entries.map { |entry| entry.split("=", 2).last }.each_slice(2).to_h
   end
 
@@ -53,8 +62,7 @@ class Trial
     find_what_is_kept(paths) if @left.size == @learnt.left_out.size
     @left.update(@learnt.globals.conflicts(paths, @left)) if @left.size == @learnt.left_out.size
     @deeds.clean_up
-    entries = @left.except(*@learnt.left_out.keys).map { |path, why| "path=#{path}\0why=#{why}\0".b }
-    File.binwrite("#{@directory}/rehearsed", entries.join)
+    Trial.write("#{@directory}/rehearsed", @left.except(*@learnt.left_out.keys))
   ensure
     @gem_lists.report_to(asked = Report.new(@directory))
     asked.append_to("importers")
