@@ -36,6 +36,9 @@ const STARTS: [&[(&str, OtherValue)]; 4] = {
     ]
 };
 
+/// So many boots are made at most. A start whose values make a difference together takes more than one.
+const MOST_BOOTS: u32 = 8;
+
 /// Those that only count where each thaw sets the locale.
 const LOCALE: [&str; 3] = ["LANG", "LC_ALL", "LANGUAGE"];
 
@@ -51,13 +54,14 @@ impl Session<'_> {
         reads: &mut Reads,
         notes: &mut Accesses,
     ) -> Result<()> {
-        let mut boots = 0;
+        let (mut boots, mut left) = (0, MOST_BOOTS);
         for start in STARTS {
             let mut tried = vec![self.those_that_count(start, boot, reads)];
             while let Some(values) = tried.pop() {
-                if values.is_empty() {
+                if values.is_empty() || left == 0 {
                     continue;
                 }
+                left -= 1;
                 if let Some((mut more, accesses)) = self.boot_alike(boot, dir, &values, shown, first)? {
                     if values.contains(&("HOME", OtherValue::Unset)) && !first.facts.contains(&(fact_kind::USER, 0)) {
                         more.count_user_without_home();
@@ -76,7 +80,7 @@ impl Session<'_> {
                     reads.add_those_of(&more, first);
                     notes.add_those_of(accesses);
                 } else if values.len() > 1 {
-                    tried.extend(values.into_iter().map(|value| vec![value]));
+                    tried.extend(halves(&values));
                 }
             }
         }
@@ -126,6 +130,33 @@ impl Session<'_> {
     }
 }
 
+/// Of values that make a difference together: the locale and the rest, or else two halves.
+fn halves(values: &[(&'static str, OtherValue)]) -> [Vec<(&'static str, OtherValue)>; 2] {
+    let (locale, rest): (Vec<_>, Vec<_>) = values.iter().copied().partition(|(name, _)| LOCALE.contains(name));
+    if locale.is_empty() || rest.is_empty() {
+        let (first, second) = values.split_at(values.len() / 2);
+        return [first.to_vec(), second.to_vec()];
+    }
+    [locale, rest]
+}
+
 fn resolved(values: &[(&'static str, OtherValue)], environment: &Environment) -> Vec<(OsString, Option<OsString>)> {
     values.iter().map(|(name, value)| (OsString::from(name), value.resolve(environment))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_is_tried_apart_from_the_rest() {
+        let names = |start: &[(&'static str, OtherValue)]| {
+            halves(start).map(|half| half.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(STARTS[0]), [vec!["LANG", "LC_ALL", "LANGUAGE"], vec!["HOME", "USER"]]);
+        assert_eq!(
+            names(&STARTS[1][1..]),
+            [vec!["XDG_CACHE_HOME", "XDG_CONFIG_HOME"], vec!["XDG_DATA_HOME", "XDG_STATE_HOME"]]
+        );
+    }
 }
