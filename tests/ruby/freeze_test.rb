@@ -130,7 +130,8 @@ class FreezeTest < SameResult
     file("log", "")
     file("boot.rb", "LOG = File.open('log', 'a'); LOG.write('booted ')")
     thawed([], "-e", "LOG.write('ran')", preload: ["./boot"])
-    assert_equal "booted ran", File.read("#{@directory}/log")
+    # A boot that is compared with others is made more than once.
+    assert_match(/\A(booted )+ran\z/, File.read("#{@directory}/log"))
   end
 
   def test_origins_of_descriptors

@@ -96,6 +96,7 @@ class Evidence:
     def _walk(self, own, translate):
         from .object_paths import Walk, digest  # here, since only a process that is not frozen needs it
 
+        gc.collect()  # which leaves the same in all boots
         gc.disable()
         self._digest = digest
         return Walk(own, self.roots, translate).run()
@@ -249,7 +250,7 @@ class Translation:
             if values[name] and values[name] != facts[name]:
                 self.patterns.append((values[name], number, facts[name]))
         self.patterns.sort(key=lambda pattern: -len(pattern[0]))
-        self.path_kinds = path_kinds()
+        self.kinds = (*TEXTS, *path_kinds())
         self.texts = [(decode(here), number, decode(there)) for here, number, there in self.patterns]
 
     def of(self, text):
@@ -264,7 +265,7 @@ class Translation:
 
     def template(self, thing):
         """For a text that is not the same: what it is made of, as bytes without a NUL."""
-        if issubclass(type(thing), (*TEXTS, *self.path_kinds)):
+        if issubclass(type(thing), self.kinds):
             text = str.__str__(thing) if isinstance(thing, str) else thing if isinstance(thing, TEXTS) else str(thing)
             pieces = self._split(text)
             if pieces is not None:
@@ -336,9 +337,13 @@ def _line(path, value, template=b""):
     return b"%s\0%s\0%s\n" % (path, value, template.replace(b"\n", b"\2"))
 
 
+# No line ends in a path, and no field.
+PLAIN = bytes.maketrans(b"\n\0", b"  ")
+
+
 def _plain(path):
     """A path as bytes in one line."""
-    return encoded(path).replace(b"\n", b" ").replace(b"\0", b" ")
+    return encoded(path).translate(PLAIN)
 
 
 def _is_in_key(path):

@@ -97,12 +97,16 @@ class Walk:
         while self.stack:
             thing, path = self.stack.pop()
             kind = type(thing)
+            if kind in NUMBERS:
+                yield path, thing, repr(thing).encode()
+                continue
             content = self.content(thing, kind)
             if content is not None:
                 if id(thing) in self.own and path.startswith("sys.path["):
                     continue
                 yield path, thing, content
-                self.stack += self._beside(thing, kind, path)
+                if kind is not str:
+                    self.stack += self._beside(thing, kind, path)
                 continue
             number = id(thing)
             if number in self.own:
@@ -159,7 +163,10 @@ class Walk:
 
     def content(self, thing, kind):
         """The value of a leaf, as bytes; None for what holds others."""
-        if kind is str or kind is bytes or kind is bytearray:
+        if kind is str:
+            text = self.translate(thing)
+            return (thing if text is None else text).encode("utf-8", "surrogatepass")
+        if kind is bytes or kind is bytearray:
             text = self.translate(thing)
             return content_of_text(thing if text is None else text)
         if kind in NUMBERS or thing is Ellipsis or thing is NotImplemented:

@@ -37,7 +37,7 @@ const STARTS: [&[(&str, OtherValue)]; 4] = {
 };
 
 /// So many boots are made at most. A start whose values make a difference together takes more than one.
-const MOST_BOOTS: u32 = 8;
+const MOST_BOOTS: u32 = 6;
 
 /// Those that only count where each thaw sets the locale.
 const LOCALE: [&str; 3] = ["LANG", "LC_ALL", "LANGUAGE"];
@@ -54,10 +54,11 @@ impl Session<'_> {
         reads: &mut Reads,
         notes: &mut Accesses,
     ) -> Result<()> {
-        let (mut boots, mut left) = (0, MOST_BOOTS);
+        let (mut boots, mut left, mut depends_on_locale) = (0, MOST_BOOTS, false);
         for start in STARTS {
             let mut tried = vec![self.those_that_count(start, boot, reads)];
-            while let Some(values) = tried.pop() {
+            while let Some(mut values) = tried.pop() {
+                values.retain(|(name, _)| !depends_on_locale || !LOCALE.contains(name));
                 if values.is_empty() || left == 0 {
                     continue;
                 }
@@ -79,6 +80,9 @@ impl Session<'_> {
                     boots += 1;
                     reads.add_those_of(&more, first);
                     notes.add_those_of(accesses);
+                } else if values.iter().all(|(name, _)| LOCALE.contains(name)) {
+                    // Then it does in others, too.
+                    depends_on_locale = true;
                 } else if values.len() > 1 {
                     tried.extend(halves(&values));
                 }
@@ -130,14 +134,14 @@ impl Session<'_> {
     }
 }
 
-/// Of values that make a difference together: the locale and the rest, or else two halves.
+/// Of values that make a difference together: the rest and the locale, or else two halves.
 fn halves(values: &[(&'static str, OtherValue)]) -> [Vec<(&'static str, OtherValue)>; 2] {
     let (locale, rest): (Vec<_>, Vec<_>) = values.iter().copied().partition(|(name, _)| LOCALE.contains(name));
     if locale.is_empty() || rest.is_empty() {
         let (first, second) = values.split_at(values.len() / 2);
         return [first.to_vec(), second.to_vec()];
     }
-    [locale, rest]
+    [rest, locale]
 }
 
 fn resolved(values: &[(&'static str, OtherValue)], environment: &Environment) -> Vec<(OsString, Option<OsString>)> {
@@ -153,7 +157,7 @@ mod tests {
         let names = |start: &[(&'static str, OtherValue)]| {
             halves(start).map(|half| half.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
         };
-        assert_eq!(names(STARTS[0]), [vec!["LANG", "LC_ALL", "LANGUAGE"], vec!["HOME", "USER"]]);
+        assert_eq!(names(STARTS[0]), [vec!["HOME", "USER"], vec!["LANG", "LC_ALL", "LANGUAGE"]]);
         assert_eq!(
             names(&STARTS[1][1..]),
             [vec!["XDG_CACHE_HOME", "XDG_CONFIG_HOME"], vec!["XDG_DATA_HOME", "XDG_STATE_HOME"]]

@@ -159,7 +159,11 @@ mod tests {
         let itself = Value::found(&Machine(7), b"$HOME/.").unwrap();
         assert_eq!(itself.bytes(), b"$HOME/.: there");
         let user = HostFact { kind: fact_kind::USER, of: WITHOUT_HOME, value: Default::default() };
-        assert_eq!(Value::now(&Machine(0), &user, b"1 1 1 1").unwrap().bytes(), b"1 1 1 1", "who has HOME is not asked");
+        assert_eq!(
+            Value::now(&Machine(0), &user, b"1 1 1 1").unwrap().bytes(),
+            b"1 1 1 1",
+            "who has HOME is not asked"
+        );
         assert_eq!(Value::now(&Machine(7), &user, b"1 1 1 1").unwrap().bytes(), b"7 7 7 7");
         let fact = HostFact { kind: fact_kind::FOUND, of: 0, value: Default::default() };
         let recorded = b"$PATH/git: /bin/git";
