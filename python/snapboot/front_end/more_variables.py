@@ -42,9 +42,12 @@ def names_of(texts, known, there):
     if len(words) > MOST:
         return None
     names = dict.fromkeys(sorted(there))
+    # Who goes by a pattern may want letters only.
+    letters = [word for word in words if word.isalpha()] or words
     for number, word in enumerate(words):
-        other = words[(number + len(words) // 2) % len(words)]
-        names.update(dict.fromkeys((word, word.lower(), word + BETWEEN + other, word.lower() + BETWEEN.lower() + other.lower())))
+        others = words[(number + len(words) // 2) % len(words)], letters[number % len(letters)]
+        pairs = [word + BETWEEN + other for other in others]
+        names.update(dict.fromkeys((word, word.lower(), *pairs, *[name.lower() for name in pairs])))
     return [name for name in names if name not in known]
 
 

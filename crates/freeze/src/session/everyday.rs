@@ -54,11 +54,10 @@ impl Session<'_> {
         reads: &mut Reads,
         notes: &mut Accesses,
     ) -> Result<()> {
-        let (mut boots, mut left, mut depends_on_locale) = (0, MOST_BOOTS, false);
+        let (mut boots, mut left) = (0, MOST_BOOTS);
         for start in STARTS {
             let mut tried = vec![self.those_that_count(start, boot, reads)];
-            while let Some(mut values) = tried.pop() {
-                values.retain(|(name, _)| !depends_on_locale || !LOCALE.contains(name));
+            while let Some(values) = tried.pop() {
                 if values.is_empty() || left == 0 {
                     continue;
                 }
@@ -80,9 +79,6 @@ impl Session<'_> {
                     boots += 1;
                     reads.add_those_of(&more, first);
                     notes.add_those_of(accesses);
-                } else if values.iter().all(|(name, _)| LOCALE.contains(name)) {
-                    // Then it does in others, too.
-                    depends_on_locale = true;
                 } else if values.len() > 1 {
                     tried.extend(halves(&values));
                 }
