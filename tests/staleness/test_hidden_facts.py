@@ -53,7 +53,7 @@ def made(tmp_path, show, source, env, start=None):
     return program
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("what", KEPT)
 def test_another_home_is_not_that_of_the_image(what, tmp_path, homes):
     expression, show, *more = KEPT[what]

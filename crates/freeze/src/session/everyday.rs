@@ -37,7 +37,7 @@ const STARTS: [&[(&str, OtherValue)]; 4] = {
 };
 
 /// So many boots are made at most. A start whose values make a difference together takes more than one.
-const MOST_BOOTS: u32 = 6;
+const MOST_BOOTS: u32 = 4;
 
 /// Those that only count where each thaw sets the locale.
 const LOCALE: [&str; 3] = ["LANG", "LC_ALL", "LANGUAGE"];
