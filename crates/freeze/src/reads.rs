@@ -256,6 +256,15 @@ impl Reads {
         self.facts.dedup();
     }
 
+    /// Has the user that a boot without HOME has asked for count in starts without it alone: who has one is not asked.
+    pub fn count_user_without_home(&mut self) {
+        for fact in &mut self.facts {
+            if *fact == (image::fact_kind::USER, 0) {
+                fact.1 = inputs::facts::WITHOUT_HOME;
+            }
+        }
+    }
+
     fn add_variable(&mut self, name: &OsStr, place: Option<&str>) {
         if !inputs::environment::is_own(name.as_bytes()) {
             let known = self.variables.entry(name.to_owned()).or_default();

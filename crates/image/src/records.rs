@@ -400,7 +400,7 @@ record! {
     pub struct HostFact {
         /// One of [`fact_kind`].
         pub kind: u32,
-        /// Number of the limit, or of the descriptor; otherwise 0.
+        /// Number of the limit, or of the descriptor; 1 for the user where it counts only in starts without HOME; otherwise 0.
         pub of: u32,
         /// What it was, in words that `inputs` chooses.
         pub value: Text,

@@ -16,6 +16,8 @@ use image::{fact_kind, Error, HostFact, Section, Tables};
 use crate::place;
 
 mod found;
+use found::has_home;
+pub use found::WITHOUT_HOME;
 
 /// What is said of a stream that is no terminal.
 pub const NO_TERMINAL: &[u8] = b"no terminal";
@@ -121,6 +123,7 @@ impl Value {
         match fact.kind {
             fact_kind::KERNEL_FILE => Value::of_kernel_file(kernel, path(fact, recorded)?),
             fact_kind::FOUND => Value::found(kernel, path(fact, recorded)?),
+            fact_kind::USER if fact.of == WITHOUT_HOME && has_home(kernel) => Some(Value::recorded(recorded)),
             kind => Value::ask(kernel, kind, fact.of),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use image::fact_kind;
 use recorder::Accesses;
 
 use super::other_start::OtherStart;
@@ -56,7 +57,10 @@ impl Session<'_> {
                 if values.is_empty() {
                     continue;
                 }
-                if let Some((more, accesses)) = self.boot_alike(boot, dir, &values, shown, first)? {
+                if let Some((mut more, accesses)) = self.boot_alike(boot, dir, &values, shown, first)? {
+                    if values.contains(&("HOME", OtherValue::Unset)) && !first.facts.contains(&(fact_kind::USER, 0)) {
+                        more.count_user_without_home();
+                    }
                     let names = values.iter().copied();
                     reads.alternatives.extend(names.map(|(name, value)| Alternative {
                         name,

@@ -2,7 +2,23 @@
 
 use super::{Kernel, Value, MAX};
 
+/// `of` of the user and group ([`image::fact_kind::USER`]) that count only in starts in which HOME is not set.
+pub const WITHOUT_HOME: u32 = 1;
+
+/// Whether HOME is set, and of a length that can be compared.
+#[inline(never)]
+pub(super) fn has_home(kernel: &impl Kernel) -> bool {
+    kernel.variable(b"HOME", &mut [0; MAX]).is_some()
+}
+
 impl Value {
+    /// What was recorded, where it does not count.
+    pub(super) fn recorded(text: &[u8]) -> Value {
+        let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
+        value.push(text);
+        value
+    }
+
     /// Looks for a name along the directories of a variable: `$PATH/git`. None where one of them is no absolute path, or cannot be looked into.
     /// Where HOME is not set, the user's directory stands for it, as far as /etc/passwd tells.
     pub fn found(kernel: &impl Kernel, looked_for: &[u8]) -> Option<Value> {
@@ -135,6 +151,9 @@ mod tests {
         let at_home = |user: u32| Value::found(&Machine(user), b"$HOME/x").map(|value| value.bytes().to_vec());
         assert_eq!(at_home(7).as_deref(), Some(&b"$HOME/x: /home/sam/x"[..]), "HOME is not set");
         assert_eq!(at_home(8), None, "nobody knows where");
+        let user = HostFact { kind: fact_kind::USER, of: WITHOUT_HOME, value: Default::default() };
+        assert_eq!(Value::now(&Machine(0), &user, b"1 1 1 1").unwrap().bytes(), b"1 1 1 1", "who has HOME is not asked");
+        assert_eq!(Value::now(&Machine(7), &user, b"1 1 1 1").unwrap().bytes(), b"7 7 7 7");
         let fact = HostFact { kind: fact_kind::FOUND, of: 0, value: Default::default() };
         let recorded = b"$PATH/git: /bin/git";
         assert_eq!(path(&fact, recorded), Some(&b"$PATH/git"[..]));
