@@ -152,7 +152,11 @@ mod tests {
         assert_eq!(at_home(7).as_deref(), Some(&b"$HOME/x: /home/sam/x"[..]), "HOME is not set");
         assert_eq!(at_home(8), None, "nobody knows where");
         let user = HostFact { kind: fact_kind::USER, of: WITHOUT_HOME, value: Default::default() };
-        assert_eq!(Value::now(&Machine(0), &user, b"1 1 1 1").unwrap().bytes(), b"1 1 1 1", "who has HOME is not asked");
+        assert_eq!(
+            Value::now(&Machine(0), &user, b"1 1 1 1").unwrap().bytes(),
+            b"1 1 1 1",
+            "who has HOME is not asked"
+        );
         assert_eq!(Value::now(&Machine(7), &user, b"1 1 1 1").unwrap().bytes(), b"7 7 7 7");
         let fact = HostFact { kind: fact_kind::FOUND, of: 0, value: Default::default() };
         let recorded = b"$PATH/git: /bin/git";
