@@ -62,7 +62,9 @@ class Store:
             try:
                 with open(f"/proc/{number}/cmdline", "rb") as file:
                     _, *words = file.read().split(b"\0")
-                if words and is_wanted(number, words):
+                # While a process executes another program, it has no words for a moment, and whoever has started it may have ended.
+                is_executing = not words and os.path.realpath(f"/proc/{number}/exe") == os.path.realpath(support.SNAPBOOT)
+                if is_executing or (words and is_wanted(number, words)):
                     yield int(number)
             except OSError:
                 continue

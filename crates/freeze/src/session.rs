@@ -234,7 +234,7 @@ impl Session<'_> {
     ) -> Result<Made> {
         self.check_directory()?;
         let command = fallback_command(self.runtime, self.main);
-        let start = std::env::current_dir().unwrap_or_default();
+        let start = std::env::current_dir().unwrap_or_default(); // where there is none, relative names are not followed
         let mut assembly = Assembly::new(dir);
         let mut lacks = lacks.clone();
         let mut warnings: Vec<String> = Vec::new();

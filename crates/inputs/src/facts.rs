@@ -16,7 +16,6 @@ use image::{fact_kind, Error, HostFact, Section, Tables};
 use crate::place;
 
 mod found;
-use found::has_home;
 pub use found::WITHOUT_HOME;
 
 /// What is said of a stream that is no terminal.
@@ -78,17 +77,19 @@ pub struct Value {
     is_cut: bool,
 }
 
+const EMPTY: Value = Value { bytes: [0; MAX], length: 0, is_cut: false };
+
 impl Value {
     /// Reads it from the kernel. None for what cannot be written down: a kind that this version does not know, an answer that is too long.
     pub fn ask(kernel: &impl Kernel, kind: u32, of: u32) -> Option<Value> {
-        let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
+        let mut value = EMPTY;
         value.fill(kernel, kind, of)?;
         (!value.is_cut).then_some(value)
     }
 
     /// Reads a file of the kernel's. None for a path that is too long.
     pub fn of_kernel_file(kernel: &impl Kernel, path: &[u8]) -> Option<Value> {
-        let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
+        let mut value = EMPTY;
         value.push(path);
         value.push(b"\0");
         let content = (!value.is_cut).then(|| match value.own_scope(kernel, path) {
@@ -113,7 +114,7 @@ impl Value {
         }
         let mut groups = [0; 4096];
         let size = kernel.read(b"/proc/self/cgroup\0", &mut groups)?;
-        let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
+        let mut value = EMPTY;
         place::own_scope(path, &groups[..size])?.into_iter().chain([&b"\0"[..]]).for_each(|part| value.push(part));
         (!value.is_cut).then_some(value)
     }
@@ -123,7 +124,7 @@ impl Value {
         match fact.kind {
             fact_kind::KERNEL_FILE => Value::of_kernel_file(kernel, path(fact, recorded)?),
             fact_kind::FOUND => Value::found(kernel, path(fact, recorded)?),
-            fact_kind::USER if fact.of == WITHOUT_HOME && has_home(kernel) => Some(Value::recorded(recorded)),
+            fact_kind::USER if fact.of == WITHOUT_HOME && found::has_home(kernel) => Some(Value::recorded(recorded)),
             kind => Value::ask(kernel, kind, fact.of),
         }
     }

@@ -1,6 +1,6 @@
 //! Where a name is found first along the directories of a variable, as a program looks for a command along PATH: `$PATH/git: /usr/bin/git`.
 
-use super::{Kernel, Value, MAX};
+use super::{Kernel, Value, EMPTY, MAX};
 
 /// `of` of the user and group ([`image::fact_kind::USER`]) that count only in starts in which HOME is not set.
 pub const WITHOUT_HOME: u32 = 1;
@@ -14,7 +14,7 @@ pub(super) fn has_home(kernel: &impl Kernel) -> bool {
 impl Value {
     /// What was recorded, where it does not count.
     pub(super) fn recorded(text: &[u8]) -> Value {
-        let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
+        let mut value = EMPTY;
         value.push(text);
         value
     }
@@ -30,7 +30,7 @@ impl Value {
             None if variable == b"HOME" => home(kernel, &mut directories)?,
             size => size?,
         };
-        let mut value = Value { bytes: [0; MAX], length: 0, is_cut: false };
+        let mut value = EMPTY;
         value.push(looked_for);
         value.push(b": ");
         let start = value.length;
