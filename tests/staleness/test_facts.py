@@ -196,7 +196,16 @@ def test_whoever_wants_the_system_does_not_depend_on_the_host(expression, tmp_pa
 def test_multiprocessing_is_told_where_the_thawed_process_started(tmp_path):
     image, env = frozen(PYTHON, tmp_path, "__import__('multiprocessing.process').process.ORIGINAL_DIR")
     ask = [image, "-c", "import multiprocessing.process as p; print(p.ORIGINAL_DIR)"]
-    assert support.thawed([*another_directory(), *ask], env=env, cwd=tmp_path).out == "/\n"
+    (tmp_path / "there").mkdir()
+    assert support.thawed(ask, env=env, cwd=tmp_path / "there").out == f"{tmp_path}/there\n"
+
+
+def test_a_start_in_the_topmost_directory_was_not_tried(tmp_path):
+    """What is made of `/` may have another form."""
+    image, env = frozen(PYTHON, tmp_path, "__import__('multiprocessing.process').process.ORIGINAL_DIR")
+    ask = [image, "-c", "import multiprocessing.process as p; print(p.ORIGINAL_DIR)"]
+    result = support.run([*another_directory(), *ask], env=env, cwd=tmp_path)
+    assert result.out == "/\n" and "cwd has a value of a form that was not tried" in result.err, result
 
 
 @pytest.mark.parametrize(
@@ -205,14 +214,14 @@ def test_multiprocessing_is_told_where_the_thawed_process_started(tmp_path):
 )
 def test_what_a_library_keeps_of_where_it_started_is_renewed(module, file, name, tmp_path):
     """Celery's form of multiprocessing, and rich where another package carries it along."""
-    library, here = tmp_path / "library", tmp_path / "here"
-    for folder in ((library / file).parent, here):
+    library, here, there = (tmp_path / name for name in ("library", "here", "there"))
+    for folder in ((library / file).parent, here, there):
         folder.mkdir(parents=True)
     (library / file).write_text(f"import os\n{name} = os.path.abspath(os.getcwd())\n")
     env = support.environment(PYTHONPATH=str(library))
     image = support.frozen(tmp_path / "app.img", [PYTHON.program], "--preload", module, env=env, cwd=here)
     ask = [image, "-c", f"import {module} as p; print(p.{name})"]
-    assert support.thawed([*another_directory(), *ask], env=env, cwd=here).out == "/\n"
+    assert support.thawed(ask, env=env, cwd=there).out == f"{there}\n"
 
 
 @support.needs_root

@@ -19,6 +19,9 @@ pub const ANNOUNCED: &[u8] = b"/dev/null/snapboot/";
 /// have, the program itself does again.
 pub const TRIAL: &[u8] = b"trial";
 
+/// What a process has behind [`ANNOUNCED`] that only looks at what the program holds, and ends then. Nothing of what it finds gets into an image.
+pub const ASIDE: &[u8] = b"aside";
+
 /// The digest of the answer that a look-up finds in this content. None where the content is not understood.
 pub fn answer(kind: u32, lookup: &[u8], content: &[u8]) -> Option<[u8; 16]> {
     match kind {

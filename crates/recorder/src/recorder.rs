@@ -18,7 +18,7 @@ use rustix::net::{recvmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags}
 
 use image::lookup_kind;
 use inputs::attributes::Attribute;
-use inputs::lookups::{ANNOUNCED, LOCALE_ARCHIVE, TABLES, TRIAL};
+use inputs::lookups::{ANNOUNCED, ASIDE, LOCALE_ARCHIVE, TABLES, TRIAL};
 
 use crate::accesses::{Accesses, Named, ReadKernelFile, Writer, LOADER_CACHE};
 use crate::calls::{self, Access, Base, Use};
@@ -45,8 +45,16 @@ impl Recorder {
         let Some(listener) = receive(socket)? else { return Ok(None) };
         let (ended, at_end) = io::pipe()?;
         let starts = Starts::at(start);
-        let (paths, announced, trials) = (Paths::default(), HashMap::new(), HashSet::new());
-        let state = State { writer: Writer::new(read), paths, starts, announced, trials, boot: None, failed: None };
+        let state = State {
+            writer: Writer::new(read),
+            paths: Paths::default(),
+            starts,
+            announced: HashMap::new(),
+            trials: HashSet::new(),
+            aside: HashSet::new(),
+            boot: None,
+            failed: None,
+        };
         let thread = thread::Builder::new().name("recorder".to_owned()).spawn(move || state.run(&listener, &ended))?;
         Ok(Some(Recorder { at_end, thread }))
     }
@@ -83,6 +91,8 @@ struct State {
     announced: HashMap<i32, (u32, Vec<u8>)>,
     /// Processes that only try what may be loaded early.
     trials: HashSet<i32>,
+    /// Processes whose accesses do not count.
+    aside: HashSet<i32>,
     /// The process that boots.
     boot: Option<i32>,
     /// Why not even the first name could be read.
@@ -118,6 +128,9 @@ impl State {
 
     /// Notes the accesses of a call.
     fn note(&mut self, process: i32, call: &libc::seccomp_data) -> io::Result<()> {
+        if self.aside.contains(&process) {
+            return Ok(());
+        }
         // The first call executes the program.
         let boot = *self.boot.get_or_insert(process);
         // Whoever asks for the dumpable flag as it mostly is gives nothing up.
@@ -200,7 +213,7 @@ impl State {
         false
     }
 
-    /// Takes down what a thread will look up, or that it is a trial, as [`ANNOUNCED`] and [`TRIAL`] describe.
+    /// Takes down what a thread will look up, or what it is, as [`ANNOUNCED`], [`TRIAL`] and [`ASIDE`] describe.
     fn announce(&mut self, thread: i32, told: &[u8]) {
         match told {
             [kind @ b'0'..=b'9', b'/', text @ ..] => {
@@ -211,6 +224,7 @@ impl State {
                 self.announced.insert(thread, lookup);
             }
             _ if told == TRIAL => drop(self.trials.insert(thread)),
+            _ if told == ASIDE => drop(self.aside.insert(thread)),
             _ => drop(self.announced.remove(&thread)),
         }
     }

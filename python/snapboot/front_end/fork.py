@@ -9,6 +9,8 @@ from .report import FREEZER_REFUSED, OK
 # How the freezer's child ends.
 WRITTEN = 0
 REFUSED = 3
+# Tells the recorder that a process only looks at what the program holds: see crates/inputs/src/lookups.rs.
+ASIDE = b"/dev/null/snapboot/aside"
 
 # What `warnings.simplefilter("ignore")` puts in front of the filters.
 IGNORE_ALL = ("ignore", None, Warning, None, 0)
@@ -25,12 +27,13 @@ def fork():
 
 
 def in_child(look, seconds=None):
-    """Calls `look` (without arguments) in a child that ends with it: it may load and leave behind what it likes. seconds: of processor time
-    that it may take. Returns whether that went well. Raises OSError."""
+    """Calls `look` (without arguments) in a child that ends with it: it may load and leave behind what it likes, and nothing that it reads is
+    an input. seconds: of processor time that it may take. Returns whether that went well. Raises OSError."""
     child = fork()
     if not child:
         status = 1
         try:
+            posix.access(ASIDE, posix.F_OK)
             if seconds is not None:
                 import resource  # here, since only a process that is not frozen needs it
 

@@ -1,14 +1,18 @@
 # frozen_string_literal: true
 
-# Runs a block in a forked child, which may load and change whatever it likes: nothing of that is left in this process.
+# Runs a block in a forked child, which may load and change whatever it likes: nothing of that is left in this process, and nothing that
+# it reads is an input.
 module InChild
   # As it is before the program can put another in its place.
   FORK = Process.singleton_class.instance_method(:fork)
-  private_constant :FORK
+  # Tells the recorder that a process only looks at what the program holds: see crates/inputs/src/lookups.rs.
+  ASIDE = "/dev/null/snapboot/aside"
+  private_constant :FORK, :ASIDE
 
   # Returns whether the block has run to its end. +seconds+: of processor time that it may take, or nil.
   def self.run(seconds = nil)
     child = FORK.bind_call(Process) do
+      File.exist?(ASIDE)
       limit(seconds) if seconds
       yield
       Process.exit!(true)
