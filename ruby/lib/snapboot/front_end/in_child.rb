@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Runs a block in a forked child, which may load and change whatever it likes: nothing of that is left in this process, and nothing that
-# it reads is an input.
+# Runs a block in a forked child, which may load and change whatever it likes: nothing of that is left in this process, and
+# nothing that it reads is an input.
 module InChild
   # As it is before the program can put another in its place.
   FORK = Process.singleton_class.instance_method(:fork)
