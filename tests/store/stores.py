@@ -35,9 +35,8 @@ class Store:
         """Waits until nobody makes an image any more. Returns the list."""
         def is_idle():
             # A start that leaves a builder behind may end between two looks: it takes a second one.
-            return not self.starts() and not self.builders() and not self.builders() and (rows := self.list(**more)) and all(
-                row["state"] != "building" for row in rows
-            )
+            is_busy = self.starts() or any(self._builders(with_unknown=True)) or any(self._builders(with_unknown=True))
+            return not is_busy and (rows := self.list(**more)) and all(row["state"] != "building" for row in rows)
 
         self.wait_until(is_idle)
         return self.list(**more)
@@ -51,20 +50,28 @@ class Store:
 
     def builders(self):
         """The numbers of the processes that make images for this store."""
-        return list(self._commands(lambda number, words: words[0] in (b"build-image", b"learn") and self._is_named(words)))
+        return list(self._builders())
 
     def starts(self):
         """The numbers of the processes of `snapboot run` for this store, and of builders that have not got to their own words yet."""
-        return list(self._commands(lambda number, words: words[0] == b"run" and self._is_mine(number)))
+        return list(self._commands(lambda number, words: words[:1] == [b"run"] and self._is_mine(number)))
+
+    def _builders(self, with_unknown=False):
+        """with_unknown: also processes that have just begun to execute the command. They have no words yet, so any of them may be one,
+        and whoever has started it may have ended."""
+        def is_builder(number, words):
+            if not words:
+                return with_unknown and os.path.realpath(f"/proc/{number}/exe") == os.path.realpath(support.SNAPBOOT)
+            return words[0] in (b"build-image", b"learn") and self._is_named(words)
+
+        return self._commands(is_builder)
 
     def _commands(self, is_wanted):
         for number in filter(str.isdecimal, os.listdir("/proc")):
             try:
                 with open(f"/proc/{number}/cmdline", "rb") as file:
                     _, *words = file.read().split(b"\0")
-                # While a process executes another program, it has no words for a moment, and whoever has started it may have ended.
-                is_executing = not words and os.path.realpath(f"/proc/{number}/exe") == os.path.realpath(support.SNAPBOOT)
-                if is_executing or (words and is_wanted(number, words)):
+                if is_wanted(number, words):
                     yield int(number)
             except OSError:
                 continue
