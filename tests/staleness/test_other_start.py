@@ -291,6 +291,14 @@ def test_ruby_keeps_names_of_another_form_apart(tmp_path):
 
 
 @support.needs_ruby
+def test_ruby_keeps_texts_apart_that_happen_to_be_one(tmp_path, homes):
+    source = f"HERE = ENV['HOME'] + '/x'\nVALUE = [HERE, HERE == '{homes[0]}/x' ? HERE : '{homes[0]}/x'.dup]"
+    program = Program(tmp_path, source, {"HOME": homes[0]}, "ruby")
+    program.check(True)
+    program.check(None, HOME=homes[1])
+
+
+@support.needs_ruby
 def test_ruby_keeps_values_apart_that_have_to_do_with_each_other(tmp_path, homes):
     program = Program(
         tmp_path,

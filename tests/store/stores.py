@@ -32,14 +32,17 @@ class Store:
         return json.loads(result.out)
 
     def wait(self, **more):
-        """Waits until nobody makes an image any more. Returns the list."""
-        def is_idle():
-            # A start that leaves a builder behind may end between two looks: it takes a second one.
-            is_busy = self.starts() or any(self._builders(with_unknown=True)) or any(self._builders(with_unknown=True))
-            return not is_busy and (rows := self.list(**more)) and all(row["state"] != "building" for row in rows)
+        """Waits until there is an image, or a reason why there is none, and nobody makes one any more. Returns the list."""
+        def is_done():
+            return not self.is_busy() and (rows := self.list(**more)) and all(row["state"] != "building" for row in rows)
 
-        self.wait_until(is_idle)
+        self.wait_until(is_done)
         return self.list(**more)
+
+    def is_busy(self):
+        """Whether anybody makes an image, or is about to."""
+        # A start that leaves a builder behind may end between two looks: it takes a second one.
+        return bool(self.starts()) or any(self._builders(with_unknown=True)) or any(self._builders(with_unknown=True))
 
     def wait_until(self, condition):
         """Waits until the condition, a function, holds."""

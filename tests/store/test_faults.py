@@ -54,11 +54,11 @@ class Faults:
         for _ in range(3):
             if is_thawed(self.start()):
                 return
-            self.store.wait()
+            self.end_builders()
         raise AssertionError(f"after {fault}, no image is made: {self.store.list()}, {self.start()}")
 
     def end_builders(self):
-        self.store.wait_until(lambda: not self.store.builders() and not self.store.builders())
+        self.store.wait_until(lambda: not self.store.is_busy())
 
     def edit(self):
         self.value += 1

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
 use failure::{Failure, Result};
@@ -75,6 +75,8 @@ pub struct Boot<'a> {
     pub knows_other_start: bool,
     /// By which Python hashes texts, so that sets have the same order in all boots that are compared.
     pub hash_seed: u32,
+    /// How long it may take; None where nobody knows.
+    pub limit: Option<Duration>,
 }
 
 /// How a boot ended.
@@ -172,7 +174,10 @@ impl Boot<'_> {
         let notes = recorder.map_or_else(|| Ok(Accesses::default()), Recorder::finish).map_err(not_watched);
         match ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", self.runtime.label)))? {
             Some(status) => Ok(Ended::Exited(status, notes?)),
-            None => Ok(Ended::Interrupted(self.interrupt.signal().unwrap_or_default())),
+            None => match self.interrupt.signal() {
+                Some(signal) => Ok(Ended::Interrupted(signal)),
+                None => Err(Failure::failed(format!("{} has not booted in time.", self.runtime.label))),
+            },
         }
     }
 
@@ -297,16 +302,17 @@ impl Boot<'_> {
         Ok(command)
     }
 
-    /// Waits for the end of the runtime, and returns how it ended; None when a signal came first.
+    /// Waits for the end of the runtime, and returns how it ended; None when a signal came first, or time is up.
     fn wait(&self, child: &mut Child, image: &Path, launcher_size: u64) -> io::Result<Option<ExitStatus>> {
         let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+        let begun = Instant::now();
         loop {
             let mut events = [PollFd::new(&ended, PollFlags::IN), PollFd::new(self.interrupt.wake(), PollFlags::IN)];
             match poll(&mut events, Some(&timespec(TICK))) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            if self.interrupt.signal().is_some() {
+            if self.interrupt.signal().is_some() || self.limit.is_some_and(|limit| begun.elapsed() > limit) {
                 return Ok(None);
             }
             if !events[0].revents().is_empty() {

@@ -261,6 +261,7 @@ impl Session<'_> {
                 facts: &facts,
                 knows_other_start: false,
                 hash_seed: other_start::hash_seed(),
+                limit: None,
             };
             let (mut report, mut notes, mut begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();

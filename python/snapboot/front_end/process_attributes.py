@@ -51,4 +51,4 @@ def _ask(word):
 
 
 # See crates/freezer sys/attributes.rs.
-FIRST = 1000
+FIRST = 60

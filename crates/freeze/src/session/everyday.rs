@@ -120,6 +120,7 @@ impl Session<'_> {
         let environment = boot.environment;
         let values = resolved(values, environment);
         let here = std::env::current_dir().unwrap_or_default();
+        let boot = &Boot { limit: Some(shown.limit), ..*boot };
         let booted = self.boot_otherwise(boot, dir, &environment.with_values(&values), &here, false)?;
         let same = booted.filter(|(report, _)| {
             shown.is_same(&report.differs)

@@ -10,6 +10,7 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use failure::Failure;
 use image::fact_kind;
@@ -41,6 +42,10 @@ const MOST_FILES: usize = 1500;
 /// As much may the environment of a start be larger than that of the boot (bytes), where its size makes a difference at all.
 const FEW: u64 = 64 * 1024;
 
+/// A boot as another start may take so much longer than the first one did, and so many seconds more. What the program waits for may come once only.
+const PATIENCE: u32 = 5;
+const MORE_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Room for the value of a variable that the front end makes up, with `=` and a NUL (bytes).
 const SIZE_OF_MARK: usize = 12;
 
@@ -62,6 +67,8 @@ pub struct OtherStart {
     largest: Option<u64>,
     /// Paths at which boots differ that are alike.
     noise: BTreeSet<String>,
+    /// How long a boot as another start may take.
+    pub limit: Duration,
 }
 
 /// By what the boots of one freeze hash texts. Not 0, by which Python would hash in the same way each time.
@@ -94,7 +101,9 @@ impl Session<'_> {
         begun: &mut i64,
     ) -> Result<Option<OtherStart>> {
         let is_small = first.loaded.len() <= MOST_FILES;
-        let compared = if first.knows_start && is_small { self.compare_starts(boot, dir, first)? } else { None };
+        let took = Duration::from_nanos(dir.now()?.saturating_sub(*begun).max(0) as u64);
+        let boot = Boot { limit: Some(took * PATIENCE + MORE_PATIENCE), ..*boot };
+        let compared = if first.knows_start && is_small { self.compare_starts(&boot, dir, first)? } else { None };
         Ok(compared.map(|(shown, again)| {
             (*first, *notes, *begun) = again;
             shown
@@ -125,7 +134,7 @@ impl Session<'_> {
         }
         let Some((other, notes)) = other else { return Ok(None) };
         let begun = dir.now()?;
-        let again = Boot { knows_other_start: true, ..*boot };
+        let again = Boot { knows_other_start: true, limit: None, ..*boot };
         let (outcome, again) = match self.boot_once(&again, dir, &Watch::InputsAgain)? {
             (Outcome::Written(report), notes) => (report, notes),
             (Outcome::Refused(findings), _) => return Err(Stop::Refused(findings)),
@@ -138,6 +147,7 @@ impl Session<'_> {
             bound: Vec::new(),
             largest: None,
             noise: BTreeSet::new(),
+            limit: boot.limit.unwrap_or(MORE_PATIENCE),
         };
         shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         if !outcome.differs.is_empty() {

@@ -15,8 +15,8 @@ use super::File;
 
 /// The variable.
 pub const NAME: &[u8] = b"SNAPBOOT_ATTRIBUTES";
-/// errno of the first attribute of the table.
-const FIRST: c_int = 1000;
+/// errno of the first attribute of the table. The errors from there on exist: Ruby makes a class of any other, which the program would see.
+const FIRST: c_int = 60;
 const COUNT: usize = Attribute::ALL.len();
 
 /// Of each attribute what it was when the process started, at the last look, and when it was frozen.

@@ -13,10 +13,10 @@ use super::noted;
 
 /// The variable.
 pub const NAME: &[u8] = b"SNAPBOOT_RENEW";
-/// errno of the answer 0.
-const FIRST: c_int = 1000;
+/// errno of the answer 0. The errors from there on exist: Ruby makes a class of any other, which the program would see.
+const FIRST: c_int = 60;
 /// The answer where something cannot be done.
-const CANNOT: c_int = 999;
+const CANNOT: c_int = FIRST - 1;
 
 /// Answers about the locale: the one of text is C (so Python is in its UTF-8 mode).
 const IS_C: c_int = 1;

@@ -8,7 +8,7 @@
 class Locale
   NAME = "SNAPBOOT_RENEW"
   # See crates/freezer sys/renewal.rs.
-  FIRST = 1000
+  FIRST = 60
   IS_C = 1
   IS_UTF8 = 4
   HAS_OTHERS = 8

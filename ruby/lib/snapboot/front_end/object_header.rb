@@ -12,7 +12,7 @@ module ObjectHeader
 
   # Where the object lies.
   def address(object)
-    Kernel.instance_method(:to_s).bind_call(object)[/0x\h+/].hex
+    Kernel.instance_method(:to_s).bind_call(object)[/0x\h+(?=>\z)/].hex # not that of a class without a name
   end
 
   # Yields the flags, the memory of this process as a file, and the address.

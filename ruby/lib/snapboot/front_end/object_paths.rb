@@ -15,6 +15,9 @@ class ObjectPaths
   LARGE = 1 << 31
   # Entries of the queue between two collections, each of which takes longer than many entries.
   COLLECTED = 100_000
+  # Kinds of objects of which it is not looked at what the collector knows of them: their class is their own where they have methods.
+  PLAIN = %i[regexp array table members range method_object exception queue closure].freeze
+  OWN = Kernel.instance_method(:singleton_methods)
   # What each start has of its own.
   PER_START = %i[$$ $0 $* $. $_ $~ $! $@ $& $` $' $+ $? $< $> $stdin $stdout $stderr $FILENAME $PROGRAM_NAME $DEBUG $VERBOSE
                  $-d $-v $-w $-W $-i $-l $-p $-a].freeze
@@ -25,7 +28,7 @@ class ObjectPaths
   }.to_h { |type, name| [type, type.instance_method(name)] }.compare_by_identity.freeze
   # Objects in C that lead nowhere, and what tells their state.
   STATES = {
-    "Time" => :to_r, "Date" => :ajd, "BigDecimal" => :to_s, "StringScanner" => :pos, "StringIO" => :pos,
+    "Time" => :inspect, "Date" => :ajd, "BigDecimal" => :to_s, "StringScanner" => :pos, "StringIO" => :pos,
     "Thread::Mutex" => :locked?, "Process::Status" => :to_i, "Thread::SizedQueue" => :max,
     "Digest::Base" => :hexdigest, "OpenSSL::Digest" => :hexdigest, "OpenSSL::HMAC" => :hexdigest
   }.freeze
@@ -103,6 +106,7 @@ class ObjectPaths
       roots(objects, ROOT) unless root == "machine_context"
     end
     drain
+    patterns
   ensure
     $VERBOSE = verbose
   end
@@ -149,6 +153,7 @@ class ObjectPaths
     return if known
 
     @seen[object] = place
+    push(SINGLETON.bind_call(object), "#{path}.singleton_class") if PLAIN.include?(kind) && !OWN.bind_call(object, false).empty?
     __send__(kind, object, place.bytesize > LONGEST ? "(#{ObjectPaths.digest(place)})" : place, type)
   end
 
@@ -301,7 +306,7 @@ class ObjectPaths
   end
 
   def thread(object, path, type)
-    tell(object, path, type)
+    tell(object, path, type, Thread.instance_method(:name).bind_call(object)&.b)
     names = %i[keys thread_variables].map { |name| Thread.instance_method(name).bind_call(object) }
     names.zip(%i[[] thread_variable_get]) do |all, get|
       all.each { |name| push(Thread.instance_method(get).bind_call(object, name), "#{path}[#{name}]") }
@@ -337,7 +342,14 @@ class ObjectPaths
     ivars(object, path)
     variables(Proc.instance_method(:binding).bind_call(object), path)
   rescue ArgumentError
-    rest(ObjectSpace.reachable_objects_from(object), path) # a closure of C code
+    rest(inside(object), path) # a closure of C code
+  end
+
+  # What the collector knows of an object, and of what Ruby itself keeps for it.
+  def inside(object)
+    found = ObjectSpace.reachable_objects_from(object).to_a
+    own = found.grep(ObjectSpace::InternalObjectWrapper).select { |it| it.type == :T_IMEMO }
+    found + own.flat_map { |it| ObjectSpace.reachable_objects_from(it).to_a }
   end
 
   def variables(object, path, _type = nil)
@@ -363,6 +375,16 @@ class ObjectPaths
   def state_of(ancestors)
     known = ancestors.find { |above| STATES.key?(NAME.bind_call(above)) }
     METHOD.bind_call(known, STATES[NAME.bind_call(known)]) if known
+  end
+
+  # Those that code has made once (`/#{HOME}/o`), to which nothing leads.
+  def patterns
+    ObjectSpace.each_object(Regexp) do |object|
+      source = BYTES.bind_call(REGEXP.last.bind_call(object))
+      next if @seen.key?(object) || !@holds.call(source)
+
+      @block.call("#{ROOT}<Regexp> #{plain(@translate.call(source) || source)}", source, object)
+    end
   end
 
   def internal(object, _path, _type)

@@ -8,7 +8,7 @@
 class ProcessAttributes
   NAME = "SNAPBOOT_ATTRIBUTES"
   # See crates/freezer sys/attributes.rs.
-  FIRST = 1000
+  FIRST = 60
   SET = ENV.method(:[]=)
   private_constant :NAME, :FIRST, :SET
 

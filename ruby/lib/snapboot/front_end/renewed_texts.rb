@@ -14,7 +14,7 @@ class RenewedTexts
 
   # Where the object lies, in hexadecimal digits.
   def self.address(object)
-    TO_S.bind_call(object)[/0x(\h+)/, 1]
+    TO_S.bind_call(object)[/0x(\h+)>\z/, 1] # not that of a class without a name
   end
 
   def initialize

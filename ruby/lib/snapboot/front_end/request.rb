@@ -10,7 +10,7 @@ class Request
     @entries = {}
     File.binread("#{directory}/request").split("\0").each do |entry|
       key, value = entry.split("=", 2)
-      (@entries[key] ||= []) << value.to_s.force_encoding(Encoding.find("locale"))
+      (@entries[key] ||= []) << text(value.to_s)
     end
   end
 
@@ -52,5 +52,12 @@ class Request
   # True in tests without an image, where the child of the fork simply goes on.
   def simulated?
     @entries.key?("test_command_line")
+  end
+
+  private
+
+  # What is ASCII has the encoding of Ruby's own source, in which programs name what they load; the rest that of the locale.
+  def text(bytes)
+    bytes.force_encoding(bytes.ascii_only? ? Encoding::UTF_8 : Encoding.find("locale"))
   end
 end
