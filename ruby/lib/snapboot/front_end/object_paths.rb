@@ -15,7 +15,7 @@ class ObjectPaths
   LARGE = 1 << 31
   # Entries of the queue between two collections, each of which takes longer than many entries.
   COLLECTED = 100_000
-  # Kinds of objects of which it is not looked at what the collector knows of them: their class is their own where they have methods.
+  # Kinds of objects of which nobody asks the collector what it knows, such as a class of their own with methods.
   PLAIN = %i[regexp array table members range method_object exception queue closure].freeze
   OWN = Kernel.instance_method(:singleton_methods)
   # What each start has of its own.
@@ -153,8 +153,12 @@ class ObjectPaths
     return if known
 
     @seen[object] = place
-    push(SINGLETON.bind_call(object), "#{path}.singleton_class") if PLAIN.include?(kind) && !OWN.bind_call(object, false).empty?
+    own_class(object, path) if PLAIN.include?(kind)
     __send__(kind, object, place.bytesize > LONGEST ? "(#{ObjectPaths.digest(place)})" : place, type)
+  end
+
+  def own_class(object, path)
+    push(SINGLETON.bind_call(object), "#{path}.singleton_class") unless OWN.bind_call(object, false).empty?
   end
 
   def leaf(object, type)
