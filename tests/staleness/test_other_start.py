@@ -290,6 +290,28 @@ def test_ruby_keeps_names_of_another_form_apart(tmp_path):
         program.check(False, USER=value)
 
 
+# What a boot does in Ruby where no name leads, and what shows it.
+OUT_OF_SIGHT = {
+    "a handler of one start": ("at_exit { puts 'bye' } if ENV['HOME'].end_with?('/home')", "p 0"),
+    "bound arguments": ("BOUND = ->(a, b) { [a, b] }.curry[ENV['HOME'].dup]", "p BOUND[1]"),
+    "methods of one hash": ("KEPT = {}; home = ENV['HOME'].dup; KEPT.define_singleton_method(:home) { home }", "p KEPT.home"),
+    "methods of one list": ("KEPT = []; home = ENV['HOME'].dup; KEPT.define_singleton_method(:home) { home }", "p KEPT.home"),
+    "a pattern made once": ("def pattern(text) = /#{text}/o; pattern(ENV['HOME'])", "p pattern('x')"),
+    "an offset": ("TIME = Time.at(0, in: ENV['HOME'].end_with?('/home') ? '+01:00' : '+02:00')", "p TIME"),
+    "the name of a thread": ("Thread.current.name = ENV['HOME'].end_with?('/home') ? 'home' : 'other'", "p Thread.current.name"),
+}
+
+
+@support.needs_ruby
+@pytest.mark.parametrize("what", OUT_OF_SIGHT)
+def test_what_ruby_keeps_out_of_sight(what, tmp_path, homes):
+    source, show = OUT_OF_SIGHT[what]
+    program = Program(tmp_path, source, {"HOME": homes[0]}, "ruby")
+    program.show = f"require {str(tmp_path / 'boot')!r}\n{show}"
+    program.check(True)
+    program.check(None, HOME=homes[1])
+
+
 @support.needs_ruby
 def test_ruby_keeps_texts_apart_that_happen_to_be_one(tmp_path, homes):
     source = f"HERE = ENV['HOME'] + '/x'\nVALUE = [HERE, HERE == '{homes[0]}/x' ? HERE : '{homes[0]}/x'.dup]"
