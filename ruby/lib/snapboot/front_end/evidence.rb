@@ -20,6 +20,8 @@ class Evidence
   attr_reader :role
   # Names of constants by the module in which they are private: afterwards nothing tells them.
   attr_reader :private_constants
+  # What the program has run at its end: as many handlers as there are, in the order of their making.
+  attr_reader :exit_handlers
 
   # To be made before the program can change anything.
   def initialize(request)
@@ -30,6 +32,7 @@ class Evidence
     @form = StartForm.new(@facts)
     @read = []
     @texts = RenewedTexts.new
+    @exit_handlers = []
     @private_constants = Hash.new { |all, owner| all[owner] = [] }.compare_by_identity
     @wrappers = Wrappers.new
   end
@@ -40,6 +43,9 @@ class Evidence
 
     @wrappers.wrap(Module, :private_constant) do |owner, original, names|
       original.call(*names).tap { @private_constants[owner].concat(names.map(&:to_sym)) }
+    end
+    [Kernel, Kernel.singleton_class].each do |owner|
+      @wrappers.wrap(owner, :at_exit) { |_, original, _, block| original.call(&block).tap { @exit_handlers << block } }
     end
   end
 
@@ -70,7 +76,7 @@ class Evidence
     @read = read
     take(found(report), secrets, report)
   ensure
-    @private_constants = @wrappers = nil
+    @private_constants = @exit_handlers = @wrappers = nil
     GC.start
   end
 

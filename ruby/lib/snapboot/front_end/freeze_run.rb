@@ -267,7 +267,7 @@ class FreezeRun
     renewed, kept = @environment.kept
     directory = Dir.pwd
     kept["the current directory"] = directory unless directory.b == @evidence.here[:cwd]
-    roots = { **kept, **@settings.kept, **ProcessRoots.all(@umask) }
+    roots = { **kept, **@settings.kept, **ProcessRoots.all(@umask), "exit handlers" => @evidence.exit_handlers }
     ObjectPaths.new(Module.nesting.last, @directory, roots, @evidence.private_constants, renewed, @secrets)
   end
 

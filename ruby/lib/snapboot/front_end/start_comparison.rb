@@ -11,9 +11,7 @@
 class StartComparison
   # A text that hangs on Ruby itself, which may be gone in the next boot.
   TABLE_ENTRY = /\A\(Ruby\)<[^\n]*> \d+\z/n
-  # A text of Ruby itself, which only happens to hold the value of a fact where another boot has none such.
-  BY_CHANCE = /\A\(Ruby\)<(?!Proc|Method|UnboundMethod)/n
-  private_constant :TABLE_ENTRY, :BY_CHANCE
+  private_constant :TABLE_ENTRY
 
   # +evidence+: the Evidence. +paths+: the ObjectPaths.
   def initialize(directory, evidence, paths)
@@ -53,7 +51,7 @@ class StartComparison
       different << path unless first.delete(path)&.first == value || noise.key?(path)
     end
     write("held_otherwise", lines)
-    different += first.keys.reject { |path| noise.key?(path) || path.match?(BY_CHANCE) }
+    different += first.keys.reject { |path| noise.key?(path) || path.start_with?(ObjectPaths::ROOT) }
     write("found", different.map { |path| "differs=#{path}\0" })
   end
 
@@ -70,7 +68,7 @@ class StartComparison
       if first.delete(path)&.first != value
         noise[path] = true
         hidden << [template, path] unless path.match?(TABLE_ENTRY)
-      elsif there.nil? && path.match?(BY_CHANCE) then next
+      elsif there.nil? && path.start_with?(ObjectPaths::ROOT) then next # it only happens to hold the same text
       elsif there != value then differs << path
       elsif (templates[object] ||= [template, path]).first != template # one object here, and two there
         hidden.push([template, path], templates[object])
