@@ -11,12 +11,11 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering
 use inputs::attributes::{Attribute, Class, Source};
 
 use super::attribute_calls::{directory, read, set, Value, NOTHING};
+use super::renewal::FIRST;
 use super::File;
 
 /// The variable.
 pub const NAME: &[u8] = b"SNAPBOOT_ATTRIBUTES";
-/// errno of the first attribute of the table. The errors from there on exist: Ruby makes a class of any other, which the program would see.
-const FIRST: c_int = 60;
 const COUNT: usize = Attribute::ALL.len();
 
 /// Of each attribute what it was when the process started, at the last look, and when it was frozen.

@@ -13,8 +13,9 @@ use super::noted;
 
 /// The variable.
 pub const NAME: &[u8] = b"SNAPBOOT_RENEW";
-/// errno of the answer 0. The errors from there on exist: Ruby makes a class of any other, which the program would see.
-const FIRST: c_int = 60;
+/// errno of the answer 0; and of the first attribute in [`super::attributes`]. The errors from there on exist: Ruby makes a class of any other, which
+/// the program would see.
+pub const FIRST: c_int = 60;
 /// The answer where something cannot be done.
 const CANNOT: c_int = FIRST - 1;
 

@@ -447,7 +447,6 @@ class ObjectPaths
 
   # The Procs behind what `define_method` has made.
   def closures(method)
-    inside = ObjectSpace.reachable_objects_from(method).grep(ObjectSpace::InternalObjectWrapper)
-    inside.flat_map { |entry| ObjectSpace.reachable_objects_from(entry) }.grep(Proc)
+    inside(method).grep(Proc)
   end
 end
