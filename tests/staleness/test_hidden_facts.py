@@ -1,5 +1,6 @@
-"""Programs that keep more of a fact about their start than a text, or in places that are hard to see: a start with another value must not
-get what the image's boot came to. What is renewed and what binds does not matter here; only that the same comes out as of an ordinary start.
+"""Programs that keep more of a fact about their start than a text, or in places that are hard to see: a start with another value must
+not get what the image's boot came to. What is renewed and what binds does not matter here; only that the same comes out as of an
+ordinary start.
 """
 
 import pytest

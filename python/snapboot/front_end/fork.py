@@ -27,8 +27,8 @@ def fork():
 
 
 def in_child(look, seconds=None):
-    """Calls `look` (without arguments) in a child that ends with it: it may load and leave behind what it likes, and nothing that it reads is
-    an input. seconds: of processor time that it may take. Returns whether that went well. Raises OSError."""
+    """Calls `look` (without arguments) in a child that ends with it: it may load and leave behind what it likes, and nothing that it reads
+    is an input. seconds: of processor time that it may take. Returns whether that went well. Raises OSError."""
     child = fork()
     if not child:
         status = 1

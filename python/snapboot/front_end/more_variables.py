@@ -78,8 +78,8 @@ class Marks:
         self.places = set()
 
     def without(self, leaves, first, plain):
-        """What a walk has found, a list, but for copies of the environment, and for what comes of the variables. first: digests of the first
-        boot, by path; plain: makes such a path."""
+        """What a walk has found, a list, but for copies of the environment, and for what comes of the variables. first: digests of the
+        first boot, by path; plain: makes such a path."""
         self.pattern = re.compile(self.mark + b"([0-9]+)" + self.mark)
         counts, tables = {}, set()
         for path, thing, content in leaves:
