@@ -4,6 +4,7 @@ Each program is started with the image and in the ordinary way: the same must co
 """
 
 import pytest
+from common import support
 
 from .test_other_start import Program
 
@@ -17,8 +18,8 @@ def home(tmp_path):
     return str(folder)
 
 
-def program(tmp_path, home, source):
-    return Program(tmp_path, source, {name: value for name, value in {**BASE, "HOME": home}.items() if value is not None})
+def program(tmp_path, home, source, language="python"):
+    return Program(tmp_path, source, {name: value for name, value in {**BASE, "HOME": home}.items() if value is not None}, language)
 
 
 def test_without_home_the_users_directory_stands_for_it(tmp_path, home):
@@ -30,6 +31,19 @@ def test_without_home_the_users_directory_stands_for_it(tmp_path, home):
 
 def test_who_asks_whether_home_is_set_is_bound_to_it(tmp_path, home):
     made = program(tmp_path, home, "VALUE = os.environ.get('HOME') is None")
+    made.check(True)
+    made.check(False, HOME=None)
+
+
+SAYS = {
+    "python": "VALUE = os.path.expanduser('~')\nif 'HOME' not in os.environ: print('no HOME')",
+    "ruby": "VALUE = Dir.home\nputs('no HOME') unless ENV['HOME']",
+}
+
+
+@pytest.mark.parametrize("language", ["python", pytest.param("ruby", marks=support.needs_ruby)])
+def test_what_is_said_in_one_kind_of_start_is_said(tmp_path, home, language):
+    made = program(tmp_path, home, SAYS[language], language)
     made.check(True)
     made.check(False, HOME=None)
 

@@ -18,6 +18,8 @@ use failure::{Failure, Result};
 use installation::Installation;
 use recorder::{Accesses, Recorder};
 use runtime::deadline::{self, kill_group, timespec};
+use runtime::listener::Listener;
+use runtime::terminal::Terminal;
 use runtime::{python, Language, Main, MainKind, Runtime};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::fs::{memfd_create, MemfdFlags};
@@ -77,14 +79,25 @@ pub struct Boot<'a> {
     pub hash_seed: u32,
     /// How long it may take; None where nobody knows.
     pub limit: Option<Duration>,
+    /// Its terminal; None: it has none.
+    pub terminal: Option<Terminal>,
 }
 
 /// How a boot ended.
 pub enum Ended {
-    /// The runtime ended by itself; what was noted of its boot.
-    Exited(ExitStatus, Accesses),
+    /// The runtime ended by itself.
+    Exited(Exited),
     /// This signal came for the freeze.
     Interrupted(i32),
+}
+
+/// A boot to its end.
+pub struct Exited {
+    pub status: ExitStatus,
+    /// What was noted of it.
+    pub notes: Accesses,
+    /// Whether it has printed anything; of the first boot whether anybody has seen it do so.
+    pub said: bool,
 }
 
 const OUTPUT: &str = "the program printed something while it booted (see above), and its thaws will not print that again; where each start should, \
@@ -129,9 +142,10 @@ impl Boot<'_> {
         // In a second boot the program says what it has said before, or complains about what the first one left behind.
         let output = match watch {
             Watch::Inputs => self.progress.program_output(),
-            _ => Ok(ProgramOutput::none()),
+            _ => ProgramOutput::heard(),
         };
         let ProgramOutput { stdout, stderr, finish } = output.map_err(|error| self.not_started(&error))?;
+        let is_seen = matches!(watch, Watch::Inputs);
         let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
         let mut command = self.command(dir, other_end)?;
         let mut start = std::env::current_dir().ok();
@@ -140,9 +154,8 @@ impl Boot<'_> {
             start = Some(folder.clone());
         }
         command.stdout(stdout).stderr(stderr);
-        if let Some(terminal) = self.store.and_then(|store| store.terminal) {
-            terminal.attach_unread(&mut command).map_err(|error| self.not_started(&error))?;
-        }
+        let at_terminal = self.terminal.map(|terminal| terminal.attach_listening(&mut command)).transpose();
+        let at_terminal = at_terminal.map_err(|error| self.not_started(&error))?;
         let child = command.spawn();
         // The command holds the writing end of the program's output, and the other end of the socket.
         drop(command);
@@ -152,8 +165,12 @@ impl Boot<'_> {
             kill_group(&mut child);
         }
         let said = finish();
-        self.said.set(self.said.get() || said);
-        ended
+        self.said.set(self.said.get() || (is_seen && said));
+        let said = said | at_terminal.is_some_and(Listener::has_heard);
+        ended.map(|ended| match ended {
+            Ended::Exited(exited) => Ended::Exited(Exited { said, ..exited }),
+            interrupted => interrupted,
+        })
     }
 
     /// Watches the boot to its end, or until a signal comes.
@@ -173,7 +190,7 @@ impl Boot<'_> {
         }
         let notes = recorder.map_or_else(|| Ok(Accesses::default()), Recorder::finish).map_err(not_watched);
         match ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", self.runtime.label)))? {
-            Some(status) => Ok(Ended::Exited(status, notes?)),
+            Some(status) => Ok(Ended::Exited(Exited { status, notes: notes?, said: false })),
             None => match self.interrupt.signal() {
                 Some(signal) => Ok(Ended::Interrupted(signal)),
                 None => Err(Failure::failed(format!("{} has not booted in time.", self.runtime.label))),
@@ -234,7 +251,7 @@ impl Boot<'_> {
             };
             archive.iter().for_each(|file| request.push("archive", file));
             request.push("binds_terminal", "1");
-            let streams = store.terminal.map_or([false; 3], |terminal| terminal.streams);
+            let streams = self.terminal.map_or([false; 3], |terminal| terminal.streams);
             let at_terminal = ["0", "1", "2"].into_iter().zip(streams).filter(|(_, is_terminal)| *is_terminal);
             at_terminal.for_each(|(number, _)| request.push("terminal", number));
         }

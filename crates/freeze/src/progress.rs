@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::Stdio;
 
+use runtime::listener::Listener;
+
 /// Who is told what a freeze does.
 pub trait Progress {
     /// What it does from now on.
@@ -69,5 +71,12 @@ impl ProgramOutput {
     /// Nobody sees it.
     pub fn none() -> Self {
         ProgramOutput { stdout: Stdio::null(), stderr: Stdio::null(), finish: Box::new(|| false) }
+    }
+
+    /// Nobody sees it, but whether there was any is noticed.
+    pub(crate) fn heard() -> io::Result<Self> {
+        let (listener, pipe) = Listener::on_pipe()?;
+        let stdout = pipe.try_clone()?.into();
+        Ok(ProgramOutput { stdout, stderr: pipe.into(), finish: Box::new(|| listener.has_heard()) })
     }
 }

@@ -38,6 +38,8 @@ pub struct Reads {
     pub largest: Option<u64>,
     /// Facts: kind and number.
     pub facts: Vec<(u32, u32)>,
+    /// Those that C code of the program has read.
+    pub facts_by_c: BTreeSet<(u32, u32)>,
     /// Where facts were read, as far as that is known.
     pub places: BTreeMap<(u32, u32), String>,
     /// What belongs to each start and cannot be compared, and where it was read.
@@ -167,6 +169,9 @@ impl Reads {
                 if note.key == "variable" && language == Language::Python {
                     reads.by_c.insert(note.value.clone());
                 }
+                if !told.iter().any(|other| other.is_same(note)) {
+                    reads.facts_by_c.extend(note.fact());
+                }
                 reads.add(note, language, environment, &told);
             }
         }
@@ -217,7 +222,7 @@ impl Reads {
                 }
             }
             "fact" => {
-                let Some(kind) = inputs::facts::kind(note.value.as_bytes()) else { return };
+                let Some((kind, of)) = note.fact() else { return };
                 let is_unset = |name: &str| {
                     let same = |other: &&&NotedRead| {
                         other.key == "variable" && other.value == name && other.reader == note.reader
@@ -231,9 +236,9 @@ impl Reads {
                         && !row.unless_unset.is_some_and(is_unset)
                 });
                 if !excepted {
-                    self.facts.push((kind, note.of));
+                    self.facts.push((kind, of));
                     if let Some(place) = &note.place {
-                        self.places.entry((kind, note.of)).or_insert_with(|| place.clone());
+                        self.places.entry((kind, of)).or_insert_with(|| place.clone());
                     }
                     // Nobody but the C library tells the host's name to Ruby, and it tells it with the rest.
                     if language == Language::Ruby && kind == image::fact_kind::KERNEL {
@@ -251,6 +256,7 @@ impl Reads {
             self.variables.entry(name.clone()).or_insert_with(|| place.clone());
         }
         self.by_c.extend(other.by_c.difference(&first.by_c).cloned());
+        self.facts_by_c.extend(&other.facts_by_c);
         self.patterns.extend(other.patterns.difference(&first.patterns).cloned());
         for fact in other.facts.iter().filter(|fact| !first.facts.contains(fact)) {
             if let Some(place) = other.places.get(fact) {
@@ -310,6 +316,11 @@ impl Early {
 }
 
 impl NotedRead {
+    /// Kind and number of a fact; None of what is none.
+    fn fact(&self) -> Option<(u32, u32)> {
+        (self.key == "fact").then(|| inputs::facts::kind(self.value.as_bytes())).flatten().map(|kind| (kind, self.of))
+    }
+
     /// Whether the same was read.
     fn is_same(&self, other: &NotedRead) -> bool {
         self.key == other.key && self.value == other.value && self.of == other.of

@@ -58,6 +58,8 @@ pub struct Report {
     pub compared: Vec<String>,
     /// Whether what depends on its start can be found out by another one.
     pub knows_start: bool,
+    /// Whether it has printed anything.
+    pub said: bool,
     /// Where it differs from another start in more than what a thaw renews.
     pub differs: Vec<String>,
     /// Patterns of variables that make a difference to it, of all that another start had more.
@@ -129,6 +131,7 @@ pub fn outcome(
     match status.code() {
         _ if !findings.is_empty() => Ok(Outcome::Refused(findings)),
         Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Box::new(Report {
+            said: false, // whoever has listened knows
             knows_start: report.all("evidence").next().is_some(),
             differs: report.texts("differs").collect(),
             picked: report.texts("picked").collect(),

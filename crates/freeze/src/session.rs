@@ -15,7 +15,7 @@ use runtime::{probe, resolve, search_path, Language, Main, Runtime, Shim};
 
 use crate::assemble::{Added, Assembled, Assembly};
 use crate::attributes;
-use crate::boot::{early_reads, fallback_command, Boot, Ended, Watch};
+use crate::boot::{early_reads, fallback_command, Boot, Ended, Exited, Watch};
 use crate::boot_inputs::{self, Booted, Ignored};
 use crate::control_dir::ControlDir;
 use crate::cpu;
@@ -40,6 +40,7 @@ mod derived;
 mod everyday;
 mod info;
 mod other_start;
+mod terminals;
 
 /// Finds out what is to be frozen, and freezes it.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
@@ -262,6 +263,7 @@ impl Session<'_> {
                 knows_other_start: false,
                 hash_seed: other_start::hash_seed(),
                 limit: None,
+                terminal: self.request.store.as_ref().and_then(|store| store.terminal),
             };
             let (mut report, mut notes, mut begun) = self.boot(&boot, dir)?;
             Point::AfterDump.reached();
@@ -284,7 +286,8 @@ impl Session<'_> {
             if let Some(shown) = &other_start {
                 let first = report.reads.clone();
                 shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
-                self.try_everyday_values(&boot, dir, shown, &first, &mut report.reads, &mut notes)?;
+                let alike = self.try_everyday_values(&boot, dir, shown, &first, &mut report.reads, &mut notes)?;
+                self.try_other_terminal(&boot, dir, shown, &first, &alike, &mut report.reads, &mut notes)?;
             }
             if report.secrets.were_read && number == 1 {
                 checked.compares_forms = self.check_secrets(&boot, dir, &report)?;
@@ -453,7 +456,7 @@ impl Session<'_> {
             boot.interrupt.check()?;
             add_origins(&mut findings, &report::origins(dir));
             let others = match last {
-                Ok(Ended::Exited(_, notes)) => leftovers::left(&notes, dir),
+                Ok(Ended::Exited(exited)) => leftovers::left(&exited.notes, dir),
                 _ => Vec::new(),
             };
             findings.extend(leftovers::findings(&left, &others, dir));
@@ -467,14 +470,15 @@ impl Session<'_> {
     }
 
     fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Accesses)> {
-        let (status, notes) = match boot.run(dir, watch)? {
-            Ended::Exited(status, notes) => (status, notes),
+        let Exited { status, notes, said } = match boot.run(dir, watch)? {
+            Ended::Exited(exited) => exited,
             Ended::Interrupted(signal) => return Err(Stop::Interrupted(signal)),
         };
         let files = notes.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
         files.for_each(|(file, _)| self.progress.has_read(file));
         let outcome = outcome(dir, status, self.runtime, boot.environment, boot.store.is_some());
         match report::judged(outcome, &notes.set) {
+            Ok(Outcome::Written(report)) => Ok((Outcome::Written(Box::new(Report { said, ..*report })), notes)),
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {
                 // Whoever fails on a full disk often cannot write down why.

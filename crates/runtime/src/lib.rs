@@ -4,6 +4,7 @@
 
 pub mod deadline;
 mod elf;
+pub mod listener;
 mod locate;
 mod options;
 mod probe;

@@ -14,6 +14,8 @@ use rustix::fs::OFlags;
 use rustix::pty::{grantpt, openpt, ptsname, unlockpt, OpenptFlags};
 use rustix::termios::{isatty, tcgetwinsize, tcsetwinsize, Winsize};
 
+use crate::listener::Listener;
+
 /// Which of a process' standard streams are a terminal, and how large that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
@@ -61,6 +63,19 @@ impl Terminal {
     /// missing where the command is dropped first.
     pub fn attach(&self, command: &mut Command) -> io::Result<File> {
         let (other_end, terminal) = self.open()?;
+        self.attach_to(command, terminal)?;
+        Ok(other_end)
+    }
+
+    /// The same, and hears whether the command writes anything there.
+    pub fn attach_listening(&self, command: &mut Command) -> io::Result<Listener> {
+        let (other_end, terminal) = self.open()?;
+        let end = terminal.try_clone()?;
+        self.attach_to(command, terminal)?;
+        Ok(Listener::on(other_end, end))
+    }
+
+    fn attach_to(&self, command: &mut Command, terminal: OwnedFd) -> io::Result<()> {
         let [input, output, error] = self.streams;
         if input {
             command.stdin(Stdio::from(terminal.try_clone()?));
@@ -71,7 +86,7 @@ impl Terminal {
         if error {
             command.stderr(Stdio::from(terminal));
         }
-        Ok(other_end)
+        Ok(())
     }
 
     /// The same for a command of which nobody reads what it writes.

@@ -107,7 +107,7 @@ class Reads:
     def knows_start(self):
         """Whether anybody but the interpreter has read what evidence.py has another start for."""
         names = any(name in OF_A_START and reader != SITE for name, reader in self._names)
-        return names or bool(self._wholes) or any(fact == "cwd" for fact, _, _ in self._facts)
+        return names or bool(self._wholes) or any(fact in ("cwd", "terminal", "window") for fact, _, _ in self._facts)
 
     def facts_read(self, names):
         """Those of these names (bytes; "cwd" is the current directory) that anybody but the interpreter has read."""

@@ -36,6 +36,9 @@ const STARTS: [&[(&str, OtherValue)]; 4] = {
     ]
 };
 
+/// Other values of variables: their names, and what they are.
+pub(super) type Values = Vec<(&'static str, OtherValue)>;
+
 /// So many boots are made at most. A start whose values make a difference together takes more than one.
 const MOST_BOOTS: u32 = 4;
 
@@ -44,7 +47,7 @@ const LOCALE: [&str; 3] = ["LANG", "LC_ALL", "LANGUAGE"];
 
 impl Session<'_> {
     /// Tries everyday values of variables that count, and adds those that make no difference to `reads`; what such a boot alone has read and looked
-    /// up counts, too. `shown`: of the boots before; `first`: what the boot of the image has read.
+    /// up counts, too. `shown`: of the boots before; `first`: what the boot of the image has read. Returns the values of each such boot.
     pub(super) fn try_everyday_values(
         &self,
         boot: &Boot<'_>,
@@ -53,8 +56,8 @@ impl Session<'_> {
         first: &Reads,
         reads: &mut Reads,
         notes: &mut Accesses,
-    ) -> Result<()> {
-        let (mut boots, mut left) = (0, MOST_BOOTS);
+    ) -> Result<Vec<Values>> {
+        let (mut alike, mut left) = (Vec::new(), MOST_BOOTS);
         for start in STARTS {
             let mut tried = vec![self.those_that_count(start, boot, reads)];
             while let Some(values) = tried.pop() {
@@ -66,33 +69,25 @@ impl Session<'_> {
                     if values.contains(&("HOME", OtherValue::Unset)) && !first.facts.contains(&(fact_kind::USER, 0)) {
                         more.count_user_without_home();
                     }
+                    let boots = 1 << alike.len();
                     let names = values.iter().copied();
-                    reads.alternatives.extend(names.map(|(name, value)| Alternative {
-                        name,
-                        value,
-                        boots: 1 << boots,
-                    }));
+                    reads.alternatives.extend(names.map(|(name, value)| Alternative { name, value, boots }));
                     if reads.renewals.may_renew_locale() && values.iter().any(|(name, _)| LOCALE.contains(name)) {
                         let other = boot.environment.with_values(&resolved(&values, boot.environment));
-                        reads.locales.push((locale_of(&other), 1 << boots));
+                        reads.locales.push((locale_of(&other), boots));
                     }
-                    boots += 1;
                     reads.add_those_of(&more, first);
                     notes.add_those_of(accesses);
+                    alike.push(values);
                 } else if values.len() > 1 {
                     tried.extend(halves(&values));
                 }
             }
         }
-        Ok(())
+        Ok(alike)
     }
 
-    fn those_that_count(
-        &self,
-        start: &[(&'static str, OtherValue)],
-        boot: &Boot<'_>,
-        reads: &Reads,
-    ) -> Vec<(&'static str, OtherValue)> {
+    fn those_that_count(&self, start: &[(&'static str, OtherValue)], boot: &Boot<'_>, reads: &Reads) -> Values {
         let environment = boot.environment;
         let may_renew_locale = reads.renewals.may_renew_locale();
         let renews_locale = may_renew_locale || EnvironmentInputs { environment, reads }.renews_locale();
@@ -109,7 +104,7 @@ impl Session<'_> {
     }
 
     /// Boots with these values. Returns what that has read and looked up; None where it comes to another state.
-    fn boot_alike(
+    pub(super) fn boot_alike(
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
@@ -123,7 +118,7 @@ impl Session<'_> {
         let boot = &Boot { limit: Some(shown.limit), ..*boot };
         let booted = self.boot_otherwise(boot, dir, &environment.with_values(&values), &here, false)?;
         let same = booted.filter(|(report, _)| {
-            shown.is_same(&report.differs)
+            shown.is_same(report)
                 && report.reads.early.iter().all(|read| first.early.contains(read))
                 && report.reads.wholes.iter().all(|read| first.wholes.contains(read))
         });
@@ -132,8 +127,8 @@ impl Session<'_> {
 }
 
 /// Of values that make a difference together: the rest and the locale, or else two halves.
-fn halves(values: &[(&'static str, OtherValue)]) -> [Vec<(&'static str, OtherValue)>; 2] {
-    let (locale, rest): (Vec<_>, Vec<_>) = values.iter().copied().partition(|(name, _)| LOCALE.contains(name));
+fn halves(values: &[(&'static str, OtherValue)]) -> [Values; 2] {
+    let (locale, rest): (Values, Values) = values.iter().copied().partition(|(name, _)| LOCALE.contains(name));
     if locale.is_empty() || rest.is_empty() {
         let (first, second) = values.split_at(values.len() / 2);
         return [first.to_vec(), second.to_vec()];

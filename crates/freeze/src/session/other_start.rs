@@ -30,6 +30,9 @@ use crate::reads::{FullEnvironmentRead, Reads};
 use crate::report::{Outcome, Report};
 use crate::variables::always_compared;
 
+/// What stands for the object that differs where one start prints something while it boots, and the other does not: its thaws print nothing.
+const OUTPUT: &str = "whether it prints something while it boots";
+
 /// All other variables.
 const ALL: &str = "*";
 
@@ -67,6 +70,8 @@ pub struct OtherStart {
     largest: Option<u64>,
     /// Paths at which boots differ that are alike.
     noise: BTreeSet<String>,
+    /// Whether a boot like the first one prints something.
+    says: bool,
     /// How long a boot as another start may take.
     pub limit: Duration,
 }
@@ -135,10 +140,14 @@ impl Session<'_> {
         let Some((other, notes)) = other else { return Ok(None) };
         let begun = dir.now()?;
         let again = Boot { knows_other_start: true, limit: None, ..*boot };
-        let (outcome, again) = match self.boot_once(&again, dir, &Watch::InputsAgain)? {
+        let (mut outcome, again) = match self.boot_once(&again, dir, &Watch::InputsAgain)? {
             (Outcome::Written(report), notes) => (report, notes),
             (Outcome::Refused(findings), _) => return Err(Stop::Refused(findings)),
         };
+        let says = outcome.said;
+        if other.said && !says {
+            outcome.differs.push(OUTPUT.to_owned());
+        }
         let mut shown = OtherStart {
             elsewhere,
             notes,
@@ -147,19 +156,22 @@ impl Session<'_> {
             bound: Vec::new(),
             largest: None,
             noise: BTreeSet::new(),
+            says,
             limit: boot.limit.unwrap_or(MORE_PATIENCE),
         };
         shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         if !outcome.differs.is_empty() {
             // What differs from a third boot like the first one is noise, too, and what differs in one other boot only.
             if let Some((report, _)) = self.boot_with(boot, dir, &shown.elsewhere, &[])? {
-                shown.noise.extend(report.differs);
+                shown.noise.extend(shown.differs(&report).map(str::to_owned).collect::<Vec<_>>());
             }
-            let differs: Vec<_> = outcome.differs.iter().filter(|path| !shown.noise.contains(*path)).collect();
+            let differs: Vec<&str> =
+                outcome.differs.iter().map(String::as_str).filter(|path| !shown.noise.contains(*path)).collect();
             let same = |names: &[&str]| -> Result<Option<String>> {
                 let booted = self.boot_with(boot, dir, &shown.elsewhere, names)?;
                 let Some((report, _)) = booted else { return Ok(Some(String::new())) };
-                Ok(report.differs.into_iter().find(|path| differs.contains(&path)))
+                let path = shown.differs(&report).find(|path| differs.contains(path));
+                Ok(path.map(str::to_owned))
             };
             let mut bound: Vec<(String, String)> = Vec::new();
             if let Some(path) = if differs.is_empty() { None } else { same(&all)? } {
@@ -263,9 +275,15 @@ impl Session<'_> {
 }
 
 impl OtherStart {
-    /// Whether a boot differs at none of these paths, but for noise.
-    pub fn is_same(&self, differs: &[String]) -> bool {
-        differs.iter().all(|path| self.noise.contains(path))
+    /// Whether another boot differs in nothing but noise.
+    pub fn is_same(&self, other: &Report) -> bool {
+        self.differs(other).all(|path| self.noise.contains(path))
+    }
+
+    /// Where another boot differs.
+    fn differs<'a>(&self, other: &'a Report) -> impl Iterator<Item = &'a str> {
+        let output = (other.said && !self.says).then_some(OUTPUT);
+        other.differs.iter().map(String::as_str).chain(output)
     }
 
     /// Takes out of what counts what need not, and adds what counts in its place. `environment`: that of the boot; `start`: where

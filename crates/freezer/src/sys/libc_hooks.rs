@@ -100,6 +100,13 @@ fn fact_of(kind: &[u8], number: u32) {
     note(b"fact", kind, (b"of", &digits));
 }
 
+/// Whether one of the standard streams is a terminal, and which.
+fn is_terminal(number: c_int) {
+    if (0..=2).contains(&number) {
+        fact_of(b"terminal", number as u32);
+    }
+}
+
 /// A limit is read.
 pub fn limit_is_read(resource: c_uint) {
     fact_of(b"limit", resource);
@@ -147,8 +154,12 @@ pass_on! {
     // The terminal. On this architecture a function that takes any third argument may be called as one that takes a pointer.
     fn ioctl(number: c_int, request: c_ulong, _argument: *mut c_void) -> c_int {
         if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
+        if request == libc::TCGETS { is_terminal(number) }
     }
-    fn isatty(number: c_int) -> c_int { if (0..=2).contains(&number) { fact_of(b"terminal", number as u32) } }
+    fn isatty(number: c_int) -> c_int { is_terminal(number) }
+    fn tcgetattr(number: c_int, _settings: *mut c_void) -> c_int { is_terminal(number) }
+    fn ttyname(number: c_int) -> *mut c_char { is_terminal(number) }
+    fn ttyname_r(number: c_int, _name: *mut c_char, _size: usize) -> c_int { is_terminal(number) }
     // What becomes of standard streams.
     fn dup2(from: c_int, to: c_int) -> c_int { standard_streams::copied(from, to) }
     fn dup3(from: c_int, to: c_int, _flags: c_int) -> c_int { standard_streams::copied(from, to) }

@@ -59,13 +59,13 @@ class Evidence
     @role == "other"
   end
 
-  # Finds what a thaw makes anew, and tells what differs. +secrets+: the SecretValues, or nil. The block looks at what this
-  # process holds, in a child.
-  def settle(reads_folder, secrets, report, &look)
+  # Finds what a thaw makes anew, and tells what differs. +asked+: whether the program has asked for the folder, and for its
+  # terminal. +secrets+: the SecretValues, or nil. The block looks at what this process holds, in a child.
+  def settle(asked, secrets, report, &look)
     return if @role.nil?
 
-    read = read_facts(reads_folder)
-    return if @role == "first" && read.empty?
+    read = read_facts(asked[:folder])
+    return if @role == "first" && read.empty? && !asked[:terminal]
 
     GC.start
     # A program at which it takes longer to look is not booted several times more.

@@ -254,7 +254,7 @@ class FreezeRun
     @context.evidence = @evidence
     # Where the program has called, its own frames hold what nobody can look into.
     unless @is_called
-      @evidence.settle(@reads_folder, @secrets, @report) do
+      @evidence.settle(@asked, @secrets, @report) do
         COMPARING.each(&@load_file)
         StartComparison.new(@request.directory, @evidence, object_paths).run
       end
@@ -305,7 +305,7 @@ class FreezeRun
     LostThreads.all.each { |thread| @report.add("thread", thread) }
     @umask = @reads.umask
     @reads.report_to(@report)
-    @reads_folder = @reads.folder?
+    @asked = { folder: @reads.folder?, terminal: @reads.terminal? }
     @evidence.stop
     @report.reads = nil
     @inputs.report_to(@report, @request.value("script"))

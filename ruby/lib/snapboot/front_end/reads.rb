@@ -103,6 +103,11 @@ class Reads
     @facts.any? { |(fact, *), _| fact == "cwd" }
   end
 
+  # Whether it has asked for its terminal.
+  def terminal?
+    @facts.any? { |(fact, *), _| %w[terminal window].include?(fact) }
+  end
+
   # How much has been noted until now.
   def mark
     [@early, @wholes, @facts, @variables, @choices].map(&:size)

@@ -1,0 +1,75 @@
+//! Hears whether a program says anything where nobody looks.
+
+use std::fs::File;
+use std::io::{self, PipeWriter, Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{channel, Receiver};
+use std::thread;
+use std::time::Duration;
+
+/// What no program says.
+const END: &[u8] = b"\0the end\0";
+/// How long what was said last may take to come, after the program has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Reads what a program writes, to the end.
+pub struct Listener {
+    /// Where the program writes.
+    end: File,
+    /// How many bytes came before [`END`].
+    heard: Receiver<usize>,
+}
+
+impl Listener {
+    /// Of a pipe, and its writing end.
+    pub fn on_pipe() -> io::Result<(Listener, PipeWriter)> {
+        let (reader, writer) = io::pipe()?;
+        Ok((Listener::on(File::from(OwnedFd::from(reader)), OwnedFd::from(writer.try_clone()?)), writer))
+    }
+
+    /// Reads `other_end`, where what is written to `end` comes.
+    pub(crate) fn on(mut other_end: File, end: OwnedFd) -> Listener {
+        let (sender, heard) = channel();
+        // It ends with the listener: nobody else writes END, and without it the pipe or terminal is closed (EIO of a terminal).
+        thread::spawn(move || {
+            let (mut count, mut last, mut piece) = (0, Vec::new(), [0; 4096]);
+            while let Ok(size @ 1..) = other_end.read(&mut piece) {
+                count += size;
+                last.extend_from_slice(&piece[..size]);
+                last.drain(..last.len().saturating_sub(END.len()));
+                if last == END {
+                    let _ = sender.send(count - END.len());
+                }
+            }
+        });
+        Listener { end: end.into(), heard }
+    }
+
+    /// Whether the program has said anything. To be called when it has ended; what it has left running may say more, of which nobody hears.
+    /// Where that cannot be found out, it has.
+    pub fn has_heard(mut self) -> bool {
+        self.end.write_all(END).is_err() || self.heard.recv_timeout(LAST_WORDS) != Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn heard(script: &str) -> bool {
+        let (listener, pipe) = Listener::on_pipe().unwrap();
+        Command::new("/bin/sh").args(["-c", script]).stdout(pipe).status().unwrap();
+        listener.has_heard()
+    }
+
+    #[test]
+    fn what_is_said_is_heard() {
+        assert!(heard("echo word") && heard("head -c 70000 /dev/zero") && !heard(":"));
+    }
+
+    #[test]
+    fn nobody_waits_for_what_was_left_running() {
+        assert!(!heard("sleep 60 &"));
+    }
+}
