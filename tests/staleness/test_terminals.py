@@ -29,7 +29,10 @@ WAYS = {
         True,
     ),
 }
-ASKED = {"python": "V = sys.stdout.isatty()\nVALUE = {way}\ndel V", "ruby": "V = $stdout.tty?\nVALUE = {way}\nObject.send(:remove_const, :V)"}
+ASKED = {
+    "python": "V = sys.stdout.isatty()\nVALUE = {way}\ndel V",
+    "ruby": "V = $stdout.tty?\nVALUE = {way}\nObject.send(:remove_const, :V)",
+}
 BASE = {"LC_ALL": "C.UTF-8", "TERM": "vt100"}
 
 

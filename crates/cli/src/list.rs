@@ -1,10 +1,12 @@
 //! `snapboot list`: what is in the store, how it fares, and what it has saved.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use failure::Result;
-use image_file::differences::{self, Seen};
+use freeze::Changing;
+use image_file::differences::{self, Seen, Subject};
 use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::this_process::ThisProcess;
@@ -12,6 +14,7 @@ use image_file::ImageFile;
 use runtime::search_path;
 use serde::Serialize;
 use store::attempt::{Attempts, Outcome};
+use store::changes::Changes;
 use store::tools::{Installed, OnPath};
 use store::{limits, Effort, Folder, PutOff, StartTimes, Store};
 
@@ -126,6 +129,8 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         hidden: hidden.clone(),
     };
     let images = folder.images();
+    let left = left_to_starts(&Changes::of(folder).changing());
+    let mut several = BTreeSet::new();
     if images.is_empty() {
         let (state, why) = without_image(folder, &attempts);
         return vec![row(folder.path().to_owned(), state, why)];
@@ -135,7 +140,7 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         let (program, name) = (it.program.display(), &it.name);
         format!("{program} is gone; the image is used again when it is back, and snapboot uninstall {name} removes it")
     });
-    images
+    let mut rows: Vec<Row> = images
         .iter()
         .map(|image| {
             let opened = ImageFile::open(image);
@@ -144,9 +149,10 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
             let boot = store::fit::terminal(image).map_or([None; 3], |terminal| terminal.windows());
             let of_start = ThisProcess { boot: Some(boot) };
             let warnings = opened.as_ref().map(|image| Info::of(&image.tables()).warnings).unwrap_or_default();
-            let why = opened
-                .and_then(|image| differences::stale_for(&image, &of_start, Some(seen)))
-                .unwrap_or_else(|failure| vec![failure.message]);
+            let why = opened.and_then(|image| differences::lines(&image, &of_start, Some(seen)));
+            several.extend(why.iter().flatten().filter_map(|line| shown(&line.subject)));
+            let why = why.map(|lines| lines.into_iter().map(|line| line.text).collect());
+            let why: Vec<String> = why.unwrap_or_else(|failure| vec![failure.message]);
             let (state, why) = match why.is_empty() {
                 _ if dormant.is_some() => (State::Dormant, dormant.iter().cloned().collect()),
                 true => (State::Fresh, why),
@@ -155,7 +161,7 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
             };
             let thawed = starts.as_ref().map_or(0, |starts| starts.thaws);
             Row {
-                notes: [&replaced[..], &warnings].concat().into_iter().chain(hidden.clone()).collect(),
+                notes: [&replaced[..], &warnings, &left].concat().into_iter().chain(hidden.clone()).collect(),
                 size: limits::size(image),
                 thawed,
                 fallen_back: starts.as_ref().map_or(0, |starts| starts.fallbacks),
@@ -163,7 +169,33 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
                 ..row(image.clone(), state, why)
             }
         })
-        .collect()
+        .collect();
+    if rows.len() > 1 && !several.is_empty() {
+        let names = several.into_iter().collect::<Vec<_>>().join(", ");
+        let note = format!("{} images, since starts come to another state by {names}", rows.len());
+        rows.iter_mut().for_each(|row| row.notes.insert(0, note.clone()));
+    }
+    rows
+}
+
+/// What an image is for, by a difference to this start; None of what all images of a command share.
+fn shown(subject: &Subject) -> Option<String> {
+    match subject {
+        Subject::Variable(name) => Some(name.to_string_lossy().into_owned()),
+        Subject::Fact(name) => Some(name.clone()),
+        Subject::Place(_) | Subject::Other => None,
+    }
+}
+
+/// What is in no image, since it changes; in words.
+fn left_to_starts(changing: &Changing) -> Vec<String> {
+    let places = changing.places.iter().map(|place| place.display().to_string());
+    let names = changing.variables.iter().map(|name| name.to_string_lossy().into_owned());
+    let names: Vec<String> = places.chain(names).collect();
+    match names.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("left to each start, with what loads it, since it changes: {}", names.join(", "))],
+    }
 }
 
 /// The state of a command that has no image, and why.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use command_fds::{CommandFdExt, FdMapping};
 use failure::{Failure, Result};
 use installation::Installation;
-use recorder::{Accesses, Recorder};
+use recorder::{Accesses, Changing, Recorder};
 use runtime::deadline::{self, kill_group, timespec};
 use runtime::listener::Listener;
 use runtime::terminal::Terminal;
@@ -147,6 +147,7 @@ impl Boot<'_> {
         let ProgramOutput { stdout, stderr, finish } = output.map_err(|error| self.not_started(&error))?;
         let is_seen = matches!(watch, Watch::Inputs);
         let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
+        let changing = self.changing(dir)?;
         let mut command = self.command(dir, other_end)?;
         let mut start = std::env::current_dir().ok();
         if let Watch::OtherStart(folder, _) = watch {
@@ -160,7 +161,7 @@ impl Boot<'_> {
         // The command holds the writing end of the program's output, and the other end of the socket.
         drop(command);
         let mut child = child.map_err(|error| self.not_started(&error))?;
-        let ended = self.watch(&mut child, &socket, start, &dir.file("image"), launcher_size);
+        let ended = self.watch(&mut child, &socket, start, changing, &dir.file("image"), launcher_size);
         if !matches!(ended, Ok(Ended::Exited(..))) {
             kill_group(&mut child);
         }
@@ -179,11 +180,12 @@ impl Boot<'_> {
         child: &mut Child,
         socket: &UnixStream,
         start: Option<PathBuf>,
+        changing: Option<Changing>,
         image: &Path,
         launcher_size: u64,
     ) -> Result<Ended> {
         let not_watched = |error: io::Error| not_watched(&error, &self.runtime.program);
-        let recorder = Recorder::start(socket, start, kernel_files::content).map_err(not_watched)?;
+        let recorder = Recorder::start(socket, start, kernel_files::content, changing).map_err(not_watched)?;
         let ended = self.wait(child, image, launcher_size);
         if !matches!(ended, Ok(Some(_))) {
             kill_group(child);
@@ -205,6 +207,14 @@ impl Boot<'_> {
     /// A warning where the program has printed something.
     pub fn warning(&self) -> Option<String> {
         self.said.get().then(|| OUTPUT.to_owned())
+    }
+
+    /// What is left to each start; what trials look up of it, they find in DIR/changing.
+    fn changing(&self, dir: &ControlDir) -> Result<Option<Changing>> {
+        let Some(store) = self.store.filter(|store| !store.changing.places.is_empty()) else { return Ok(None) };
+        let file = dir.file("changing");
+        let looked_up = File::create(&file).map_err(|error| Failure::io("write", &file, &error))?;
+        Ok(Some(Changing { places: store.changing.places.iter().cloned().collect(), looked_up }))
     }
 
     /// What the front end is told.
@@ -242,6 +252,7 @@ impl Boot<'_> {
         self.environment.secrets.iter().for_each(|secret| request.push("secret", &secret.name));
         if let Some(store) = self.store {
             request.push("profile", &store.profile);
+            store.changing.variables.iter().for_each(|name| request.push("changed", name));
             told::script_behind_links(self.main).iter().for_each(|script| request.push("told_of", script));
             store.on_news.iter().for_each(|word| request.push("on_news", word));
             // An installation without one has images all the same.

@@ -64,7 +64,7 @@ pub use last_look::{run as run_traced, SUBCOMMAND as TRACED};
 pub use outcome::{FreezeOutcome, Written};
 pub use permissions::Readers;
 pub use progress::{ProgramOutput, Progress, Step};
-pub use request::{Cpu, FreezeRequest, InStore, Training};
+pub use request::{Changing, Cpu, FreezeRequest, InStore, Training};
 pub use variables::help as variables_help;
 pub use watched::{run as run_watched, trial as watch_trial, SUBCOMMAND as WATCHED};
 

@@ -89,6 +89,24 @@ pub struct InStore {
     pub makes_do: bool,
     /// How long an image may be used that lacks something: then it is made again.
     pub lesser_age: Duration,
+    /// What is left to each start, with what loads it.
+    pub changing: Changing,
+}
+
+/// Inputs that change from start to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changing {
+    /// Files and folders, or places where there are none.
+    pub places: Vec<PathBuf>,
+    /// Names of variables.
+    pub variables: Vec<OsString>,
+}
+
+impl Changing {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty() && self.variables.is_empty()
+    }
 }
 
 /// From which runs of the program a freeze learns what it loads.

@@ -4,7 +4,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -22,6 +22,7 @@ use inputs::facts::Value;
 use inputs::lookups;
 use recorder::Identity;
 
+use crate::directory_answers::DirectoryAnswer;
 use crate::this_process::ThisProcess;
 use crate::{content_digest, ImageFile, Variant};
 
@@ -93,6 +94,34 @@ impl Seen {
     }
 }
 
+/// What differs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// This variable.
+    Variable(OsString),
+    /// What is at this place.
+    Place(PathBuf),
+    /// This fact of machine, user, process or locale, in words.
+    Fact(String),
+    /// The CPU, the kernel, or one of many answers that a file or directory gives.
+    Other,
+}
+
+/// A difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What differs.
+    pub subject: Subject,
+    /// From what to what.
+    pub text: String,
+}
+
+impl Line {
+    fn other(text: String) -> Line {
+        Line { subject: Subject::Other, text }
+    }
+}
+
 /// Every difference between what the variants of an image recorded and what is there, a line each.
 pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
     stale_for(image, &ThisProcess::ITSELF, None)
@@ -101,15 +130,20 @@ pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
 /// The same for a start of another process, as far as `process` tells of it. `seen`: what other images have looked at; with it, a directory whose
 /// times are the recorded ones is not looked into, as in a thaw.
 pub fn stale_for(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> Result<Vec<String>> {
+    Ok(lines(image, process, seen)?.into_iter().map(|line| line.text).collect())
+}
+
+/// As [`stale_for`], with what each line is about.
+pub fn lines(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> Result<Vec<Line>> {
     let own = Seen::default();
     let process_files = &seen.unwrap_or(&own).process;
     let environment = process_files.environment()?;
-    let mut differences = Vec::new();
+    let mut differences: Vec<Line> = Vec::new();
     let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
     for (tables, variant) in tables.iter().zip(&image.variants) {
         // What differs for one variant mostly differs for all.
         let mut more = self::differences(tables, environment, process, seen)?;
-        more.splice(0..0, machine(tables, process_files.vdso()?)?);
+        more.splice(0..0, machine(tables, process_files.vdso()?)?.into_iter().map(Line::other));
         more.extend(directories(image, variant, seen)?);
         differences.extend(more.into_iter().filter(|line| !differences.contains(line)).collect::<Vec<_>>());
     }
@@ -122,7 +156,7 @@ fn differences<'a>(
     environment: &'a [u8],
     process: &ThisProcess,
     seen: Option<&Seen>,
-) -> Result<Vec<String>> {
+) -> Result<Vec<Line>> {
     let mut found = Vec::new();
     let entries = environment.split(|&byte| byte == 0);
     for difference in inputs::environment::differences(tables, entries)? {
@@ -135,7 +169,8 @@ fn differences<'a>(
     for (number, row) in tables.rows::<Input>(Section::Inputs)?.enumerate().filter(|_| policy != policy::TRUST) {
         let Input { path, size, mtime, ctime, digest } = row;
         if let Some(difference) = file(tables, path, Identity { size, mtime, ctime }, digest, policy, seen)? {
-            found.extend(answers(tables, number, path, seen)?.unwrap_or(vec![difference]));
+            let answers = answers(tables, number, path, seen)?;
+            found.extend(answers.map_or(vec![difference], |lines| lines.into_iter().map(Line::other).collect()));
         }
     }
     for row in tables.rows::<MappedFile>(Section::Files)? {
@@ -170,7 +205,7 @@ fn answers(tables: &Tables<'_>, input: usize, path: Text, seen: Option<&Seen>) -
 }
 
 /// Answers that the directories of a variant give no longer. Without `seen` no times count: these would only save time.
-fn directories(image: &ImageFile, variant: &Variant, seen: Option<&Seen>) -> Result<Vec<String>> {
+fn directories(image: &ImageFile, variant: &Variant, seen: Option<&Seen>) -> Result<Vec<Line>> {
     let mut found = Vec::new();
     let (tables, policy) = (variant.tables(), image.settings()?.policy);
     let name = image.path.file_name().unwrap_or_default();
@@ -184,12 +219,17 @@ fn directories(image: &ImageFile, variant: &Variant, seen: Option<&Seen>) -> Res
         }
         let may_be_absent = row.flags & directory_flag::MAY_BE_ABSENT != 0;
         if !directory.is_dir() && !may_be_absent {
-            found.push(format!("{}: directory -> gone", directory.display()));
+            let text = format!("{}: directory -> gone", directory.display());
+            found.push(Line { subject: Subject::Place(directory.to_owned()), text });
             continue;
         }
         for (asked, fact) in variant.answers(&row)? {
             if !fact.holds(directory, &asked, name) {
-                found.push(fact.difference(directory, &asked));
+                let subject = match fact {
+                    DirectoryAnswer::Listing(..) => Subject::Other,
+                    _ => Subject::Place(directory.join(&asked)),
+                };
+                found.push(Line { subject, text: fact.difference(directory, &asked) });
             }
         }
     }
@@ -222,14 +262,16 @@ fn cpu_lines(difference: &cpu::Difference) -> Vec<String> {
 }
 
 /// What differs in a fact: `hostname: a -> b`.
-fn fact(tables: &Tables<'_>, fact: &image::HostFact, process: &ThisProcess) -> Result<Option<String>> {
+fn fact(tables: &Tables<'_>, fact: &image::HostFact, process: &ThisProcess) -> Result<Option<Line>> {
     let recorded = tables.text(fact.value)?;
     let now = Value::now(process, fact, recorded);
     if now.as_ref().is_some_and(|now| now.bytes() == recorded) {
         return Ok(None);
     }
     let now = now.as_ref().map_or("unknown".into(), |now| String::from_utf8_lossy(now.bytes()));
-    Ok(Some(format!("{}: {} -> {now}", inputs::facts::name(fact.kind, fact.of), String::from_utf8_lossy(recorded))))
+    let name = inputs::facts::name(fact.kind, fact.of);
+    let text = format!("{name}: {} -> {now}", String::from_utf8_lossy(recorded));
+    Ok(Some(Line { subject: Subject::Fact(name.to_string()), text }))
 }
 
 /// The bytes of this process' vdso; none when it has none.
@@ -246,18 +288,22 @@ fn vdso() -> io::Result<Vec<u8>> {
 }
 
 /// A difference in the environment. Values are kept as digests, so they cannot be shown.
-fn variable(difference: Difference<'_>) -> String {
+fn variable(difference: Difference<'_>) -> Line {
     if difference.name() == LOCALE {
-        return "locale of text (the first of LC_ALL, LC_CTYPE, LANG that is set): another one (only digests are kept)"
-            .to_owned();
+        let text =
+            "locale of text (the first of LC_ALL, LC_CTYPE, LANG that is set): another one (only digests are kept)";
+        return Line { subject: Subject::Fact("the locale of text".to_owned()), text: text.to_owned() };
     }
     let (name, what) = match difference {
-        Difference::Changed(ALL) => return "environment: larger than any with which the program was tried".to_owned(),
+        Difference::Changed(ALL) => {
+            return Line::other("environment: larger than any with which the program was tried".to_owned());
+        }
         Difference::Changed(name) => (name, "another value (only digests are kept)"),
         Difference::Appeared(name) => (name, "unset -> set"),
         Difference::Gone(name) => (name, "set -> unset"),
     };
-    format!("{}: {what}", String::from_utf8_lossy(name))
+    let text = format!("{}: {what}", String::from_utf8_lossy(name));
+    Line { subject: Subject::Variable(OsStr::from_bytes(name).to_owned()), text }
 }
 
 /// The environment as the kernel gave it to this process: what an image that is run beside it would get.
@@ -276,25 +322,26 @@ fn file(
     digest: [u8; 16],
     policy: u32,
     seen: Option<&Seen>,
-) -> Result<Option<String>> {
+) -> Result<Option<Line>> {
     let bytes = tables.text(path)?;
     let path = Path::new(OsStr::from_bytes(bytes));
     let shown = String::from_utf8_lossy(bytes);
+    let differs = |text| Ok(Some(Line { subject: Subject::Place(path.to_owned()), text }));
     let now = match seen.map_or_else(|| Identity::of(path), |seen| seen.identity(path)) {
         Ok(now) => now,
-        Err(error) => return Ok(Some(format!("{shown}: there -> {}", reason(&error)))),
+        Err(error) => return differs(format!("{shown}: there -> {}", reason(&error))),
     };
     let times = format!("modified {} -> {}", time(recorded.mtime), time(now.mtime));
     if now.size != recorded.size {
-        return Ok(Some(format!("{shown}: {} -> {} bytes, {times}", recorded.size, now.size)));
+        return differs(format!("{shown}: {} -> {} bytes, {times}", recorded.size, now.size));
     }
     if policy == policy::TRUST || (policy == policy::CHECK && now == recorded) {
         return Ok(None);
     }
     match seen.map_or_else(|| content_digest(path), |seen| seen.digest(path)) {
         Ok(content) if content == digest => Ok(None),
-        Ok(_) => Ok(Some(format!("{shown}: another content of the same size, {times}"))),
-        Err(error) => Ok(Some(format!("{shown}: readable -> {}", reason(&error)))),
+        Ok(_) => differs(format!("{shown}: another content of the same size, {times}")),
+        Err(error) => differs(format!("{shown}: readable -> {}", reason(&error))),
     }
 }
 
@@ -328,7 +375,8 @@ mod tests {
         let entries: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let tables = Tables::parse_unchecked_sum(&bytes).unwrap();
         let mut found = machine(&tables, &vdso).unwrap();
-        found.extend(differences(&tables, entries.join("\0").as_bytes(), &ThisProcess::ITSELF, None).unwrap());
+        let differences = differences(&tables, entries.join("\0").as_bytes(), &ThisProcess::ITSELF, None).unwrap();
+        found.extend(differences.into_iter().map(|line| line.text));
         found
     }
 

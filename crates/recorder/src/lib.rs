@@ -21,4 +21,4 @@ mod sys;
 pub use accesses::{names_in, Accesses, Identity, Named, PathAccess, ReadKernelFile, State, LOADER_CACHE};
 pub use boot::execute;
 pub use paths::Paths;
-pub use recorder::Recorder;
+pub use recorder::{Changing, Recorder};

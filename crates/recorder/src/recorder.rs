@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs;
-use std::io::{self, IoSliceMut, PipeReader, PipeWriter};
+use std::fs::{self, File};
+use std::io::{self, IoSliceMut, PipeReader, PipeWriter, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -40,8 +40,13 @@ pub struct Recorder {
 impl Recorder {
     /// Waits for a child to call [`crate::execute`] with the other end of `socket`, and watches it from then on. Nobody but that child
     /// may have the other end. None when the child has ended before: then it says why. `start`: the directory in which the child
-    /// starts. `read` looks at files of the kernel.
-    pub fn start(socket: &UnixStream, start: Option<PathBuf>, read: ReadKernelFile) -> io::Result<Option<Recorder>> {
+    /// starts. `read` looks at files of the kernel. `changing`: places that are left to each start.
+    pub fn start(
+        socket: &UnixStream,
+        start: Option<PathBuf>,
+        read: ReadKernelFile,
+        changing: Option<Changing>,
+    ) -> io::Result<Option<Recorder>> {
         let Some(listener) = receive(socket)? else { return Ok(None) };
         let (ended, at_end) = io::pipe()?;
         let starts = Starts::at(start);
@@ -52,6 +57,7 @@ impl Recorder {
             announced: HashMap::new(),
             trials: HashSet::new(),
             aside: HashSet::new(),
+            changing,
             boot: None,
             failed: None,
         };
@@ -82,6 +88,23 @@ fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     Ok(listener)
 }
 
+/// Places that are left to each start, since what is there changes. Who looks for one in a trial is told: what has been loaded there may not be
+/// loaded early.
+pub struct Changing {
+    /// The places.
+    pub places: HashSet<PathBuf>,
+    /// Where the path of each is appended that was looked up, with a NUL behind it.
+    pub looked_up: File,
+}
+
+impl Changing {
+    /// Whether that is one of them; the trial finds it in the file before its call goes on.
+    fn tell(&mut self, path: &Path) -> bool {
+        // Where it cannot be written down, it counts as an input.
+        self.places.contains(path) && self.looked_up.write_all(&[path.as_os_str().as_bytes(), b"\0"].concat()).is_ok()
+    }
+}
+
 /// The state of the thread.
 struct State {
     writer: Writer,
@@ -93,6 +116,8 @@ struct State {
     trials: HashSet<i32>,
     /// Processes whose accesses do not count.
     aside: HashSet<i32>,
+    /// What trials are told of that they have looked up.
+    changing: Option<Changing>,
     /// The process that boots.
     boot: Option<i32>,
     /// Why not even the first name could be read.
@@ -179,6 +204,9 @@ impl State {
                     }
                     // What it finds in the directory of this start leads to no more than to leaving out what looks there.
                     if named == Named::FROM_START && self.trials.contains(&process) {
+                        continue;
+                    }
+                    if self.trials.contains(&process) && self.changing.as_mut().is_some_and(|it| it.tell(&path)) {
                         continue;
                     }
                     if self.note_reader(&path, used, process, call) {

@@ -12,7 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use failure::Result;
-use freeze::{Finding, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step};
+use freeze::{Changing, Finding, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step};
+use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::ImageFile;
 use installation::Installation;
@@ -24,6 +25,7 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use crate::attempt::{Attempts, FileState, Outcome};
 use crate::background::Asked;
+use crate::changes::Changes;
 use crate::folder::lock;
 use crate::memory::Room;
 use crate::{background, limits, machine, memory, room, sys, Command, Effort, Folder, PutOff, StartTimes, Store};
@@ -95,6 +97,7 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     };
     sys::alarm(LIMIT);
     let watch = Watch::start();
+    note_changes(folder, asked, whom.terminal.as_ref());
     let outcome = attempt(folder, &output, whom, for_news, &Silent);
     if !matches!(outcome, Some(FreezeOutcome::Written(_))) && watch.is_short() {
         // The outcome says nothing about the program. If it cannot be written, the attempt counts as fruitless.
@@ -106,6 +109,17 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     }
     limits::sweep(&store);
     limits::prune(&store, limit);
+}
+
+/// Notes which inputs have led to this attempt.
+fn note_changes(folder: &Folder, asked: &Asked<'_>, terminal: Option<&Terminal>) {
+    let mut changes = Changes::of(folder);
+    match asked {
+        Asked::Again(image) => changes.note(image, terminal, true),
+        Asked::New { .. } => folder.images().iter().for_each(|image| changes.note(image, terminal, false)),
+        Asked::ForNews(_) => return,
+    }
+    changes.keep(folder);
 }
 
 /// Ends a build when others need the memory that it takes.
@@ -181,10 +195,19 @@ fn attempt(
     }
     let progress = Recording { progress, files: RefCell::default() };
     let unused = is_unused(output);
-    let outcome = match request(folder, &command, &attempts, output, whom) {
+    let mut changes = Changes::of(folder);
+    let freeze = |changing: Changing| match request(folder, &command, &attempts, output, whom, changing) {
         Ok(request) => freeze::freeze(&request, &progress),
         Err(failure) => FreezeOutcome::Failed(failure),
     };
+    let changing = changes.changing();
+    let loaded = folder.images().iter().map(|image| loaded(image)).max().unwrap_or_default();
+    let mut outcome = freeze(changing.clone());
+    if !changing.is_empty() && has_too_little(&outcome, loaded) {
+        changes.need(&changing);
+        changes.keep(folder);
+        outcome = freeze(Changing::default());
+    }
     let came_of_it = match &outcome {
         FreezeOutcome::Written(written) => {
             attempts.count_made(unused, (written.learnt, written.learnt_in.clone()), written.lacks);
@@ -225,6 +248,20 @@ fn attempt(
     Some(outcome)
 }
 
+/// How many files were loaded for an image.
+fn loaded(image: &Path) -> usize {
+    ImageFile::open(image).map_or(0, |image| Info::of(&image.tables()).loaded)
+}
+
+/// Whether more than a third of what an image had is left to each start. `loaded`: files that were loaded for one before.
+fn has_too_little(outcome: &FreezeOutcome, loaded: usize) -> bool {
+    match outcome {
+        FreezeOutcome::Written(written) => written.loaded < loaded * 2 / 3,
+        FreezeOutcome::Interrupted(_) => false,
+        FreezeOutcome::Refused(_) | FreezeOutcome::Failed(_) => true,
+    }
+}
+
 /// What starts of a new image take, and what they would with the boot archive alone; None where the image is in front of an installed command,
 /// which has nothing else there.
 fn effort(folder: &Folder, command: &Command, image: &Path) -> Option<Effort> {
@@ -243,6 +280,7 @@ fn request(
     attempts: &Attempts,
     output: &Path,
     whom: &For<'_>,
+    changing: Changing,
 ) -> Result<FreezeRequest> {
     let program =
         std::env::current_exe().map_err(|error| failure::Failure::io("find", Path::new("snapboot"), &error))?;
@@ -260,6 +298,7 @@ fn request(
             knows: attempts.knows(),
             makes_do: whom.somebody_waits || attempts.makes_do(whom.environment),
             lesser_age: attempts.lesser_age(),
+            changing,
         }),
         ..FreezeRequest::new(
             command.words.iter().map(OsString::from).collect(),

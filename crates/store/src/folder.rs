@@ -27,7 +27,7 @@ const IMAGE: &str = ".img";
 pub(crate) const INSTALLED: &str = "installed.json";
 
 /// The folder of a command. Holds NUMBER.img for each image, `command.json` (see [`Command`]), `attempt.json`
-/// (see [`crate::attempt::Attempts`]), `profile` (what starts have told) and `lock`.
+/// (see [`crate::attempt::Attempts`]), `changes.json` ([`crate::changes::Changes`]), `profile` (what starts have told) and `lock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     path: PathBuf,

@@ -3,12 +3,13 @@
 //! [`Command`] says which words of a command line make the program that is frozen. [`Store`] knows where its [`Folder`] is, and
 //! a folder which of its images fits a start ([`fit`]). A start that finds none asks for one ([`background`]); a builder makes it ([`build`]),
 //! when the machine has nothing better to do ([`machine`]) and the limits of the start leave it room ([`room`]; until then it is put off, see [`PutOff`]), and keeps the store within its limit ([`limits`]). What came of the last time
-//! is in [`attempt`]. Where shims lead is remembered ([`Shims`]). [`tools`] puts images in front of installed commands.
+//! is in [`attempt`], what changes from start to start in [`changes`]. Where shims lead is remembered ([`Shims`]). [`tools`] puts images in front of installed commands.
 #![deny(missing_docs)]
 
 pub mod attempt;
 pub mod background;
 pub mod build;
+pub mod changes;
 mod clock;
 pub mod command;
 pub mod fallback;

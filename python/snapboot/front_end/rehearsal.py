@@ -3,6 +3,7 @@
 import posix
 
 from .fork import fork
+from .request import decode, read_all
 
 
 def in_child(work, folder, importers, reads):
@@ -52,6 +53,22 @@ class Output:
         except BlockingIOError:
             pass
         return self._shown + posix.fstat(self._file).st_size
+
+
+class Changing:
+    """What is looked up from now on of places that change from start to start: the recorder writes it into a file of the control directory
+    (`folder`, bytes) before the look-up goes on."""
+
+    def __init__(self, folder):
+        try:
+            self._file = posix.open(folder + b"/changing", posix.O_RDONLY | posix.O_CLOEXEC)
+            posix.lseek(self._file, 0, 2)
+        except OSError:
+            self._file = None  # there are none
+
+    def looked_up(self):
+        """The places since the last call, a list of text."""
+        return [] if self._file is None else [decode(path) for path in read_all(self._file).split(b"\0")[:-1]]
 
 
 def hear_output(folder):

@@ -109,6 +109,8 @@ class Trial
     @mark = @reads.mark
     @notes = "#{@directory}/noted"
     @noted = File.size?(@notes).to_i
+    @changing = "#{@directory}/changing"
+    @changed = File.size?(@changing).to_i
     @deeds = Deeds.new(self)
     @deeds.watch
     watch_requires
@@ -222,6 +224,7 @@ class Trial
     note("prints") if printed != @printed
     @printed = printed
     noted_by_freezer(find_reads).each { |event| note(event) }
+    changing.each { |path| note("looks for #{path}, which changes") }
     @state.changes(always?).each { |what| note("changes #{what}") }
     # Those of the kernel: the program may look at them before it changes them.
     @reads.attributes.look.each { |name| note("changes its #{name}") }
@@ -250,6 +253,15 @@ class Trial
     Reads.phase("rehearsal") unless pending.empty?
     @noted = File.size(@notes)
     entries.filter_map { |entry| NOTES[entry] unless bound?(entry) || pending.include?(entry.split("=", 2).last) }
+  end
+
+  # What was looked up since the last look of places that change from start to start: the recorder writes it into that file
+  # before the look-up goes on.
+  def changing
+    size = File.size?(@changing).to_i
+    return [] if size == @changed
+
+    File.binread(@changing, size - @changed, @changed).split("\0").tap { @changed = size }
   end
 
   # Whether the image is for starts where the answer is the same. A size changes, where there is one.

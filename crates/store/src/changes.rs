@@ -1,0 +1,95 @@
+//! Inputs that change from start to start. What has retired an image is left to each start in the next one, with what loads it, unless too little
+//! would be left of the image.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use freeze::Changing;
+use image_file::differences::{self, Subject};
+use image_file::this_process::ThisProcess;
+use image_file::ImageFile;
+use runtime::terminal::Terminal;
+use serde::{Deserialize, Serialize};
+
+use crate::Folder;
+
+/// Its file in the folder of the command.
+const FILE: &str = "changes.json";
+/// Where more differs at once, the program was upgraded.
+const MOST_AT_ONCE: usize = 8;
+/// So many inputs are remembered.
+const MOST: usize = 64;
+/// So often a file must have retired an image, and a variable kept a start from all of them: it may have few values, with an image for each.
+const TIMES_OF_PLACE: u32 = 1;
+const TIMES_OF_VARIABLE: u32 = 2;
+
+/// What has changed until now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Changes {
+    /// How often each place has retired an image.
+    places: BTreeMap<PathBuf, u32>,
+    /// How often each variable has kept a start from all images.
+    variables: BTreeMap<String, u32>,
+    /// Those without which too little was left of an image, places and names.
+    needed: BTreeSet<PathBuf>,
+}
+
+impl Changes {
+    /// What is known of a command; nothing where the file cannot be read.
+    pub fn of(folder: &Folder) -> Changes {
+        folder.read(FILE).unwrap_or_default()
+    }
+
+    /// Notes what differs from this image for a start at this terminal: what has retired it, if it is made again.
+    pub fn note(&mut self, image: &Path, terminal: Option<&Terminal>, is_made_again: bool) {
+        let start = ThisProcess { boot: Some(terminal.map_or([None; 3], Terminal::windows)) };
+        let lines = ImageFile::open(image).and_then(|image| differences::lines(&image, &start, None));
+        let subjects: BTreeSet<Subject> = lines.unwrap_or_default().into_iter().map(|line| line.subject).collect();
+        if subjects.len() > MOST_AT_ONCE {
+            return;
+        }
+        for subject in subjects {
+            match subject {
+                Subject::Place(place) if is_made_again && place.is_absolute() && place.to_str().is_some() => {
+                    count(&mut self.places, place)
+                }
+                Subject::Variable(name) => {
+                    if let Ok(name) = name.into_string() {
+                        count(&mut self.variables, name);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What is left to each start.
+    pub fn changing(&self) -> Changing {
+        let places = self.places.iter().filter(|(_, times)| **times >= TIMES_OF_PLACE).map(|(place, _)| place);
+        let names = self.variables.iter().filter(|(_, times)| **times >= TIMES_OF_VARIABLE).map(|(name, _)| name);
+        Changing {
+            places: places.filter(|place| !self.needed.contains(*place)).cloned().collect(),
+            variables: names.filter(|name| !self.needed.contains(Path::new(name))).map(OsString::from).collect(),
+        }
+    }
+
+    /// From now on no image is made without these.
+    pub fn need(&mut self, changing: &Changing) {
+        let names = changing.variables.iter().map(PathBuf::from);
+        self.needed.extend(changing.places.iter().cloned().chain(names));
+    }
+
+    /// Writes it down. Where that cannot be done, the next change is the first one.
+    pub fn keep(&self, folder: &Folder) {
+        let _ = folder.write(FILE, self);
+    }
+}
+
+/// Counts once more, up to [`MOST`] different ones.
+fn count<Key: Ord>(counts: &mut BTreeMap<Key, u32>, key: Key) {
+    if counts.len() < MOST || counts.contains_key(&key) {
+        *counts.entry(key).or_default() += 1;
+    }
+}
