@@ -150,7 +150,7 @@ def test_who_reads_everything_depends_on_everything(language, how, tmp_path):
         assert is_shown or next(iter(more)) in result.err, result
 
 
-EXCEPTIONS = (support.ROOT / "crates/freeze/src/exceptions.rs").read_text()
+EXCEPTIONS = (support.ROOT / "crates/judge/src/exceptions.rs").read_text()
 READERS = EXCEPTIONS.split("pub const ENVIRONMENT_READERS")[1].split("];")[0]
 ROWS = {reader: re.findall(r'"(.*?)"', names) for reader, names in re.findall(r'reader: "(.*?)", names: &\[(.*?)\]', READERS)}
 

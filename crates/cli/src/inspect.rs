@@ -8,7 +8,7 @@ use image::{
     SignalAction, Tables, Variable, NO_FILE,
 };
 use image_file::directory_answers::DirectoryAnswer;
-use image_file::info::Info;
+use image_file::info::{Decision, Info};
 use image_file::rotation;
 use image_file::starts::Starts;
 use image_file::ImageFile;
@@ -239,6 +239,7 @@ impl Contents {
             ("not set", format!("{} that the boot looked for", human::count(self.not_set.len(), "variable"))),
             ("facts", list(&self.facts)),
             ("depends on", if info.depends.is_empty() { "nothing else".to_owned() } else { info.depends.join("; ") }),
+            ("decided", list(&info.decisions.iter().map(decided).collect::<Vec<_>>())),
             ("guards", list(&self.guards)),
             ("limits", list(&self.limits)),
             ("starts", self.starts.as_ref().map_or("not counted here".to_owned(), crate::starts::line)),
@@ -287,6 +288,11 @@ impl DescriptorShown {
             format!("{} {}", self.number, self.path)
         }
     }
+}
+
+/// `HOME renewed in each thaw: the program only keeps ...`.
+fn decided(decision: &Decision) -> String {
+    format!("{} {}: {}", decision.what, decision.verdict.words(), decision.why)
 }
 
 fn share_row(name: &str, share: &Share) -> Vec<String> {

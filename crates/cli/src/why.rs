@@ -11,7 +11,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use failure::{Failure, Result};
-use image_file::{differences, rotation, ImageFile};
+use image_file::differences::{self, Line, Subject};
+use image_file::info::{Decision, Info, Verdict};
+use image_file::this_process::ThisProcess;
+use image_file::{rotation, ImageFile};
 use inputs::on_stale::{self, OnStale};
 use installation::Installation;
 use runtime::deadline;
@@ -37,7 +40,9 @@ pub fn answer(image: &ImageFile, is_json: bool) -> Result<u8> {
     let progress = Progress::start(false);
     progress.phase("comparing the image with what it was made of");
     let mut found = rotation::differences(&image.settings()?, &image.path, image.head().image_id());
-    found.extend(differences::stale(image)?);
+    let decisions = Info::of(&image.tables()).decisions;
+    let lines = differences::lines(image, &ThisProcess::ITSELF, None)?;
+    found.extend(lines.into_iter().map(|line| with_decision(line, &decisions)));
     let mut state = if found.is_empty() { "fresh" } else { "stale" };
     if found.is_empty() {
         if let Some(reason) = launchers_reason(image)? {
@@ -56,6 +61,19 @@ pub fn answer(image: &ImageFile, is_json: bool) -> Result<u8> {
         render::print(&format!("{}: {state}\n{lines}", image.path.display()))?;
     }
     Ok(u8::from(!found.is_empty()))
+}
+
+/// A difference, and why the image depends on that.
+fn with_decision(line: Line, decisions: &[Decision]) -> String {
+    let what = match &line.subject {
+        Subject::Variable(name) => name.to_string_lossy().into_owned(),
+        Subject::Fact(name) => name.clone(),
+        Subject::Place(_) | Subject::Other => return line.text,
+    };
+    match decisions.iter().find(|it| it.what == what && it.verdict == Verdict::Input) {
+        Some(decision) => format!("{}; {}", line.text, decision.why),
+        None => line.text,
+    }
 }
 
 /// Why the launcher would not use the image; None when it would.

@@ -27,14 +27,11 @@ use rustix::fs::{fadvise, Advice};
 use super::boot_inputs::{Booted, Inputs};
 use super::control_dir::ControlDir;
 use super::cpu::check_libraries;
-use super::environment::Environment;
-use super::environment_inputs::EnvironmentInputs;
 use super::first_start::first_start;
 use super::interrupt::Interrupt;
 use super::kernel_files::KernelFiles;
 use super::page_order::PageOrder;
 use super::permissions::Readers;
-use super::reads::Reads;
 use super::rehearse::{rehearse, UsedPages};
 use super::trained_pages::{self, RunPages};
 use super::training::{Profile, Trainer};
@@ -42,6 +39,9 @@ use crate::fault::Point;
 use crate::outcome;
 use crate::request::Cpu;
 use crate::traces;
+use judge::environment::Environment;
+use judge::environment_inputs::EnvironmentInputs;
+use judge::reads::Reads;
 
 /// How much of an image is read back (bytes). The parts that are used most come first.
 const READ_BACK: u64 = 1 << 30;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use image::fact_kind;
 use inputs::attributes::{Attribute, Source};
 
-use crate::entries::Entries;
-use crate::findings::Finding;
+use judge::entries::Entries;
+use judge::findings::Finding;
 
 /// The names by which the front end knows the attributes, by their numbers; `+` before those that a thaw sets again.
 pub fn add_to(request: &mut Entries) {

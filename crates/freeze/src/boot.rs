@@ -26,17 +26,17 @@ use rustix::fs::{memfd_create, MemfdFlags};
 use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 
 use super::control_dir::ControlDir;
-use super::environment::Environment;
 use super::interrupt::Interrupt;
 use super::kernel_files;
 use super::watched::{not_watched, Start, SOCKET};
 use crate::attributes;
-use crate::entries::Entries;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
 use crate::request::InStore;
 use crate::told;
 use crate::training::Profile;
+use judge::entries::Entries;
+use judge::environment::Environment;
 
 /// How often the size of the growing image is shown.
 const TICK: Duration = Duration::from_millis(100);

@@ -22,7 +22,7 @@ use memchr::memmem::{find, find_iter};
 use runtime::deadline;
 use runtime::loader_of;
 
-use super::environment::Environment;
+use judge::environment::Environment;
 
 /// What is set for the boot, and who reads it.
 const VARIABLES: [(&str, &str); 4] = [

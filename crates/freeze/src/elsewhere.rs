@@ -10,13 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use failure::{Failure, Result};
+use judge::evidence::CWD;
 use recorder::{Accesses, Named, PathAccess};
 
 use super::boot_inputs::{looked_up_below, Ignored, Importer};
 use super::control_dir::ControlDir;
-
-/// What the current directory is called among the facts of a start.
-pub const CWD: &str = "cwd";
 
 /// Empty folders in a folder, all with names of their own. They go with the control directory.
 pub struct Elsewhere {

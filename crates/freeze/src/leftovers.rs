@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use recorder::{Accesses, PathAccess, State};
 
 use super::control_dir::ControlDir;
-use super::environment::Environment;
-use super::findings::Finding;
-use crate::entries::Entries;
+use judge::entries::Entries;
+use judge::environment::Environment;
+use judge::findings::Finding;
 
 const TEMPORARY: [&str; 6] = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/run/user"];
 /// Variables that name one more.

@@ -1,10 +1,10 @@
 //! The engine of `snapboot freeze`: boots a program and writes its image.
 //!
 //! [`freeze`] takes a [`FreezeRequest`] and somebody to tell of its [`Progress`], and returns a [`FreezeOutcome`]. It prints nothing and
-//! reads no arguments. The modules are its steps: [`output`] (where to), [`variables`] and [`environment`] (what the boot sees), [`cpu`]
+//! reads no arguments. The modules are its steps: [`output`] (where to), [`judge::environment`] (what the boot sees), [`cpu`]
 //! (for which CPUs), [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside, under the
-//! recorder: [`watched`]), [`session`] (which boots it takes), [`report`] and [`findings`] (what came of them), [`reads`] and
-//! [`boot_inputs`] and [`environment_inputs`] (what they read, and an image depends on), [`assemble`] (the image), [`rehearse`], [`trained_pages`] and [`page_order`] (which of its pages come first) and
+//! recorder: [`watched`]), [`session`] (which boots it takes), [`report`] (what came of them), [`judge::reads`] and
+//! [`boot_inputs`] (what they read, and an image depends on), [`assemble`] (the image), [`rehearse`], [`trained_pages`] and [`page_order`] (which of its pages come first) and
 //! [`first_start`].
 #![forbid(unsafe_code)]
 
@@ -16,14 +16,8 @@ mod boot_inputs;
 mod confined;
 mod control_dir;
 mod cpu;
-mod depends;
 mod elsewhere;
-mod entries;
-mod environment;
-mod environment_inputs;
-mod exceptions;
 mod fault;
-mod findings;
 mod first_start;
 mod installed;
 mod interrupt;
@@ -31,41 +25,34 @@ mod kernel_files;
 mod lacks;
 mod last_look;
 mod leftovers;
-mod library_remedies;
 mod outcome;
 mod output;
 mod page_order;
 mod permissions;
-mod places;
 mod plugins;
 mod progress;
-mod reads;
 mod recipes;
 mod rehearse;
-mod renewals;
 mod report;
 mod request;
-mod secret_names;
-mod secrets;
 mod session;
 mod told;
 mod traces;
 mod trained_pages;
 mod training;
-mod variables;
 mod watched;
 
 pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
 pub use control_dir::remove_all_abandoned as remove_abandoned;
-pub use environment::Environment as BootEnvironment;
-pub use findings::Finding;
 pub use interrupt::is_ignored;
+pub use judge::environment::Environment as BootEnvironment;
+pub use judge::findings::Finding;
+pub use judge::variables::help as variables_help;
 pub use last_look::{run as run_traced, SUBCOMMAND as TRACED};
 pub use outcome::{FreezeOutcome, Written};
 pub use permissions::Readers;
 pub use progress::{ProgramOutput, Progress, Step};
 pub use request::{Changing, Cpu, FreezeRequest, InStore, Training};
-pub use variables::help as variables_help;
 pub use watched::{run as run_watched, trial as watch_trial, SUBCOMMAND as WATCHED};
 
 /// Boots the program and writes its image.

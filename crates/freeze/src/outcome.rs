@@ -8,7 +8,7 @@ use failure::Failure;
 use image_file::starts::Starts;
 use runtime::Language;
 
-use crate::findings::Finding;
+use judge::findings::Finding;
 
 /// How a freeze ended. Whatever was there under the image's name is untouched, unless an image was written.
 pub enum FreezeOutcome {

@@ -21,7 +21,7 @@ use runtime::terminal::Terminal;
 use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
 
 use super::confined;
-use super::environment::Environment;
+use judge::environment::Environment;
 
 /// How long a rehearsal may take, and how often it is looked at.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -15,11 +15,11 @@ use inputs::attributes::Attribute;
 use super::attributes;
 use super::boot_inputs::Importer;
 use super::control_dir::ControlDir;
-use super::environment::Environment;
-use super::environment_inputs::EnvironmentInputs;
-use super::reads::{Early, Reads};
-use crate::entries::Entries;
-use crate::findings::{self, Finding};
+use judge::entries::Entries;
+use judge::environment::Environment;
+use judge::environment_inputs::EnvironmentInputs;
+use judge::findings::{self, Finding};
+use judge::reads::{Early, Reads};
 
 /// The front end's exit statuses.
 const WRITTEN: i32 = 0;

@@ -10,6 +10,7 @@ use image::fact_kind;
 use image_file::info::Info;
 use image_file::starts::{self, Starts};
 use image_file::{rotation, ImageFile};
+use judge::{depends, variables};
 use recorder::{Accesses, State};
 use runtime::{probe, resolve, search_path, Language, Main, Runtime, Shim};
 
@@ -19,10 +20,7 @@ use crate::boot::{early_reads, fallback_command, Boot, Ended, Exited, Watch};
 use crate::boot_inputs::{self, Booted, Ignored};
 use crate::control_dir::ControlDir;
 use crate::cpu;
-use crate::depends;
-use crate::environment::Environment;
 use crate::fault::Point;
-use crate::findings::{add_origins, Finding};
 use crate::interrupt::Interrupt;
 use crate::lacks::Lacks;
 use crate::leftovers::{self, Temporary};
@@ -34,7 +32,8 @@ use crate::recipes::{self, Applied};
 use crate::report::{self, outcome, Outcome, Report};
 use crate::request::{Cpu, FreezeRequest};
 use crate::training::{Profile, Trainer};
-use crate::variables;
+use judge::environment::Environment;
+use judge::findings::{add_origins, Finding};
 
 mod derived;
 mod everyday;
@@ -367,7 +366,7 @@ impl Session<'_> {
             thaws_in,
             variants: count,
             loaded: report.loaded.len(),
-            depends: depends::all(environment, &report),
+            depends: depends::all(environment, &report.reads, &report.compared, !report.preloaded.is_empty()),
             preloaded: report.preloaded,
             left: report.left,
             warnings,

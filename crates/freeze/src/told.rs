@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use runtime::Main;
 use rustix::process::geteuid;
 
-use crate::entries::Entries;
+use judge::entries::Entries;
 
 /// Starts add nothing to a file of more than 1 MB, and each of them little.
 const MAX_SIZE: u64 = 16 << 20;

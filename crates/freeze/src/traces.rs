@@ -7,8 +7,8 @@ use std::path::Path;
 use aho_corasick::AhoCorasick;
 use failure::{Failure, Result};
 
-use crate::environment::Environment;
-use crate::secrets::Secret;
+use judge::environment::Environment;
+use judge::secrets::Secret;
 
 /// Refuses an image with the value of a secret in it that this environment has.
 pub fn refuse(image: &Path, environment: &Environment) -> Result<()> {

@@ -14,12 +14,11 @@ use std::time::Duration;
 use failure::{Failure, Result};
 use image::Mapping;
 use installation::Installation;
+use judge::exceptions;
 use runtime::deadline::{self, ProcessOutput};
 use runtime::terminal::Terminal;
 use runtime::{search_path, Language, Main, Runtime};
 
-use crate::entries::Entries;
-use crate::exceptions;
 use crate::installed::is_installed;
 use crate::interrupt::Interrupt;
 use crate::last_look;
@@ -30,6 +29,7 @@ use crate::rehearse::UsedPages;
 use crate::request::Training;
 use crate::told::{self, Told};
 use crate::trained_pages::RunPages;
+use judge::entries::Entries;
 
 /// How long a run may take that nobody has asked for, and one that somebody has.
 const LIMIT: Duration = Duration::from_secs(60);

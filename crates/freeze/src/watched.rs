@@ -14,7 +14,7 @@ use recorder::Recorder;
 use rustix::process::{set_parent_process_death_signal, Signal};
 
 use super::control_dir::ControlDir;
-use crate::entries::Entries;
+use judge::entries::Entries;
 
 /// The hidden subcommand by whose name `snapboot freeze` starts a runtime.
 pub const SUBCOMMAND: &str = "watched";

@@ -1,5 +1,5 @@
 //! What stands in the way of a freeze: the kinds of findings, and how they are collected. `snapboot freeze` makes one report of them
-//! (crates/freeze findings.rs), in which each finding says its remedy: the words are passed to [`Findings::add`].
+//! (crates/judge findings.rs), in which each finding says its remedy: the words are passed to [`Findings::add`].
 //!
 //! In the control directory they are a file of NUL-terminated entries: `kind=`, then `fd=` where it is about a
 //! descriptor, then `text=`.

@@ -94,6 +94,9 @@ impl Seen {
     }
 }
 
+/// What the fact of an image's locale is called.
+pub const LOCALE_OF_TEXT: &str = "the locale of text";
+
 /// What differs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
@@ -292,7 +295,7 @@ fn variable(difference: Difference<'_>) -> Line {
     if difference.name() == LOCALE {
         let text =
             "locale of text (the first of LC_ALL, LC_CTYPE, LANG that is set): another one (only digests are kept)";
-        return Line { subject: Subject::Fact("the locale of text".to_owned()), text: text.to_owned() };
+        return Line { subject: Subject::Fact(LOCALE_OF_TEXT.to_owned()), text: text.to_owned() };
     }
     let (name, what) = match difference {
         Difference::Changed(ALL) => {

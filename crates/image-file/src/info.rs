@@ -43,6 +43,42 @@ pub struct Info {
     pub warnings: Vec<String>,
     /// What it depends on that the user may not expect.
     pub depends: Vec<String>,
+    /// What was decided about all that the boot has looked at.
+    pub decisions: Vec<Decision>,
+}
+
+/// What was decided about a fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The fact, as differences name it: a variable, `the current directory`.
+    pub what: String,
+    /// What it is.
+    pub verdict: Verdict,
+    /// Why: who has read it, what another start has shown.
+    pub why: String,
+}
+
+/// What a fact about a start is to an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The image is for starts where it is the same.
+    Input,
+    /// Each thaw puts that of its own start where the program keeps it.
+    Renewed,
+    /// It makes no difference.
+    NoInput,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Input => "an input",
+            Verdict::Renewed => "renewed in each thaw",
+            Verdict::NoInput => "no input",
+        }
+    }
 }
 
 /// What `snapboot freeze` was called with, besides the command.

@@ -1,4 +1,4 @@
-//! Environment variables as inputs: how they are compared, and which are volatile. crates/freeze variables.rs says which list is for what.
+//! Environment variables as inputs: how they are compared, and which are volatile. crates/judge variables.rs says which list is for what.
 //!
 //! Some variables act on a runtime when it starts, others were read while the program booted. An image records the
 //! values of those that were set then, the names of those that were read and not set, and the name patterns of those that

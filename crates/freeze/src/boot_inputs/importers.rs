@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use image::answer_kind;
 use recorder::{Paths, State};
 
-use crate::entries::Entries;
+use judge::entries::Entries;
 
 /// One directory that modules were looked for in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,13 +14,13 @@ use failure::Failure;
 use super::Session;
 use crate::boot::{leave_on_demand, Boot, Watch};
 use crate::control_dir::ControlDir;
-use crate::environment_inputs::EnvironmentInputs;
-use crate::findings::Finding;
 use crate::outcome::{Result, Stop};
-use crate::places::shown;
 use crate::progress::Step;
 use crate::report::{Outcome, Report};
-use crate::secrets::Form;
+use judge::environment_inputs::EnvironmentInputs;
+use judge::findings::Finding;
+use judge::places::shown;
+use judge::secrets::Form;
 
 /// Digests of what is in a process, as the front end writes them.
 type Texts = BTreeSet<[u8; SIZE]>;

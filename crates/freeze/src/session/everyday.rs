@@ -10,10 +10,10 @@ use super::other_start::OtherStart;
 use super::Session;
 use crate::boot::Boot;
 use crate::control_dir::ControlDir;
-use crate::environment::Environment;
-use crate::environment_inputs::{locale_of, EnvironmentInputs};
 use crate::outcome::Result;
-use crate::reads::{Alternative, OtherValue, Reads};
+use judge::environment::Environment;
+use judge::environment_inputs::{locale_of, EnvironmentInputs};
+use judge::reads::{OtherValue, Reads};
 
 /// Kinds of starts, each tried in one boot.
 const STARTS: [&[(&str, OtherValue)]; 4] = {
@@ -70,8 +70,7 @@ impl Session<'_> {
                         more.count_user_without_home();
                     }
                     let boots = 1 << alike.len();
-                    let names = values.iter().copied();
-                    reads.alternatives.extend(names.map(|(name, value)| Alternative { name, value, boots }));
+                    reads.serve(&values, boots);
                     if reads.renewals.may_renew_locale() && values.iter().any(|(name, _)| LOCALE.contains(name)) {
                         let other = boot.environment.with_values(&resolved(&values, boot.environment));
                         reads.locales.push((locale_of(&other), boots));

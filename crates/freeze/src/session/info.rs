@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::time::SystemTime;
 
 use image_file::info::Info;
+use judge::{decisions, depends};
 use recorder::Accesses;
 
 use super::Session;
-use crate::depends;
-use crate::environment::Environment;
-use crate::environment_inputs::EnvironmentInputs;
 use crate::report::Report;
+use judge::environment::Environment;
+use judge::environment_inputs::EnvironmentInputs;
 
 impl Session<'_> {
     pub(super) fn info(&self, environment: &Environment, report: &Report, notes: &Accesses) -> Info {
@@ -37,7 +37,8 @@ impl Session<'_> {
             notes: self.notes.clone(),
             system: notes.system.keys().map(|path| text(path.as_os_str())).collect(),
             warnings: report.warnings.clone(),
-            depends: depends::all(environment, report),
+            depends: depends::all(environment, &report.reads, &report.compared, !report.preloaded.is_empty()),
+            decisions: decisions::all(environment, &report.reads, self.runtime.language),
         }
     }
 }

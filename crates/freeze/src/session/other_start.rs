@@ -22,19 +22,17 @@ use super::Session;
 use crate::boot::{leave_on_demand, Boot, Watch};
 use crate::boot_inputs::Ignored;
 use crate::control_dir::ControlDir;
-use crate::elsewhere::{self, Elsewhere, CWD};
-use crate::environment::Environment;
+use crate::elsewhere::{self, Elsewhere};
 use crate::outcome::{Result, Stop};
 use crate::progress::Step;
-use crate::reads::{FullEnvironmentRead, Reads};
 use crate::report::{Outcome, Report};
-use crate::variables::always_compared;
+use judge::environment::Environment;
+use judge::evidence::{ALL, CWD};
+use judge::reads::Reads;
+use judge::variables::always_compared;
 
 /// What stands for the object that differs where one start prints something while it boots, and the other does not: its thaws print nothing.
 const OUTPUT: &str = "whether it prints something while it boots";
-
-/// All other variables.
-const ALL: &str = "*";
 
 /// Variables of which there are other values: paths and names, of which one does as well as another. The front ends have them, too.
 const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
@@ -297,51 +295,17 @@ impl OtherStart {
         ignored: &Ignored,
     ) {
         for (name, what) in &self.bound {
-            self.bind(reads, name, what);
+            reads.bind(name, what);
         }
         for name in &self.free {
-            let found = match name.as_str() {
-                CWD => {
-                    if reads.facts.contains(&(fact_kind::CWD, 0)) && self.follow(notes, start, ignored) {
-                        reads.facts.retain(|fact| *fact != (fact_kind::CWD, 0));
-                    }
-                    continue;
-                }
-                ALL => {
-                    let place = reads.wholes.iter().find_map(FullEnvironmentRead::place).map(str::to_owned);
-                    reads.wholes.retain(|read| read.place().is_none());
-                    reads.largest = self.largest;
-                    reads.add_matching(&self.report.picked, environment, place.as_deref());
-                    continue;
-                }
-                "HOME" => self.at_home(notes, environment),
-                "PATH" => self.along_path(notes, environment),
-                _ => Some(Vec::new()),
-            };
-            let name = OsStr::new(name);
-            // What C code keeps of it, nobody can see.
-            let Some(found) = found.filter(|_| !reads.by_c.contains(name)) else { continue };
-            if reads.variables.remove(name).is_some() || !found.is_empty() {
-                reads.renewed.insert(name.to_owned());
-                reads.found.extend(found);
-            }
-        }
-    }
-
-    fn bind(&self, reads: &mut Reads, name: &str, what: &str) {
-        match name {
-            ALL => {} // it was read, and counts
-            CWD => {
-                if !reads.facts.contains(&(fact_kind::CWD, 0)) {
-                    reads.facts.push((fact_kind::CWD, 0));
-                    reads.facts.sort_unstable();
-                }
-                let place = reads.places.entry((fact_kind::CWD, 0)).or_default();
-                *place = with_object(place, what);
-            }
-            name => {
-                let place = reads.variables.entry(name.into()).or_default();
-                *place = Some(with_object(place.as_deref().unwrap_or_default(), what));
+            match name.as_str() {
+                CWD if reads.asks_for_folder() && self.follow(notes, start, ignored) => reads.renew_folder(),
+                CWD => {}
+                ALL => reads.pick(&self.report.picked, self.largest, environment),
+                name if reads.is_read_by_c(name) => {}
+                "HOME" => self.at_home(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
+                "PATH" => self.along_path(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
+                name => reads.renew(name, Vec::new()),
             }
         }
     }
@@ -405,15 +369,6 @@ impl OtherStart {
 /// The size of an environment (bytes), as inputs/environment.rs counts it.
 fn size_of(environment: &Environment) -> u64 {
     environment.shown().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>() as u64
-}
-
-/// Where a fact is read, with an object that follows from it.
-fn with_object(place: &str, object: &str) -> String {
-    match (place, object) {
-        ("", object) => object.to_owned(),
-        (place, "") => place.to_owned(),
-        (place, object) => format!("{place} ({object} follows from it)"),
-    }
 }
 
 /// A row of [`fact_kind::FOUND`].

@@ -1,7 +1,6 @@
 //! A boot at a terminal where the others had none, or the other way round: a program that has asked, and comes to the same state, needs no
 //! images of its own for the two.
 
-use image::fact_kind;
 use recorder::Accesses;
 use runtime::terminal::Terminal;
 
@@ -11,7 +10,7 @@ use super::Session;
 use crate::boot::Boot;
 use crate::control_dir::ControlDir;
 use crate::outcome::Result;
-use crate::reads::Reads;
+use judge::reads::Reads;
 
 /// A terminal of a size that hardly anything else has.
 const OTHER: Terminal = Terminal { streams: [true; 3], columns: 211, rows: 53 };
@@ -30,7 +29,7 @@ impl Session<'_> {
         reads: &mut Reads,
         notes: &mut Accesses,
     ) -> Result<()> {
-        if !reads.facts.iter().any(|fact| is_seen(fact, reads)) || !OTHER.is_available() {
+        if !reads.asks_for_terminal() || !OTHER.is_available() {
             return Ok(());
         }
         let boot = Boot { terminal: boot.terminal.is_none().then_some(OTHER), ..*boot };
@@ -45,13 +44,7 @@ impl Session<'_> {
             reads.add_those_of(&more, first);
             notes.add_those_of(accesses);
         }
-        let all = std::mem::take(&mut reads.facts);
-        reads.facts = all.into_iter().filter(|fact| !is_seen(fact, reads)).collect();
+        reads.serve_both_terminals();
         Ok(())
     }
-}
-
-/// Whether it is about a terminal, and shows where the program keeps it.
-fn is_seen(fact: &(u32, u32), reads: &Reads) -> bool {
-    [fact_kind::TERMINAL, fact_kind::WINDOW].contains(&fact.0) && !reads.facts_by_c.contains(fact)
 }

@@ -5,14 +5,16 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use image_file::info::{Decision, Verdict};
 use runtime::Language;
 
-use super::environment::Environment;
-use super::exceptions::{is_by, ENVIRONMENT_READERS, FACTS, PER_START_READS, PROGRAMS, RENEWED_VARIABLES, VARIABLES};
-use super::findings::Finding;
-use super::places::shown;
-use super::renewals::Renewals;
 use crate::entries::Entries;
+use crate::environment::Environment;
+use crate::events::{Event, Kind, Phase};
+use crate::exceptions::{is_by, ENVIRONMENT_READERS, FACTS, PER_START_READS, PROGRAMS, RENEWED_VARIABLES, VARIABLES};
+use crate::findings::Finding;
+use crate::places::shown;
+use crate::renewals::Renewals;
 
 /// What was read and counts.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +44,8 @@ pub struct Reads {
     pub facts_by_c: BTreeSet<(u32, u32)>,
     /// Where facts were read, as far as that is known.
     pub places: BTreeMap<(u32, u32), String>,
+    /// What was decided of that which is no input.
+    pub decided: Vec<Decision>,
     /// What belongs to each start and cannot be compared, and where it was read.
     pub early: Vec<Early>,
     /// Patterns of arguments with which the boot would have been another.
@@ -53,8 +57,11 @@ pub struct Reads {
 /// Another value of a variable with which the program has booted to the same state: see [`image::Alternative`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alternative {
+    /// The variable.
     pub name: &'static str,
+    /// Its other value.
     pub value: OtherValue,
+    /// One bit for each boot that had it.
     pub boots: u32,
 }
 
@@ -109,70 +116,41 @@ impl FullEnvironmentRead {
     }
 }
 
-/// One thing that was noted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct NotedRead {
-    key: String,
-    value: OsString,
-    /// The file that reads; None for C code.
-    reader: Option<String>,
-    /// `FILE:LINE`.
-    place: Option<String>,
-    /// Digest of the value that C code got, in hexadecimal digits.
-    digest: Option<String>,
-    /// The number that a fact is of.
-    of: u32,
-    /// Whether the front end renews after a thaw what came of it.
-    renewed: bool,
-}
-
-/// Who read, as the freezer was told it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Runtime,
-    FrontEnd,
-    Program,
-}
-
 impl Reads {
     /// Gathers what was noted. `reports` come from the front end, `noted` from the freezer.
     pub fn gather(reports: &[&Entries], noted: &Entries, language: Language, environment: &Environment) -> Reads {
-        let told: Vec<_> = reports.iter().flat_map(|report| notes(report)).collect();
-        let told: Vec<&NotedRead> = told.iter().map(|(_, note)| note).collect();
-        let by_c = notes(noted);
+        let told: Vec<Event> = reports.iter().flat_map(|report| Event::all(report)).collect();
+        let by_c = Event::all(noted);
         let renewals = reports.first().map(|report| Renewals::gather(report, language)).unwrap_or_default();
         let mut reads = Reads { renewals, ..Reads::default() };
-        for note in told.iter().filter(|note| !note.renewed) {
-            reads.add(note, language, environment, &told);
+        for event in told.iter().filter(|event| !event.is_renewed) {
+            reads.add(event, language, environment, &told);
         }
         // Ruby reads by C functions, too, and makes objects of what it reads.
-        let foreign = by_c.iter().filter(|(phase, note)| *phase != Phase::FrontEnd && note.key == "foreign");
-        reads.by_c.extend(foreign.map(|(_, note)| note.value.clone()));
-        for (phase, note) in &by_c {
-            let counts = match (phase, note.key.as_str(), language) {
-                (Phase::Program, "variable", Language::Ruby) => {
-                    // ENV goes through the C library, so that this was told already, with the reader.
-                    !told.iter().any(|other| other.key == "variable" && other.value == note.value)
-                }
+        let foreign = by_c.iter().filter(|event| event.phase != Phase::FrontEnd && event.kind == Kind::Foreign);
+        reads.by_c.extend(foreign.map(|event| event.subject.clone()));
+        for event in &by_c {
+            let was_told = || told.iter().any(|other| other.is_same(event));
+            let counts = match (event.phase, event.kind, language) {
+                // ENV goes through the C library, so that this was told already, with the reader.
+                (Phase::Program, Kind::Variable, Language::Ruby) => !was_told(),
                 // So was whether a standard stream is a terminal.
-                (Phase::Program, "fact", _) if note.value == "terminal" => {
-                    !told.iter().any(|other| other.is_same(note))
-                }
+                (Phase::Program, Kind::Fact, _) if event.subject == "terminal" => !was_told(),
                 (Phase::Program, ..) => true,
                 // RubyGems is the program's as much as the runtime's. CPython reads PYTHON variables, and PATH to find itself.
-                (Phase::Runtime, "variable", Language::Ruby) => {
-                    !RENEWED_VARIABLES.iter().any(|name| note.value == *name)
+                (Phase::Runtime, Kind::Variable, Language::Ruby) => {
+                    !RENEWED_VARIABLES.iter().any(|name| event.subject == *name)
                 }
                 _ => false,
             };
-            if counts && note.is_of_boot(environment) {
-                if note.key == "variable" && language == Language::Python {
-                    reads.by_c.insert(note.value.clone());
+            if counts && event.is_of_boot(environment) {
+                if event.kind == Kind::Variable && language == Language::Python {
+                    reads.by_c.insert(event.subject.clone());
                 }
-                if !told.iter().any(|other| other.is_same(note)) {
-                    reads.facts_by_c.extend(note.fact());
+                if !was_told() {
+                    reads.facts_by_c.extend(event.fact());
                 }
-                reads.add(note, language, environment, &told);
+                reads.add(event, language, environment, &told);
             }
         }
         reads.facts.sort_unstable();
@@ -181,53 +159,53 @@ impl Reads {
         reads
     }
 
-    fn add(&mut self, note: &NotedRead, language: Language, environment: &Environment, all: &[&NotedRead]) {
-        let reader = note.reader.as_deref();
-        match note.key.as_str() {
-            "variable" => {
-                let excepted = |row: &&super::exceptions::VariableRead| {
-                    row.language == language && note.value == row.name && is_by(reader, row.reader)
+    fn add(&mut self, event: &Event, language: Language, environment: &Environment, all: &[Event]) {
+        let reader = event.reader.as_deref();
+        match event.kind {
+            Kind::Variable => {
+                let excepted = |row: &&crate::exceptions::VariableRead| {
+                    row.language == language && event.subject == row.name && is_by(reader, row.reader)
                 };
                 // Who goes through a copy in Python reads each of them by name.
                 let known =
                     ENVIRONMENT_READERS.iter().find(|row| language == Language::Python && is_by(reader, row.reader));
-                let is_wanted = known.is_none_or(|row| row.wants(&note.value));
-                if is_wanted && !VARIABLES.iter().any(|row| excepted(&row)) {
-                    self.add_variable(&note.value, note.place.as_deref());
+                let is_wanted = known.is_none_or(|row| row.wants(&event.subject));
+                if VARIABLES.iter().any(|row| excepted(&row)) {
+                    self.leave(&event.subject.to_string_lossy(), reader);
+                } else if is_wanted {
+                    self.add_variable(&event.subject, event.place.as_deref());
                 }
             }
-            "variables" => match ENVIRONMENT_READERS.iter().find(|row| is_by(reader, row.reader)) {
-                Some(row) => self.add_matching(row.names, environment, note.place.as_deref()),
-                None => self.wholes.push(FullEnvironmentRead::Read(note.place.clone().unwrap_or_default())),
+            Kind::AllVariables => match ENVIRONMENT_READERS.iter().find(|row| is_by(reader, row.reader)) {
+                Some(row) => self.add_matching(row.names, environment, event.place.as_deref()),
+                None => self.wholes.push(FullEnvironmentRead::Read(event.place.clone().unwrap_or_default())),
             },
-            "executed" => {
-                let name = Path::new(&note.value).file_name().unwrap_or(&note.value);
+            Kind::Executed => {
+                let name = Path::new(&event.subject).file_name().unwrap_or(&event.subject);
                 match PROGRAMS.iter().find(|row| name == row.reader) {
                     Some(row) => self.add_matching(row.names, environment, None),
                     None => self.wholes.push(FullEnvironmentRead::Passed(name.to_string_lossy().into_owned())),
                 }
             }
-            "early" => {
-                let what = note.value.to_string_lossy().into_owned();
-                let is_it = |row: &&super::exceptions::EarlyRead| {
+            Kind::Early => {
+                let what = event.subject.to_string_lossy().into_owned();
+                let is_it = |row: &&crate::exceptions::EarlyRead| {
                     row.language == language && row.what == what && is_by(reader, row.reader)
                 };
                 if let Some(row) = PER_START_READS.iter().find(is_it) {
                     self.guards.extend(row.guards);
-                    return;
+                    return self.leave(&what, reader);
                 }
-                let early = Early { what, place: note.place.clone().unwrap_or_default() };
+                let early = Early { what, place: event.place.clone().unwrap_or_default() };
                 if !self.early.contains(&early) {
                     self.early.push(early);
                 }
             }
-            "fact" => {
-                let Some((kind, of)) = note.fact() else { return };
+            Kind::Fact => {
+                let Some((kind, of)) = event.fact() else { return };
                 let is_unset = |name: &str| {
-                    let same = |other: &&&NotedRead| {
-                        other.key == "variable" && other.value == name && other.reader == note.reader
-                    };
-                    environment.value(name).is_none() && all.iter().any(|other| same(&other))
+                    let same = |other: &Event| other.is_of_variable(OsStr::new(name)) && other.reader == event.reader;
+                    environment.value(name).is_none() && all.iter().any(same)
                 };
                 let excepted = FACTS.iter().any(|row| {
                     row.language == language
@@ -237,17 +215,25 @@ impl Reads {
                 });
                 if !excepted {
                     self.facts.push((kind, of));
-                    if let Some(place) = &note.place {
+                    if let Some(place) = &event.place {
                         self.places.entry((kind, of)).or_insert_with(|| place.clone());
                     }
                     // Nobody but the C library tells the host's name to Ruby, and it tells it with the rest.
                     if language == Language::Ruby && kind == image::fact_kind::KERNEL {
                         self.facts.push((image::fact_kind::HOSTNAME, 0));
                     }
+                } else {
+                    self.leave(&inputs::facts::name(kind, of).to_string(), reader);
                 }
             }
-            _ => {}
+            Kind::Foreign => {}
         }
+    }
+
+    /// Notes that somebody is known to keep nothing of what it reads.
+    fn leave(&mut self, what: &str, reader: Option<&str>) {
+        let reader = reader.map_or("C code of the program".into(), shown);
+        self.decide(what, Verdict::NoInput, format!("{reader} is known to keep nothing of it"));
     }
 
     /// Has what another boot has read, and the first one has not, count as well.
@@ -313,48 +299,6 @@ impl Early {
             ),
         )
     }
-}
-
-impl NotedRead {
-    /// Kind and number of a fact; None of what is none.
-    fn fact(&self) -> Option<(u32, u32)> {
-        (self.key == "fact").then(|| inputs::facts::kind(self.value.as_bytes())).flatten().map(|kind| (kind, self.of))
-    }
-
-    /// Whether the same was read.
-    fn is_same(&self, other: &NotedRead) -> bool {
-        self.key == other.key && self.value == other.value && self.of == other.of
-    }
-
-    /// Whether a variable was as the boot was started with, and not set by the program itself.
-    fn is_of_boot(&self, environment: &Environment) -> bool {
-        let digest = |value: &OsStr| image::digest(value.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-        let given = self.value.to_str().and_then(|name| environment.value(name));
-        self.key != "variable" || self.digest == given.map(digest)
-    }
-}
-
-/// Entries begin with what was read; what follows belongs to it. With each the phase that it was noted in.
-fn notes(entries: &Entries) -> Vec<(Phase, NotedRead)> {
-    let mut notes: Vec<(Phase, NotedRead)> = Vec::new();
-    let mut phase = Phase::Runtime;
-    for (key, value) in entries.iter() {
-        let text = || Some(value.to_string_lossy().into_owned());
-        match (key, notes.last_mut()) {
-            ("phase", _) if value == "program" => phase = Phase::Program,
-            ("phase", _) => phase = Phase::FrontEnd,
-            ("variable" | "variables" | "executed" | "fact" | "early" | "foreign", _) => {
-                notes.push((phase, NotedRead { key: key.to_owned(), value: value.to_owned(), ..NotedRead::default() }));
-            }
-            ("reader", Some((_, note))) => note.reader = text(),
-            ("place", Some((_, note))) => note.place = text(),
-            ("renewed", Some((_, note))) => note.renewed = true,
-            ("digest", Some((_, note))) => note.digest = text(),
-            ("of", Some((_, note))) => note.of = value.to_string_lossy().parse().unwrap_or(0),
-            _ => {}
-        }
-    }
-    notes
 }
 
 #[cfg(test)]

@@ -12,12 +12,12 @@ use image_writer::TablesWriter;
 use inputs::environment::{is_volatile, locale, LocaleText, ALL, LOCALE};
 use runtime::Language;
 
-use super::environment::{is_under, Environment};
-use super::findings::Finding;
-use super::places::shown;
-use super::reads::{FullEnvironmentRead, OtherValue, Reads};
-use super::secrets::Secret;
-use super::variables::{always_compared, rule};
+use crate::environment::{is_under, Environment};
+use crate::findings::Finding;
+use crate::places::shown;
+use crate::reads::{FullEnvironmentRead, OtherValue, Reads};
+use crate::secrets::Secret;
+use crate::variables::{always_compared, rule};
 
 /// An environment, and what was read of it.
 pub struct EnvironmentInputs<'a> {
@@ -188,7 +188,8 @@ impl<'a> EnvironmentInputs<'a> {
         self.reads.renewals.locale(|name| self.is_read(name), is_utf8)
     }
 
-    fn compares(&self, language: Language, name: &OsStr) -> bool {
+    /// Whether an image of this language is bound to the value of this variable.
+    pub fn compares(&self, language: Language, name: &OsStr) -> bool {
         (!self.reads.wholes.is_empty() && !is_volatile(name.as_bytes()))
             || self.reads.variables.contains_key(name)
             || is_under(&self.environment.named, name)
@@ -220,8 +221,8 @@ fn entries(environment: &Environment) -> Vec<Vec<u8>> {
 mod tests {
     use std::ffi::OsString;
 
-    use super::super::environment::tests::{environment, names};
     use super::*;
+    use crate::environment::tests::{environment, names};
 
     fn read(names: &[&str], wholes: Vec<FullEnvironmentRead>) -> Reads {
         let variables = names.iter().map(|name| (OsString::from(name), Some("/app/settings.py:3".to_owned())));

@@ -13,7 +13,7 @@ use runtime::Language;
 use crate::entries::Entries;
 
 /// What front ends call the locale of text. Other settings have the names of their variables.
-const LOCALE: &str = "locale";
+pub(crate) const LOCALE: &str = "locale";
 /// Python sets it itself where it puts C.UTF-8 in the place of the locale C: who reads it has learnt the locale.
 const SET_BY_PYTHON: &str = "LC_CTYPE";
 

@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use inputs::environment::{is_own, is_volatile, matches, ALL};
 
-use super::secret_names::is_secret;
-use super::secrets::{Fiction, Form, Secret};
-use super::variables::{rule, Rule};
 use crate::entries::Entries;
+use crate::secret_names::is_secret;
+use crate::secrets::{Fiction, Form, Secret};
+use crate::variables::{rule, Rule};
 
 /// Name and value of a variable.
 type Pair = (OsString, OsString);
@@ -27,17 +27,17 @@ pub struct Environment {
     /// What it sees when it looks it up.
     on_demand: Vec<Pair>,
     /// What is set and looks like a secret: the boot sees a made-up value of it.
-    pub(crate) secrets: Vec<Secret>,
+    pub secrets: Vec<Secret>,
     /// Which one.
     fiction: Fiction,
     /// Whether an image compares the form of secrets, too.
-    pub(crate) compares_forms: bool,
+    pub compares_forms: bool,
     /// Names of what is set and withheld because the user said so.
-    pub(crate) withheld: Vec<OsString>,
+    pub withheld: Vec<OsString>,
     /// Names and patterns from `--env`.
-    pub(crate) named: Vec<String>,
+    pub named: Vec<String>,
     /// Names and patterns from `--withhold`.
-    pub(crate) patterns_withheld: Vec<String>,
+    pub patterns_withheld: Vec<String>,
     /// What is set for the boot, in place of what is seen, and is no input.
     boot_only: Vec<Pair>,
 }
@@ -211,7 +211,7 @@ pub fn is_under(patterns: &[String], name: &OsStr) -> bool {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
 
     pub fn environment(all: &[(&str, &str)], named: &[&str], withheld: &[&str]) -> Environment {

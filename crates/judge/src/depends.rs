@@ -4,15 +4,14 @@ use image::fact_kind;
 use image_file::this_process::ThisProcess;
 use inputs::facts::Value;
 
-use super::environment::Environment;
-use super::environment_inputs::EnvironmentInputs;
-use super::places::shown;
-use super::reads::FullEnvironmentRead;
-use super::report::Report;
+use crate::environment::Environment;
+use crate::environment_inputs::EnvironmentInputs;
+use crate::places::shown;
+use crate::reads::{FullEnvironmentRead, Reads};
 
 /// All of it in words: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as `the current directory (/x), read by lib.py:3`.
-pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
-    let reads = &report.reads;
+/// `compared`: what the front end compares by itself, in words; `has_preloads`: whether something was preloaded.
+pub fn all(environment: &Environment, reads: &Reads, compared: &[String], has_preloads: bool) -> Vec<String> {
     let whole = |place: &str| format!("every variable of the environment, which is read by {}", shown(place));
     let wholes = reads.wholes.iter().map(|read| match read {
         FullEnvironmentRead::Read(place) => whole(place),
@@ -20,20 +19,19 @@ pub fn all(environment: &Environment, report: &Report) -> Vec<String> {
             format!("every variable of the environment, in which {program} was started")
         }
     });
-    let compared = report.compared.iter().cloned();
     EnvironmentInputs { environment, reads }
         .read_by_name()
         .into_iter()
         .chain(wholes)
-        .chain(compared)
-        .chain(settings(report))
-        .chain(facts(report))
+        .chain(compared.iter().cloned())
+        .chain(settings(reads))
+        .chain(facts(reads, has_preloads))
         .collect()
 }
 
 /// Settings of the runtime that a thaw would have taken from its own environment, had the boot not read them.
-fn settings(report: &Report) -> impl Iterator<Item = String> + use<'_> {
-    report.reads.renewals.bound.iter().map(|(setting, place)| {
+fn settings(reads: &Reads) -> impl Iterator<Item = String> + use<'_> {
+    reads.renewals.bound.iter().map(|(setting, place)| {
         let who = if place.is_empty() { "the program".into() } else { shown(place) };
         match setting.as_str() {
             "locale" => format!("the locale of text (LC_ALL, LC_CTYPE, LANG), read by {who}"),
@@ -42,10 +40,15 @@ fn settings(report: &Report) -> impl Iterator<Item = String> + use<'_> {
     })
 }
 
+/// All facts that the boot has read, by name, and where.
+pub(crate) fn of_facts(reads: &Reads) -> impl Iterator<Item = (String, Option<&str>)> {
+    let place = |fact| reads.places.get(fact).map(String::as_str);
+    reads.facts.iter().map(move |fact| (inputs::facts::name(fact.0, fact.1).to_string(), place(fact)))
+}
+
 /// Per-start facts that the boot has read. Those of the machine and the user (CPUs, limits, groups) differ between machines, as
 /// files do; these between two starts of one user.
-fn facts(report: &Report) -> Vec<String> {
-    let reads = &report.reads;
+fn facts(reads: &Reads, has_preloads: bool) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for &(kind, of) in &reads.facts {
         if !PER_START.contains(&kind) {
@@ -60,8 +63,8 @@ fn facts(report: &Report) -> Vec<String> {
             _ => format!("the {} ({value})", inputs::facts::name(kind, of)),
         };
         let remedy = match kind {
-            fact_kind::TERMINAL | fact_kind::WINDOW if report.preloaded.is_empty() => STARTS_ORDINARY,
-            fact_kind::TERMINAL | fact_kind::WINDOW => REMEDY,
+            fact_kind::TERMINAL | fact_kind::WINDOW if has_preloads => REMEDY,
+            fact_kind::TERMINAL | fact_kind::WINDOW => STARTS_ORDINARY,
             _ => "",
         };
         words.push(format!("{what}, read by {}{remedy}", who.as_deref().unwrap_or("C code of the program")));

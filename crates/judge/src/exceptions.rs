@@ -14,8 +14,11 @@ use runtime::Language;
 
 /// A variable that need not count.
 pub struct VariableRead {
+    /// What the reader is written in.
     pub language: Language,
+    /// See the module's description.
     pub reader: &'static str,
+    /// The variable.
     pub name: &'static str,
 }
 
@@ -76,8 +79,11 @@ const COMPILER: &[&str] = &["PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_P
 
 /// A fact that need not count.
 pub struct FactRead {
+    /// What the reader is written in.
     pub language: Language,
+    /// See the module's description.
     pub reader: &'static str,
+    /// One of [`image::fact_kind`].
     pub kind: u32,
     /// The exception holds unless the reader found this variable unset.
     pub unless_unset: Option<&'static str>,
@@ -135,8 +141,11 @@ const DIRECTORY_KEEPERS: [&str; 3] = ["/multiprocessing/process.py", "/billiard/
 
 /// A per-start fact that may be read while booting, though an image cannot be bound to it.
 pub struct EarlyRead {
+    /// What the reader is written in.
     pub language: Language,
+    /// See the module's description.
     pub reader: &'static str,
+    /// What it reads, in the front ends' words.
     pub what: &'static str,
     /// Patterns of arguments with which it would have kept something: starts with one of these are ordinary.
     pub guards: &'static [&'static str],

@@ -30,7 +30,7 @@ pub struct Finding {
 
 impl Finding {
     /// A finding that is not about a descriptor.
-    pub(crate) fn new(kind: &str, text: String) -> Finding {
+    pub fn new(kind: &str, text: String) -> Finding {
         Finding { kind: kind.to_owned(), descriptor: None, attribute: None, text, opened_by: None }
     }
 
@@ -40,12 +40,12 @@ impl Finding {
     }
 
     /// Whether a boot that looks for it can tell where in the program it comes from.
-    pub(crate) fn has_origin(&self) -> bool {
+    pub fn has_origin(&self) -> bool {
         self.descriptor.is_some() || self.attribute.is_some()
     }
 
     /// Whether it only tells something, such as that other threads are dropped.
-    pub(crate) fn is_note(&self) -> bool {
+    pub fn is_note(&self) -> bool {
         self.kind == "note"
     }
 }
@@ -74,7 +74,7 @@ impl fmt::Display for Finding {
 }
 
 /// The findings that the freezer wrote: each starts with `kind=`, and what follows belongs to it.
-pub(crate) fn read(entries: &Entries) -> Vec<Finding> {
+pub fn read(entries: &Entries) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for (key, value) in entries.iter() {
         let value = value.to_string_lossy().into_owned();
@@ -91,7 +91,7 @@ pub(crate) fn read(entries: &Entries) -> Vec<Finding> {
 }
 
 /// Adds where descriptors were opened, and attributes changed: number or name, then `FILE:LINE`. The latest counts.
-pub(crate) fn add_origins(findings: &mut [Finding], origins: &[(String, String)]) {
+pub fn add_origins(findings: &mut [Finding], origins: &[(String, String)]) {
     for finding in findings {
         let subject = finding.descriptor.as_ref().or(finding.attribute.as_ref());
         let place = origins.iter().rev().find(|(of, _)| Some(of) == subject);

@@ -1,0 +1,133 @@
+//! What other starts of the program have shown: what was read and makes no difference is no input, what is only kept is renewed in each thaw,
+//! and what makes a difference is an input, with the object that shows it.
+
+use std::ffi::{OsStr, OsString};
+
+use image::fact_kind;
+use image_file::info::{Decision, Verdict};
+
+use crate::environment::Environment;
+use crate::reads::{Alternative, FullEnvironmentRead, OtherValue, Reads};
+
+/// What stands for the current directory among the names of variables.
+pub const CWD: &str = "cwd";
+/// What stands for all variables that were not read by name.
+pub const ALL: &str = "*";
+
+const FOLDER: &str = "the current directory";
+
+impl Reads {
+    /// An object differs between starts that differ in this: it is an input, whether or not anybody has seen who reads it.
+    pub fn bind(&mut self, name: &str, object: &str) {
+        match name {
+            ALL => {} // it was read, and counts
+            CWD => {
+                if !self.facts.contains(&(fact_kind::CWD, 0)) {
+                    self.facts.push((fact_kind::CWD, 0));
+                    self.facts.sort_unstable();
+                }
+                let place = self.places.entry((fact_kind::CWD, 0)).or_default();
+                *place = with_object(place, object);
+            }
+            name => {
+                let place = self.variables.entry(name.into()).or_default();
+                *place = Some(with_object(place.as_deref().unwrap_or_default(), object));
+            }
+        }
+    }
+
+    /// The program only keeps texts with the value of this variable. `found`: what it has looked for below it, or along it, which counts in its place:
+    /// rows of [`fact_kind::FOUND`]. What C code keeps of it, nobody can see.
+    pub fn renew(&mut self, name: &str, found: Vec<Vec<u8>>) {
+        let variable = OsString::from(name);
+        if self.by_c.contains(&variable) || (self.variables.remove(&variable).is_none() && found.is_empty()) {
+            return;
+        }
+        let why = match found.is_empty() {
+            true => "the program only keeps texts with its value, as a boot with another one has shown",
+            false => "what was looked for there counts, and the program only keeps texts with its value, as a boot with another one has shown",
+        };
+        self.decide(name, Verdict::Renewed, why.to_owned());
+        self.renewed.insert(variable);
+        self.found.extend(found);
+    }
+
+    /// The same of the current directory; what was looked up in it follows the start.
+    pub fn renew_folder(&mut self) {
+        let before = self.facts.len();
+        self.facts.retain(|fact| *fact != (fact_kind::CWD, 0));
+        if self.facts.len() < before {
+            let why = "the program only keeps texts with its path, as a boot in another one has shown";
+            self.decide(FOLDER, Verdict::Renewed, why.to_owned());
+        }
+    }
+
+    /// Of all variables only those count that the program picks by these patterns. `largest`: see [`Reads::largest`].
+    pub fn pick(&mut self, patterns: &[String], largest: Option<u64>, environment: &Environment) {
+        let place = self.wholes.iter().find_map(FullEnvironmentRead::place).map(str::to_owned);
+        let before = self.wholes.len();
+        self.wholes.retain(|read| read.place().is_none());
+        self.largest = largest;
+        if self.wholes.len() < before {
+            let names = if patterns.is_empty() { "none".to_owned() } else { patterns.join(", ") };
+            let why = format!("of those that a boot had more, the program has picked: {names}");
+            self.decide("variables that were not read by name", Verdict::NoInput, why);
+        }
+        self.add_matching(patterns, environment, place.as_deref());
+    }
+
+    /// A boot with these other values came to the same state. `boots`: its bit.
+    pub fn serve(&mut self, values: &[(&'static str, OtherValue)], boots: u32) {
+        self.alternatives.extend(values.iter().map(|&(name, value)| Alternative { name, value, boots }));
+        let named = values.iter().map(|(name, value)| match value {
+            OtherValue::Unset => format!("{name} not set"),
+            OtherValue::Is(value) => format!("{name}={value}"),
+            OtherValue::BelowHome(rest) => format!("{name}=$HOME{rest}"),
+        });
+        let named = named.collect::<Vec<_>>().join(", ");
+        self.decide(&named, Verdict::NoInput, "a boot with that came to the same state".to_owned());
+    }
+
+    /// Whether the program has asked for its terminal, and it is seen where it keeps the answer: not by C code.
+    pub fn asks_for_terminal(&self) -> bool {
+        self.facts.iter().any(|fact| self.is_seen_terminal(fact))
+    }
+
+    /// A boot at a terminal, or without one, came to the same state.
+    pub fn serve_both_terminals(&mut self) {
+        let all = std::mem::take(&mut self.facts);
+        self.facts = all.into_iter().filter(|fact| !self.is_seen_terminal(fact)).collect();
+        let why = "boots at one and without came to the same state";
+        self.decide("the terminal", Verdict::NoInput, why.to_owned());
+    }
+
+    fn is_seen_terminal(&self, fact: &(u32, u32)) -> bool {
+        [fact_kind::TERMINAL, fact_kind::WINDOW].contains(&fact.0) && !self.facts_by_c.contains(fact)
+    }
+
+    /// Whether the program has asked for the current directory.
+    pub fn asks_for_folder(&self) -> bool {
+        self.facts.contains(&(fact_kind::CWD, 0))
+    }
+
+    /// Whether C code of the program has read this variable.
+    pub fn is_read_by_c(&self, name: &str) -> bool {
+        self.by_c.contains(OsStr::new(name))
+    }
+
+    pub(crate) fn decide(&mut self, what: &str, verdict: Verdict, why: String) {
+        let decision = Decision { what: what.to_owned(), verdict, why };
+        if !self.decided.contains(&decision) {
+            self.decided.push(decision);
+        }
+    }
+}
+
+/// Where a fact is read, with an object that follows from it.
+fn with_object(place: &str, object: &str) -> String {
+    match (place, object) {
+        ("", object) => object.to_owned(),
+        (place, "") => place.to_owned(),
+        (place, object) => format!("{place} ({object} follows from it)"),
+    }
+}
