@@ -36,7 +36,7 @@ def test_each_kind_of_finding_has_its_remedy():
     told = {"note"}
     freezer = (CRATES / "freezer/src/findings.rs").read_text().split("fn name(self)")[1].split("\n    }\n")[0]
     kinds = set(re.findall(r'b"(\w+)"', freezer))
-    for path in (CRATES / "freeze/src").rglob("*.rs"):
+    for path in (path for crate in ("freeze", "judge") for path in (CRATES / crate / "src").rglob("*.rs")):
         kinds |= set(re.findall(r'Finding::new\(\s*"(\w+)"', path.read_text().split("#[cfg(test)]")[0]))
     assert {"descriptor", "early", "made", "attribute", "secret", *told} <= kinds
     table = (ROOT / "docs/remedies.md").read_text().split("## Refusals")[1].split("\n## ")[0]

@@ -85,3 +85,18 @@ def test_no_reason_is_cut_short(tmp_path):
     lines = shown.decode().replace("\r", "").splitlines()
     assert why in " ".join(line.strip() for line in lines), shown
     assert all(len(line) <= 50 for line in lines if "word-" in line), shown
+
+
+@both
+def test_a_folder_that_lost_its_command_has_images_again(tmp_path, language):
+    store = Store(tmp_path)
+    script = tmp_path / ("tool" + language.ending)
+    for value in (1, 2):
+        script.write_text(f"print({value})\n")
+        for _ in range(2):
+            assert store.run(language.program, script).out.strip() == str(value)
+            store.wait()
+        # As by whoever removes a store while an image is being made, which then gets its name.
+        (image,) = (row["path"] for row in store.list())
+        os.unlink(os.path.join(os.path.dirname(image), "command.json"))
+    assert store.run(language.program, script).out.strip() == "2"

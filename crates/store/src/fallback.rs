@@ -1,12 +1,13 @@
 //! A start that an image of the store has handed over, since it cannot be used: another image may fit it, and a new one is asked for.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use image_file::starts;
+use runtime::search_path;
 
 use crate::fit::{fits, own_words};
-use crate::{background, Folder};
+use crate::{background, Command, Folder};
 
 /// The subcommand that an image of the store executes instead of its program.
 pub const SUBCOMMAND: &str = "fallback";
@@ -44,11 +45,24 @@ impl Start {
         self.argv.get(own_words(&self.image)?..)
     }
 
+    /// Writes down again of which command a folder is, as where somebody has removed a store in which an image was being made. None where that is
+    /// not this start's command.
+    fn write_command(&self, folder: &Folder) -> Option<Command> {
+        let words: Vec<OsString> =
+            [self.program.as_os_str().to_owned()].into_iter().chain(self.argv[1..].iter().cloned()).collect();
+        let (command, _) = Command::split(&words, &search_path(), None).ok()?.command?;
+        (folder.path().file_name() == Some(OsStr::new(&command.key())) && folder.make(&command).is_ok())
+            .then_some(command)
+    }
+
     /// What becomes of it. `limit`: of the store (bytes).
     pub fn next(&self, limit: u64) -> Next {
         let asked = |why: Option<String>| why.map_or(Next::Asked, Next::None);
         let Some(folder) = Folder::of(&self.image).filter(Folder::is_own) else {
             return Next::None("its folder belongs to another user, or others may write to it".to_owned());
+        };
+        let Some(command) = folder.command().or_else(|| self.write_command(&folder)) else {
+            return Next::None("its folder does not say of which command it is".to_owned());
         };
         // Where this one fits there is none better.
         if fits(&self.image) {
@@ -61,9 +75,6 @@ impl Start {
             starts::handed_over(&self.image);
             return Next::Other(other.clone());
         }
-        let Some(command) = folder.command() else {
-            return Next::None("its folder does not say of which command it is".to_owned());
-        };
         asked(background::ask_for_new(&folder, &command, images.len(), limit))
     }
 }
