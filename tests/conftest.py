@@ -21,9 +21,10 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "fault(what, outcome): a fault that is survived; tools/faults.py lists these in docs/limits.md")
     config.addinivalue_line(
         "markers",
-        "sample(n, each=None, unit=None): of the cases of this test one in n is run, of each group of them at least one; all are run with "
-        "SNAPBOOT_ALL_TESTS=1. each, unit: functions from a case's parameters to the name of its group (default: all are one) and of what "
-        "is run together or not at all (default: each case alone)",
+        "sample(n, each=None, unit=None, whole=False): of the cases of this test one in n is run, of each group of them at least one; all "
+        "are run with SNAPBOOT_ALL_TESTS=1. whole: of all tests of the file, each of which takes long, one in n is run. each, unit: "
+        "functions from a case's parameters to the name of its group (default: all are one) and of what is run together or not at "
+        "all (default: each case alone)",
     )
 
 
@@ -36,7 +37,8 @@ def pytest_collection_modifyitems(config, items):
         if mark := item.get_closest_marker("sample"):
             (count,), parameters = mark.args, item.callspec.params if hasattr(item, "callspec") else {}
             each, unit = (mark.kwargs[name](parameters) if name in mark.kwargs else "" for name in ("each", "unit"))
-            units = tables.setdefault((item.nodeid.partition("[")[0], each, count), {})
+            table = item.nodeid.partition("::" if mark.kwargs.get("whole") else "[")[0]
+            units = tables.setdefault((table, each, count), {})
             units.setdefault(unit or item.name, []).append(item)
     left = set()
     for (*_, count), units in tables.items():

@@ -11,6 +11,8 @@ from common import languages, support
 
 from .unseen import UNSEEN
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 # Milliseconds that the module `slow` sleeps.
 SLEEP = 40
 # What the archive can hold of a program: modules, a data file, and what only this language has of it.

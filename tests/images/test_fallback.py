@@ -13,6 +13,8 @@ import pytest
 from common import support
 from common.image_file import ImageFile
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 
 

@@ -14,6 +14,8 @@ import pytest
 from common import support
 from common.system_calls import calls, killed_before, thinned
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 FREEZER_POINTS = re.findall(r'fault_point\(directory, b"(.*)"\)', (support.ROOT / "crates/freezer/src/capture.rs").read_text())
 

@@ -16,7 +16,7 @@ import pytest
 from common import support
 from common.languages import PYTHON, both
 
-pytestmark = pytest.mark.sample(2)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 POINTS = re.findall(r'=> "([a-z-]+)"', (support.ROOT / "crates/freeze/src/fault.rs").read_text())

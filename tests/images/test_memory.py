@@ -14,6 +14,8 @@ import pytest
 from common import support
 from common.ready import prepared
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 HOLDER = """
 import ctypes, os, sys, threading
 library = ctypes.CDLL(os.path.dirname(os.path.abspath(__file__)) + "/libmemory.so")

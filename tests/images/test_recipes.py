@@ -8,6 +8,8 @@ import pytest
 from common import support, terminal
 from common.ready import prepared
 
+pytestmark = pytest.mark.sample(6, whole=True)
+
 
 @pytest.fixture(scope="module")
 def django(tmp_path_factory):

@@ -14,6 +14,8 @@ from common import support
 
 from .refusals import PRELUDE, PROGRAMS, RUBY_PROGRAMS
 
+pytestmark = pytest.mark.sample(3)
+
 
 def program(folder, source, name="culprit"):
     """Write a module to preload. Returns the environment to freeze it in."""

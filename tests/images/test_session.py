@@ -10,6 +10,8 @@ import sys
 import pytest
 from common import support
 
+pytestmark = pytest.mark.sample(3)
+
 PROMPTS = re.compile(rb"(>>> |\.\.\. +)$")
 SECONDS = 60
 IMPORT = [b"import os, subprocess, sys\r"]

@@ -6,6 +6,8 @@ import shutil
 import pytest
 from common import support, terminal
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 IRB = shutil.which("irb")
 PRY = shutil.which("pry")
 needs_irb = pytest.mark.skipif(IRB is None, reason="there is no irb")

@@ -4,6 +4,8 @@ import pytest
 from common import support
 from common.languages import PYTHON, RUBY, names
 
+pytestmark = pytest.mark.sample(3)
+
 # For each language what a preload keeps, and by what name that is told.
 KEPT = {
     "seconds": (PYTHON, "import time\nSTART = time.time()", "boot.START"),

@@ -7,6 +7,8 @@ from common import support
 
 from . import training
 
+pytestmark = pytest.mark.sample(4, whole=True)
+
 # A program that loads everything late.
 PROGRAM = """import sys
 

@@ -9,6 +9,8 @@ import pytest
 from common import support
 from common.image_file import ImageFile
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 RUNS = 40
 ASK = {
     "python": "print(hash('a'), id(print), id(object()) >> 30)",

@@ -12,6 +12,8 @@ import pytest
 import workloads
 from common import support
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 LICENCES = {"LICENSE", "LICENSE-APACHE", "LICENSE-MIT"}
 HOOKS = {
     "python": "import snapboot, argparse\n\nsnapboot.after_thaw(lambda: print('thawed'))\n",

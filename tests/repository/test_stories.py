@@ -14,6 +14,8 @@ sys.path[:0] = [str(support.ROOT / "bench"), str(support.ROOT / "tools")]
 import report  # noqa: E402
 import stories  # noqa: E402
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 # Starts of each kind: the middle one of three tells which is faster, whatever disturbs another.
 RUNS = 3
 SHOWN = """

@@ -16,7 +16,7 @@ import pytest
 
 from . import comparison
 
-pytestmark = pytest.mark.sample(3)
+pytestmark = pytest.mark.sample(6)
 
 RUNNER = str(comparison.HERE / "cpython/runner.py")
 FILES = comparison.table("cpython/files.toml")

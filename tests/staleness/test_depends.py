@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
 from common import support, terminal
 from common.languages import PYTHON, RUBY, both
+
+pytestmark = pytest.mark.sample(2, whole=True)
 
 
 def inspected(image):

@@ -10,7 +10,7 @@ import time
 import pytest
 from common import support
 
-pytestmark = pytest.mark.sample(2)
+pytestmark = pytest.mark.sample(3, whole=True)
 
 PYTHON = """\
 import os, sys

@@ -9,6 +9,8 @@ import pytest
 from common import support
 from common.languages import PYTHON, RUBY, both
 
+pytestmark = pytest.mark.sample(6)
+
 SETTING = "/proc/sys/kernel/pid_max"
 
 

@@ -4,7 +4,7 @@ import pytest
 from common import support
 from common.languages import PYTHON, RUBY, both, names
 
-pytestmark = pytest.mark.sample(4)
+pytestmark = pytest.mark.sample(3, whole=True)
 
 # What a preload may do with the answer: for each language an expression, and whether a thaw in another folder can have it renewed.
 KEPT = {

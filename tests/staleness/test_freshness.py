@@ -10,6 +10,8 @@ import time
 import pytest
 from common import support
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 FIRST, OTHER = "ANSWER = 'first!'\n", "ANSWER = 'second'\n"  # of one size
 

@@ -7,6 +7,8 @@ import pytest
 
 from .test_other_start import Program
 
+pytestmark = pytest.mark.sample(4, whole=True)
+
 # What is kept of HOME (V), and how it is shown; {n} is the size of the image's HOME.
 KEPT = {
     "the object of a method": ("(V + '/{}').format", "VALUE('x')"),
@@ -54,7 +56,6 @@ def made(tmp_path, show, source, env, start=None):
     return program
 
 
-@pytest.mark.sample(8)
 @pytest.mark.parametrize("what", KEPT)
 def test_another_home_is_not_that_of_the_image(what, tmp_path, homes):
     expression, show, *more = KEPT[what]

@@ -10,6 +10,8 @@ import time
 import pytest
 from common import support
 
+pytestmark = pytest.mark.sample(4, whole=True)
+
 MAIN = "import helper\nprint(helper.ANSWER)\n"
 
 

@@ -13,6 +13,8 @@ from common.languages import PYTHON, both
 
 from .test_facts import in_namespace
 
+pytestmark = pytest.mark.sample(4, whole=True)
+
 
 def frozen(language, tmp_path, python, ruby):
     """An image whose preload has asked something: how it is started, and its environment."""

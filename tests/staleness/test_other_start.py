@@ -187,7 +187,7 @@ def homes(tmp_path):
     return [str(folder) for folder in folders]
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(32)
 @pytest.mark.parametrize("variable", ["HOME", "USER", "LOGNAME", "PATH"])
 @pytest.mark.parametrize("language, way", list(cases()))
 def test_what_is_only_kept_is_renewed(language, way, variable, tmp_path, homes):

@@ -15,6 +15,8 @@ from store.stores import Store
 
 from .programs import workloads
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 FIRST = "first-Value-0123456789abcdef"
 # Of other lengths and kinds of characters, too.
 OTHERS = ("second-value-0000-and-longer-than-the-first", "short", "with spaces & %40 signs", FIRST)

@@ -10,6 +10,8 @@ from common import support
 from common.languages import PYTHON, RUBY, both
 from common.terminal import shown_on
 
+pytestmark = pytest.mark.sample(3)
+
 TEXT = {
     PYTHON: "import locale, os, posix, sys\n"
     "print([(name, value) for name, value in os.environ.items() if name[:2] in ('LC', 'LA')], posix.environ.get(b'LC_CTYPE'))\n"

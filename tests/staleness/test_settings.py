@@ -5,6 +5,8 @@ import pytest
 from tests.common import support
 from tests.common.support import needs_ruby
 
+pytestmark = pytest.mark.sample(3)
+
 LOCALE = {"LANG": "C"}
 DONT_WRITE = {"PYTHONDONTWRITEBYTECODE": None}
 ENCODING = {"PYTHONIOENCODING": "latin-1"}

@@ -9,6 +9,8 @@ from common.terminal import shown_on
 
 from .test_other_start import LANGUAGES, Program
 
+pytestmark = pytest.mark.sample(4)
+
 # What is done with the answer, in each language, and whether one image serves both kinds of starts. V stands for it.
 WAYS = {
     "nothing": (("None", "nil"), True),

@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
 from common.languages import PYTHON, both
 
 from .stores import Store, is_thawed
+
+pytestmark = pytest.mark.sample(2)
 
 PROGRAMS = {
     "python": {

@@ -11,6 +11,8 @@ from common.languages import both
 from store.stores import Store, is_thawed
 from store.test_hostile import hanging, write  # noqa: F401
 
+pytestmark = pytest.mark.sample(2)
+
 # Shows what a program gets, and ends in a way of its own.
 SCRIPTS = {
     "python": """import os, signal, sys

@@ -12,6 +12,8 @@ from common.languages import both
 
 from store.stores import Store
 
+pytestmark = pytest.mark.sample(2)
+
 LIBRARIES = ("libsnapboot_freezer.so", "libsnapboot_python.so", "libsnapboot_ruby.so")
 # What a program can notice of how it was started.
 SCRIPTS = {

@@ -12,6 +12,8 @@ from common.languages import PYTHON, both
 
 from store.stores import Store, is_thawed
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 # What pip and RubyGems write, as far as it counts.
 SCRIPTS = {
     "python": """#!{program}

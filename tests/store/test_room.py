@@ -13,6 +13,8 @@ from common.languages import PYTHON, both
 from store.stores import Store, is_thawed
 from store.test_install import Tool
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 MB = 1 << 20
 SCRIPTS = {"python": "print('right')\n", "ruby": 'puts "right"\n'}
 LIMITS = {

@@ -10,6 +10,8 @@ from common.languages import PYTHON, RUBY, both
 
 from store.stores import Store, is_thawed
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 SHOW = {
     "python": "import sys\nfrom part import VALUE\nprint(VALUE, sys.argv[1:], sys.stdin.read())\nsys.exit(len(sys.argv) - 1)\n",
     "ruby": 'require_relative "part"\nputs "#{VALUE} #{ARGV} #{$stdin.read}"\nexit ARGV.size\n',

@@ -5,10 +5,13 @@ import os
 import pty
 import subprocess
 
+import pytest
 from common import support
 from common.languages import both
 
 from .stores import Store, is_thawed
+
+pytestmark = pytest.mark.sample(2)
 
 PROGRAMS = {
     "python": {

@@ -49,7 +49,7 @@ impl Environment {
             seen: Vec::new(),
             on_demand: Vec::new(),
             secrets: Vec::new(),
-            fiction: Fiction::new(),
+            fiction: Fiction::made_up(),
             compares_forms: false,
             withheld: Vec::new(),
             named: named.to_vec(),

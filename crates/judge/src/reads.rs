@@ -223,7 +223,7 @@ impl Reads {
                         self.facts.push((image::fact_kind::HOSTNAME, 0));
                     }
                 } else {
-                    self.leave(&inputs::facts::name(kind, of).to_string(), reader);
+                    self.leave(inputs::facts::name(kind, of), reader);
                 }
             }
             Kind::Foreign => {}

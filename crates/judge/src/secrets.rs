@@ -49,7 +49,7 @@ impl fmt::Debug for Secret {
 
 impl Fiction {
     /// Values that nobody has made up before.
-    pub fn new() -> Fiction {
+    pub fn made_up() -> Fiction {
         Fiction { seed: RandomState::new().hash_one(std::process::id()), form: Form::Same }
     }
 
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_made_up_value_has_the_form_of_the_real_one() {
-        let fiction = Fiction::new();
+        let fiction = Fiction::made_up();
         let hex = made("0123456789abcdef0123456789abcdef", fiction);
         assert!(hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hex}");
         assert!(made("ghp_16C7e42F292c6912E7710c838347Ae178B4a", fiction).starts_with("ghp_"));
@@ -286,13 +286,13 @@ mod tests {
 
     #[test]
     fn another_boot_has_others_and_the_same_boot_the_same() {
-        let fiction = Fiction::new();
+        let fiction = Fiction::made_up();
         for real in ["0123456789abcdef0123456789abcdef", "x", "db://me:pass@host"] {
             assert_eq!(made(real, fiction), made(real, fiction));
             let (same, other) = (made(real, fiction.other(Form::Same)), made(real, fiction.other(Form::Other)));
             assert!(same != made(real, fiction) && other != same && other.len() != same.len(), "{same} {other}");
         }
-        assert_ne!(made("x", fiction), made("x", Fiction::new()));
+        assert_ne!(made("x", fiction), made("x", Fiction::made_up()));
     }
 
     #[test]

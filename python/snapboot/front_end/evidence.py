@@ -50,7 +50,11 @@ class Evidence:
         own, roots = context.environment.own_objects()
         own = own | {id(self), id(self.__dict__), id(self.facts), id(self.here), id(self.more), id(context.path_entry)}
         kept_by_front_end = set(map(id, roots.values()))
-        self.roots = roots
+        here = posix.getcwdb()
+        self.roots = roots if here == self.here.get(CWD) else {**roots, "os.getcwd()": here}
+        if "random" in sys.modules:
+            # A fork seeds it anew. Where the program has not seeded it, that is another one in each boot.
+            self.roots = {**self.roots, "random.getstate()": repr(sys.modules["random"].getstate())}
         if self.role == "first" and (reads.knows_start() or context.settings.tried):
             known = reads.names_read() if reads.was_read_whole() else None
             # A program at which it takes longer to look is not booted several times more.

@@ -5,10 +5,10 @@ process that is not frozen, since it leaves much behind.
 """
 
 import gc
-import posix
 import sys
 from _blake2 import blake2b
 
+from . import process_roots
 from .holders_of_texts import TEXTS, front_end_objects, path_kinds
 
 ModuleType = type(sys)
@@ -73,10 +73,7 @@ class Walk:
 
     def _outside_modules(self):
         """What the interpreter itself holds for the program."""
-        found = [(sys.getrecursionlimit(), "sys.getrecursionlimit()")]
-        mask = posix.umask(0o077)
-        posix.umask(mask)
-        found.append((mask, "os.umask()"))
+        found = [*process_roots.of_interpreter(), *process_roots.of_process()]
         if "_contextvars" in sys.modules:
             context = sys.modules["_contextvars"].copy_context()
             self.alive.append(context)
@@ -388,6 +385,8 @@ class Walk:
                 return kind.hexdigest(thing)
             if name == ("collections", "deque"):
                 return repr(thing.maxlen)
+            if name in COMPRESSORS:
+                return repr(kind.flush(kind.copy(thing)))
             if kind is GENERATOR and thing.gi_frame is not None:
                 return repr((thing.gi_frame.f_lasti, thing.gi_frame.f_lineno))
         except Exception:
@@ -449,13 +448,15 @@ WEAK = (type(sys.modules["_weakref"].ref(CONTAINERS.__class__)),) if "_weakref" 
 # Of these a text tells the state.
 PLAIN = frozenset(("datetime", "decimal", "_decimal", "uuid", "zoneinfo", "fractions"))
 # So does it of these, and of these what methods tell, all of them without an effect.
-TOLD_BY_REPR = frozenset((("builtins", "range"), ("itertools", "count")))
+TOLD_BY_REPR = frozenset((("builtins", "range"), ("itertools", "count"), ("decimal", "Context")))
 TOLD_BY_METHODS = {
     ("_io", "StringIO"): ("getvalue", "tell"),
     ("_io", "BytesIO"): ("getvalue", "tell"),
     ("_thread", "lock"): ("locked",),
     ("random", "Random"): ("getstate",),
 }
+# What has copies that may be brought to their end.
+COMPRESSORS = frozenset((("zlib", "Compress"), ("zlib", "Decompress")))
 HASHES = frozenset(("_hashlib", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_blake2"))
 # How the paths begin of what no module leads to.
 NAMELESS = "an object of "

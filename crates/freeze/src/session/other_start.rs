@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use failure::Failure;
 use image::fact_kind;
+use inputs::attributes::Attribute;
 use inputs::environment::matches;
 use recorder::{Accesses, PathAccess, State};
 use runtime::Language;
@@ -33,6 +34,9 @@ use judge::variables::always_compared;
 
 /// What stands for the object that differs where one start prints something while it boots, and the other does not: its thaws print nothing.
 const OUTPUT: &str = "whether it prints something while it boots";
+
+/// The same for attributes of its process that it changes while it boots: limits, say.
+const ATTRIBUTES: &str = "what it changes of its process";
 
 /// Variables of which there are other values: paths and names, of which one does as well as another. The front ends have them, too.
 const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
@@ -70,6 +74,8 @@ pub struct OtherStart {
     noise: BTreeSet<String>,
     /// Whether a boot like the first one prints something.
     says: bool,
+    /// What such a boot changes of its process.
+    repeated: Vec<Attribute>,
     /// How long a boot as another start may take.
     pub limit: Duration,
 }
@@ -142,10 +148,6 @@ impl Session<'_> {
             (Outcome::Written(report), notes) => (report, notes),
             (Outcome::Refused(findings), _) => return Err(Stop::Refused(findings)),
         };
-        let says = outcome.said;
-        if other.said && !says {
-            outcome.differs.push(OUTPUT.to_owned());
-        }
         let mut shown = OtherStart {
             elsewhere,
             notes,
@@ -154,9 +156,11 @@ impl Session<'_> {
             bound: Vec::new(),
             largest: None,
             noise: BTreeSet::new(),
-            says,
+            says: outcome.said,
+            repeated: outcome.repeated.clone(),
             limit: boot.limit.unwrap_or(MORE_PATIENCE),
         };
+        outcome.differs.extend(shown.besides(&shown.report).map(str::to_owned));
         shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         if !outcome.differs.is_empty() {
             // What differs from a third boot like the first one is noise, too, and what differs in one other boot only.
@@ -280,8 +284,14 @@ impl OtherStart {
 
     /// Where another boot differs.
     fn differs<'a>(&self, other: &'a Report) -> impl Iterator<Item = &'a str> {
+        other.differs.iter().map(String::as_str).chain(self.besides(other))
+    }
+
+    /// In what another boot differs besides what it holds.
+    fn besides<'a>(&self, other: &'a Report) -> impl Iterator<Item = &'a str> + use<'a> {
         let output = (other.said && !self.says).then_some(OUTPUT);
-        other.differs.iter().map(String::as_str).chain(output)
+        let attributes = (other.repeated != self.repeated).then_some(ATTRIBUTES);
+        output.into_iter().chain(attributes)
     }
 
     /// Takes out of what counts what need not, and adds what counts in its place. `environment`: that of the boot; `start`: where

@@ -37,6 +37,11 @@ class Context
     @randomness.warnings
   end
 
+  # See Randomness.
+  def random_position
+    @randomness.position
+  end
+
   # Reads the new command line. Runs the ordinary command instead when a standard stream is closed: Ruby fills such
   # holes when it starts.
   def read_command_line

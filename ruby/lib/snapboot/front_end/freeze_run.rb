@@ -267,7 +267,9 @@ class FreezeRun
     renewed, kept = @environment.kept
     directory = Dir.pwd
     kept["the current directory"] = directory unless directory.b == @evidence.here[:cwd]
-    roots = { **kept, **@settings.kept, **ProcessRoots.all(@umask), "exit handlers" => @evidence.exit_handlers }
+    roots = { **kept, **@settings.kept, **ProcessRoots.all(@umask) }
+    roots.update("exit handlers" => @evidence.exit_handlers, "other threads" => @lost_threads,
+                 "random numbers" => @context.random_position)
     ObjectPaths.new(Module.nesting.last, @directory, roots, @evidence.private_constants, renewed, @secrets)
   end
 
@@ -302,7 +304,7 @@ class FreezeRun
       recipe.threads.each { |thread| thread.name = RENEWED }
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
-    LostThreads.all.each { |thread| @report.add("thread", thread) }
+    @lost_threads = LostThreads.all.each { |thread| @report.add("thread", thread) }
     @umask = @reads.umask
     @reads.report_to(@report)
     @asked = { folder: @reads.folder?, terminal: @reads.terminal? }

@@ -29,12 +29,13 @@ class ObjectPaths
   # Objects in C that lead nowhere, and what tells their state.
   STATES = {
     "Time" => :inspect, "Date" => :ajd, "BigDecimal" => :to_s, "StringScanner" => :pos, "StringIO" => :pos,
-    "Thread::Mutex" => :locked?, "Process::Status" => :to_i, "Thread::SizedQueue" => :max,
-    "Digest::Base" => :hexdigest, "OpenSSL::Digest" => :hexdigest, "OpenSSL::HMAC" => :hexdigest
+    "Thread::Mutex" => :locked?, "Process::Status" => :to_i, "Thread::SizedQueue" => :max, "TracePoint" => :enabled?,
+    "Digest::Base" => :hexdigest, "OpenSSL::Digest" => :hexdigest, "OpenSSL::HMAC" => :hexdigest,
+    "Random" => :marshal_dump, "ObjectSpace::WeakMap" => :size
   }.freeze
   KINDS = {
     String => :string, Regexp => :regexp, Array => :array, Hash => :table, Module => :namespace, Proc => :closure,
-    Binding => :variables, Struct => :members, Range => :range, Method => :method_object,
+    IO => :stream, Binding => :variables, Struct => :members, Range => :range, Method => :method_object,
     UnboundMethod => :method_object, Thread => :thread, Exception => :exception, Queue => :queue,
     **(defined?(Data.define) ? { Data => :members } : {})
   }.freeze
@@ -55,7 +56,8 @@ class ObjectPaths
   FROZEN = Kernel.instance_method(:frozen?)
   BYTES, ENCODING = %i[b encoding].map { |name| String.instance_method(name) }
   ALL, EACH, INSPECT = %i[all? each inspect].map { |name| Array.instance_method(name) }
-  EACH_PAIR, DEFAULT, DEFAULT_PROC = %i[each_pair default default_proc].map { |name| Hash.instance_method(name) }
+  EACH_PAIR, DEFAULT, DEFAULT_PROC, BY_IDENTITY =
+    %i[each_pair default default_proc compare_by_identity?].map { |name| Hash.instance_method(name) }
   REGEXP = %i[options encoding source].map { |name| Regexp.instance_method(name) }
 
   # +front_end+: its anonymous module. +directory+: where its files are. +roots+: more to go down from, by name.
@@ -158,7 +160,7 @@ class ObjectPaths
   end
 
   def own_class(object, path)
-    push(SINGLETON.bind_call(object), "#{path}.singleton_class") unless OWN.bind_call(object, false).empty?
+    push(SINGLETON.bind_call(object), "#{path}.singleton_class") unless OWN.bind_call(object).empty?
   end
 
   def leaf(object, type)
@@ -189,6 +191,7 @@ class ObjectPaths
     return unless known.nil?
 
     @seen[object] = path
+    own_class(object, path) unless FROZEN.bind_call(object)
     ivars(object, path)
   end
 
@@ -259,7 +262,7 @@ class ObjectPaths
   end
 
   def table(object, path, type)
-    tell(object, path, type)
+    tell(object, path, type, (" by identity" if BY_IDENTITY.bind_call(object)))
     index = -1
     order = []
     EACH_PAIR.bind_call(object) do |key, value|
@@ -325,6 +328,23 @@ class ObjectPaths
     rescue StandardError
       nil # it has none
     end
+  end
+
+  # How it reads and writes; where it stands is among the descriptors of ProcessRoots. Ruby's own streams are renewed, but
+  # for what a program sets.
+  def stream(object, path, type)
+    names = object.fileno > 2 ? %i[sync lineno external_encoding internal_encoding binmode? autoclose?] : %i[sync]
+    tell(object, path, type, names.map { |name| ask(object, name) }.join(" ").b)
+  rescue IOError
+    tell(object, path, type, "closed")
+  ensure
+    ivars(object, path)
+  end
+
+  def ask(stream, name)
+    IO.instance_method(name).bind_call(stream)
+  rescue IOError
+    nil # it is not opened for that
   end
 
   # Empties it, as nothing else tells what is in it.
@@ -408,10 +428,16 @@ class ObjectPaths
     @block.call("#{path} (ancestors)", ancestors.join(" ").b, object)
     names = CONSTANTS.bind_call(object, false) | @private_constants.fetch(object, [])
     names.sort.each do |name|
-      constant(object, name, path) unless AUTOLOAD.bind_call(object, name, false)
+      file = AUTOLOAD.bind_call(object, name, false)
+      file ? @block.call("#{path}::#{name} (autoload)", file.b, name) : constant(object, name, path)
     end
+    hidden = @private_constants.fetch(object, [])
+    @block.call("#{path} (private)", hidden.uniq.sort.join(" ").b, object) unless hidden.empty?
     own(object, path)
     singleton = SINGLETON.bind_call(object)
+    extended = ANCESTORS.bind_call(singleton) - ANCESTORS.bind_call(CLASS.bind_call(object))
+    names = extended.filter_map { |above| name_of(above) }
+    @block.call("#{path}.singleton_class (ancestors)", names.join(" ").b, object)
     @seen[singleton] = "#{path}.singleton_class"
     own(singleton, "#{path}.singleton_class")
     @namespaces << object << path

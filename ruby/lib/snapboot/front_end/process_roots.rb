@@ -13,12 +13,24 @@ module ProcessRoots
       "the limits" => LIMITS.map { |name| Process.getrlimit(name) },
       "the priority" => Process.getpriority(Process::PRIO_PROCESS, 0),
       "the collector" => [GC.stress, GC.disable],
+      "the descriptors" => descriptors,
       "threads" => [Thread.abort_on_exception, Thread.report_on_exception],
       "compile_option" => RubyVM::InstructionSequence.compile_option,
       "the signals" => signals
     }
   ensure
     GC.enable
+  end
+
+  # What is open besides the standard streams, and where it stands, by number. Streams would change that when they are asked.
+  def self.descriptors
+    Dir.children("/proc/self/fd").grep_v(/\A[012]\z/).to_h { |number| [number, link(number)] }
+  end
+
+  def self.link(number)
+    [File.readlink("/proc/self/fd/#{number}"), File.read("/proc/self/fdinfo/#{number}")[/^pos:\s*\d+/]]
+  rescue SystemCallError
+    nil # it was that of the list
   end
 
   # Handlers by signal; without that by which the kernel tells of a system call that is forbidden.
@@ -31,5 +43,5 @@ module ProcessRoots
   rescue ArgumentError
     nil # Ruby's own
   end
-  private_class_method :signals, :handler
+  private_class_method :descriptors, :link, :signals, :handler
 end

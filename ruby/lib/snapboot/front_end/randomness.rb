@@ -22,6 +22,11 @@ class Randomness
     follow_main_generator if seeding.given?(Random.seed)
   end
 
+  # Where the generator of Kernel#rand stands, if the program has seeded it: a fork forgets that.
+  def position
+    [@seed, @words]
+  end
+
   # Reseeds them after a thaw.
   def renew
     @generators.each { |random| random.__send__(:initialize) }

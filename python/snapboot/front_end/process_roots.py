@@ -1,0 +1,48 @@
+"""What the process itself holds that no object leads to, for object_paths.py. To be used in a process that is not frozen: to look at
+some of it changes it.
+"""
+
+import posix
+import sys
+
+from .request import read_file
+
+
+def of_interpreter():
+    """Pairs of what the interpreter's C code keeps, and its name."""
+    for module, names in SETTINGS.items():
+        for name in names:
+            ask = getattr(sys.modules.get(module), name, None)
+            if ask is not None:
+                yield ask(), "%s.%s()" % (module, name)
+
+
+def of_process():
+    """Pairs of what the kernel keeps for the process, and its name."""
+    mask = posix.umask(0o077)
+    posix.umask(mask)
+    yield mask, "os.umask()"
+    yield posix.getpriority(posix.PRIO_PROCESS, 0), "os.getpriority()"
+    for line in read_file(b"/proc/self/status").splitlines():
+        if line.startswith(OF_STATUS):
+            yield line.decode(), "the " + line.decode().partition(":")[0]
+    yield read_file(b"/proc/self/limits").decode(), "the limits"
+    for number in posix.listdir("/proc/self/fd"):
+        try:
+            if int(number) > 2:
+                yield posix.readlink("/proc/self/fd/" + number), "descriptor " + number
+                yield read_file(b"/proc/self/fdinfo/" + number.encode()).split(b"\n")[0], "where descriptor %s stands" % number
+        except OSError:
+            pass  # it was that of the list
+
+
+# Functions that tell settings of the interpreter, by module.
+SETTINGS = {
+    "sys": ("getrecursionlimit", "getswitchinterval", "get_int_max_str_digits", "getprofile", "gettrace", "getdlopenflags"),
+    "atexit": ("_ncallbacks",),
+    "faulthandler": ("is_enabled",),
+    "threading": ("stack_size",),
+    "decimal": ("getcontext",),
+}
+# What counts of the kernel's status of a process: see proc_pid_status(5).
+OF_STATUS = (b"SigBlk:", b"SigIgn:", b"SigCgt:", b"NoNewPrivs:", b"THP_enabled:", b"Groups:", b"CapEff:")
