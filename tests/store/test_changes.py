@@ -120,3 +120,17 @@ def test_list_says_why_a_command_has_several_images(tmp_path):
             program.run(KIND=kind)
     rows = program.store.list(env={"KIND": "a"})
     assert len(rows) == 2 and all("2 images, since starts come to another state by KIND" in row["notes"] for row in rows), rows
+
+
+@both
+def test_the_script_itself_is_in_the_image(tmp_path, language):
+    program = Changing(tmp_path, language, KIND="a")
+    program.settings.write_text("one")
+    program.make()
+    script = program.command[1]
+    for number in (2, 3):
+        script.write_text(script.read_text() + f"{'print' if language.name == 'python' else 'puts '}({number})\n")
+        shown = "\n".join(["oneone 1 a", *map(str, range(2, number + 1))])
+        assert program.run() == (shown, False)
+        assert program.run() == (shown, True)
+    assert str(script) not in program.notes()

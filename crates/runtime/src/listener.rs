@@ -47,8 +47,11 @@ impl Listener {
 
     /// Whether the program has said anything. To be called when it has ended; what it has left running may say more, of which nobody hears.
     /// Where that cannot be found out, it has.
-    pub fn has_heard(mut self) -> bool {
-        self.end.write_all(END).is_err() || self.heard.recv_timeout(LAST_WORDS) != Ok(0)
+    pub fn has_heard(self) -> bool {
+        // A terminal that the program has stopped takes nothing.
+        let Listener { mut end, heard } = self;
+        thread::spawn(move || end.write_all(END));
+        heard.recv_timeout(LAST_WORDS) != Ok(0)
     }
 }
 

@@ -207,6 +207,9 @@ fn attempt(
         changes.need(&changing);
         changes.keep(folder);
         outcome = freeze(Changing::default());
+    } else if !changing.is_empty() {
+        changes.settle(output);
+        changes.keep(folder);
     }
     let came_of_it = match &outcome {
         FreezeOutcome::Written(written) => {

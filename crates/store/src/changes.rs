@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use freeze::Changing;
+use image::{Input, Section};
 use image_file::differences::{self, Subject};
 use image_file::this_process::ThisProcess;
 use image_file::ImageFile;
@@ -73,6 +75,16 @@ impl Changes {
             places: places.filter(|place| !self.needed.contains(*place)).cloned().collect(),
             variables: names.filter(|name| !self.needed.contains(Path::new(name))).map(OsString::from).collect(),
         }
+    }
+
+    /// Notes which of them a new image depends on all the same: what is read before anything can be left, as a script itself.
+    pub fn settle(&mut self, image: &Path) {
+        let Ok(image) = ImageFile::open(image) else { return };
+        let tables = image.tables();
+        let Ok(rows) = tables.rows::<Input>(Section::Inputs) else { return };
+        let inputs: BTreeSet<&[u8]> = rows.filter_map(|row| tables.text(row.path).ok()).collect();
+        let places = self.changing().places.into_iter();
+        self.needed.extend(places.filter(|place| inputs.contains(place.as_os_str().as_bytes())));
     }
 
     /// From now on no image is made without these.
