@@ -108,7 +108,7 @@ class Evidence:
     def _write_held(self, own, known):
         """known: names of variables that the program has read by name, and of those that are set, if it has read all as well."""
         lines, texts = [], set()
-        for path, thing, content in self._walk(own, lambda text: None):
+        for path, thing, content in self._walk(own | {id(lines), id(texts)}, lambda text: None):
             lines.append(_line(_plain(path), self._digest(content).encode()))
             if known is not None and type(thing) is str:
                 texts.add(thing)

@@ -114,6 +114,8 @@ class Walk:
                 yield path, thing, b"is " + name.encode("utf-8", "surrogatepass")
                 if number not in self.seen:
                     self.seen[number] = name
+                    if kind is not FunctionType and not thing.__flags__ & HEAP_TYPE:
+                        continue  # C code says what is in it
                     below = list(self._below(thing, kind, name))
                     below.reverse()
                     self.stack += below
@@ -200,6 +202,9 @@ class Walk:
             yield from self._mapping(thing, path)
         elif issubclass(kind, (list, tuple)):
             base = list if issubclass(kind, list) else tuple
+            if kind in CONTAINERS and all(type(value) in NUMBERS and not (type(value) is int and abs(value) >= LARGE) for value in thing):
+                yield digest(repr(thing).encode()), path + " (numbers)"
+                return
             for number, value in enumerate(base.__iter__(thing)):
                 yield value, "%s[%d]" % (path, number)
         elif issubclass(kind, (set, frozenset)):
@@ -317,14 +322,26 @@ class Walk:
         self.seen.update((id(inner), path) for inner in gc.get_referents(thing) if type(inner) is dict)
 
     def _function(self, thing, path):
-        yield thing.__code__, path + ".__code__"
-        for name in ("__defaults__", "__kwdefaults__", "__closure__", "__doc__", "__name__", "__qualname__", "__annotations__"):
+        code, doc = thing.__code__, thing.__doc__
+        file = code.co_filename
+        if id(file) not in self.seen:
+            # Most functions of a module share it.
+            self.seen[id(file)] = path
+            yield file, path + ".__code__.co_filename"
+        # What hardly ever is anything but a part of the source is told at once.
+        names = self.seen.get(id(thing.__globals__))
+        parts = [thing.__name__, thing.__qualname__, self._code(code), doc if type(doc) is str else "", names or ""]
+        yield digest("\0".join(parts).encode("utf-8", "surrogatepass")), path + " (function)"
+        if type(doc) is not str and doc is not None:
+            yield doc, path + ".__doc__"
+        for name in ("__defaults__", "__kwdefaults__", "__closure__", "__annotations__"):
             value = getattr(thing, name)
             if value is not None and value != {}:
                 yield value, "%s.%s" % (path, name)
         if thing.__dict__:
             yield thing.__dict__, path + ".__dict__"
-        yield thing.__globals__, path + ".__globals__"
+        if names is None:
+            yield thing.__globals__, path + ".__globals__"
 
     def _instance(self, thing, kind, path):
         if kind.__name__ in LEFT_OUT:
@@ -443,6 +460,8 @@ BUILT_IN = type(len)
 METHOD_WRAPPER = type((0).__add__)
 SLOT_WRAPPER = type(int.__add__)
 METHOD_DESCRIPTOR = type(str.lower)
+# Py_TPFLAGS_HEAPTYPE: a class that was made while the program ran.
+HEAP_TYPE = 1 << 9
 MEMBER = type(FunctionType.__globals__)
 WEAK = (type(sys.modules["_weakref"].ref(CONTAINERS.__class__)),) if "_weakref" in sys.modules else ()
 # Of these a text tells the state.
