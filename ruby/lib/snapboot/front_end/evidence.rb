@@ -87,10 +87,12 @@ class Evidence
     return if names.empty?
 
     values = now(names)
+    return @texts.keep if values.all? { |name, value| value == @facts[name] }
+
     refusal = @form.refusal(values)
     yield refusal if refusal
     @texts.exchange(values)
-    @texts.finish(changed: values.any? { |name, value| value != @facts[name] })
+    @texts.finish
   rescue SystemCallError
     yield "the current directory, which the program has read, is gone"
   end

@@ -79,9 +79,15 @@ class RenewedTexts
     end
   end
 
-  # To be called when all strings are as they shall be. +changed+: whether any of them is another now.
-  def finish(changed: true)
-    @hashes.each { |hash| REHASH.bind_call(hash) } if changed
+  # Leaves all strings as they are in the image.
+  def keep
+    @texts.each { |text, (_, was_frozen)| FREEZE.bind_call(text) if was_frozen }
+    initialize
+  end
+
+  # To be called when all strings are as they shall be.
+  def finish
+    @hashes.each { |hash| REHASH.bind_call(hash) }
     initialize
   end
 
