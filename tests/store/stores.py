@@ -17,6 +17,12 @@ class Store:
             SNAPBOOT_STORE=str(self.place), SNAPBOOT_STATE=str(folder / "state"), PYTHONDONTWRITEBYTECODE="1", **variables
         )
 
+    def write_program(self, language, sources):
+        """Writes a program into the folder. sources: by name of file, the script first. Returns its command."""
+        for name, source in sources.items():
+            (self.folder / name).write_text(source)
+        return [language.program, self.folder / next(iter(sources))]
+
     def run(self, *words, options=(), **more):
         """`snapboot run -- WORDS`."""
         return self.snapboot("run", *options, "--", *words, **more)

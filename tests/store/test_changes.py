@@ -33,10 +33,8 @@ class Changing:
 
     def __init__(self, folder, language, **variables):
         self.store = Store(folder, **variables)
-        for name, source in PROGRAMS[language.name].items():
-            (folder / name).write_text(source)
         self.settings = folder / "settings.txt"
-        self.command = [language.program, folder / next(iter(PROGRAMS[language.name]))]
+        self.command = self.store.write_program(language, PROGRAMS[language.name])
 
     def run(self, **env):
         """What a start prints, and whether it thawed; then waits for builders."""

@@ -35,9 +35,7 @@ class Terminal:
 
     def __init__(self, folder, language):
         self.store = Store(folder, TERM="vt100")
-        for name, source in PROGRAMS[language.name].items():
-            (folder / name).write_text(source)
-        self.command = [language.program, folder / next(iter(PROGRAMS[language.name]))]
+        self.command = self.store.write_program(language, PROGRAMS[language.name])
 
     def without(self, *arguments):
         """What it prints without one, and whether nothing was said."""

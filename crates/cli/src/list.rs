@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use failure::Result;
 use freeze::Changing;
-use image_file::differences::{self, Seen, Subject};
+use image_file::differences::{self, Seen};
 use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::this_process::ThisProcess;
@@ -129,12 +129,12 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         hidden: hidden.clone(),
     };
     let images = folder.images();
-    let left = left_to_starts(&Changes::of(folder).changing());
-    let mut several = BTreeSet::new();
     if images.is_empty() {
         let (state, why) = without_image(folder, &attempts);
         return vec![row(folder.path().to_owned(), state, why)];
     }
+    let left = left_to_starts(&Changes::of(folder).changing());
+    let mut several = BTreeSet::new();
     let replaced = replaced(folder, installed.as_ref());
     let dormant = installed.as_ref().filter(|it| it.is_dormant()).map(|it| {
         let (program, name) = (it.program.display(), &it.name);
@@ -150,7 +150,7 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
             let of_start = ThisProcess { boot: Some(boot) };
             let warnings = opened.as_ref().map(|image| Info::of(&image.tables()).warnings).unwrap_or_default();
             let why = opened.and_then(|image| differences::lines(&image, &of_start, Some(seen)));
-            several.extend(why.iter().flatten().filter_map(|line| shown(&line.subject)));
+            several.extend(why.iter().flatten().filter_map(|line| line.subject.name()));
             let why = why.map(|lines| lines.into_iter().map(|line| line.text).collect());
             let why: Vec<String> = why.unwrap_or_else(|failure| vec![failure.message]);
             let (state, why) = match why.is_empty() {
@@ -176,15 +176,6 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         rows.iter_mut().for_each(|row| row.notes.insert(0, note.clone()));
     }
     rows
-}
-
-/// What an image is for, by a difference to this start; None of what all images of a command share.
-fn shown(subject: &Subject) -> Option<String> {
-    match subject {
-        Subject::Variable(name) => Some(name.to_string_lossy().into_owned()),
-        Subject::Fact(name) => Some(name.clone()),
-        Subject::Place(_) | Subject::Other => None,
-    }
 }
 
 /// What is in no image, since it changes; in words.

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use failure::{Failure, Result};
-use image_file::differences::{self, Line, Subject};
+use image_file::differences::{self, Line};
 use image_file::info::{Decision, Info, Verdict};
 use image_file::this_process::ThisProcess;
 use image_file::{rotation, ImageFile};
@@ -65,12 +65,8 @@ pub fn answer(image: &ImageFile, is_json: bool) -> Result<u8> {
 
 /// A difference, and why the image depends on that.
 fn with_decision(line: Line, decisions: &[Decision]) -> String {
-    let what = match &line.subject {
-        Subject::Variable(name) => name.to_string_lossy().into_owned(),
-        Subject::Fact(name) => name.clone(),
-        Subject::Place(_) | Subject::Other => return line.text,
-    };
-    match decisions.iter().find(|it| it.what == what && it.verdict == Verdict::Input) {
+    let what = line.subject.name();
+    match decisions.iter().find(|it| Some(&it.what) == what.as_ref() && it.verdict == Verdict::Input) {
         Some(decision) => format!("{}; {}", line.text, decision.why),
         None => line.text,
     }

@@ -19,6 +19,9 @@ use image_file::rotation;
 use image_file::this_process::ThisProcess;
 use image_writer::TablesWriter;
 use inputs::facts::{Kernel, Value};
+use judge::environment::Environment;
+use judge::environment_inputs::EnvironmentInputs;
+use judge::reads::Reads;
 use recorder::Identity;
 use runtime::terminal::Terminal;
 use runtime::Language;
@@ -39,9 +42,6 @@ use crate::fault::Point;
 use crate::outcome;
 use crate::request::Cpu;
 use crate::traces;
-use judge::environment::Environment;
-use judge::environment_inputs::EnvironmentInputs;
-use judge::reads::Reads;
 
 /// How much of an image is read back (bytes). The parts that are used most come first.
 const READ_BACK: u64 = 1 << 30;

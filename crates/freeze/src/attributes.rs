@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use image::fact_kind;
 use inputs::attributes::{Attribute, Source};
-
 use judge::entries::Entries;
 use judge::findings::Finding;
 

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use command_fds::{CommandFdExt, FdMapping};
 use failure::{Failure, Result};
 use installation::Installation;
+use judge::entries::Entries;
+use judge::environment::Environment;
 use recorder::{Accesses, Changing, Recorder};
 use runtime::deadline::{self, kill_group, timespec};
 use runtime::listener::Listener;
@@ -35,8 +37,6 @@ use crate::progress::{ProgramOutput, Progress, Step};
 use crate::request::InStore;
 use crate::told;
 use crate::training::Profile;
-use judge::entries::Entries;
-use judge::environment::Environment;
 
 /// How often the size of the growing image is shown.
 const TICK: Duration = Duration::from_millis(100);

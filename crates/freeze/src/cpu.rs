@@ -18,11 +18,10 @@ use std::time::Duration;
 
 use failure::{Failure, Result};
 use image::{mapping_kind, MappedFile, Mapping, Section, Tables};
+use judge::environment::Environment;
 use memchr::memmem::{find, find_iter};
 use runtime::deadline;
 use runtime::loader_of;
-
-use judge::environment::Environment;
 
 /// What is set for the boot, and who reads it.
 const VARIABLES: [(&str, &str); 4] = [

@@ -11,12 +11,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use recorder::{Accesses, PathAccess, State};
-
-use super::control_dir::ControlDir;
 use judge::entries::Entries;
 use judge::environment::Environment;
 use judge::findings::Finding;
+use recorder::{Accesses, PathAccess, State};
+
+use super::control_dir::ControlDir;
 
 const TEMPORARY: [&str; 6] = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/run/user"];
 /// Variables that name one more.

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use failure::Failure;
 use image_file::starts::Starts;
-use runtime::Language;
-
 use judge::findings::Finding;
+use runtime::Language;
 
 /// How a freeze ended. Whatever was there under the image's name is untouched, unless an image was written.
 pub enum FreezeOutcome {

@@ -16,12 +16,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use image::{mapping_kind, Mapping, PAGE};
+use judge::environment::Environment;
 use runtime::deadline::kill_group;
 use runtime::terminal::Terminal;
 use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
 
 use super::confined;
-use judge::environment::Environment;
 
 /// How long a rehearsal may take, and how often it is looked at.
 const LIMIT: Duration = Duration::from_secs(5);

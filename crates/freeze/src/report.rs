@@ -11,15 +11,15 @@ use failure::{Failure, Result};
 use runtime::Runtime;
 
 use inputs::attributes::Attribute;
-
-use super::attributes;
-use super::boot_inputs::Importer;
-use super::control_dir::ControlDir;
 use judge::entries::Entries;
 use judge::environment::Environment;
 use judge::environment_inputs::EnvironmentInputs;
 use judge::findings::{self, Finding};
 use judge::reads::{Early, Reads};
+
+use super::attributes;
+use super::boot_inputs::Importer;
+use super::control_dir::ControlDir;
 
 /// The front end's exit statuses.
 const WRITTEN: i32 = 0;

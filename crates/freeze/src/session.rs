@@ -10,6 +10,8 @@ use image::fact_kind;
 use image_file::info::Info;
 use image_file::starts::{self, Starts};
 use image_file::{rotation, ImageFile};
+use judge::environment::Environment;
+use judge::findings::{add_origins, Finding};
 use judge::{depends, variables};
 use recorder::{Accesses, State};
 use runtime::{probe, resolve, search_path, Language, Main, Runtime, Shim};
@@ -32,8 +34,6 @@ use crate::recipes::{self, Applied};
 use crate::report::{self, outcome, Outcome, Report};
 use crate::request::{Cpu, FreezeRequest};
 use crate::training::{Profile, Trainer};
-use judge::environment::Environment;
-use judge::findings::{add_origins, Finding};
 
 mod derived;
 mod everyday;

@@ -8,10 +8,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use judge::entries::Entries;
 use runtime::Main;
 use rustix::process::geteuid;
-
-use judge::entries::Entries;
 
 /// Starts add nothing to a file of more than 1 MB, and each of them little.
 const MAX_SIZE: u64 = 16 << 20;

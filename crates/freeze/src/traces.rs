@@ -6,7 +6,6 @@ use std::path::Path;
 
 use aho_corasick::AhoCorasick;
 use failure::{Failure, Result};
-
 use judge::environment::Environment;
 use judge::secrets::Secret;
 

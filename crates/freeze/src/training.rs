@@ -14,6 +14,7 @@ use std::time::Duration;
 use failure::{Failure, Result};
 use image::Mapping;
 use installation::Installation;
+use judge::entries::Entries;
 use judge::exceptions;
 use runtime::deadline::{self, ProcessOutput};
 use runtime::terminal::Terminal;
@@ -29,7 +30,6 @@ use crate::rehearse::UsedPages;
 use crate::request::Training;
 use crate::told::{self, Told};
 use crate::trained_pages::RunPages;
-use judge::entries::Entries;
 
 /// How long a run may take that nobody has asked for, and one that somebody has.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -10,11 +10,11 @@ use std::process::{Command, Stdio};
 
 use command_fds::{CommandFdExt, FdMapping};
 use failure::{reason, Failure, Result};
+use judge::entries::Entries;
 use recorder::Recorder;
 use rustix::process::{set_parent_process_death_signal, Signal};
 
 use super::control_dir::ControlDir;
-use judge::entries::Entries;
 
 /// The hidden subcommand by whose name `snapboot freeze` starts a runtime.
 pub const SUBCOMMAND: &str = "watched";

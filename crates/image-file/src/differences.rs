@@ -110,6 +110,17 @@ pub enum Subject {
     Other,
 }
 
+impl Subject {
+    /// The variable or fact; None of what many images share.
+    pub fn name(&self) -> Option<String> {
+        match self {
+            Subject::Variable(name) => Some(name.to_string_lossy().into_owned()),
+            Subject::Fact(name) => Some(name.clone()),
+            Subject::Place(_) | Subject::Other => None,
+        }
+    }
+}
+
 /// A difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
@@ -127,16 +138,11 @@ impl Line {
 
 /// Every difference between what the variants of an image recorded and what is there, a line each.
 pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
-    stale_for(image, &ThisProcess::ITSELF, None)
+    Ok(lines(image, &ThisProcess::ITSELF, None)?.into_iter().map(|line| line.text).collect())
 }
 
-/// The same for a start of another process, as far as `process` tells of it. `seen`: what other images have looked at; with it, a directory whose
-/// times are the recorded ones is not looked into, as in a thaw.
-pub fn stale_for(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> Result<Vec<String>> {
-    Ok(lines(image, process, seen)?.into_iter().map(|line| line.text).collect())
-}
-
-/// As [`stale_for`], with what each line is about.
+/// The same for a start of another process, as far as `process` tells of it, with what each line is about. `seen`: what other images have looked
+/// at; with it, a directory whose times are the recorded ones is not looked into, as in a thaw.
 pub fn lines(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> Result<Vec<Line>> {
     let own = Seen::default();
     let process_files = &seen.unwrap_or(&own).process;

@@ -58,6 +58,13 @@ pub struct Decision {
     pub why: String,
 }
 
+impl Decision {
+    /// See the fields.
+    pub fn new(what: &str, verdict: Verdict, why: String) -> Decision {
+        Decision { what: what.to_owned(), verdict, why }
+    }
+}
+
 /// What a fact about a start is to an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

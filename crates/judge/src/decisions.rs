@@ -9,36 +9,32 @@ use runtime::Language;
 use crate::depends::of_facts;
 use crate::environment::Environment;
 use crate::environment_inputs::EnvironmentInputs;
-use crate::places::shown;
+use crate::places::reader;
 use crate::reads::{FullEnvironmentRead, Reads};
 use crate::renewals::LOCALE;
 
 /// All decisions. `environment`: that of the boot.
 pub fn all(environment: &Environment, reads: &Reads, language: Language) -> Vec<Decision> {
-    let read_by = |place: Option<&str>| format!("read by {}", place.map_or("C code of the program".into(), shown));
+    let read_by = |place: Option<&str>| format!("read by {}", reader(place));
     let inputs = EnvironmentInputs { environment, reads };
     let counts = |name: &OsStr| {
         inputs.compares(language, name) || environment.value(name.to_str().unwrap_or_default()).is_none()
     };
     let variables = reads.variables.iter().filter(|(name, _)| counts(name));
-    let variables =
-        variables.map(|(name, place)| decision(&name.to_string_lossy(), Verdict::Input, read_by(place.as_deref())));
+    let variables = variables
+        .map(|(name, place)| Decision::new(&name.to_string_lossy(), Verdict::Input, read_by(place.as_deref())));
     let wholes = reads.wholes.iter().map(|whole| {
         let why = match whole {
             FullEnvironmentRead::Read(place) => read_by(Some(place)),
             FullEnvironmentRead::Passed(program) => format!("passed to {program}"),
         };
-        decision("every variable", Verdict::Input, why)
+        Decision::new("every variable", Verdict::Input, why)
     });
     let bound = reads.renewals.bound.iter();
     let bound = bound.map(|(setting, place)| {
         let what = if setting == LOCALE { LOCALE_OF_TEXT } else { setting };
-        decision(what, Verdict::Input, format!("its effect is {}", read_by(Some(place))))
+        Decision::new(what, Verdict::Input, format!("its effect is {}", read_by(Some(place))))
     });
-    let facts = of_facts(reads).map(|(name, place)| decision(&name, Verdict::Input, read_by(place)));
+    let facts = of_facts(reads).map(|(name, place)| Decision::new(&name, Verdict::Input, read_by(place)));
     variables.chain(wholes).chain(bound).chain(facts).chain(reads.decided.iter().cloned()).collect()
-}
-
-fn decision(what: &str, verdict: Verdict, why: String) -> Decision {
-    Decision { what: what.to_owned(), verdict, why }
 }

@@ -6,7 +6,7 @@ use inputs::facts::Value;
 
 use crate::environment::Environment;
 use crate::environment_inputs::EnvironmentInputs;
-use crate::places::shown;
+use crate::places::{reader, shown};
 use crate::reads::{FullEnvironmentRead, Reads};
 
 /// All of it in words: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as `the current directory (/x), read by lib.py:3`.
@@ -56,7 +56,7 @@ fn facts(reads: &Reads, has_preloads: bool) -> Vec<String> {
         }
         let value = Value::ask(&ThisProcess::FOR_BOOT, kind, of);
         let value = value.as_ref().map_or(&b"?"[..], Value::bytes);
-        let who = reads.places.get(&(kind, of)).map(|place| shown(place));
+        let who = reader(reads.places.get(&(kind, of)).map(String::as_str));
         let value = String::from_utf8_lossy(value);
         let what = match kind {
             fact_kind::TERMINAL => format!("{} being {value}", STREAMS[of.min(2) as usize]),
@@ -67,7 +67,7 @@ fn facts(reads: &Reads, has_preloads: bool) -> Vec<String> {
             fact_kind::TERMINAL | fact_kind::WINDOW => STARTS_ORDINARY,
             _ => "",
         };
-        words.push(format!("{what}, read by {}{remedy}", who.as_deref().unwrap_or("C code of the program")));
+        words.push(format!("{what}, read by {who}{remedy}"));
     }
     words
 }

@@ -14,7 +14,7 @@ use runtime::Language;
 
 use crate::environment::{is_under, Environment};
 use crate::findings::Finding;
-use crate::places::shown;
+use crate::places::reader;
 use crate::reads::{FullEnvironmentRead, OtherValue, Reads};
 use crate::secrets::Secret;
 use crate::variables::{always_compared, rule};
@@ -50,7 +50,7 @@ impl<'a> EnvironmentInputs<'a> {
         self.secrets_read()
             .map(|(secret, place)| {
                 let name = secret.name.to_string_lossy();
-                let reader = place.map_or("C code of the program".into(), shown);
+                let reader = reader(place);
                 Finding::new(
                     "secret",
                     format!(
@@ -97,7 +97,7 @@ impl<'a> EnvironmentInputs<'a> {
                         name.to_string_lossy()
                     );
                 }
-                format!("{} (read by {})", name.to_string_lossy(), place.map_or("C code of the program".into(), shown))
+                format!("{} (read by {})", name.to_string_lossy(), reader(place))
             })
             .collect()
     }

@@ -1,7 +1,7 @@
 //! What other starts of the program have shown: what was read and makes no difference is no input, what is only kept is renewed in each thaw,
 //! and what makes a difference is an input, with the object that shows it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use image::fact_kind;
 use image_file::info::{Decision, Verdict};
@@ -22,7 +22,7 @@ impl Reads {
         match name {
             ALL => {} // it was read, and counts
             CWD => {
-                if !self.facts.contains(&(fact_kind::CWD, 0)) {
+                if !self.asks_for_folder() {
                     self.facts.push((fact_kind::CWD, 0));
                     self.facts.sort_unstable();
                 }
@@ -54,12 +54,9 @@ impl Reads {
 
     /// The same of the current directory; what was looked up in it follows the start.
     pub fn renew_folder(&mut self) {
-        let before = self.facts.len();
         self.facts.retain(|fact| *fact != (fact_kind::CWD, 0));
-        if self.facts.len() < before {
-            let why = "the program only keeps texts with its path, as a boot in another one has shown";
-            self.decide(FOLDER, Verdict::Renewed, why.to_owned());
-        }
+        let why = "the program only keeps texts with its path, as a boot in another one has shown";
+        self.decide(FOLDER, Verdict::Renewed, why.to_owned());
     }
 
     /// Of all variables only those count that the program picks by these patterns. `largest`: see [`Reads::largest`].
@@ -110,13 +107,8 @@ impl Reads {
         self.facts.contains(&(fact_kind::CWD, 0))
     }
 
-    /// Whether C code of the program has read this variable.
-    pub fn is_read_by_c(&self, name: &str) -> bool {
-        self.by_c.contains(OsStr::new(name))
-    }
-
     pub(crate) fn decide(&mut self, what: &str, verdict: Verdict, why: String) {
-        let decision = Decision { what: what.to_owned(), verdict, why };
+        let decision = Decision::new(what, verdict, why);
         if !self.decided.contains(&decision) {
             self.decided.push(decision);
         }

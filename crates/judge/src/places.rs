@@ -6,3 +6,8 @@ pub fn shown(place: &str) -> String {
     let relative = here.as_ref().and_then(|here| place.strip_prefix(here.to_str()?)?.strip_prefix('/'));
     relative.unwrap_or(place).to_owned()
 }
+
+/// Who reads there; None stands for C code.
+pub fn reader(place: Option<&str>) -> String {
+    place.map_or_else(|| "C code of the program".to_owned(), shown)
+}

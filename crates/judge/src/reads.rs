@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::events::{Event, Kind, Phase};
 use crate::exceptions::{is_by, ENVIRONMENT_READERS, FACTS, PER_START_READS, PROGRAMS, RENEWED_VARIABLES, VARIABLES};
 use crate::findings::Finding;
-use crate::places::shown;
+use crate::places::{self, shown};
 use crate::renewals::Renewals;
 
 /// What was read and counts.
@@ -44,7 +44,7 @@ pub struct Reads {
     pub facts_by_c: BTreeSet<(u32, u32)>,
     /// Where facts were read, as far as that is known.
     pub places: BTreeMap<(u32, u32), String>,
-    /// What was decided of that which is no input.
+    /// The decisions about facts that are no inputs.
     pub decided: Vec<Decision>,
     /// What belongs to each start and cannot be compared, and where it was read.
     pub early: Vec<Early>,
@@ -232,8 +232,7 @@ impl Reads {
 
     /// Notes that somebody is known to keep nothing of what it reads.
     fn leave(&mut self, what: &str, reader: Option<&str>) {
-        let reader = reader.map_or("C code of the program".into(), shown);
-        self.decide(what, Verdict::NoInput, format!("{reader} is known to keep nothing of it"));
+        self.decide(what, Verdict::NoInput, format!("{} is known to keep nothing of it", places::reader(reader)));
     }
 
     /// Has what another boot has read, and the first one has not, count as well.

@@ -47,6 +47,8 @@ class Evidence:
     def settle(self, context, reads, report):
         """Looks at what this process holds. context: the Context, which renews the rest. reads: the Reads, which have seen what was
         read. To be called after a collection."""
+        if self.role not in ("other", "again") and not (self.role == "first" and (reads.knows_start() or context.settings.tried)):
+            return
         own, roots = context.environment.own_objects()
         own = own | {id(self), id(self.__dict__), id(self.facts), id(self.here), id(self.more), id(context.path_entry)}
         kept_by_front_end = set(map(id, roots.values()))
@@ -55,7 +57,7 @@ class Evidence:
         if "random" in sys.modules:
             # A fork seeds it anew. Where the program has not seeded it, that is another one in each boot.
             self.roots = {**self.roots, "random.getstate()": repr(sys.modules["random"].getstate())}
-        if self.role == "first" and (reads.knows_start() or context.settings.tried):
+        if self.role == "first":
             known = reads.names_read() if reads.was_read_whole() else None
             # A program at which it takes longer to look is not booted several times more.
             if fork.in_child(lambda: self._write_held(own, known), LONGEST):
@@ -66,12 +68,13 @@ class Evidence:
                 self._tell(report)
             else:
                 report.add("differs", "what it holds cannot be looked at")
-        elif self.role == "again":
+        else:
             self._read = reads.facts_read(self.facts)
             if fork.in_child(lambda: self._compare_again(own)):
                 self._take(own, kept_by_front_end, report)
             else:
                 report.add("differs", "what it holds cannot be looked at")
+        self.roots = ()  # no thaw needs them
 
     def renew(self, variables):
         """Puts the facts of this start in place. variables: its environment, a mapping of bytes. Raises Fallback or OSError where

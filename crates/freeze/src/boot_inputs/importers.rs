@@ -8,9 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use image::answer_kind;
-use recorder::{Paths, State};
-
 use judge::entries::Entries;
+use recorder::{Paths, State};
 
 /// One directory that modules were looked for in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

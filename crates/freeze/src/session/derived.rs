@@ -10,6 +10,10 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use failure::Failure;
+use judge::environment_inputs::EnvironmentInputs;
+use judge::findings::Finding;
+use judge::places::reader;
+use judge::secrets::Form;
 
 use super::Session;
 use crate::boot::{leave_on_demand, Boot, Watch};
@@ -17,10 +21,6 @@ use crate::control_dir::ControlDir;
 use crate::outcome::{Result, Stop};
 use crate::progress::Step;
 use crate::report::{Outcome, Report};
-use judge::environment_inputs::EnvironmentInputs;
-use judge::findings::Finding;
-use judge::places::shown;
-use judge::secrets::Form;
 
 /// Digests of what is in a process, as the front end writes them.
 type Texts = BTreeSet<[u8; SIZE]>;
@@ -53,14 +53,9 @@ impl Session<'_> {
                 Err(stop) => return restored(Err(stop)),
             }
         }
-        let read = inputs.secrets_read().map(|(secret, place)| {
-            let place = place.map(shown);
-            format!(
-                "{} (read by {})",
-                secret.name.to_string_lossy(),
-                place.as_deref().unwrap_or("C code of the program")
-            )
-        });
+        let read = inputs
+            .secrets_read()
+            .map(|(secret, place)| format!("{} (read by {})", secret.name.to_string_lossy(), reader(place)));
         let read = read.collect::<Vec<_>>().join(", ");
         let findings = found.iter().take(MAX).map(|what| {
             Finding::new(

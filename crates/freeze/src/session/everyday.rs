@@ -4,6 +4,9 @@
 use std::ffi::{OsStr, OsString};
 
 use image::fact_kind;
+use judge::environment::Environment;
+use judge::environment_inputs::{locale_of, EnvironmentInputs};
+use judge::reads::{OtherValue, Reads};
 use recorder::Accesses;
 
 use super::other_start::OtherStart;
@@ -11,9 +14,6 @@ use super::Session;
 use crate::boot::Boot;
 use crate::control_dir::ControlDir;
 use crate::outcome::Result;
-use judge::environment::Environment;
-use judge::environment_inputs::{locale_of, EnvironmentInputs};
-use judge::reads::{OtherValue, Reads};
 
 /// Kinds of starts, each tried in one boot.
 const STARTS: [&[(&str, OtherValue)]; 4] = {

@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::time::SystemTime;
 
 use image_file::info::Info;
+use judge::environment::Environment;
+use judge::environment_inputs::EnvironmentInputs;
 use judge::{decisions, depends};
 use recorder::Accesses;
 
 use super::Session;
 use crate::report::Report;
-use judge::environment::Environment;
-use judge::environment_inputs::EnvironmentInputs;
 
 impl Session<'_> {
     pub(super) fn info(&self, environment: &Environment, report: &Report, notes: &Accesses) -> Info {

@@ -16,6 +16,10 @@ use failure::Failure;
 use image::fact_kind;
 use inputs::attributes::Attribute;
 use inputs::environment::matches;
+use judge::environment::Environment;
+use judge::evidence::{ALL, CWD};
+use judge::reads::Reads;
+use judge::variables::always_compared;
 use recorder::{Accesses, PathAccess, State};
 use runtime::Language;
 
@@ -27,10 +31,6 @@ use crate::elsewhere::{self, Elsewhere};
 use crate::outcome::{Result, Stop};
 use crate::progress::Step;
 use crate::report::{Outcome, Report};
-use judge::environment::Environment;
-use judge::evidence::{ALL, CWD};
-use judge::reads::Reads;
-use judge::variables::always_compared;
 
 /// What stands for the object that differs where one start prints something while it boots, and the other does not: its thaws print nothing.
 const OUTPUT: &str = "whether it prints something while it boots";
@@ -312,7 +312,6 @@ impl OtherStart {
                 CWD if reads.asks_for_folder() && self.follow(notes, start, ignored) => reads.renew_folder(),
                 CWD => {}
                 ALL => reads.pick(&self.report.picked, self.largest, environment),
-                name if reads.is_read_by_c(name) => {}
                 "HOME" => self.at_home(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
                 "PATH" => self.along_path(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
                 name => reads.renew(name, Vec::new()),

@@ -1,6 +1,7 @@
 //! A boot at a terminal where the others had none, or the other way round: a program that has asked, and comes to the same state, needs no
 //! images of its own for the two.
 
+use judge::reads::Reads;
 use recorder::Accesses;
 use runtime::terminal::Terminal;
 
@@ -10,7 +11,6 @@ use super::Session;
 use crate::boot::Boot;
 use crate::control_dir::ControlDir;
 use crate::outcome::Result;
-use judge::reads::Reads;
 
 /// A terminal of a size that hardly anything else has.
 const OTHER: Terminal = Terminal { streams: [true; 3], columns: 211, rows: 53 };

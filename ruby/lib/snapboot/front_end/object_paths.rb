@@ -426,18 +426,17 @@ class ObjectPaths
 
     ancestors = ANCESTORS.bind_call(object).map { |above| name_of(above) || "-" }
     @block.call("#{path} (ancestors)", ancestors.join(" ").b, object)
-    names = CONSTANTS.bind_call(object, false) | @private_constants.fetch(object, [])
-    names.sort.each do |name|
+    hidden = @private_constants.fetch(object, [])
+    (CONSTANTS.bind_call(object, false) | hidden).sort.each do |name|
       file = AUTOLOAD.bind_call(object, name, false)
       file ? @block.call("#{path}::#{name} (autoload)", file.b, name) : constant(object, name, path)
     end
-    hidden = @private_constants.fetch(object, [])
     @block.call("#{path} (private)", hidden.uniq.sort.join(" ").b, object) unless hidden.empty?
     own(object, path)
     singleton = SINGLETON.bind_call(object)
     extended = ANCESTORS.bind_call(singleton) - ANCESTORS.bind_call(CLASS.bind_call(object))
-    names = extended.filter_map { |above| name_of(above) }
-    @block.call("#{path}.singleton_class (ancestors)", names.join(" ").b, object)
+    modules = extended.filter_map { |above| name_of(above) }
+    @block.call("#{path}.singleton_class (ancestors)", modules.join(" ").b, object)
     @seen[singleton] = "#{path}.singleton_class"
     own(singleton, "#{path}.singleton_class")
     @namespaces << object << path
