@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use failure::{Failure, Kind, Result};
 use image::{
-    descriptor_kind, mapping_kind, presence, Descriptor, Directory, Input, Item, MappedFile, Mapping, Section,
-    SignalAction, Tables, Variable, NO_FILE,
+    descriptor_kind, fact_kind, mapping_kind, presence, Descriptor, Directory, Input, Item, MappedFile, Mapping,
+    Section, SignalAction, Tables, Variable, NO_FILE,
 };
 use image_file::directory_answers::DirectoryAnswer;
 use image_file::info::{Decision, Info};
 use image_file::rotation;
 use image_file::starts::Starts;
 use image_file::ImageFile;
+use inputs::facts::NO_TERMINAL;
 use serde::Serialize;
 
 use crate::arguments::Inspect;
@@ -36,6 +37,8 @@ struct Contents {
     tables: u64,
     /// How many frozen processes it holds. What follows is said of the first of them.
     variants: usize,
+    /// How many of them are for starts at a terminal alone.
+    at_terminals: usize,
     /// The program that the fallback executes, then its argv.
     command: Vec<String>,
     #[serde(flatten)]
@@ -189,6 +192,7 @@ impl Contents {
             pages: image.variants.iter().map(|variant| variant.head.pages_size).sum(),
             tables: image.variants.iter().map(|variant| variant.head.tables_size).sum(),
             variants: image.variants.len(),
+            at_terminals: image.variants.iter().filter(|variant| is_for_terminal(&variant.tables())).count(),
             command: image.command()?,
             info: Info::of(&tables),
             kinds,
@@ -215,6 +219,13 @@ impl Contents {
         })
     }
 
+    fn variants_line(&self) -> String {
+        match self.at_terminals {
+            0 => self.variants.to_string(),
+            count => format!("{}, {count} of them for starts at a terminal", self.variants),
+        }
+    }
+
     /// The page that people see.
     fn summary(&self) -> String {
         let info = &self.info;
@@ -223,7 +234,7 @@ impl Contents {
         let rows = [
             ("image", format!("{}  {}", self.image, human::size(self.size))),
             ("format", format!("version {}, written by snapboot {}", self.format_version, info.snapboot)),
-            ("variants", self.variants.to_string()),
+            ("variants", self.variants_line()),
             ("runtime", info.runtime.clone()),
             ("command", command),
             ("preloads", list(&info.preloads)),
@@ -297,6 +308,13 @@ fn decided(decision: &Decision) -> String {
 
 fn share_row(name: &str, share: &Share) -> Vec<String> {
     vec![name.to_owned(), share.mappings.to_string(), human::size(share.size), human::size(share.in_image)]
+}
+
+/// Whether a boot has found a terminal, and that counts.
+fn is_for_terminal(tables: &Tables<'_>) -> bool {
+    let facts = tables.rows::<image::HostFact>(Section::Facts).into_iter().flatten();
+    let mut terminals = facts.filter(|fact| [fact_kind::TERMINAL, fact_kind::WINDOW].contains(&fact.kind));
+    terminals.any(|fact| tables.text(fact.value).is_ok_and(|value| value != NO_TERMINAL))
 }
 
 fn directories(image: &ImageFile) -> Result<Vec<DirectoryShown>> {

@@ -5,13 +5,12 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use failure::{Failure, Result};
 use image::{
-    fact_kind, settings_flag, Head, HostFact, Item, MappedFile, Mapping, Process, Record, Section, Settings, Tables,
-    Trailer, HEAD_AREA, HEAD_OFFSET,
+    fact_kind, settings_flag, Head, HostFact, Item, Mapping, Process, Section, Settings, Tables, HEAD_AREA, HEAD_OFFSET,
 };
 use image_file::digest_pages;
 use image_file::info::Info;
@@ -22,7 +21,6 @@ use inputs::facts::{Kernel, Value};
 use judge::environment::Environment;
 use judge::environment_inputs::EnvironmentInputs;
 use judge::reads::Reads;
-use recorder::Identity;
 use runtime::terminal::Terminal;
 use runtime::Language;
 use rustix::fs::{fadvise, Advice};
@@ -30,6 +28,7 @@ use rustix::fs::{fadvise, Advice};
 use super::boot_inputs::{Booted, Inputs};
 use super::control_dir::ControlDir;
 use super::cpu::check_libraries;
+use super::dump::{mapped_files, read_at, trailer};
 use super::first_start::first_start;
 use super::interrupt::Interrupt;
 use super::kernel_files::KernelFiles;
@@ -60,8 +59,10 @@ pub struct Added<'a> {
     pub language: Language,
     /// What training runs have shown, and how they are made.
     pub profile: &'a Profile,
-    /// See `profile`.
+    /// See `profile`. Its terminal is that of the starts.
     pub trainer: &'a Trainer<'a>,
+    /// Whether training runs are made from it.
+    pub makes_runs: bool,
     /// What the boot saw.
     pub environment: &'a Environment,
     /// What it read of that, and of machine, user and process.
@@ -159,7 +160,7 @@ impl<'a> Assembly<'a> {
         if !kernel_files.drop_measured().is_empty() {
             facts(parts.reads, &kernel_files, parts.trainer.terminal, &mut tables)?;
         }
-        let runs = if parts.profile.has_runs() {
+        let runs = if parts.makes_runs {
             self.make_usable(&path, head, &tables, &answers, parts)?;
             let runs = parts.profile.run_from(&path, &mappings, parts.trainer);
             rotation::remove_counter(&path);
@@ -267,13 +268,22 @@ impl<'a> Assembly<'a> {
         })
     }
 
+    /// Has variants for starts at a terminal alternate with the others: a start takes the next one that is for it, from any on, and so each as often.
+    fn alternate(&mut self, terminals: &[Option<Terminal>]) {
+        let heads = self.heads.drain(..).zip(terminals);
+        let (first, others): (Vec<_>, Vec<_>) = heads.partition(|(_, terminal)| **terminal == terminals[0]);
+        let mut others = others.into_iter();
+        self.heads =
+            first.into_iter().flat_map(|one| [Some(one), others.next()]).flatten().map(|(head, _)| head).collect();
+    }
+
     /// Whether the kernel has given two variants the same memory layout.
     pub fn shares_layout(&self) -> bool {
         (1..self.stacks.len()).any(|index| self.stacks[..index].contains(&self.stacks[index]))
     }
 
-    /// Starts the image once and gives it its name, and a counter if its thaws are limited. `command` and `store_words`: see [`Added`]; `terminal`:
-    /// the one that its starts have.
+    /// Starts the image once of each kind and gives it its name, and a counter if its thaws are limited. `command` and `store_words`: see [`Added`];
+    /// `terminals`: those of its variants, in their order.
     ///
     /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the image does not thaw.
     #[allow(clippy::too_many_arguments)]
@@ -282,7 +292,7 @@ impl<'a> Assembly<'a> {
         output: &Path,
         command: &[OsString],
         store_words: &[OsString],
-        terminal: Option<&Terminal>,
+        terminals: &[Option<Terminal>],
         max_thaws: Option<u64>,
         interrupt: &Interrupt,
         environment: &Environment,
@@ -290,6 +300,7 @@ impl<'a> Assembly<'a> {
         let (finished, counter) = (self.dir.finished(), self.dir.file("thaws"));
         let cannot = |error: io::Error| Failure::io("write", finished, &error);
         let file = self.finished().map_err(cannot)?;
+        self.alternate(terminals);
         write_heads(&file, &mut self.heads, command, store_words, finished)?;
         file.set_permissions(Permissions::from_mode(self.mode())).map_err(cannot)?;
         traces::refuse(finished, environment)?;
@@ -300,7 +311,10 @@ impl<'a> Assembly<'a> {
         for inputs in &self.inputs {
             inputs.still_unchanged()?;
         }
-        let thaws_in = first_start(finished, &self.dir.file("said"), terminal)?;
+        let mut kinds = terminals.to_vec();
+        kinds.dedup();
+        let took = kinds.iter().map(|terminal| first_start(finished, &self.dir.file("said"), terminal.as_ref()));
+        let took = took.collect::<Result<Vec<_>>>()?;
         if max_thaws.is_some() {
             rotation::write_counter(&counter, self.heads[0].image_id())
                 .map_err(|error| Failure::io("write", &counter, &error))?;
@@ -322,6 +336,7 @@ impl<'a> Assembly<'a> {
             rotation::remove_counter(output);
         }
         Point::AfterRename.reached();
+        let thaws_in = took.first().copied().unwrap_or_default();
         Ok(Assembled { size: self.heads[0].file_size, thaws_in, image_id: self.heads[0].image_id() })
     }
 }
@@ -331,39 +346,6 @@ impl<'a> Assembly<'a> {
 fn read_back(mut file: &File) {
     let _ = fadvise(file, 0, None, Advice::DontNeed);
     let _ = file.rewind().and_then(|()| io::copy(&mut file.take(READ_BACK), &mut io::sink()));
-}
-
-/// Reads and checks the freezer's last bytes.
-fn trailer(file: &File, path: &Path) -> Result<Trailer> {
-    let cannot = |error: io::Error| Failure::io("read", path, &error);
-    let size = file.metadata().map_err(cannot)?.len();
-    let start = size.checked_sub(Trailer::SIZE as u64);
-    let trailer = match start {
-        Some(start) => Trailer::decode(&read_at(file, start, Trailer::SIZE as u64).map_err(cannot)?),
-        None => Trailer::default(),
-    };
-    let tables_end = trailer.tables_offset.checked_add(trailer.tables_size);
-    let pages_end = trailer.pages_offset.checked_add(trailer.pages_size);
-    let whole = trailer.magic == Trailer::MAGIC
-        && trailer.pages_offset >= (HEAD_OFFSET + HEAD_AREA) as u64
-        && tables_end.is_some_and(|end| end <= start.unwrap_or(0))
-        && pages_end.is_some_and(|end| end <= trailer.tables_offset);
-    if whole {
-        return Ok(trailer);
-    }
-    Err(Failure::failed(
-        "the freezer ended without having written the whole process, though it reported no error. Most likely something killed \
-         it (the out-of-memory killer?): free some memory and freeze again.",
-    ))
-}
-
-/// The files that the freezer recorded as mapped.
-fn mapped_files(dumped: &Tables<'_>) -> Result<Vec<(PathBuf, Identity)>> {
-    let file = |row: MappedFile| {
-        let path = PathBuf::from(OsStr::from_bytes(dumped.text(row.path)?));
-        Ok((path, Identity { size: row.size, mtime: row.mtime, ctime: row.ctime }))
-    };
-    dumped.rows::<MappedFile>(Section::Files)?.map(file).collect()
 }
 
 /// The freezer's tables and the command's, and the answers of directories.
@@ -482,10 +464,4 @@ fn write_heads(
     file.write_all_at(&area[1..], HEAD_OFFSET as u64 + 1).map_err(cannot)?;
     Point::BeforeMagic.reached();
     file.write_all_at(&area[..1], HEAD_OFFSET as u64).map_err(cannot)
-}
-
-fn read_at(file: &File, offset: u64, size: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
-    file.read_exact_at(&mut bytes, offset)?;
-    Ok(bytes)
 }

@@ -16,6 +16,7 @@ mod boot_inputs;
 mod confined;
 mod control_dir;
 mod cpu;
+mod dump;
 mod elsewhere;
 mod fault;
 mod first_start;

@@ -35,6 +35,8 @@ pub struct Written {
     pub thaws_in: Duration,
     /// How many processes it holds.
     pub variants: u32,
+    /// How many of them are for starts at a terminal, where the others are not.
+    pub at_terminals: u32,
     /// How many files were loaded.
     pub loaded: usize,
     /// What was preloaded, as the user or a recipe named it.

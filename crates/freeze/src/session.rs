@@ -1,25 +1,20 @@
 //! One freeze from its request to its image: what is frozen, which boots that takes, and what they add up to.
 
-use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use failure::Failure;
-use image::fact_kind;
 use image_file::info::Info;
 use image_file::starts::{self, Starts};
 use image_file::{rotation, ImageFile};
 use judge::environment::Environment;
 use judge::findings::{add_origins, Finding};
-use judge::{depends, variables};
+use judge::variables;
 use recorder::{Accesses, State};
 use runtime::{probe, resolve, search_path, Language, Main, Runtime, Shim};
 
-use crate::assemble::{Added, Assembled, Assembly};
-use crate::attributes;
-use crate::boot::{early_reads, fallback_command, Boot, Ended, Exited, Watch};
-use crate::boot_inputs::{self, Booted, Ignored};
+use crate::boot::{early_reads, Boot, Ended, Exited, Watch};
 use crate::control_dir::ControlDir;
 use crate::cpu;
 use crate::fault::Point;
@@ -28,18 +23,20 @@ use crate::lacks::Lacks;
 use crate::leftovers::{self, Temporary};
 use crate::outcome::{Result, Stop, Written};
 use crate::output;
-use crate::plugins;
 use crate::progress::{Progress, Step};
 use crate::recipes::{self, Applied};
 use crate::report::{self, outcome, Outcome, Report};
 use crate::request::{Cpu, FreezeRequest};
-use crate::training::{Profile, Trainer};
+use crate::training::Trainer;
 
 mod derived;
 mod everyday;
 mod info;
 mod other_start;
 mod terminals;
+mod variants;
+
+use variants::Made;
 
 /// Finds out what is to be frozen, and freezes it.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
@@ -121,15 +118,6 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     made
 }
 
-const SHARED_LAYOUT: &str =
-    "the variants have the same memory layout, since the kernel gives every process the same one: address \
-    randomization is switched off here (kernel.randomize_va_space, setarch -R)";
-
-/// What the recorder could not see.
-const HIDDEN: &str =
-    "a process that the program started while it booted keeps its memory from others, so the files that it read \
-    are not known: the image does not become stale when they change";
-
 /// One freeze, with all that was found out before it starts.
 struct Session<'a> {
     request: &'a FreezeRequest,
@@ -149,14 +137,6 @@ struct Session<'a> {
     named: &'a Path,
     progress: &'a dyn Progress,
     interrupt: &'a Interrupt,
-}
-
-/// What came of assembling an image.
-enum Made {
-    /// It has its name.
-    Image(Box<Written>),
-    /// It does not do what a training run has done, and was not kept. What it does, in words.
-    Disproved(String),
 }
 
 impl Session<'_> {
@@ -218,178 +198,6 @@ impl Session<'_> {
     /// Whether an image will do that lacks something for a reason that need not last: a store may have none until a later start.
     fn makes_do(&self) -> bool {
         self.request.store.as_ref().is_none_or(|store| store.makes_do)
-    }
-
-    /// Boots and assembles. `environment`: with what the runtime reads before the front end runs; `lacks`: what the image cannot have.
-    #[allow(clippy::too_many_arguments)]
-    fn assemble(
-        &self,
-        output: &Path,
-        dir: &ControlDir,
-        environment: &Environment,
-        trainer: &Trainer<'_>,
-        profile: &Profile,
-        replaced: Option<&(u64, Option<Starts>)>,
-        lacks: &Lacks,
-    ) -> Result<Made> {
-        self.check_directory()?;
-        let command = fallback_command(self.runtime, self.main);
-        let start = std::env::current_dir().unwrap_or_default(); // where there is none, relative names are not followed
-        let mut assembly = Assembly::new(dir);
-        let mut lacks = lacks.clone();
-        let mut warnings: Vec<String> = Vec::new();
-        let mut first = None;
-        let mut checked = environment.clone();
-        let count = self.request.variants;
-        let facts = self.facts_of_start(environment);
-        for number in 1..=count {
-            let said = Cell::default();
-            let boot = Boot {
-                installation: &self.request.installation,
-                runtime: self.runtime,
-                main: self.main,
-                preloads: self.preloads(),
-                recipe: &self.recipe.name,
-                profile,
-                store: self.request.store.as_ref(),
-                environment,
-                interrupt: self.interrupt,
-                progress: self.progress,
-                number,
-                count,
-                said: &said,
-                facts: &facts,
-                knows_other_start: false,
-                hash_seed: other_start::hash_seed(),
-                limit: None,
-                terminal: self.request.store.as_ref().and_then(|store| store.terminal),
-            };
-            let (mut report, mut notes, mut begun) = self.boot(&boot, dir)?;
-            Point::AfterDump.reached();
-            self.interrupt.check()?;
-            let other_start = self.start_otherwise(&boot, dir, &mut report, &mut notes, &mut begun)?;
-            self.progress.step(&Step::Inputs);
-            let known = report.reads.guards.iter().map(OsString::from);
-            let guards: Vec<OsString> = self
-                .request
-                .guards
-                .iter()
-                .chain(&report.guards)
-                .chain(&self.recipe.guards)
-                .cloned()
-                .chain(known)
-                .collect();
-            let bytecode = environment.value("PYTHONPYCACHEPREFIX");
-            let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
-            report.reads.facts.extend(attributes::bound_to(&report.repeated, &notes.set));
-            if let Some(shown) = &other_start {
-                let first = report.reads.clone();
-                shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
-                let alike = self.try_everyday_values(&boot, dir, shown, &first, &mut report.reads, &mut notes)?;
-                self.try_other_terminal(&boot, dir, shown, &first, &alike, &mut report.reads, &mut notes)?;
-            }
-            if report.secrets.were_read && number == 1 {
-                checked.compares_forms = self.check_secrets(&boot, dir, &report)?;
-            }
-            let environment = &checked;
-            if let Some(file) = &self.recipe.file {
-                report.loaded.push(file.clone());
-                report.reads.facts.push((fact_kind::CWD, 0));
-                report.reads.places.entry((fact_kind::CWD, 0)).or_insert_with(|| file.display().to_string());
-            }
-            report.warnings.extend(boot.warning());
-            report.warnings.extend(boot_inputs::warning(&notes, &report.importers, &Temporary::new(environment)));
-            if number == 1 {
-                lacks.compare(report.learnt.len(), self.request.store.as_ref());
-            }
-            report.warnings.splice(0..0, lacks.all());
-            let booted = Booted {
-                notes: &notes,
-                loaded: &report.loaded,
-                importers: &report.importers,
-                ignored: &ignored,
-                begun,
-                script: self.main.script.as_deref(),
-                start: &start,
-            };
-            let disproved = assembly.add(&Added {
-                command: &command,
-                store_words: self.store_words(),
-                name: self.executed.file_name().unwrap_or_default(),
-                booted: &booted,
-                language: self.runtime.language,
-                profile,
-                trainer,
-                environment,
-                reads: &report.reads,
-                policy: self.request.policy,
-                check_pages: self.request.check_pages,
-                cpu: self.request.cpu,
-                max_age: lacks.max_age(self.request),
-                max_thaws: self.request.max_thaws,
-                guards: &guards,
-                info: &self.info(environment, &report, &notes),
-            })?;
-            self.interrupt.check()?;
-            if let Some(how) = disproved {
-                return Ok(Made::Disproved(how));
-            }
-            report.warnings.extend(plugins::warning(&report.loaded));
-            warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());
-            if notes.hidden && !warnings.iter().any(|warning| warning == HIDDEN) {
-                warnings.push(HIDDEN.to_owned());
-            }
-            first.get_or_insert(report);
-        }
-        warnings.extend(assembly.closed(output, self.executed));
-        if assembly.shares_layout() {
-            warnings.push(SHARED_LAYOUT.to_owned());
-        }
-        self.check_directory()?;
-        let assembled = assembly.finish(
-            output,
-            &command,
-            self.store_words(),
-            trainer.terminal,
-            self.request.max_thaws,
-            self.interrupt,
-            &checked,
-        )?;
-        starts::begin(assembled.image_id, replaced.map(|(sum, _)| *sum));
-        let report = first.unwrap_or_default();
-        let Assembled { size, thaws_in, .. } = assembled;
-        Ok(Made::Image(Box::new(Written {
-            path: output.to_owned(),
-            default_path: output::path(None, self.named)?,
-            size,
-            took: self.begun.elapsed(),
-            thaws_in,
-            variants: count,
-            loaded: report.loaded.len(),
-            depends: depends::all(environment, &report.reads, &report.compared, !report.preloaded.is_empty()),
-            preloaded: report.preloaded,
-            left: report.left,
-            warnings,
-            language: self.runtime.language,
-            learnt: report.learnt.len(),
-            learnt_in: profile.folders_of(&report.learnt),
-            patterns: report.patterns,
-            tells_version: profile.tells_version,
-            lacks: lacks.is_any(),
-            left_out: report.left_out,
-            replaced: replaced.and_then(|(_, starts)| starts.clone()),
-        })))
-    }
-
-    /// Fails where an image of the store would be made in a directory that somebody has removed meanwhile: a boot there is not like one in any
-    /// other, and no start would find the image useful.
-    fn check_directory(&self) -> Result<()> {
-        match std::env::current_dir() {
-            Err(error) if self.request.store.is_some() => Err(Stop::Failed(Failure::passing(format!(
-                "the directory of the start that has asked for the image cannot be found any more: {error}."
-            )))),
-            _ => Ok(()),
-        }
     }
 
     /// What is preloaded: what the user names, or else what a recipe does.

@@ -14,7 +14,8 @@ use std::rc::Rc;
 
 use failure::{Failure, Result};
 use image::{
-    directory_flag, policy, Directory, FileLookup, Input, MappedFile, Platform, Section, Settings, Tables, Text,
+    directory_flag, fact_kind, policy, Directory, FileLookup, Input, MappedFile, Platform, Section, Settings, Tables,
+    Text,
 };
 use inputs::cpu;
 use inputs::environment::{Difference, ALL, LOCALE};
@@ -106,6 +107,8 @@ pub enum Subject {
     Place(PathBuf),
     /// This fact of machine, user, process or locale, in words.
     Fact(String),
+    /// The same of its terminal.
+    Terminal(String),
     /// The CPU, the kernel, or one of many answers that a file or directory gives.
     Other,
 }
@@ -115,7 +118,7 @@ impl Subject {
     pub fn name(&self) -> Option<String> {
         match self {
             Subject::Variable(name) => Some(name.to_string_lossy().into_owned()),
-            Subject::Fact(name) => Some(name.clone()),
+            Subject::Fact(name) | Subject::Terminal(name) => Some(name.clone()),
             Subject::Place(_) | Subject::Other => None,
         }
     }
@@ -136,7 +139,7 @@ impl Line {
     }
 }
 
-/// Every difference between what the variants of an image recorded and what is there, a line each.
+/// Every difference between what the variants of an image recorded and what is there, a line each: none where a start may have one of them.
 pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
     Ok(lines(image, &ThisProcess::ITSELF, None)?.into_iter().map(|line| line.text).collect())
 }
@@ -147,16 +150,32 @@ pub fn lines(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> R
     let own = Seen::default();
     let process_files = &seen.unwrap_or(&own).process;
     let environment = process_files.environment()?;
-    let mut differences: Vec<Line> = Vec::new();
+    let mut variants = Vec::new();
     let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
     for (tables, variant) in tables.iter().zip(&image.variants) {
-        // What differs for one variant mostly differs for all.
-        let mut more = self::differences(tables, environment, process, seen)?;
-        more.splice(0..0, machine(tables, process_files.vdso()?)?.into_iter().map(Line::other));
-        more.extend(directories(image, variant, seen)?);
-        differences.extend(more.into_iter().filter(|line| !differences.contains(line)).collect::<Vec<_>>());
+        let mut lines: Vec<Line> = machine(tables, process_files.vdso()?)?.into_iter().map(Line::other).collect();
+        lines.extend(self::differences(tables, environment, process, seen)?);
+        lines.extend(directories(image, variant, seen)?);
+        variants.push(lines);
     }
-    Ok(differences)
+    Ok(of_all(variants))
+}
+
+/// What keeps a start from each variant. Those for another terminal say nothing where there are others.
+fn of_all(variants: Vec<Vec<Line>>) -> Vec<Line> {
+    let is_of_terminal = |lines: &[Line]| lines.iter().any(|line| matches!(line.subject, Subject::Terminal(_)));
+    let has_others = !variants.iter().all(|lines| is_of_terminal(lines));
+    if variants.iter().any(Vec::is_empty) {
+        return Vec::new();
+    }
+    let mut found: Vec<Line> = Vec::new();
+    for line in variants.into_iter().filter(|lines| !has_others || !is_of_terminal(lines)).flatten() {
+        // What differs for one variant mostly differs for all.
+        if !found.contains(&line) {
+            found.push(line);
+        }
+    }
+    found
 }
 
 /// Every difference between what an image recorded and what is there, a line each. `environment`: entries with NUL between.
@@ -280,7 +299,11 @@ fn fact(tables: &Tables<'_>, fact: &image::HostFact, process: &ThisProcess) -> R
     let now = now.as_ref().map_or("unknown".into(), |now| String::from_utf8_lossy(now.bytes()));
     let name = inputs::facts::name(fact.kind, fact.of);
     let text = format!("{name}: {} -> {now}", String::from_utf8_lossy(recorded));
-    Ok(Some(Line { subject: Subject::Fact(name.to_string()), text }))
+    let subject = match fact.kind {
+        fact_kind::TERMINAL | fact_kind::WINDOW => Subject::Terminal(name.to_owned()),
+        _ => Subject::Fact(name.to_owned()),
+    };
+    Ok(Some(Line { subject, text }))
 }
 
 /// The bytes of this process' vdso; none when it has none.
@@ -411,6 +434,22 @@ mod tests {
         assert_eq!(found[1], format!("CPU: avx: {}", if wanted { "there -> gone" } else { "not there -> there" }));
         assert!(found[2].starts_with("CPU: bit 0 of edx in leaf 0x7.0: "), "{found:?}");
         assert!(found[3].starts_with("kernel: ") && found.len() == 4, "{found:?}");
+    }
+
+    #[test]
+    fn of_several_variants_those_for_this_terminal_count() {
+        let terminal = Line { subject: Subject::Terminal("output".to_owned()), text: "output".to_owned() };
+        let [one, two] = ["one", "two"].map(|text| Line::other(text.to_owned()));
+        let found = |variants: &[&[&Line]]| {
+            of_all(variants.iter().map(|lines| lines.iter().map(|line| (*line).clone()).collect()).collect())
+                .into_iter()
+                .map(|line| line.text)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found(&[&[&terminal], &[]]), [""; 0]);
+        assert_eq!(found(&[&[&one, &terminal], &[&two]]), ["two"]);
+        assert_eq!(found(&[&[&one, &two], &[&two]]), ["one", "two"]);
+        assert_eq!(found(&[&[&terminal], &[&terminal]]), ["output"]);
     }
 
     #[test]

@@ -87,15 +87,47 @@ impl Reads {
 
     /// Whether the program has asked for its terminal, and it is seen where it keeps the answer: not by C code.
     pub fn asks_for_terminal(&self) -> bool {
-        self.facts.iter().any(|fact| self.is_seen_terminal(fact))
+        self.streams_asked_for().contains(&true)
+    }
+
+    /// Of which standard streams the program has asked whether they are a terminal, or of what size.
+    pub fn streams_asked_for(&self) -> [bool; 3] {
+        [0, 1, 2].map(|stream| self.facts.iter().any(|fact| fact.1 == stream && self.is_seen_terminal(fact)))
+    }
+
+    /// Whether the program has asked for the size of its terminal.
+    pub fn asks_for_size(&self) -> bool {
+        self.facts.iter().any(|(kind, _)| *kind == fact_kind::WINDOW)
+    }
+
+    /// Whether starts with another terminal are not served.
+    pub fn depends_on_terminal(&self) -> bool {
+        self.facts.iter().any(|(kind, _)| [fact_kind::TERMINAL, fact_kind::WINDOW].contains(kind))
+    }
+
+    /// There is a variant of the image for each kind of start.
+    pub fn split_by_terminal(&mut self) {
+        self.facts.retain(|(kind, _)| ![fact_kind::TERMINAL, fact_kind::WINDOW].contains(kind));
     }
 
     /// A boot at a terminal, or without one, came to the same state.
-    pub fn serve_both_terminals(&mut self) {
-        let all = std::mem::take(&mut self.facts);
-        self.facts = all.into_iter().filter(|fact| !self.is_seen_terminal(fact)).collect();
-        let why = "boots at one and without came to the same state";
-        self.decide("the terminal", Verdict::NoInput, why.to_owned());
+    pub fn serve_all_terminals(&mut self) {
+        self.serve_all(fact_kind::TERMINAL, "the terminal", "boots at one and without came to the same state");
+    }
+
+    /// A boot at a terminal of another size came to the same state.
+    pub fn serve_all_sizes(&mut self) {
+        self.serve_all(fact_kind::WINDOW, "the size of the terminal", "boots at others came to the same state");
+    }
+
+    fn serve_all(&mut self, kind: u32, what: &str, why: &str) {
+        let is_seen = |fact: &(u32, u32)| fact.0 == kind && !self.facts_by_c.contains(fact);
+        if !self.facts.iter().any(is_seen) {
+            return;
+        }
+        let facts = self.facts.iter().copied().filter(|fact| !is_seen(fact)).collect();
+        self.facts = facts;
+        self.decide(what, Verdict::NoInput, why.to_owned());
     }
 
     fn is_seen_terminal(&self, fact: &(u32, u32)) -> bool {

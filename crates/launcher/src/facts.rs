@@ -3,6 +3,7 @@
 
 use core::mem::MaybeUninit;
 
+use image::fact_kind;
 use inputs::facts::{self, Content, Kernel};
 use linux_raw_sys::{errno, general as raw};
 
@@ -19,9 +20,12 @@ pub fn unchanged(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
         Some(fact) => {
             let recorded = frozen.tables.text(fact.value).map_err(Reason::image)?;
             if let Some(text) = facts::change_of_terminal(&fact, recorded) {
-                return Err(Reason::new(text));
+                return Err(Reason::new(text).of_terminal());
             }
-            let reason = Reason::new("stale: this is not what it was when the boot read it");
+            let mut reason = Reason::new("stale: this is not what it was when the boot read it");
+            if fact.kind == fact_kind::WINDOW {
+                reason = reason.of_terminal();
+            }
             Err(match facts::path(&fact, recorded) {
                 Some(path) => reason.subject(path),
                 None => reason.subject(facts::name(fact.kind, fact.of).as_bytes()).was(recorded),

@@ -16,6 +16,9 @@ use rustix::termios::{isatty, tcgetwinsize, tcsetwinsize, Winsize};
 
 use crate::listener::Listener;
 
+/// What most programs take where nobody says (columns and rows).
+const USUAL: (u16, u16) = (80, 24);
+
 /// Which of a process' standard streams are a terminal, and how large that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
@@ -37,6 +40,12 @@ impl Terminal {
             all.iter().zip(streams).find(|(_, is_terminal)| *is_terminal).map(|(stream, _)| tcgetwinsize(stream))?;
         let Winsize { ws_col: columns, ws_row: rows, .. } = size.ok()?;
         Some(Terminal { streams, columns, rows })
+    }
+
+    /// One at all standard streams for programs of this process' user, of the size of the own one where there is one; None where none can be had.
+    pub fn for_programs() -> Option<Terminal> {
+        let (columns, rows) = Terminal::of_this_process().map_or(USUAL, |own| (own.columns, own.rows));
+        Some(Terminal { streams: [true; 3], columns, rows }).filter(Terminal::is_available)
     }
 
     /// Reads what [`fmt::Display`] writes: `110 80x24`.

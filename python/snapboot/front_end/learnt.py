@@ -12,7 +12,7 @@ import sys
 from . import process_state, times
 from .attributes import Attributes
 from .making import Making
-from .rehearsal import Changing, Output, in_child
+from .rehearsal import Output, SeenOutside, in_child
 from .report import to_bytes, write_file
 from .request import decode, read_file
 from .stdio import flush
@@ -133,7 +133,7 @@ class Trial:
         reads.attributes.look()
         self._attributes = Attributes(learnt.files, learnt.always, learnt.main, reads.is_watch)
         self.making = Making(self.events)
-        self.changing = Changing(folder)
+        self._seen_outside = SeenOutside(folder)
         self._importing = []
         self._importlib = sys.modules["_frozen_importlib"]
         self._find_and_load = self._importlib._find_and_load
@@ -212,7 +212,7 @@ class Trial:
             self._printed = printed
             self.events.append("prints")
         self.making.look()
-        self.events += ["looks for %s, which changes" % path for path in self.changing.looked_up()]
+        self.events += self._seen_outside.events()
         self.events += self.reads.since(self._mark, self.learnt)
         self._mark = self.reads.mark()
         changes = self._state.changes()

@@ -147,7 +147,7 @@ def _rehearse(imports, package, folder, importers, reads):
 
 def _rehearse_in_child(imports, package, folder, tell, reads):
     from .making import TEMPORARY, Making
-    from .rehearsal import Changing, Output
+    from .rehearsal import Output, SeenOutside
     from .threads import lost
 
     early = reads.count_early()
@@ -155,7 +155,7 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
     made = []
     making = Making(made)
     output = Output(folder, reads.terminal)
-    changing = Changing(folder)
+    seen_outside = SeenOutside(folder)
     for one in imports:
         mark = GOOD
         try:
@@ -167,7 +167,7 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
         flush("stdout", "stderr")
         making.look()
         making.clean_up()
-        if output.size() or changing.looked_up() or reads.count_early() > early or TEMPORARY in made or lost():
+        if output.size() or seen_outside.events() or reads.count_early() > early or TEMPORARY in made or lost():
             return
         # Such an import forbids a freeze; what else it changes, each thaw does again.
         if any(name[0] == "-" for name in reads.attributes.look()):

@@ -55,20 +55,36 @@ class Output:
         return self._shown + posix.fstat(self._file).st_size
 
 
-class Changing:
-    """What is looked up from now on of places that change from start to start: the recorder writes it into a file of the control directory
-    (`folder`, bytes) before the look-up goes on."""
+class SeenOutside:
+    """What others see from now on of this process that belongs to each start. The recorder and the freezer write it into files of the control
+    directory (`folder`, bytes) before the process has its answer."""
 
     def __init__(self, folder):
+        self._changing = _Appended(folder + b"/changing")
+        self._noted = _Appended(folder + b"/noted")
+
+    def events(self):
+        """Those since the last call, a list of phrases."""
+        looked_up = ["looks for %s, which changes" % path for path in self._changing.entries()]
+        return looked_up + ["reads " + entry[len(EARLY) :] for entry in self._noted.entries() if entry.startswith(EARLY)]
+
+
+EARLY = "early="
+
+
+class _Appended:
+    """What is appended from now on to a file, if there is one. path: bytes."""
+
+    def __init__(self, path):
         try:
-            self._file = posix.open(folder + b"/changing", posix.O_RDONLY | posix.O_CLOEXEC)
+            self._file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
             posix.lseek(self._file, 0, 2)
         except OSError:
-            self._file = None  # there are none
+            self._file = None
 
-    def looked_up(self):
-        """The places since the last call, a list of text."""
-        return [] if self._file is None else [decode(path) for path in read_all(self._file).split(b"\0")[:-1]]
+    def entries(self):
+        """Those since the last call, as text."""
+        return [] if self._file is None else [decode(entry) for entry in read_all(self._file).split(b"\0")[:-1]]
 
 
 def hear_output(folder):

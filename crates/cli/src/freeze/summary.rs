@@ -28,7 +28,11 @@ fn first_line(written: &Written, here: Option<&Path>) -> String {
     let shown = here.and_then(|here| written.path.strip_prefix(here).ok()).unwrap_or(&written.path);
     let names: Vec<&str> = written.preloaded.iter().map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
     let preloaded = if names.is_empty() { "loaded".to_owned() } else { format!("preloaded {}", names.join(", ")) };
-    let variants = if written.variants == 1 { String::new() } else { format!("{} variants, ", written.variants) };
+    let variants = match (written.variants, written.at_terminals) {
+        (1, _) => String::new(),
+        (count, 0) => format!("{count} variants, "),
+        (count, at_terminals) => format!("{count} variants ({at_terminals} for terminals), "),
+    };
     format!(
         "{}  {}  {}  {variants}{preloaded} ({})  thaws in {}",
         shown.display(),
@@ -116,6 +120,7 @@ mod tests {
             took: Duration::from_millis(2300),
             thaws_in: Duration::from_micros(14_700),
             variants: 1,
+            at_terminals: 0,
             loaded: 2,
             preloaded: vec!["./config/environment".into()],
             left: None,

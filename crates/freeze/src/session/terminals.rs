@@ -12,12 +12,14 @@ use crate::boot::Boot;
 use crate::control_dir::ControlDir;
 use crate::outcome::Result;
 
-/// A terminal of a size that hardly anything else has.
-const OTHER: Terminal = Terminal { streams: [true; 3], columns: 211, rows: 53 };
+/// Terminals of sizes that hardly anything else has: a program may take no more than it needs, or no less.
+const LARGE: Terminal = Terminal { streams: [true; 3], columns: 211, rows: 53 };
+const SMALL: Terminal = Terminal { streams: [true; 3], columns: 37, rows: 11 };
 
 impl Session<'_> {
-    /// Takes out of `reads` what a terminal is, where the program has asked for it and comes to the same with and without one; also in the starts
-    /// that the image serves as well, `alike`. What C code keeps of it, nobody can see. The rest as for `try_everyday_values`.
+    /// Takes out of `reads` whether a stream is a terminal where the program has asked for it and comes to the same with and without one, and the size of
+    /// one where it comes to the same with another; also in the starts that the image serves as well, `alike`. What C code keeps of it, nobody can
+    /// see. The rest as for `try_everyday_values`.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn try_other_terminal(
         &self,
@@ -29,22 +31,63 @@ impl Session<'_> {
         reads: &mut Reads,
         notes: &mut Accesses,
     ) -> Result<()> {
-        if !reads.asks_for_terminal() || !OTHER.is_available() {
+        if !reads.asks_for_terminal() || !LARGE.is_available() {
             return Ok(());
         }
-        let boot = Boot { terminal: boot.terminal.is_none().then_some(OTHER), ..*boot };
+        let starts: Vec<Values> = [Values::new()].into_iter().chain(alike.iter().cloned()).collect();
+        let other = if boot.terminal.is_none() { Some(LARGE) } else { None };
+        // In an image that is in no store, there is a variant for terminals because it makes a difference.
+        let is_split = self.request.store.is_none() && boot.terminal.is_some();
+        let mut is_served = !is_split && self.is_alike_at(other, boot, dir, &starts, shown, first, reads, notes)?;
+        // The program may want one of them to be a terminal, and another one not; it has asked for that in one of the boots.
+        let asked = reads.streams_asked_for();
+        let singles = (0..3).filter(|_| asked.iter().filter(|is_asked| **is_asked).count() > 1);
+        for stream in singles.filter(|stream| asked[*stream]) {
+            let single = Terminal { streams: [0, 1, 2].map(|it| it == stream), ..LARGE };
+            is_served =
+                is_served && self.is_alike_at(Some(single), boot, dir, &starts[..1], shown, first, reads, notes)?;
+        }
+        let mut are_sizes_served = reads.asks_for_size() && (is_served || boot.terminal.is_some());
+        let streams = boot.terminal.map_or([true; 3], |own| own.streams);
+        for size in [LARGE, SMALL] {
+            let terminal = Some(Terminal { streams, ..size });
+            are_sizes_served =
+                are_sizes_served && self.is_alike_at(terminal, boot, dir, &starts, shown, first, reads, notes)?;
+        }
+        if is_served {
+            reads.serve_all_terminals();
+        }
+        if are_sizes_served {
+            reads.serve_all_sizes();
+        }
+        Ok(())
+    }
+
+    /// Whether boots at this terminal, or without one, come to the same state. If so, what they have read counts, too.
+    #[allow(clippy::too_many_arguments)]
+    fn is_alike_at(
+        &self,
+        terminal: Option<Terminal>,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        starts: &[Values],
+        shown: &OtherStart,
+        first: &Reads,
+        reads: &mut Reads,
+        notes: &mut Accesses,
+    ) -> Result<bool> {
+        let boot = Boot { terminal, ..*boot };
         let mut booted = Vec::new();
-        for values in [Values::new()].iter().chain(alike) {
+        for values in starts {
             match self.boot_alike(&boot, dir, values, shown, first)? {
                 Some(one) => booted.push(one),
-                None => return Ok(()),
+                None => return Ok(false),
             }
         }
         for (more, accesses) in booted {
             reads.add_those_of(&more, first);
             notes.add_those_of(accesses);
         }
-        reads.serve_both_terminals();
-        Ok(())
+        Ok(true)
     }
 }

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use crate::standard_streams;
 
 use super::attributes;
-use super::noted::{is_on, note, phase, variable};
+use super::noted::{is_on, note, note_again, phase, variable};
 use super::on_demand::{self, name_of};
 use super::renewal;
 use super::ruby_code;
@@ -107,6 +107,17 @@ fn is_terminal(number: c_int) {
     }
 }
 
+/// Settings or name of a terminal, if a standard stream is one: each start has its own.
+fn terminal_state(number: c_int) {
+    is_terminal(number);
+    // SAFETY: a plain call.
+    if (0..=2).contains(&number) && unsafe { libc::isatty(number) } == 1 {
+        note_again(b"early", TERMINAL_STATE);
+    }
+}
+
+const TERMINAL_STATE: &[u8] = b"settings or the name of its terminal";
+
 /// A limit is read.
 pub fn limit_is_read(resource: c_uint) {
     fact_of(b"limit", resource);
@@ -154,12 +165,12 @@ pass_on! {
     // The terminal. On this architecture a function that takes any third argument may be called as one that takes a pointer.
     fn ioctl(number: c_int, request: c_ulong, _argument: *mut c_void) -> c_int {
         if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
-        if request == libc::TCGETS { is_terminal(number) }
+        if request == libc::TCGETS { terminal_state(number) }
     }
     fn isatty(number: c_int) -> c_int { is_terminal(number) }
-    fn tcgetattr(number: c_int, _settings: *mut c_void) -> c_int { is_terminal(number) }
-    fn ttyname(number: c_int) -> *mut c_char { is_terminal(number) }
-    fn ttyname_r(number: c_int, _name: *mut c_char, _size: usize) -> c_int { is_terminal(number) }
+    fn tcgetattr(number: c_int, _settings: *mut c_void) -> c_int { terminal_state(number) }
+    fn ttyname(number: c_int) -> *mut c_char { terminal_state(number) }
+    fn ttyname_r(number: c_int, _name: *mut c_char, _size: usize) -> c_int { terminal_state(number) }
     // What becomes of standard streams.
     fn dup2(from: c_int, to: c_int) -> c_int { standard_streams::copied(from, to) }
     fn dup3(from: c_int, to: c_int, _flags: c_int) -> c_int { standard_streams::copied(from, to) }

@@ -83,6 +83,13 @@ pub fn note(key: &[u8], value: &[u8], then: (&[u8], &[u8])) {
     }
 }
 
+/// Notes `key=value` each time.
+pub fn note_again(key: &[u8], value: &[u8]) {
+    if is_on() {
+        write(&[key, b"=", value]);
+    }
+}
+
 /// Notes that a variable was read, with the digest of its value; none when it was not set.
 pub fn variable(name: &CStr, value: *const c_char) {
     if !is_on() {

@@ -8,10 +8,13 @@ class Trial
   # It can be seen in the text only.
   EXIT_HANDLER = /^\s*END\s*\{/n
   LOCATIONS = Kernel.instance_method(:caller_locations)
+  # Settings of a terminal, or its name, as the freezer notes it.
+  TERMINAL_STATE = "early=settings or the name of its terminal"
   # What the freezer notes that belongs to a start, in words.
   NOTES = {
     "fact=terminal" => "reads what its terminal is",
     "fact=window" => "reads the size of its terminal",
+    TERMINAL_STATE => "reads settings or the name of its terminal",
     **Reads::OF_TERMINALS.to_h { |name| ["variable=#{name}", "reads the variable #{name}"] }
   }.freeze
   # So many frames away is whoever calls a method that this puts in the place of another.
@@ -266,7 +269,7 @@ class Trial
 
   # Whether the image is for starts where the answer is the same. A size changes, where there is one.
   def bound?(entry)
-    @reads.terminal && (entry != "fact=window" || @reads.terminal.empty?)
+    @reads.terminal && entry != TERMINAL_STATE && (entry != "fact=window" || @reads.terminal.empty?)
   end
 
   # Leaves out what has read anything that no recipe makes up for, and what has required that.
