@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use failure::{Failure, Kind, Result};
 use image::{
-    descriptor_kind, fact_kind, mapping_kind, presence, Descriptor, Directory, Input, Item, MappedFile, Mapping,
-    Section, SignalAction, Tables, Variable, NO_FILE,
+    descriptor_kind, mapping_kind, presence, Descriptor, Directory, Input, Item, MappedFile, Mapping, Section,
+    SignalAction, Tables, Variable, NO_FILE,
 };
 use image_file::directory_answers::DirectoryAnswer;
 use image_file::info::{Decision, Info};
 use image_file::rotation;
 use image_file::starts::Starts;
 use image_file::ImageFile;
-use inputs::facts::NO_TERMINAL;
+use inputs::facts::{is_of_terminal, NO_TERMINAL};
 use serde::Serialize;
 
 use crate::arguments::Inspect;
@@ -313,7 +313,7 @@ fn share_row(name: &str, share: &Share) -> Vec<String> {
 /// Whether a boot has found a terminal, and that counts.
 fn is_for_terminal(tables: &Tables<'_>) -> bool {
     let facts = tables.rows::<image::HostFact>(Section::Facts).into_iter().flatten();
-    let mut terminals = facts.filter(|fact| [fact_kind::TERMINAL, fact_kind::WINDOW].contains(&fact.kind));
+    let mut terminals = facts.filter(|fact| is_of_terminal(fact.kind));
     terminals.any(|fact| tables.text(fact.value).is_ok_and(|value| value != NO_TERMINAL))
 }
 

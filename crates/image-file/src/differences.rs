@@ -14,8 +14,7 @@ use std::rc::Rc;
 
 use failure::{Failure, Result};
 use image::{
-    directory_flag, fact_kind, policy, Directory, FileLookup, Input, MappedFile, Platform, Section, Settings, Tables,
-    Text,
+    directory_flag, policy, Directory, FileLookup, Input, MappedFile, Platform, Section, Settings, Tables, Text,
 };
 use inputs::cpu;
 use inputs::environment::{Difference, ALL, LOCALE};
@@ -139,7 +138,7 @@ impl Line {
     }
 }
 
-/// Every difference between what the variants of an image recorded and what is there, a line each: none where a start may have one of them.
+/// Every difference between what the variants of an image recorded and what is there, a line each.
 pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
     Ok(lines(image, &ThisProcess::ITSELF, None)?.into_iter().map(|line| line.text).collect())
 }
@@ -165,9 +164,6 @@ pub fn lines(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> R
 fn of_all(variants: Vec<Vec<Line>>) -> Vec<Line> {
     let is_of_terminal = |lines: &[Line]| lines.iter().any(|line| matches!(line.subject, Subject::Terminal(_)));
     let has_others = !variants.iter().all(|lines| is_of_terminal(lines));
-    if variants.iter().any(Vec::is_empty) {
-        return Vec::new();
-    }
     let mut found: Vec<Line> = Vec::new();
     for line in variants.into_iter().filter(|lines| !has_others || !is_of_terminal(lines)).flatten() {
         // What differs for one variant mostly differs for all.
@@ -300,7 +296,7 @@ fn fact(tables: &Tables<'_>, fact: &image::HostFact, process: &ThisProcess) -> R
     let name = inputs::facts::name(fact.kind, fact.of);
     let text = format!("{name}: {} -> {now}", String::from_utf8_lossy(recorded));
     let subject = match fact.kind {
-        fact_kind::TERMINAL | fact_kind::WINDOW => Subject::Terminal(name.to_owned()),
+        kind if inputs::facts::is_of_terminal(kind) => Subject::Terminal(name.to_owned()),
         _ => Subject::Fact(name.to_owned()),
     };
     Ok(Some(Line { subject, text }))

@@ -245,8 +245,26 @@ impl Write for Value {
 
 /// The first fact that is not what the image recorded. Fails for tables that are damaged.
 pub fn compare(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<HostFact>, Error> {
+    compare_kinds(tables, kernel, |_| true)
+}
+
+/// The same of facts about terminals alone.
+pub fn compare_terminals(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<HostFact>, Error> {
+    compare_kinds(tables, kernel, is_of_terminal)
+}
+
+/// Whether facts of this kind are about the terminal of a start.
+pub fn is_of_terminal(kind: u32) -> bool {
+    [fact_kind::TERMINAL, fact_kind::WINDOW].contains(&kind)
+}
+
+fn compare_kinds(
+    tables: &Tables<'_>,
+    kernel: &impl Kernel,
+    counts: impl Fn(u32) -> bool,
+) -> Result<Option<HostFact>, Error> {
     for fact in tables.rows::<HostFact>(Section::Facts)? {
-        if !is_unchanged(&fact, tables.text(fact.value)?, kernel) {
+        if counts(fact.kind) && !is_unchanged(&fact, tables.text(fact.value)?, kernel) {
             return Ok(Some(fact));
         }
     }
@@ -343,158 +361,4 @@ const LIMITS: [&str; 16] = [
 ];
 
 #[cfg(test)]
-mod tests {
-    extern crate std;
-
-    use std::string::String;
-    use std::vec::Vec;
-
-    use image_writer::TablesWriter;
-
-    use super::*;
-
-    /// A machine that answers what the test wants.
-    struct Machine {
-        cpus: Vec<u8>,
-        groups: u32,
-        directory: Option<&'static str>,
-    }
-
-    const MACHINE: Machine = Machine { cpus: Vec::new(), groups: 2, directory: Some("/srv") };
-
-    impl Kernel for Machine {
-        fn variable(&self, _: &[u8], _: &mut [u8]) -> Option<usize> {
-            None
-        }
-        fn is_there(&self, _: &[u8]) -> Option<bool> {
-            None
-        }
-        fn uname(&self, write: &mut dyn FnMut([&[u8]; 4])) {
-            write([b"web1", b"6.18", b"#1 SMP", b"x86_64"]);
-        }
-        fn read(&self, path: &[u8], buffer: &mut [u8]) -> Option<usize> {
-            path.ends_with(b"online\0").then(|| {
-                buffer[..4].copy_from_slice(b"0-1\n");
-                4
-            })
-        }
-        fn content(&self, path: &[u8]) -> Content {
-            match path {
-                b"/proc/sys/vm/overcommit_memory\0" => Content::Digest([0xa5; 16]),
-                b"/sys/kernel\0" => Content::Directory,
-                b"/proc/kcore\0" => Content::Unreadable,
-                _ => Content::Absent,
-            }
-        }
-        fn affinity(&self, mask: &mut [u8]) -> Option<usize> {
-            mask[..self.cpus.len()].copy_from_slice(&self.cpus);
-            Some(self.cpus.len())
-        }
-        fn memory(&self) -> Option<u64> {
-            None
-        }
-        fn limit(&self, number: u32) -> Option<(u64, u64)> {
-            (number < 16).then_some((1024, u64::MAX))
-        }
-        fn user(&self) -> [u32; 4] {
-            [0, 1, 2, 3]
-        }
-        fn groups(&self, write: &mut dyn FnMut(u32)) -> Option<()> {
-            (0..self.groups).for_each(write);
-            Some(())
-        }
-        fn window(&self, descriptor: u32) -> Option<(u16, u16)> {
-            (descriptor == 1).then_some((80, 24))
-        }
-        fn cwd(&self, buffer: &mut [u8]) -> Option<usize> {
-            let directory = self.directory?;
-            buffer[..directory.len()].copy_from_slice(directory.as_bytes());
-            Some(directory.len())
-        }
-        fn umask(&self) -> u32 {
-            0o22
-        }
-    }
-
-    fn said(machine: &Machine, word: &str, of: u32) -> Option<String> {
-        let value = Value::ask(machine, kind(word.as_bytes()).unwrap(), of)?;
-        Some(String::from_utf8(value.bytes().to_vec()).unwrap())
-    }
-
-    #[test]
-    fn facts_are_written_as_the_document_says() {
-        let facts = [
-            ("hostname", 0, "web1"),
-            ("kernel", 0, "6.18 #1 SMP x86_64"),
-            ("cpus", 0, " online 0-1"),
-            ("limit", 7, "1024/unlimited"),
-            ("user", 0, "0 1 2 3"),
-            ("groups", 0, "0 1"),
-            ("window", 1, "80x24"),
-            ("window", 0, "no terminal"),
-            ("cwd", 0, "/srv"),
-        ];
-        for (word, of, text) in facts {
-            assert_eq!(said(&MACHINE, word, of).as_deref(), Some(text), "{word}");
-        }
-        assert_eq!(said(&Machine { directory: None, ..MACHINE }, "cwd", 0).as_deref(), Some("gone"));
-    }
-
-    #[test]
-    fn files_of_the_kernel_are_written_as_the_document_says() {
-        let said = |path: &str| {
-            let value = Value::of_kernel_file(&MACHINE, path.as_bytes())?;
-            Some(String::from_utf8(value.bytes().to_vec()).unwrap())
-        };
-        let digest = "a5".repeat(16);
-        assert_eq!(
-            said("/proc/sys/vm/overcommit_memory").unwrap(),
-            ["/proc/sys/vm/overcommit_memory: ", &digest].concat()
-        );
-        assert_eq!(said("/sys/kernel").unwrap(), "/sys/kernel: directory");
-        assert_eq!(said("/proc/kcore").unwrap(), "/proc/kcore: unreadable");
-        assert_eq!(said("/sys/a: b").unwrap(), "/sys/a: b: absent");
-        assert_eq!(said(&"x".repeat(MAX)), None);
-        let fact = HostFact { kind: fact_kind::KERNEL_FILE, ..HostFact::default() };
-        let again = Value::now(&MACHINE, &fact, b"/sys/a: b: directory").unwrap();
-        assert_eq!(again.bytes(), b"/sys/a: b: absent");
-        assert!(Value::now(&MACHINE, &fact, b"damaged").is_none());
-    }
-
-    #[test]
-    fn cpus_are_written_as_ranges() {
-        let said = |cpus: &[u8]| said(&Machine { cpus: cpus.to_vec(), ..MACHINE }, "affinity", 0).unwrap();
-        assert_eq!(said(&[0b1111]), "0-3");
-        assert_eq!(said(&[0b1000_0001, 0b1]), "0,7-8");
-        assert_eq!(said(&[0, 0b1000_0000]), "15");
-        assert_eq!(said(&[]), "");
-    }
-
-    #[test]
-    fn what_cannot_be_told_is_no_value() {
-        assert_eq!(said(&MACHINE, "memory", 0), None);
-        assert_eq!(said(&MACHINE, "limit", 16), None);
-        assert_eq!(said(&Machine { groups: 70_000, ..MACHINE }, "groups", 0), None, "too long");
-        assert!(Value::ask(&MACHINE, 99, 0).is_none());
-    }
-
-    #[test]
-    fn the_first_fact_that_differs_is_told() {
-        let with = |facts: &[(&str, u32, &str)]| {
-            let mut writer = TablesWriter::new();
-            for (word, of, value) in facts {
-                let value = writer.text(value.as_bytes());
-                let kind = kind(word.as_bytes()).unwrap();
-                writer.push(Section::Facts, &HostFact { kind, of: *of, value });
-            }
-            let bytes = writer.finish();
-            let found = compare(&Tables::parse_unchecked_sum(&bytes).unwrap(), &MACHINE).unwrap();
-            found.map(|fact| name(fact.kind, fact.of))
-        };
-        assert_eq!(with(&[]), None);
-        assert_eq!(with(&[("hostname", 0, "web1"), ("limit", 7, "1024/unlimited")]), None);
-        assert_eq!(with(&[("hostname", 0, "web1"), ("limit", 7, "1025/unlimited")]), Some("limit of open files"));
-        assert_eq!(with(&[("hostname", 0, "web"), ("user", 0, "")]), Some("hostname"));
-        assert_eq!(with(&[("memory", 0, "")]), Some("size of the memory (bytes)"), "it can no longer be told");
-    }
-}
+mod tests;

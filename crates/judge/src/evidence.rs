@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use image::fact_kind;
 use image_file::info::{Decision, Verdict};
+use inputs::facts::is_of_terminal;
 
 use crate::environment::Environment;
 use crate::reads::{Alternative, FullEnvironmentRead, OtherValue, Reads};
@@ -102,12 +103,12 @@ impl Reads {
 
     /// Whether starts with another terminal are not served.
     pub fn depends_on_terminal(&self) -> bool {
-        self.facts.iter().any(|(kind, _)| [fact_kind::TERMINAL, fact_kind::WINDOW].contains(kind))
+        self.facts.iter().any(|(kind, _)| is_of_terminal(*kind))
     }
 
     /// There is a variant of the image for each kind of start.
     pub fn split_by_terminal(&mut self) {
-        self.facts.retain(|(kind, _)| ![fact_kind::TERMINAL, fact_kind::WINDOW].contains(kind));
+        self.facts.retain(|(kind, _)| !is_of_terminal(*kind));
     }
 
     /// A boot at a terminal, or without one, came to the same state.
@@ -131,7 +132,7 @@ impl Reads {
     }
 
     fn is_seen_terminal(&self, fact: &(u32, u32)) -> bool {
-        [fact_kind::TERMINAL, fact_kind::WINDOW].contains(&fact.0) && !self.facts_by_c.contains(fact)
+        is_of_terminal(fact.0) && !self.facts_by_c.contains(fact)
     }
 
     /// Whether the program has asked for the current directory.

@@ -22,51 +22,10 @@ use crate::start::Start;
 use crate::starts;
 use crate::sys::{self, Errno, Fd, FilePart};
 
-/// Checks the file, the machine, the process, the environment and the arguments, cheapest first, for one variant after the other from any on
-/// until one may be used.
+/// Checks the file, the machine, the process, the environment and the arguments, cheapest first.
 pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, Reason> {
     let file = image.file?;
-    let status = sys::fstat(file).map_err(|errno| Reason::new("cannot stat the image").errno(errno))?;
-    if status.owner != 0 && status.owner != sys::euid() {
-        return Err(Reason::new("the image belongs to another user, whose code it would run"));
-    }
-    if status.mode & 0o022 != 0 {
-        return Err(Reason::new("the image can be written by group or others; remove that permission (chmod go-w)"));
-    }
-    let first = Head::parse(image.area, status.size).map_err(Reason::image)?;
-    let (mut found, mut place) = (None::<Reason>, reserved::TABLES);
-    for number in 0..first.variants {
-        let number = ((start.random + u64::from(number)) % u64::from(first.variants)) as u32;
-        let head = match number {
-            0 => Head { ..first },
-            number => Head::parse_variant(number, image.area, status.size).map_err(Reason::image)?,
-        };
-        // A reason may be about what stands in the tables.
-        let own = place;
-        place += head.tables_size.next_multiple_of(image::PAGE);
-        if place > reserved::TABLES + MAX_TABLES {
-            break;
-        }
-        match variant(start, image, file, (head, own), first.image_id(), block) {
-            Ok(frozen) => return Ok(frozen),
-            // Of variants for a terminal and for none, one is wrong anyway.
-            Err(reason) if found.is_none_or(|found| found.is_of_terminal) => found = Some(reason),
-            Err(_) => {}
-        }
-    }
-    Err(found.unwrap_or(Reason::new("the image has no variant")))
-}
-
-/// The same for the variant with this head, whose tables get this place. `image_id`: by which files beside the image know it.
-fn variant(
-    start: &Start,
-    image: &ImageFile,
-    file: Fd,
-    (head, place): (Head, u64),
-    image_id: u64,
-    block: &Block,
-) -> Result<Frozen, Reason> {
-    let tables = tables(file, &head, place)?;
+    let (image_id, head, tables) = variant(start, image, file, block)?;
     let mut frozen = Frozen {
         file,
         registers: tables.one(Section::Registers).map_err(Reason::image)?,
@@ -81,15 +40,8 @@ fn variant(
     guards(&frozen, block)?;
     rotation::check_age(&frozen.settings, image.command.store_count() > 0)?;
     environment(&frozen, block)?;
-    // Before the file gets another descriptor: the next variant has the first one again.
-    facts::unchanged(&frozen, block)?;
     process(&mut frozen)?;
-    if block.rehearsal().is_some() {
-        // So that the pages which are in memory afterwards are those that a start needs.
-        sys::no_read_ahead(file);
-    } else {
-        prefetch(file, &frozen.head, &frozen.tables)?;
-    }
+    facts::unchanged(&frozen.tables, block)?;
     platform(start, &mut frozen)?;
     Ok(frozen)
 }
@@ -107,6 +59,39 @@ pub fn last(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
     Ok(())
 }
 
+/// Head and tables of the variant that is to be thawed, and before them the checksum by which files beside the image know it: one for this
+/// terminal, and any of these.
+fn variant(start: &Start, image: &ImageFile, file: Fd, block: &Block) -> Result<(u64, Head, Tables<'static>), Reason> {
+    let status = sys::fstat(file).map_err(|errno| Reason::new("cannot stat the image").errno(errno))?;
+    if status.owner != 0 && status.owner != sys::euid() {
+        return Err(Reason::new("the image belongs to another user, whose code it would run"));
+    }
+    if status.mode & 0o022 != 0 {
+        return Err(Reason::new("the image can be written by group or others; remove that permission (chmod go-w)"));
+    }
+    let first = Head::parse(image.area, status.size).map_err(Reason::image)?;
+    let (image_id, count) = (first.image_id(), u64::from(first.variants));
+    let mut place = reserved::TABLES;
+    let mut wrong = None;
+    for number in (start.random % count..count).chain(0..start.random % count) {
+        let head = Head::parse_variant(number as u32, image.area, status.size).map_err(Reason::image)?;
+        if place + head.tables_size > reserved::TABLES + MAX_TABLES {
+            break;
+        }
+        let tables = tables(file, &head, place)?;
+        match if count == 1 { Ok(()) } else { facts::has_same_terminal(&tables, block) } {
+            Ok(()) => {
+                bring_in(file, &head, &tables, block)?;
+                return Ok((image_id, head, tables));
+            }
+            Err(reason) => wrong = wrong.or(Some(reason)),
+        }
+        // The reason may show what stands in these tables.
+        place += head.tables_size.next_multiple_of(image::PAGE);
+    }
+    Err(wrong.unwrap_or(Reason::new("the tables of its variants are too large")))
+}
+
 /// The tables of a variant, mapped at this place.
 fn tables(file: Fd, head: &Head, place: u64) -> Result<Tables<'static>, Reason> {
     // Exactly the tables: where they are not in memory a fault would read far around them first.
@@ -116,6 +101,15 @@ fn tables(file: Fd, head: &Head, place: u64) -> Result<Tables<'static>, Reason> 
     let tables = Tables::parse(part.leak(), head).map_err(Reason::image)?;
     image::validate::rows(&tables, head).map_err(Reason::image)?;
     Ok(tables)
+}
+
+fn bring_in(file: Fd, head: &Head, tables: &Tables<'_>, block: &Block) -> Result<(), Reason> {
+    if block.rehearsal().is_some() {
+        // So that the pages which are in memory afterwards are those that a start needs.
+        sys::no_read_ahead(file);
+        return Ok(());
+    }
+    prefetch(file, head, tables)
 }
 
 /// After a reboot, or when memory was short, the image must come from the disk: what will be used is read in one go, while

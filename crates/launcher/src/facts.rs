@@ -3,35 +3,36 @@
 
 use core::mem::MaybeUninit;
 
-use image::fact_kind;
+use image::{HostFact, Tables};
 use inputs::facts::{self, Content, Kernel};
 use linux_raw_sys::{errno, general as raw};
 
 use crate::block::Block;
 use crate::content;
-use crate::frozen::Frozen;
 use crate::reason::Reason;
 use crate::sys::{self, call};
 
 /// Compares every fact; the first difference is the reason for the fallback.
-pub fn unchanged(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
-    match facts::compare(&frozen.tables, &Now { block }).map_err(Reason::image)? {
-        None => Ok(()),
-        Some(fact) => {
-            let recorded = frozen.tables.text(fact.value).map_err(Reason::image)?;
-            if let Some(text) = facts::change_of_terminal(&fact, recorded) {
-                return Err(Reason::new(text).of_terminal());
-            }
-            let mut reason = Reason::new("stale: this is not what it was when the boot read it");
-            if fact.kind == fact_kind::WINDOW {
-                reason = reason.of_terminal();
-            }
-            Err(match facts::path(&fact, recorded) {
-                Some(path) => reason.subject(path),
-                None => reason.subject(facts::name(fact.kind, fact.of).as_bytes()).was(recorded),
-            })
-        }
+pub fn unchanged(tables: &Tables<'static>, block: &Block) -> Result<(), Reason> {
+    none(facts::compare(tables, &Now { block }), tables)
+}
+
+/// Compares what its boot has read of terminals.
+pub fn has_same_terminal(tables: &Tables<'static>, block: &Block) -> Result<(), Reason> {
+    none(facts::compare_terminals(tables, &Now { block }), tables)
+}
+
+fn none(different: Result<Option<HostFact>, image::Error>, tables: &Tables<'static>) -> Result<(), Reason> {
+    let Some(fact) = different.map_err(Reason::image)? else { return Ok(()) };
+    let recorded = tables.text(fact.value).map_err(Reason::image)?;
+    if let Some(text) = facts::change_of_terminal(&fact, recorded) {
+        return Err(Reason::new(text));
     }
+    let reason = Reason::new("stale: this is not what it was when the boot read it");
+    Err(match facts::path(&fact, recorded) {
+        Some(path) => reason.subject(path),
+        None => reason.subject(facts::name(fact.kind, fact.of).as_bytes()).was(recorded),
+    })
 }
 
 /// This process.

@@ -27,8 +27,6 @@ pub struct Reason {
     image: Option<image::Error>,
     /// Whether a guard matched: the user wants such a start to be an ordinary one, so it is no failure of the image.
     pub is_guarded: bool,
-    /// Whether the start has another terminal than the image is for, or one where that is for none.
-    pub is_of_terminal: bool,
 }
 
 /// What an image depends on, by kind.
@@ -41,16 +39,7 @@ pub enum Thing {
 impl Reason {
     /// A reason in words.
     pub const fn new(text: &'static str) -> Reason {
-        Reason {
-            text,
-            subject: b"",
-            was: b"",
-            guard: b"",
-            errno: None,
-            image: None,
-            is_guarded: false,
-            is_of_terminal: false,
-        }
+        Reason { text, subject: b"", was: b"", guard: b"", errno: None, image: None, is_guarded: false }
     }
 
     /// The image itself is not as it should be.
@@ -92,12 +81,6 @@ impl Reason {
     pub fn guard(mut self, guard: &'static [u8]) -> Reason {
         self.guard = guard;
         self.is_guarded = true;
-        self
-    }
-
-    /// Notes that it is about the terminal of the start.
-    pub fn of_terminal(mut self) -> Reason {
-        self.is_of_terminal = true;
         self
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use image::{fact_kind, Command, HostFact, Section};
+use image::{Command, HostFact, Section};
 use image_file::this_process::ThisProcess;
 use image_file::FirstHead;
 use runtime::terminal::Terminal;
@@ -27,7 +27,7 @@ pub fn terminal(image: &Path) -> Option<Terminal> {
     let tables = image::Tables::parse_unchecked_sum(&bytes).ok()?;
     let mut terminal = Terminal { streams: [false; 3], columns: 80, rows: 24 };
     for fact in tables.rows::<HostFact>(Section::Facts).ok()? {
-        let is_about_terminals = [fact_kind::TERMINAL, fact_kind::WINDOW].contains(&fact.kind);
+        let is_about_terminals = inputs::facts::is_of_terminal(fact.kind);
         let value =
             tables.text(fact.value).ok().filter(|value| is_about_terminals && *value != inputs::facts::NO_TERMINAL);
         let (Some(value), Some(stream)) = (value, terminal.streams.get_mut(fact.of as usize)) else { continue };
