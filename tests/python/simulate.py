@@ -27,8 +27,8 @@ def simulate(folder, front_end):
     process.started_with = lambda: (strings(folder + b"/arguments"), strings(folder + b"/environment"))
     really_freeze = fork.freeze
 
-    def freeze(folder):
-        status = really_freeze(folder)
+    def freeze():
+        status = really_freeze()
         if status is None:
             become_new_process(folder)
             return None
@@ -54,7 +54,7 @@ def become_new_process(folder):
         except OSError:
             posix.close(number)
     new = dict(entry.split(b"=", 1) for entry in strings(folder + b"/environment"))
-    for name in set(posix.environ) | {b"SNAPBOOT_ARM"}:
+    for name in set(posix.environ):
         posix.unsetenv(name)
     for name, value in new.items():
         posix.putenv(name, value)

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -67,7 +68,8 @@ class Program(Store):
             return []
         with open(self.profile, "rb") as file:
             entries = os.fsdecode(file.read()).split("\0")
-        return [entry[7:].rpartition("/")[2].removesuffix(".rb") for entry in entries if entry.startswith("module=")]
+        paths = [re.match(r"module=\d+:(.*?)\d+:", entry) for entry in entries]
+        return [path[1].rpartition("/")[2].removesuffix(".rb") for path in paths if path]
 
     def inspected(self):
         return json.loads(self.snapboot("inspect", "--json", self.image, log=False).out)

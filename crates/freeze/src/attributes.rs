@@ -7,14 +7,6 @@ use inputs::attributes::{Attribute, Source};
 use judge::entries::Entries;
 use judge::findings::Finding;
 
-/// The names by which the front end knows the attributes, by their numbers; `+` before those that a thaw sets again.
-pub fn add_to(request: &mut Entries) {
-    for attribute in Attribute::ALL {
-        let sign = if attribute.is_repeated() { '+' } else { '-' };
-        request.push("attribute", format!("{sign}{}", attribute.name()));
-    }
-}
-
 /// Of the names that a front end has reported as changed, those of `is_repeated`.
 pub fn reported(report: &Entries, is_repeated: bool) -> Vec<Attribute> {
     let named = |name: String| Attribute::ALL.iter().copied().find(|attribute| attribute.name() == name);

@@ -31,7 +31,6 @@ use super::control_dir::ControlDir;
 use super::interrupt::Interrupt;
 use super::kernel_files;
 use super::watched::{not_watched, Start, SOCKET};
-use crate::attributes;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
 use crate::request::InStore;
@@ -220,7 +219,6 @@ impl Boot<'_> {
     /// What the front end is told.
     fn request(&self, watch: &Watch) -> Entries {
         let mut request = Entries::of_main(self.main);
-        attributes::add_to(&mut request);
         self.preloads.iter().for_each(|name| request.push("preload", name));
         if !self.recipe.is_empty() {
             request.push("recipe", self.recipe);
@@ -315,10 +313,10 @@ impl Boot<'_> {
             }
         }
         let mut command = Start { program: self.runtime.program.clone(), argv, environment }.command(dir)?;
-        // The flag, which does nothing here, tells it from a /dev/null that the program puts in its place (crates/freezer standard_streams.rs).
+        const { assert!(channel::STANDARD_INPUT == libc::O_DSYNC) };
         let nothing = File::options()
             .read(true)
-            .custom_flags(libc::O_DSYNC)
+            .custom_flags(channel::STANDARD_INPUT)
             .open("/dev/null")
             .map_err(|error| self.not_started(&error))?;
         command.stdin(nothing).process_group(0);

@@ -128,6 +128,8 @@ pub fn outcome(
         findings.extend(report.texts("thread").map(|thread| Finding::new("thread", format!("{thread} {LOST_THREAD}"))));
     }
     let errors: Vec<String> = report.texts("error").collect();
+    let text = |field: OsString| field.to_string_lossy().into_owned();
+    let texts = |(one, other): (OsString, OsString)| (text(one), text(other));
     match status.code() {
         _ if !findings.is_empty() => Ok(Outcome::Refused(findings)),
         Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Box::new(Report {
@@ -135,7 +137,7 @@ pub fn outcome(
             knows_start: report.all("evidence").next().is_some(),
             differs: report.texts("differs").collect(),
             picked: report.texts("picked").collect(),
-            held: report.texts("held").zip(report.texts("holder")).collect(),
+            held: report.pairs("held").map(texts).collect(),
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),
             repeated: attributes::reported(&report, true),
@@ -143,7 +145,7 @@ pub fn outcome(
             preloaded: report.texts("preloaded").collect(),
             learnt: report.texts("learnt").collect(),
             patterns: report.texts("patterns").next().and_then(|count| count.parse().ok()).unwrap_or_default(),
-            left_out: report.texts("left_out").zip(report.texts("because")).collect(),
+            left_out: report.pairs("left_out").map(texts).collect(),
             warnings: report.texts("warning").chain(report.texts("repeats")).chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             left: report.texts("left").next(),
             guards: report.all("guard").map(OsString::from).collect(),

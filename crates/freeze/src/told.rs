@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use judge::entries::Entries;
+use judge::entries::{fields, Entries};
 use runtime::Main;
 use rustix::process::geteuid;
 
@@ -64,16 +64,15 @@ impl Told {
     fn add(&mut self, entries: &Entries) {
         let mut known = BTreeSet::new();
         let mut counts = self.script.is_none();
-        let mut entries = entries.iter().peekable();
-        while let Some((key, value)) = entries.next() {
+        for (key, value) in entries.iter() {
             match key {
                 "script" => counts = self.script.as_deref().is_none_or(|script| script == Path::new(value)),
                 _ if !counts => {}
-                // One that was cut off has no file behind it.
+                // One that was cut off has no file.
                 "module" => {
-                    if let Some((_, file)) = entries.next_if(|(key, _)| *key == "file") {
-                        if known.insert(value) {
-                            self.loaded.push((value.to_owned(), file.to_owned()));
+                    if let Ok([name, file]) = <[OsString; 2]>::try_from(fields(value)) {
+                        if known.insert(name.clone()) {
+                            self.loaded.push((name, file));
                         }
                     }
                 }
@@ -98,8 +97,7 @@ impl Told {
         let mut entries = Entries::default();
         self.script.iter().for_each(|script| entries.push("script", script));
         for (name, file) in &self.loaded {
-            entries.push("module", name);
-            entries.push("file", file);
+            entries.push_record("module", &[name, file]);
         }
         self.changed.iter().for_each(|name| entries.push("changed", name));
         self.searched.iter().for_each(|path| entries.push("searched", path));
@@ -140,46 +138,45 @@ mod tests {
     #[test]
     fn what_was_cut_off_takes_nothing_with_it() {
         let (_top, told) =
-            told(b"module=a\0file=/a\0changed=X\0module=cut\0\0module=b\0file=/b\0file=/c\0other=1\0module=d\0fi");
+            told(b"module=1:a2:/a\0changed=X\0module=3:cut5:/c\0\0module=1:b2:/b\0other=1\0module=1:d2:");
         assert_eq!(names(&told), [("a", "/a"), ("b", "/b")]);
         assert_eq!(told.changed, BTreeSet::from(["X".into()]));
     }
 
     #[test]
     fn what_was_told_again_is_kept_once() {
-        let (_top, told) = told(&b"module=a\0file=/a\0module=b\0file=/b\0".repeat(3));
+        let (_top, told) = told(&b"module=1:a2:/a\0module=1:b2:/b\0".repeat(3));
         assert_eq!(names(&told), [("a", "/a"), ("b", "/b")]);
-        assert_eq!(fs::read(&told.path).unwrap(), b"module=a\0file=/a\0module=b\0file=/b\0");
+        assert_eq!(fs::read(&told.path).unwrap(), b"module=1:a2:/a\0module=1:b2:/b\0");
     }
 
     #[test]
     fn what_was_given_up_is_not_tried_again() {
-        let (_top, mut first) = told(b"module=a\0file=/a\0changed=X\0");
+        let (_top, mut first) = told(b"module=1:a2:/a\0changed=X\0");
         first.give_up();
         let next = Told::read(&first.path, None);
         assert_eq!(next, first);
         assert_eq!((names(&next), next.useless.len()), (vec![], 1));
         let mut file = OpenOptions::new().append(true).open(&first.path).unwrap();
-        file.write_all(b"module=a\0file=/a\0module=b\0file=/b\0").unwrap();
+        file.write_all(b"module=1:a2:/a\0module=1:b2:/b\0").unwrap();
         assert_eq!(names(&Told::read(&first.path, None)), [("b", "/b")]);
     }
 
     #[test]
     fn what_starts_of_another_release_have_told_does_not_count() {
-        let content =
-            b"module=z\0file=/z\0script=/1/app\0module=a\0file=/a\0ran=/r\0script=/2/app\0module=b\0file=/b\0";
+        let content = b"module=1:z2:/z\0script=/1/app\0module=1:a2:/a\0ran=/r\0script=/2/app\0module=1:b2:/b\0";
         let (_top, first) = told(content);
         fs::write(&first.path, content).unwrap();
         let second = Told::read(&first.path, Some("/2/app".into()));
         assert_eq!((names(&second), second.ran.len()), (vec![("b", "/b")], 0));
-        assert_eq!(fs::read(&first.path).unwrap(), b"script=/2/app\0module=b\0file=/b\0");
+        assert_eq!(fs::read(&first.path).unwrap(), b"script=/2/app\0module=1:b2:/b\0");
     }
 
     #[test]
     fn only_a_file_is_read() {
         let top = tempfile::tempdir().unwrap();
         let [link, fifo] = ["link", "fifo"].map(|name| top.path().join(name));
-        fs::write(top.path().join("file"), b"module=a\0file=/a\0").unwrap();
+        fs::write(top.path().join("file"), b"module=1:a2:/a\0").unwrap();
         std::os::unix::fs::symlink("file", &link).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
         for path in [&link, &fifo, top.path(), &top.path().join("none")] {

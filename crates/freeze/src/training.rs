@@ -222,16 +222,13 @@ impl Profile {
 
     /// Adds what a run has told.
     fn add(&mut self, arguments: &[OsString], output: ProcessOutput, learnt: &Entries) {
-        let pairs = |name, value| -> Vec<(OsString, OsString)> {
-            learnt.all(name).map(OsStr::to_owned).zip(learnt.all(value).map(OsStr::to_owned)).collect()
-        };
-        for (name, file) in pairs("module", "file") {
+        for (name, file) in learnt.pairs("module") {
             *self.counts.entry(name.clone()).or_default() += 1;
             if self.counts[&name] == 1 {
                 self.loaded.push((name, file));
             }
         }
-        let gems = pairs("gem", "version");
+        let gems: Vec<_> = learnt.pairs("gem").collect();
         let paths: Vec<OsString> = learnt.all("path").map(OsStr::to_owned).collect();
         if self.runs.is_empty() {
             (self.gems, self.paths) = (gems, paths);
@@ -288,18 +285,15 @@ impl Profile {
             return;
         }
         for (reader, what) in exceptions::harmless() {
-            request.push("harmless_reader", reader);
-            request.push("harmless", what);
+            request.push_record("harmless", &[reader, what].map(OsStr::new));
         }
         for (name, file) in &self.loaded {
-            request.push("learnt", name);
-            request.push("learnt_from", file);
+            request.push_record("learnt", &[name, file]);
         }
         let always = self.counts.iter().filter(|(_, count)| **count == self.runs.len() && !self.runs.is_empty());
         always.for_each(|(name, _)| request.push("always", name));
         for (name, version) in &self.gems {
-            request.push("gem", name);
-            request.push("gem_version", version);
+            request.push_record("gem", &[name, version]);
         }
         self.activated.iter().for_each(|gem| request.push("activated", gem));
         self.paths.iter().for_each(|path| request.push("load_path", path));

@@ -12,7 +12,7 @@ use crate::findings::{decimal, Findings, Kind};
 use crate::memory_layout::MemoryLayout;
 use crate::pages::{PageMap, PageWriter};
 use crate::sys::{self, File};
-use crate::{descriptors, kernel, maps, standard_streams, ARM};
+use crate::{descriptors, kernel, maps, standard_streams};
 
 /// Exit statuses of the child, as `snapboot freeze` expects them.
 const WRITTEN: i32 = 0;
@@ -21,9 +21,9 @@ const FAILED: i32 = 4;
 
 /// Freezes the process that goes on at `registers`. Never returns.
 pub fn run(registers: Registers) -> ! {
-    let directory = sys::environment_variable(ARM).unwrap_or(b".");
+    let directory = sys::noted::stop();
     let mut findings = Findings::kept();
-    let status = match write(directory, &registers, &mut findings) {
+    let status = match write(&directory, &registers, &mut findings) {
         Ok(()) if findings.refuse() => REFUSED,
         Ok(()) => WRITTEN,
         Err((what, errno)) => {
@@ -31,12 +31,12 @@ pub fn run(registers: Registers) -> ! {
             findings.add(Kind::Internal, &[what, b" failed (errno ", &number, b")"]);
             // On a full disk, free space for the findings.
             let _ =
-                File::open(&sys::c_path(&[directory, b"/image"]), libc::O_WRONLY).and_then(|image| image.set_size(0));
+                File::open(&sys::c_path(&[&directory, b"/image"]), libc::O_WRONLY).and_then(|image| image.set_size(0));
             FAILED
         }
     };
     if !findings.bytes().is_empty() {
-        let path = sys::c_path(&[directory, b"/findings"]);
+        let path = sys::c_path(&[&directory, b"/findings"]);
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
         // Without the file the exit status still tells that there was something.
         let _ = File::open(&path, flags).and_then(|file| file.write_at(findings.bytes(), 0));

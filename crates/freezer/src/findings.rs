@@ -1,8 +1,7 @@
 //! What stands in the way of a freeze: the kinds of findings, and how they are collected. `snapboot freeze` makes one report of them
 //! (crates/judge findings.rs), in which each finding says its remedy: the words are passed to [`Findings::add`].
 //!
-//! In the control directory they are a file of NUL-terminated entries: `kind=`, then `fd=` where it is about a
-//! descriptor, then `text=`.
+//! In the control directory they are a file of records: the kind, the number of a descriptor or the name of an attribute, or nothing, and the text.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
@@ -66,33 +65,28 @@ pub struct Findings {
 impl Findings {
     /// Adds a finding.
     pub fn add(&mut self, kind: Kind, text: &[&[u8]]) {
-        self.entry(b"kind=", &[kind.name()]);
-        self.entry(b"text=", text);
-        self.refused |= kind != Kind::Note;
+        self.record(kind, b"", text);
     }
 
     /// Adds a finding about a descriptor.
     pub fn add_descriptor(&mut self, number: u32, text: &[&[u8]]) {
-        self.entry(b"kind=", &[Kind::Descriptor.name()]);
-        self.entry(b"fd=", &[&decimal(number.into())]);
-        self.entry(b"text=", text);
-        self.refused = true;
+        self.record(Kind::Descriptor, &decimal(number.into()), text);
     }
 
     /// Adds a finding about an attribute of the process.
     pub fn add_attribute(&mut self, attribute: Attribute) {
-        self.entry(b"kind=", &[Kind::Attribute.name()]);
-        self.entry(b"attribute=", &[attribute.name().as_bytes()]);
-        self.entry(b"text=", &attribute.finding().map(str::as_bytes));
-        self.refused = true;
+        self.record(Kind::Attribute, attribute.name().as_bytes(), &attribute.finding().map(str::as_bytes));
     }
 
-    fn entry(&mut self, key: &[u8], value: &[&[u8]]) {
-        self.bytes.extend_from_slice(key);
-        for part in value {
-            self.bytes.extend_from_slice(part);
+    fn record(&mut self, kind: Kind, subject: &[u8], text: &[&[u8]]) {
+        self.bytes.extend_from_slice(b"finding=");
+        for parts in [&[kind.name()][..], &[subject], text] {
+            let (head, size) = channel::head(parts.iter().map(|part| part.len()).sum());
+            self.bytes.extend_from_slice(&head[..size]);
+            parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
         }
         self.bytes.push(0);
+        self.refused |= kind != Kind::Note;
     }
 
     /// Whether any finding forbids the freeze.

@@ -1,6 +1,6 @@
 //! The freezer: a library inside the process that is being frozen (by LD_PRELOAD), which writes the process to an image.
 //!
-//! Its constructor registers fork handlers. When the environment variable `SNAPBOOT_ARM` names a control directory, the next
+//! Its constructor registers fork handlers. When the front end has asked for that ([`sys::channel`]), its next
 //! fork is the freeze: the *prepare* handler looks at what a fork would drop ([`prepare`]), the *child* handler captures the rest
 //! ([`capture`]) and ends the child. What the child handler was about to return to is what a thaw returns to: [`resume`] is the
 //! first code that runs in the thawed process, then the runtime's own code after fork.
@@ -28,15 +28,9 @@ mod sys;
 
 use image::Handover;
 
-/// The variable that arms the freezer; its value is the control directory.
-const ARM: &[u8] = b"SNAPBOOT_ARM\0";
-
-/// The variable with the address and the size of the front end's buffer for arguments and environment, if it has one: `ADDRESS,SIZE`.
-const ARGV_BUFFER: &[u8] = b"SNAPBOOT_ARGV_BUFFER\0";
-
 /// Called before a fork, in the process that forks.
 fn before_fork() {
-    if sys::environment_variable(ARM).is_some() {
+    if sys::channel::is_armed() {
         prepare::inspect();
         allocator::before_freeze();
     }
@@ -50,10 +44,8 @@ fn after_fork_in_parent() {
 
 /// Called after a fork, in the child: when armed, this is where the process is frozen and where it goes on after a thaw.
 fn after_fork_in_child() {
-    if sys::environment_variable(ARM).is_some() {
-        sys::noted::stop();
+    if let Some(buffer) = sys::channel::take_arm() {
         sys::attributes::settle();
-        let buffer = sys::environment_variable(ARGV_BUFFER).and_then(sys::ArgvBuffer::at);
         let handover = arch::suspend(capture::run);
         resume(&handover, buffer);
     }

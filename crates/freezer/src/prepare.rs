@@ -11,9 +11,6 @@ use crate::sys::{self, File};
 const PATIENCE: u32 = 500;
 const STEP: u32 = 5;
 
-/// What the front end calls a thread that it starts again after each thaw.
-const RENEWED: &[u8] = b"snapboot:again";
-
 /// Collects findings and keeps them for the child.
 pub fn inspect() {
     let mut findings = Findings::default();
@@ -43,12 +40,10 @@ fn threads(findings: &mut Findings) {
         waited += STEP;
     }
     let libgomp = mapped_code(b"libgomp");
-    for thread in &others {
+    let is_restarted = |thread: &&Vec<u8>| sys::channel::is_restarted(crate::maps::decimal(thread) as i32);
+    for thread in others.iter().filter(|thread| !is_restarted(thread)) {
         let name = task_file(thread, b"comm");
         let name = name.trim_ascii_end();
-        if name == RENEWED {
-            continue;
-        }
         if libgomp.iter().any(|range| range.contains(&instruction_pointer(thread))) {
             findings.add(
                 Kind::Thread,

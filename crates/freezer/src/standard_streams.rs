@@ -19,7 +19,7 @@ static COPY_OF: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 type Identity = [u64; 3];
 
 /// Flags that cannot be changed once the file is open.
-const LASTING: i32 = libc::O_ACCMODE | libc::O_DSYNC;
+const LASTING: i32 = libc::O_ACCMODE | channel::STANDARD_INPUT;
 
 fn now(number: u32) -> Identity {
     let flags = (sys::descriptor_fact(number, libc::F_GETFL) & LASTING) as u64;

@@ -11,17 +11,6 @@ pub const TABLES: [&str; 2] = ["/etc/passwd", "/etc/group"];
 /// Where the C library looks for locales before it looks for folders of their names beside it.
 pub const LOCALE_ARCHIVE: &str = "/usr/lib/locale/locale-archive";
 
-/// How a process that is being frozen announces to the recorder what the C library will look up: it tests for a file of this name, with
-/// the kind of the look-up as a digit, a slash and its text behind. With nothing behind, the look-up has ended. There is no such file.
-pub const ANNOUNCED: &[u8] = b"/dev/null/snapboot/";
-
-/// What a process has behind [`ANNOUNCED`] that only tries what may be loaded early, and ends then. Whatever it tries and the program may
-/// have, the program itself does again.
-pub const TRIAL: &[u8] = b"trial";
-
-/// What a process has behind [`ANNOUNCED`] that only looks at what the program holds, and ends then. Nothing of what it finds gets into an image.
-pub const ASIDE: &[u8] = b"aside";
-
 /// The digest of the answer that a look-up finds in this content. None where the content is not understood.
 pub fn answer(kind: u32, lookup: &[u8], content: &[u8]) -> Option<[u8; 16]> {
     match kind {

@@ -1,5 +1,5 @@
 //! The files that command, front end and freezer exchange in the control directory: `key=value` entries, each ended by a
-//! NUL. A value may hold newlines and `=`; a key may come more than once.
+//! NUL. A value may hold newlines and `=`; a key may come more than once. What belongs together is one entry, whose value is a record: see [`channel::fields`].
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -50,6 +50,21 @@ impl Entries {
         self.0.push((key.to_owned(), value.as_ref().to_owned()));
     }
 
+    /// Adds an entry with several fields.
+    pub fn push_record(&mut self, key: &str, fields: &[&OsStr]) {
+        self.push(key, OsString::from_vec(record(fields)));
+    }
+
+    /// The fields of each record with this key, in file order.
+    pub fn records<'a>(&'a self, key: &'a str) -> impl Iterator<Item = Vec<OsString>> + 'a {
+        self.all(key).map(fields)
+    }
+
+    /// The same of records with two fields.
+    pub fn pairs<'a>(&'a self, key: &'a str) -> impl Iterator<Item = (OsString, OsString)> + 'a {
+        self.records(key).filter_map(|fields| <[OsString; 2]>::try_from(fields).ok().map(|[one, other]| (one, other)))
+    }
+
     /// All values of a key, in file order.
     pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a OsStr> + 'a {
         self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_os_str())
@@ -76,6 +91,22 @@ impl Entries {
         }
         bytes
     }
+}
+
+/// The value of an entry with several fields.
+pub fn record(fields: &[&OsStr]) -> Vec<u8> {
+    let mut record = Vec::new();
+    for field in fields {
+        let (head, size) = channel::head(field.len());
+        record.extend_from_slice(&head[..size]);
+        record.extend_from_slice(field.as_bytes());
+    }
+    record
+}
+
+/// The fields of such a value.
+pub fn fields(value: &OsStr) -> Vec<OsString> {
+    channel::fields(value.as_bytes()).map(|field| OsString::from_vec(field.to_vec())).collect()
 }
 
 #[cfg(test)]

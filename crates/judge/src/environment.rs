@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use inputs::environment::{is_own, is_volatile, matches, ALL};
 
 use crate::entries::Entries;
+use crate::events::{Event, Kind};
 use crate::secret_names::is_secret;
 use crate::secrets::{Fiction, Form, Secret};
 use crate::variables::{rule, Rule};
@@ -120,9 +121,10 @@ impl Environment {
     /// The same, but that the boot sees from its start what was read before it could look that up, as `reads` tell.
     pub fn with_seen_early(&self, reads: &Entries) -> Self {
         let mut picked = self.clone();
-        let reads_all = reads.all("variables").next().is_some();
+        let reads = Event::all(reads);
+        let reads_all = reads.iter().any(|event| event.kind == Kind::AllVariables);
         let is_read = |(name, _): &Pair| {
-            reads.all("variable").any(|read| read == name) || (reads_all && !is_volatile(name.as_bytes()))
+            reads.iter().any(|event| event.is_of_variable(name)) || (reads_all && !is_volatile(name.as_bytes()))
         };
         let (early, later) = picked.on_demand.into_iter().partition(is_read);
         picked.on_demand = later;
@@ -169,6 +171,15 @@ impl Environment {
         self.shown().find(|(seen, _)| seen == name).map(|(_, value)| value.as_os_str())
     }
 
+    /// Whether C code has read a variable as the boot was started with it, and not as the program itself has set it.
+    pub fn has_given(&self, event: &Event) -> bool {
+        let digest = |value: &OsStr| -> String {
+            image::digest(value.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        let given = event.subject.to_str().and_then(|name| self.value(name));
+        event.kind != Kind::Variable || event.detail == given.map(digest).unwrap_or_default()
+    }
+
     /// The files `environment` and `on_demand` of the control directory: what the boot sees when it looks it up; and the names, with offset
     /// and size of each value in the first file, since whoever reads all of that has it in its memory.
     pub fn on_demand(&self) -> (Entries, Entries) {
@@ -213,6 +224,7 @@ pub fn is_under(patterns: &[String], name: &OsStr) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::events::tests::read_by;
 
     pub fn environment(all: &[(&str, &str)], named: &[&str], withheld: &[&str]) -> Environment {
         let all = all.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
@@ -227,10 +239,11 @@ pub(crate) mod tests {
     #[test]
     fn what_is_read_early_is_seen_early() {
         let all = [("A", "1"), ("B", "1"), ("TERM", "vt")];
-        let early = |told: &[u8]| environment(&all, &[], &[]).with_seen_early(&Entries::parse(told));
-        assert_eq!(names(early(b"").seen()), [""; 0]);
-        assert_eq!(names(early(b"variable=B\0variable=TERM\0variable=C\0").seen()), ["B", "TERM"]);
-        let all = early(b"variables=*\0");
+        let early = |read: &[(Kind, &str)]| environment(&all, &[], &[]).with_seen_early(&read_by("/a.py", read));
+        assert_eq!(names(early(&[]).seen()), [""; 0]);
+        let read = ["B", "TERM", "C"].map(|name| (Kind::Variable, name));
+        assert_eq!(names(early(&read).seen()), ["B", "TERM"]);
+        let all = early(&[(Kind::AllVariables, "*")]);
         assert_eq!((names(all.seen()), names(all.shown())), (vec!["A", "B"], vec!["A", "B", "TERM"]));
     }
 

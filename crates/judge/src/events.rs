@@ -1,56 +1,14 @@
 //! What sensors have seen a boot read: front ends tell of the program's own code, with file and line, the freezer of C code. Nobody but the judge
 //! says what follows from it.
 //!
-//! The one definition of what they write (docs/internals/protocol.md): an entry `KIND=SUBJECT` begins an event, and the entries behind it belong to it.
+//! What they write is defined in the crate `channel`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+pub use channel::{Kind, Phase};
+
 use crate::entries::Entries;
-use crate::environment::Environment;
-
-/// What was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A variable, by its name.
-    Variable,
-    /// All variables.
-    AllVariables,
-    /// All variables, by a program of this name that was started with them.
-    Executed,
-    /// Something about machine, user or process: a word of [`inputs::facts`], and a number.
-    Fact,
-    /// Something that is another one in each start, and cannot be compared.
-    Early,
-    /// A variable, by C code that is no part of Ruby.
-    Foreign,
-}
-
-impl Kind {
-    fn of(key: &str) -> Option<Kind> {
-        Some(match key {
-            "variable" => Kind::Variable,
-            "variables" => Kind::AllVariables,
-            "executed" => Kind::Executed,
-            "fact" => Kind::Fact,
-            "early" => Kind::Early,
-            "foreign" => Kind::Foreign,
-            _ => return None,
-        })
-    }
-}
-
-/// Who reads, as the freezer is told from time to time (`phase`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// The runtime, which starts.
-    #[default]
-    Runtime,
-    /// The front end.
-    FrontEnd,
-    /// The program.
-    Program,
-}
 
 /// One read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +23,8 @@ pub struct Event {
     pub reader: Option<String>,
     /// `FILE:LINE`.
     pub place: Option<String>,
-    /// Digest of the value that C code got, in hexadecimal digits.
-    digest: Option<String>,
-    /// The number that a fact is of.
-    of: u32,
+    /// Of a fact the number that it is of, and of a variable that C code has read the digest of its value, in hexadecimal digits.
+    pub detail: String,
     /// Whether the front end renews after a thaw what came of it.
     pub is_renewed: bool,
 }
@@ -76,38 +32,32 @@ pub struct Event {
 impl Event {
     /// All events of a report, or of what the freezer has noted, in their order.
     pub fn all(entries: &Entries) -> Vec<Event> {
-        let mut events: Vec<Event> = Vec::new();
-        let mut phase = Phase::Runtime;
-        for (key, value) in entries.iter() {
-            let text = || Some(value.to_string_lossy().into_owned());
-            match (key, Kind::of(key), events.last_mut()) {
-                ("phase", ..) if value == "program" => phase = Phase::Program,
-                ("phase", ..) => phase = Phase::FrontEnd,
-                (_, Some(kind), _) => events.push(Event {
-                    kind,
-                    subject: value.to_owned(),
-                    phase,
-                    reader: None,
-                    place: None,
-                    digest: None,
-                    of: 0,
-                    is_renewed: false,
-                }),
-                ("reader", _, Some(event)) => event.reader = text(),
-                ("place", _, Some(event)) => event.place = text(),
-                ("renewed", _, Some(event)) => event.is_renewed = true,
-                ("digest", _, Some(event)) => event.digest = text(),
-                ("of", _, Some(event)) => event.of = value.to_string_lossy().parse().unwrap_or(0),
-                _ => {}
-            }
-        }
-        events
+        entries.records("event").filter_map(|fields| Event::of(&fields)).collect()
+    }
+
+    fn of(fields: &[OsString]) -> Option<Event> {
+        let text = |number: usize| fields.get(number).map(|field| field.to_string_lossy().into_owned());
+        let named = |number| text(number).filter(|name| !name.is_empty());
+        Some(Event {
+            kind: Kind::of(fields.first()?.as_bytes())?,
+            phase: Phase::of(fields.get(1)?.as_bytes())?,
+            subject: fields.get(2)?.clone(),
+            reader: named(3),
+            place: named(4),
+            detail: text(5).unwrap_or_default(),
+            is_renewed: named(6).is_some(),
+        })
     }
 
     /// Kind and number of a fact; None of what is none, or is not known here.
     pub fn fact(&self) -> Option<(u32, u32)> {
         let kind = (self.kind == Kind::Fact).then(|| inputs::facts::kind(self.subject.as_bytes()));
-        kind.flatten().map(|kind| (kind, self.of))
+        kind.flatten().map(|kind| (kind, self.of_number()))
+    }
+
+    /// The number that a fact is of.
+    fn of_number(&self) -> u32 {
+        self.detail.parse().unwrap_or(0)
     }
 
     /// Whether this variable was read.
@@ -117,13 +67,51 @@ impl Event {
 
     /// Whether the same was read.
     pub fn is_same(&self, other: &Event) -> bool {
-        (self.kind, &self.subject, self.of) == (other.kind, &other.subject, other.of)
+        self.kind == other.kind
+            && self.subject == other.subject
+            && (self.kind != Kind::Fact || self.of_number() == other.of_number())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// What a front end tells of what one file has read.
+    pub fn read_by(reader: &str, read: &[(Kind, &str)]) -> Entries {
+        let mut report = Entries::default();
+        for (number, (kind, subject)) in (1..).zip(read) {
+            let place = if reader.is_empty() { String::new() } else { format!("{reader}:{number}") };
+            add(&mut report, &[kind.word(), Phase::Program.word(), subject, reader, &place]);
+        }
+        report
     }
 
-    /// Whether a variable was as the boot was started with, and not set by the program itself.
-    pub fn is_of_boot(&self, environment: &Environment) -> bool {
-        let digest = |value: &OsStr| image::digest(value.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-        let given = self.subject.to_str().and_then(|name| environment.value(name));
-        self.kind != Kind::Variable || self.digest == given.map(digest)
+    /// What the freezer notes of C code: each with its detail.
+    pub fn noted(phase: Phase, read: &[(Kind, &str, &str)]) -> Entries {
+        let mut noted = Entries::default();
+        read.iter().for_each(|(kind, subject, detail)| {
+            add(&mut noted, &[kind.word(), phase.word(), subject, "", "", detail]);
+        });
+        noted
+    }
+
+    pub fn add(entries: &mut Entries, fields: &[&str]) {
+        entries.push_record("event", &fields.iter().map(OsStr::new).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_event_is_read_as_it_is_written_and_one_that_is_cut_off_is_none() {
+        let mut entries = Entries::default();
+        add(&mut entries, &["fact", "program", "limit", "/a.py", "/a.py:3", "7", "1"]);
+        add(&mut entries, &["variable", "trial", "A"]);
+        add(&mut entries, &["variable", "program"]);
+        add(&mut entries, &["other", "program", "A"]);
+        let all = Event::all(&entries);
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0].fact(), Some((image::fact_kind::LIMIT, 7)));
+        assert_eq!((all[0].reader.as_deref(), all[0].place.as_deref()), (Some("/a.py"), Some("/a.py:3")));
+        assert!(all[0].is_renewed && !all[1].is_renewed);
+        assert_eq!((all[1].phase, all[1].reader.as_deref()), (Phase::Trial, None));
     }
 }

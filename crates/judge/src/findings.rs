@@ -5,6 +5,7 @@
 //! crates/inputs attributes.rs, secrets in
 //! environment_inputs.rs, per-start facts in reads.rs, files that the boot made in leftovers.rs. Each kind has a row in docs/remedies.md.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 
@@ -73,22 +74,20 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The findings that the freezer wrote: each starts with `kind=`, and what follows belongs to it.
+/// The findings that the freezer wrote: records of a kind, the number of a descriptor or the name of an attribute, or nothing, and the text.
 pub fn read(entries: &Entries) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = Vec::new();
-    for (key, value) in entries.iter() {
-        let value = value.to_string_lossy().into_owned();
-        match (key, findings.last_mut()) {
-            ("kind", _) => findings.push(Finding::new(&value, String::new())),
-            ("text", Some(finding)) => finding.text = value,
-            ("fd", Some(finding)) => finding.descriptor = Some(value),
-            ("attribute", Some(finding)) => finding.attribute = Some(value),
-            _ => {}
-        }
-    }
-    findings.retain(|finding| !finding.text.is_empty());
-    findings
+    let finding = |fields: Vec<OsString>| {
+        let texts: Vec<String> = fields.iter().map(|field| field.to_string_lossy().into_owned()).collect();
+        let [kind, subject, text] = <[String; 3]>::try_from(texts).ok()?;
+        let subject = Some(subject).filter(|subject| !subject.is_empty());
+        let (descriptor, attribute) = if kind == ATTRIBUTE { (None, subject) } else { (subject, None) };
+        Some(Finding { descriptor, attribute, ..Finding::new(&kind, text) })
+    };
+    entries.records("finding").filter_map(finding).collect()
 }
+
+/// What a finding is about that names an attribute of the process.
+const ATTRIBUTE: &str = "attribute";
 
 /// Adds where descriptors were opened, and attributes changed: number or name, then `FILE:LINE`. The latest counts.
 pub fn add_origins(findings: &mut [Finding], origins: &[(String, String)]) {
@@ -156,7 +155,7 @@ mod tests {
 
     #[test]
     fn findings_are_read_entry_by_entry() {
-        let entries = Entries::parse(b"kind=descriptor\0fd=7\0text=a\0kind=timer\0text=b\0kind=cut off\0");
+        let entries = Entries::parse(b"finding=10:descriptor1:71:a\0finding=5:timer0:1:b\0finding=7:cut off\0");
         let read = read(&entries);
         assert_eq!(read.len(), 2);
         assert_eq!(

@@ -127,7 +127,9 @@ impl Reads {
             reads.add(event, language, environment, &told);
         }
         // Ruby reads by C functions, too, and makes objects of what it reads.
-        let foreign = by_c.iter().filter(|event| event.phase != Phase::FrontEnd && event.kind == Kind::Foreign);
+        let foreign = by_c
+            .iter()
+            .filter(|event| matches!(event.phase, Phase::Runtime | Phase::Program) && event.kind == Kind::Foreign);
         reads.by_c.extend(foreign.map(|event| event.subject.clone()));
         for event in &by_c {
             let was_told = || told.iter().any(|other| other.is_same(event));
@@ -143,7 +145,7 @@ impl Reads {
                 }
                 _ => false,
             };
-            if counts && event.is_of_boot(environment) {
+            if counts && environment.has_given(event) {
                 if event.kind == Kind::Variable && language == Language::Python {
                     reads.by_c.insert(event.subject.clone());
                 }
@@ -303,11 +305,20 @@ impl Early {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::tests::{add, noted, read_by};
 
-    fn gather(report: &[u8], noted: &[u8], language: Language, all: &[(&str, &str)]) -> Reads {
+    fn gather(report: &Entries, noted: &Entries, language: Language, all: &[(&str, &str)]) -> Reads {
         let all = all.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment = Environment::pick(all, &["SEEN".to_owned()], &[]);
-        Reads::gather(&[&Entries::parse(report)], &Entries::parse(noted), language, &environment)
+        Reads::gather(&[report], noted, language, &environment)
+    }
+
+    fn told(reader: &str, read: &[(Kind, &str)], language: Language, all: &[(&str, &str)]) -> Reads {
+        gather(&read_by(reader, read), &Entries::default(), language, all)
+    }
+
+    fn by_c(phase: Phase, read: &[(Kind, &str, &str)], language: Language, all: &[(&str, &str)]) -> Reads {
+        gather(&Entries::default(), &noted(phase, read), language, all)
     }
 
     fn names(reads: &Reads) -> Vec<&str> {
@@ -316,50 +327,62 @@ mod tests {
 
     #[test]
     fn front_end_and_freezer_add_to_each_other() {
-        let report = b"runtime=x\0variable=A\0reader=/a.py\0place=/a.py:3\0variable=PWD\0reader=/a.py\0place=/a.py:4\0";
-        let noted =
-            b"variable=EARLY\0phase=program\0variable=B\0variable=A\0fact=limit\0of=07\0phase=front end\0variable=C\0";
-        let reads = gather(report, noted, Language::Python, &[]);
+        let report = read_by("/a.py", &[(Kind::Variable, "A"), (Kind::Variable, "PWD")]);
+        let mut all = noted(Phase::Runtime, &[(Kind::Variable, "EARLY", "")]);
+        add(&mut all, &["variable", "program", "B"]);
+        add(&mut all, &["variable", "program", "A"]);
+        add(&mut all, &["fact", "program", "limit", "", "", "07"]);
+        add(&mut all, &["variable", "front end", "C"]);
+        add(&mut all, &["variable", "trial", "D"]);
+        let reads = gather(&report, &all, Language::Python, &[]);
         assert_eq!(names(&reads), ["A", "B", "PWD"]);
-        assert_eq!(reads.variables[OsStr::new("A")].as_deref(), Some("/a.py:3"));
+        assert_eq!(reads.variables[OsStr::new("A")].as_deref(), Some("/a.py:1"));
         assert_eq!(reads.facts, [(image::fact_kind::LIMIT, 7)]);
-        assert_eq!(names(&gather(report, noted, Language::Ruby, &[])), ["A", "B", "EARLY", "PWD"]);
-        assert_eq!(names(&gather(b"", b"variable=TZ\0", Language::Ruby, &[])), [""; 0], "the front end renews it");
-        assert_eq!(names(&gather(b"", b"phase=program\0variable=TZ\0", Language::Ruby, &[])), ["TZ"]);
+        assert_eq!(names(&gather(&report, &all, Language::Ruby, &[])), ["A", "B", "EARLY", "PWD"]);
+        let zone = [(Kind::Variable, "TZ", "")];
+        assert_eq!(names(&by_c(Phase::Runtime, &zone, Language::Ruby, &[])), [""; 0], "the front end renews it");
+        assert_eq!(names(&by_c(Phase::Program, &zone, Language::Ruby, &[])), ["TZ"]);
     }
 
     #[test]
     fn what_the_program_set_itself_is_not_read() {
         let digest: String = image::digest(b"given").iter().map(|byte| format!("{byte:02x}")).collect();
-        let noted = |digest: &str| format!("phase=program\0variable=SEEN\0digest={digest}\0").into_bytes();
+        let read = |digest: &str, all: &[(&str, &str)]| {
+            by_c(Phase::Program, &[(Kind::Variable, "SEEN", digest)], Language::Python, all)
+        };
         let all = [("SEEN", "given")];
-        assert_eq!(names(&gather(b"", &noted(&digest), Language::Python, &all)), ["SEEN"]);
-        assert_eq!(names(&gather(b"", &noted("00"), Language::Python, &all)), [""; 0]);
-        assert_eq!(names(&gather(b"", &noted(&digest), Language::Python, &[])), [""; 0]);
-        assert_eq!(names(&gather(b"", b"phase=program\0variable=SEEN\0", Language::Python, &all)), [""; 0], "removed");
+        assert_eq!(names(&read(&digest, &all)), ["SEEN"]);
+        assert_eq!(names(&read("00", &all)), [""; 0]);
+        assert_eq!(names(&read(&digest, &[])), [""; 0]);
+        assert_eq!(names(&read("", &all)), [""; 0], "removed");
     }
 
     #[test]
     fn whoever_reads_everything_is_named_unless_it_is_known_what_for() {
-        let whole = |reader: &str| format!("variables=*\0reader={reader}\0place=/app.py:1\0").into_bytes();
+        let whole = [(Kind::AllVariables, "*")];
         let all = [("BUNDLE_GEMFILE", "/g"), ("BUNDLE_X", "1")];
         assert_eq!(
-            gather(&whole("/app.py"), b"", Language::Ruby, &all).wholes,
+            told("/app.py", &whole, Language::Ruby, &all).wholes,
             [FullEnvironmentRead::Read("/app.py:1".to_owned())]
         );
-        let known = gather(&whole("/lib/bundler/settings.rb"), b"", Language::Ruby, &all);
+        let known = told("/lib/bundler/settings.rb", &whole, Language::Ruby, &all);
         assert!(known.wholes.is_empty());
         assert_eq!(names(&known), ["BUNDLE_GEMFILE", "BUNDLE_X"]);
         assert!(known.patterns.contains("BUNDLE_*"));
-        let noted = b"phase=program\0executed=/sbin/ldconfig\0executed=/bin/git\0executed=/usr/bin/git\0";
-        assert_eq!(gather(b"", noted, Language::Python, &all).wholes, [FullEnvironmentRead::Passed("git".to_owned())]);
+        let executed = ["/sbin/ldconfig", "/bin/git", "/usr/bin/git"].map(|program| (Kind::Executed, program, ""));
+        let passed = by_c(Phase::Program, &executed, Language::Python, &all).wholes;
+        assert_eq!(passed, [FullEnvironmentRead::Passed("git".to_owned())]);
     }
 
     #[test]
     fn what_is_read_too_early_is_found_once() {
-        let report = b"early=sys.argv\0reader=/a.py\0place=/a.py:1\0early=sys.argv\0reader=/a.py\0place=/a.py:1\0\
-            early=__main__.__file__\0reader=/lib/inspect.py\0place=/a.py:2\0early=$0\0reader=\0place=\0";
-        let early = gather(report, b"", Language::Python, &[]).early;
+        let mut report = Entries::default();
+        for _ in 0..2 {
+            add(&mut report, &["early", "program", "sys.argv", "/a.py", "/a.py:1"]);
+        }
+        add(&mut report, &["early", "program", "__main__.__file__", "/lib/inspect.py", "/a.py:2"]);
+        add(&mut report, &["early", "program", "$0", "", ""]);
+        let early = gather(&report, &Entries::default(), Language::Python, &[]).early;
         let texts: Vec<String> = early.iter().map(|early| early.finding().text).collect();
         assert_eq!(texts.len(), 2);
         assert!(texts[0].starts_with("/a.py:1 reads sys.argv while it boots"), "{}", texts[0]);
@@ -368,17 +391,19 @@ mod tests {
 
     #[test]
     fn who_reads_arguments_for_some_of_them_gives_guards() {
-        let report = |reader| format!("early=ARGV\0reader={reader}\0place={reader}:1\0").into_bytes();
-        let known = gather(&report("/gems/yard-1/lib/yard/config.rb"), b"", Language::Ruby, &[]);
+        let arguments = [(Kind::Early, "ARGV")];
+        let known = told("/gems/yard-1/lib/yard/config.rb", &arguments, Language::Ruby, &[]);
         assert!(known.early.is_empty() && known.guards.contains("--plugin"));
-        let other = gather(&report("/app/config.rb"), b"", Language::Ruby, &[]);
+        let other = told("/app/config.rb", &arguments, Language::Ruby, &[]);
         assert!(!other.early.is_empty() && other.guards.is_empty());
     }
 
     #[test]
     fn terminals_that_the_front_end_told_of_are_not_those_of_c_code() {
-        let noted = b"phase=program\0fact=terminal\0of=01\0fact=terminal\0of=02\0";
-        let reads = gather(b"fact=terminal\0reader=/a.py\0place=/a.py:1\0of=1\0", noted, Language::Python, &[]);
+        let noted = noted(Phase::Program, &[(Kind::Fact, "terminal", "01"), (Kind::Fact, "terminal", "02")]);
+        let mut report = Entries::default();
+        add(&mut report, &["fact", "program", "terminal", "/a.py", "/a.py:1", "1"]);
+        let reads = gather(&report, &noted, Language::Python, &[]);
         let kind = image::fact_kind::TERMINAL;
         assert_eq!(reads.facts, [(kind, 1), (kind, 2)]);
         assert_eq!(reads.places.into_iter().collect::<Vec<_>>(), [((kind, 1), "/a.py:1".to_owned())]);
@@ -386,20 +411,24 @@ mod tests {
 
     #[test]
     fn exceptions_hold_for_their_readers_only() {
-        let fact = |word: &str, reader: &str| format!("fact={word}\0reader={reader}\0").into_bytes();
         let cwd = image::fact_kind::CWD;
         let bundler = "/lib/bundler/shared_helpers.rb";
-        assert_eq!(gather(&fact("cwd", "/app.rb"), b"", Language::Ruby, &[]).facts, [(cwd, 0)]);
-        assert_eq!(gather(&fact("cwd", bundler), b"", Language::Ruby, &[]).facts, []);
-        let mut unset = format!("variable=BUNDLE_GEMFILE\0reader={bundler}\0").into_bytes();
-        unset.extend(fact("cwd", bundler));
-        assert_eq!(gather(&unset, b"", Language::Ruby, &[]).facts, [(cwd, 0)]);
-        assert_eq!(gather(&unset, b"", Language::Ruby, &[("BUNDLE_GEMFILE", "/g")]).facts, []);
-        let by_c = b"fact=user\0phase=program\0fact=user\0";
-        assert_eq!(gather(b"", by_c, Language::Ruby, &[]).facts, []);
-        assert_eq!(gather(b"", by_c, Language::Python, &[]).facts, [(image::fact_kind::USER, 0)]);
-        assert_eq!(gather(b"", b"fact=user\0", Language::Python, &[]).facts, [], "the runtime itself");
-        let path = format!("variable=PATH\0reader={bundler}\0").into_bytes();
-        assert_eq!(names(&gather(&path, b"phase=program\0variable=PATH\0", Language::Ruby, &[])), [""; 0]);
+        let folder = (Kind::Fact, "cwd");
+        assert_eq!(told("/app.rb", &[folder], Language::Ruby, &[]).facts, [(cwd, 0)]);
+        assert_eq!(told(bundler, &[folder], Language::Ruby, &[]).facts, []);
+        let unset = [(Kind::Variable, "BUNDLE_GEMFILE"), folder];
+        assert_eq!(told(bundler, &unset, Language::Ruby, &[]).facts, [(cwd, 0)]);
+        assert_eq!(told(bundler, &unset, Language::Ruby, &[("BUNDLE_GEMFILE", "/g")]).facts, []);
+        let user = [(Kind::Fact, "user", "")];
+        assert_eq!(by_c(Phase::Program, &user, Language::Ruby, &[]).facts, []);
+        assert_eq!(by_c(Phase::Program, &user, Language::Python, &[]).facts, [(image::fact_kind::USER, 0)]);
+        assert_eq!(by_c(Phase::Runtime, &user, Language::Python, &[]).facts, [], "the runtime itself");
+        let path = gather(
+            &read_by(bundler, &[(Kind::Variable, "PATH")]),
+            &noted(Phase::Program, &[(Kind::Variable, "PATH", "")]),
+            Language::Ruby,
+            &[],
+        );
+        assert_eq!(names(&path), [""; 0]);
     }
 }

@@ -5,7 +5,7 @@
 //! on that. It renews only those that it has told of.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use image::presence;
 use runtime::Language;
@@ -32,21 +32,10 @@ impl Renewals {
     /// What the front end has told.
     pub fn gather(report: &Entries, language: Language) -> Renewals {
         let mut renewals = Renewals { language: Some(language), ..Renewals::default() };
-        let mut last = None;
-        for (key, value) in report.iter() {
-            let text = || value.to_string_lossy().into_owned();
-            match (key, &last) {
-                ("renews", _) => drop(renewals.renewed.insert(text())),
-                ("renewable", _) => drop(renewals.renewable.insert(text())),
-                ("bound", _) => last = Some(text()),
-                ("place", Some(name)) => drop(renewals.bound.insert(name.clone(), text())),
-                ("reader", _) => continue,
-                _ => {}
-            }
-            if key != "bound" {
-                last = None;
-            }
-        }
+        renewals.renewed.extend(report.texts("renews"));
+        renewals.renewable.extend(report.texts("renewable"));
+        let text = |field: OsString| field.to_string_lossy().into_owned();
+        renewals.bound.extend(report.pairs("bound").map(|(name, place)| (text(name), text(place))));
         renewals
     }
 
@@ -88,8 +77,7 @@ mod tests {
 
     #[test]
     fn what_the_front_end_renews_is_left_to_starts_unless_the_program_has_read_it() {
-        let report = b"renews=locale\0renews=PYTHONUNBUFFERED\0bound=PYTHONIOENCODING\0reader=/a.py\0place=/a.py:1\0\
-            variable=X\0reader=/b.py\0place=/b.py:2\0";
+        let report = b"renews=locale\0renews=PYTHONUNBUFFERED\0bound=16:PYTHONIOENCODING7:/a.py:1\0";
         let renewals = Renewals::gather(&Entries::parse(report), Language::Python);
         let covers = |name: &str, read: &str| renewals.covers(OsStr::new(name), |name| name == read);
         assert!(covers("PYTHONUNBUFFERED", "") && !covers("PYTHONUNBUFFERED", "PYTHONUNBUFFERED"));

@@ -16,9 +16,10 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::retry_on_intr;
 use rustix::net::{recvmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
+use channel::Request;
 use image::lookup_kind;
 use inputs::attributes::Attribute;
-use inputs::lookups::{ANNOUNCED, ASIDE, LOCALE_ARCHIVE, TABLES, TRIAL};
+use inputs::lookups::{LOCALE_ARCHIVE, TABLES};
 
 use crate::accesses::{Accesses, Named, ReadKernelFile, Writer, LOADER_CACHE};
 use crate::calls::{self, Access, Base, Use};
@@ -177,12 +178,12 @@ impl State {
                 Access::Name(base, address, used) => {
                     let mut buffer = [0; LONGEST];
                     let name = string(process, address, &mut buffer)?;
+                    if let Some((request, argument)) = Request::parse(name) {
+                        self.hear(process, request, argument);
+                        continue;
+                    }
                     let (directory, named) = match base {
                         _ if name.is_empty() => continue,
-                        _ if name.starts_with(ANNOUNCED) => {
-                            self.announce(process, &name[ANNOUNCED.len()..]);
-                            continue;
-                        }
                         _ if name[0] == b'/' => (PathBuf::new(), Named::ABSOLUTELY),
                         Base::Cwd => {
                             let directory = fs::read_link(format!("/proc/{process}/cwd"))?;
@@ -241,19 +242,20 @@ impl State {
         false
     }
 
-    /// Takes down what a thread will look up, or what it is, as [`ANNOUNCED`], [`TRIAL`] and [`ASIDE`] describe.
-    fn announce(&mut self, thread: i32, told: &[u8]) {
-        match told {
-            [kind @ b'0'..=b'9', b'/', text @ ..] => {
+    /// Takes down what a thread says of itself by the freezer.
+    fn hear(&mut self, thread: i32, request: Request, argument: &[u8]) {
+        match (request, argument) {
+            (Request::LookUp, [kind @ b'0'..=b'9', b'/', text @ ..]) => {
                 let lookup = (u32::from(kind - b'0'), text.to_vec());
                 if lookup.0 == lookup_kind::LOCALE {
                     self.writer.look_up(Path::new(LOCALE_ARCHIVE), lookup.clone());
                 }
                 self.announced.insert(thread, lookup);
             }
-            _ if told == TRIAL => drop(self.trials.insert(thread)),
-            _ if told == ASIDE => drop(self.aside.insert(thread)),
-            _ => drop(self.announced.remove(&thread)),
+            (Request::LookedUp, _) => drop(self.announced.remove(&thread)),
+            (Request::Trial, _) => drop(self.trials.insert(thread)),
+            (Request::Aside, _) => drop(self.aside.insert(thread)),
+            _ => {}
         }
     }
 }

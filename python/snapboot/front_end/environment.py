@@ -4,6 +4,7 @@ import posix
 import sys
 
 from . import process
+from .channel import ENVIRONMENT, call
 from .copies import Copies
 from .request import read_file
 
@@ -11,7 +12,6 @@ OWN_PREFIX = b"SNAPBOOT_"
 IGNORED = b"SNAPBOOT_IGNORED"
 EXPLAIN = b"SNAPBOOT_EXPLAIN"
 LOCALE = b"LC_CTYPE"
-LIST = b"SNAPBOOT_LIST"
 HASH_SEED = b"PYTHONHASHSEED"
 
 
@@ -85,8 +85,7 @@ class Environment:
         """Notes what differs in the C library's environment from what Python knows: set by `os.putenv`, or by libraries written in C."""
         folder = self.own[b"SNAPBOOT_FREEZE_DIR"]
         path = folder + b"/c_environment"
-        posix.putenv(LIST, path)  # the freezer's code writes it
-        posix.unsetenv(LIST)
+        call(ENVIRONMENT, path)  # the freezer's code writes it
         self._library_set, self._library_removed = {}, []
         try:
             entries = read_file(path).split(b"\0")[:-1]

@@ -14,9 +14,10 @@ import posix
 import sys
 
 from . import fork, holders_of_texts, start_form
+from .channel import record
 from .holders_of_texts import TEXTS, path_kinds
 from .main_part import Fallback
-from .report import write_file
+from .report import as_bytes, write_file
 from .request import decode, encode, read_file
 
 # Seconds of processor time that a look at what this process holds may take.
@@ -212,7 +213,7 @@ class Evidence:
         """Entries that bind the facts in a text which cannot be given another value, or which differs in each boot."""
         numbers = {int(part) // 2 for at, part in enumerate((template or b"").split(b"\1")) if at % 2}
         names = list(self.facts)
-        return [entry for number in numbers for entry in (b"held=" + names[number], b"holder=" + path)]
+        return [b"held=" + record(names[number], as_bytes(path)) for number in numbers]
 
     def _write_found(self, entries):
         write_file(self.folder + b"/found", b"".join([entry + b"\0" for entry in entries]))
@@ -242,8 +243,7 @@ class Evidence:
         self._names = [name for number, name in enumerate(self.facts) if {2 * number, 2 * number + 1} & used]
         self._read = [name for name in self.facts if name in self._names or name in self._read]
         for name, problem in search.held:
-            report.add("held", name)
-            report.add("holder", problem)
+            report.add_record("held", name, problem)
 
 
 class Translation:

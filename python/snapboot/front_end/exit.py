@@ -9,6 +9,7 @@ import posix
 import sys
 
 from . import trampoline
+from .channel import END, call
 from .release import Release
 from .stdio import is_closed
 
@@ -128,7 +129,7 @@ class Exit:
             elif news:
                 self.telling.tell(news)
             # The freezer then writes out the C library's own streams.
-            posix.putenv(b"SNAPBOOT_EXIT", b"stop" if self.rehearses else b"1")
+            call(END, b"stop" if self.rehearses else b"")
             posix._exit(status)
 
     def _news(self):

@@ -4,13 +4,12 @@ import posix
 import sys
 
 from . import process
+from .channel import ARM, ASIDE, DISARM, call
 from .report import FREEZER_REFUSED, OK
 
 # How the freezer's child ends.
 WRITTEN = 0
 REFUSED = 3
-# Tells the recorder that a process only looks at what the program holds: see crates/inputs/src/lookups.rs.
-ASIDE = b"/dev/null/snapboot/aside"
 
 # What `warnings.simplefilter("ignore")` puts in front of the filters.
 IGNORE_ALL = ("ignore", None, Warning, None, 0)
@@ -33,7 +32,7 @@ def in_child(look, seconds=None):
     if not child:
         status = 1
         try:
-            posix.access(ASIDE, posix.F_OK)
+            call(ASIDE)
             if seconds is not None:
                 import resource  # here, since only a process that is not frozen needs it
 
@@ -49,18 +48,16 @@ def in_child(look, seconds=None):
     return posix.waitpid(child, 0)[1] == 0
 
 
-def freeze(folder):
+def freeze():
     """Has the freezer write the image into the control directory.
 
     Returns None in the thawed process, and in the freezing one the wait status of the child that wrote. Raises OSError.
     """
-    posix.putenv(b"SNAPBOOT_ARM", folder)
-    posix.putenv(b"SNAPBOOT_ARGV_BUFFER", process.buffer())
+    call(ARM, process.buffer())
     child = fork()
     if not child:
         return None
-    posix.unsetenv(b"SNAPBOOT_ARM")
-    posix.unsetenv(b"SNAPBOOT_ARGV_BUFFER")
+    call(DISARM)
     return posix.waitpid(child, 0)[1]
 
 

@@ -42,7 +42,7 @@ class Freeze:
         self.report = Report()
         self.folder = self.context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
         self.request = read_request(self.folder)
-        self.attributes = ProcessAttributes(self.request.attributes)
+        self.attributes = ProcessAttributes()
         self.origins = Origins(self.folder, self.attributes) if self.request.origins else None
         self.mute = Mute(self.request.boot_only)
         self.front_end = hooks.FrontEnd(self._freeze_point)
@@ -167,7 +167,7 @@ class Freeze:
             self._end(fork.WRITTEN)
         self.front_end.state = "thawed"
         try:
-            status = fork.freeze(self.folder)
+            status = fork.freeze()
         except Exception as error:
             self.front_end.state = "freezing"
             self._unexpected(error)

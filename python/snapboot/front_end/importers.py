@@ -8,8 +8,9 @@ methods, which is taken off again before the freeze.
 import posix
 import sys
 
+from .channel import record
 from .distributions import Distributions
-from .report import to_bytes
+from .report import as_bytes, to_bytes
 
 
 class Importers:
@@ -67,13 +68,15 @@ class Importers:
         found = [("suffix", suffix) for suffix in suffixes()]
         distributions = self._distributions.looked_up
         for folder in sorted(set(self._looked_up) | set(self._lists) | set(self._endings) | set(distributions)):
-            found.append(("importer", folder if folder.startswith("/") else posix.getcwd() + "/" + folder))
-            found.append(("lists", str(self._lists.get(folder, 0))))
-            found += [("ending", ending) for ending in self._endings.get(folder, ())]
-            found += [("distribution", name) for name in sorted(distributions.get(folder, ()))]
+            said = [folder if folder.startswith("/") else posix.getcwd() + "/" + folder, "lists", str(self._lists.get(folder, 0))]
+            for ending in self._endings.get(folder, ()):
+                said += ("ending", ending)
+            for name in sorted(distributions.get(folder, ())):
+                said += ("distribution", name)
             for name, here in self._looked_up.get(folder, {}).items():
                 if folder != without or here:
-                    found.append(("found" if name in anywhere else "sought", name.rpartition(".")[2]))
+                    said += ("found" if name in anywhere else "sought", name.rpartition(".")[2])
+            found.append(("importer", record(*map(as_bytes, said))))
         return found
 
     def add_to(self, path):

@@ -11,9 +11,10 @@ import sys
 
 from . import process_state, times
 from .attributes import Attributes
+from .channel import fields, record
 from .making import Making
 from .rehearsal import Output, SeenOutside, in_child
-from .report import to_bytes, write_file
+from .report import as_bytes, to_bytes, write_file
 from .request import decode, read_file
 from .stdio import flush
 from .warm_ups import WARM_UPS
@@ -80,8 +81,7 @@ class Learnt:
         for name in self.loaded:
             report.add("learnt", name)
         for name, why in self.left_out.items():
-            report.add("left_out", name)
-            report.add("because", why)
+            report.add_record("left_out", name, why)
 
     def _rehearse(self, names, work, folder, importers, reads):
         """Has a child import and do them. Returns which of them must be left out, and why."""
@@ -107,14 +107,12 @@ class Learnt:
 
 def _tell(path, left_out):
     """Writes a file that tells what is left out, and why."""
-    entries = [entry for name, why in left_out.items() for entry in (("name", name), ("why", why))]
-    write_file(path, to_bytes([("ended", "1"), *entries]))
+    write_file(path, to_bytes([("left_out", record(as_bytes(name), as_bytes(why))) for name, why in left_out.items()]))
 
 
 def _found(path):
     """What such a file tells. Raises OSError."""
-    entries = [entry.partition(b"=")[2] for entry in read_file(path).split(b"\0")[1:-1]]
-    return {decode(name): decode(why) for name, why in zip(entries[::2], entries[1::2])}
+    return dict(map(decode, fields(entry.partition(b"=")[2])) for entry in read_file(path).split(b"\0")[:-1])
 
 
 class Trial:

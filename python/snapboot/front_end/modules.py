@@ -2,6 +2,9 @@
 
 import sys
 
+from .channel import record
+from .report import as_bytes
+
 MODULE = type(sys)
 SPEC = type(sys.__spec__)
 NAMES = MODULE.__dict__["__dict__"].__get__
@@ -13,7 +16,7 @@ def is_module(thing):
 
 
 def loaded_from_files(loaded):
-    """Entries `module` and `file` of those that were loaded by their own name from a file.
+    """Entries `module`, each with a name and a file, of those that were loaded by their own name from a file.
 
     loaded: pairs of a name and what `sys.modules` has by it.
     """
@@ -22,7 +25,7 @@ def loaded_from_files(loaded):
         names = NAMES(module) if is_module(module) else None
         spec = names.get("__spec__") if type(names) is dict else None
         if type(spec) is SPEC and spec.name == name and spec.has_location and type(spec.origin) is str:
-            entries += [("module", name), ("file", spec.origin)]
+            entries.append(("module", record(as_bytes(name), as_bytes(spec.origin))))
     return entries
 
 

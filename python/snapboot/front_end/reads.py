@@ -9,6 +9,7 @@ import posix
 import sys
 
 from . import modules, passing
+from .channel import ALL_VARIABLES, EARLY, FACT, OF_FRONT_END, OF_PROGRAM, PHASE, VARIABLE, call
 from .request import encode, read_file
 
 
@@ -31,7 +32,7 @@ class Reads:
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
         self._kept = []
-        self._phase = b"front end"
+        self._phase = OF_FRONT_END
         self._variables = Variables(posix.environ, self)
         self._put_in_place(posix.environ, self._variables)
         loaded = sys.modules.get("os")
@@ -39,14 +40,12 @@ class Reads:
             for name in ("getcwd", "getcwdb"):
                 self.watch(loaded.__dict__, name, self._reads_folder)
             self.watch(loaded.__dict__, "uname", self._reads_names)
-        self.tell_phase(b"program")
+        self.tell_phase(OF_PROGRAM)
 
     def tell_phase(self, who):
-        """Tells the freezer, which notes what is read through the C library, who reads from now on: `program`, or what does not
-        count. Returns who read until now."""
+        """Tells the freezer, which notes what is read through the C library, who reads from now on. Returns who read until now."""
         before, self._phase = self._phase, who
-        posix.putenv(b"SNAPBOOT_PHASE", who)
-        posix.unsetenv(b"SNAPBOOT_PHASE")
+        call(PHASE, who)
         return before
 
     def stop(self, report, read_umask=False):
@@ -54,7 +53,7 @@ class Reads:
 
         read_umask: whether whoever set the umask did so to learn what it was.
         """
-        self.tell_phase(b"front end")
+        self.tell_phase(OF_FRONT_END)
         self._put_in_place(self._variables, self._variables.plain)
         self._variables.noted = None
         for names in modules.all_names():
@@ -64,17 +63,16 @@ class Reads:
         if getattr(platform, "_uname_cache", None) is not None:
             platform._uname_cache = None  # it holds the name of this host
         for (name, reader), place in self._names.items():
-            _add(report, "variable", name, reader, place)
+            _add(report, VARIABLE, name, reader, place)
         for reader, place in self._wholes.items():
-            _add(report, "variables", b"*", reader, place)
+            _add(report, ALL_VARIABLES, b"*", reader, place)
         if holds_temporary_files():
-            _add(report, "fact", "cwd", sys.modules["tempfile"].__file__, "tempfile")
+            _add(report, FACT, "cwd", sys.modules["tempfile"].__file__, "tempfile")
         for (fact, of, reader), place in self._facts.items():
             if read_umask or fact != "umask":
-                _add(report, "fact", fact, reader, place)
-                report.add("of", str(of))
+                _add(report, FACT, fact, reader, place, b"%d" % of)
         for (what, reader), place in self._early.items():
-            _add(report, "early", what, reader, place)
+            _add(report, EARLY, what, reader, place)
 
     def read(self, name):
         """A variable is about to be read, or looked for."""
@@ -174,7 +172,7 @@ class Reads:
         def function(*args, **kwargs):
             if not note(sys._getframe(distance), args):
                 return original(*args, **kwargs)
-            phase = self.tell_phase(b"front end")
+            phase = self.tell_phase(OF_FRONT_END)
             try:
                 return original(*args, **kwargs)
             finally:
@@ -421,10 +419,8 @@ def _picks_another(frame):
     return bool(calls) and all(rest.startswith(OTHER_NAMES) for rest in calls)
 
 
-def _add(report, key, name, reader, place):
-    report.add(key, name)
-    report.add("reader", reader)
-    report.add("place", place)
+def _add(report, kind, subject, reader, place, detail=b""):
+    report.add_record("event", kind, OF_PROGRAM, subject, reader, place, detail)
 
 
 FOLDER = __file__.rpartition("/")[0] + "/"

@@ -2,6 +2,7 @@
 
 import posix
 
+from .channel import EARLY, OF_PROGRAM, OF_TRIAL, TRIAL, call, fields
 from .fork import fork
 from .request import decode, read_all
 
@@ -14,8 +15,8 @@ def in_child(work, folder, importers, reads):
     child = fork()
     if not child:
         # What it reads is in no image. The parent reads it again with the imports that it takes.
-        reads.tell_phase(b"rehearsal")
-        posix.access(TRIAL, posix.F_OK)
+        reads.tell_phase(OF_TRIAL)
+        call(TRIAL)
         importers.forget_lists()
         try:
             work()
@@ -25,7 +26,7 @@ def in_child(work, folder, importers, reads):
             finally:
                 posix._exit(0)
     posix.waitpid(child, 0)
-    reads.tell_phase(b"program")
+    reads.tell_phase(OF_PROGRAM)
 
 
 class Output:
@@ -65,11 +66,9 @@ class SeenOutside:
 
     def events(self):
         """Those since the last call, a list of phrases."""
-        looked_up = ["looks for %s, which changes" % path for path in self._changing.entries()]
-        return looked_up + ["reads " + entry[len(EARLY) :] for entry in self._noted.entries() if entry.startswith(EARLY)]
-
-
-EARLY = "early="
+        looked_up = ["looks for %s, which changes" % decode(path) for path in self._changing.entries()]
+        read = [fields(entry.partition(b"=")[2]) for entry in self._noted.entries()]
+        return looked_up + ["reads " + decode(subject) for kind, _, subject, *_ in read if kind == EARLY]
 
 
 class _Appended:
@@ -83,8 +82,8 @@ class _Appended:
             self._file = None
 
     def entries(self):
-        """Those since the last call, as text."""
-        return [] if self._file is None else [decode(entry) for entry in read_all(self._file).split(b"\0")[:-1]]
+        """Those since the last call, as bytes."""
+        return [] if self._file is None else read_all(self._file).split(b"\0")[:-1]
 
 
 def hear_output(folder):
@@ -96,7 +95,3 @@ def hear_output(folder):
     posix.dup2(heard, 1)
     posix.dup2(heard, 2)
     return heard
-
-
-# Tells the recorder that this process is a trial: see crates/inputs/src/lookups.rs.
-TRIAL = b"/dev/null/snapboot/trial"

@@ -2,6 +2,7 @@
 
 import posix
 
+from .channel import record
 from .request import encode
 
 # Exit statuses of the freezing process.
@@ -23,6 +24,10 @@ class Report:
         """Adds one entry."""
         self.entries.append((key, value))
 
+    def add_record(self, key, *fields):
+        """Adds one entry with several fields, each str or bytes."""
+        self.add(key, record(*map(as_bytes, fields)))
+
     def write(self, folder, name="report"):
         """Writes the file of that name into the control directory. Raises OSError."""
         write_file(folder + b"/" + name.encode(), to_bytes(self.entries))
@@ -43,7 +48,12 @@ def described(error):
 
 def to_bytes(entries):
     """Entries, as pairs of key and value, as they stand in a file."""
-    return b"".join([key.encode() + b"=" + encode(value).replace(b"\0", b"") + b"\0" for key, value in entries])
+    return b"".join([key.encode() + b"=" + as_bytes(value) + b"\0" for key, value in entries])
+
+
+def as_bytes(value):
+    """A value, or a field of a record, without what would end the entry."""
+    return encode(value).replace(b"\0", b"")
 
 
 def write_file(path, data):

@@ -3,6 +3,8 @@
 import posix
 import sys
 
+from . import channel
+
 
 class Request:
     """What to freeze.
@@ -16,10 +18,9 @@ class Request:
     thawed processes tell what else they load, or None; told_of: the script behind all links, with which they begin, if there is one;
     on_news: what they start then; known: names of modules that are not told; archive: the file that switches a boot archive on after
     the thaw, or None. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where
-    it is for starts with and without. attributes: what the kernel's attributes of a process are called, see process_attributes.py.
-    evidence: "first", "other" or "again", where what depends on the start is looked for, and facts: the values that an image holds, see
-    evidence.py; more_variables: whether whoever reads the whole environment finds more in it. secrets: names of
-    variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process is
+    it is for starts with and without. evidence: "first", "other" or "again", where what depends on the start is looked for, and facts: the
+    values that an image holds, see evidence.py; more_variables: whether whoever reads the whole environment finds more in it. secrets:
+    names of variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process is
     compared with a boot with others.
     """
 
@@ -28,6 +29,10 @@ class Request:
         for entry in entries:
             key, _, value = entry.partition(b"=")
             fields.setdefault(key.decode(), []).append(decode(value))
+
+        def records(key):
+            return [tuple(map(decode, channel.fields(encode(value)))) for value in fields.get(key, [])]
+
         self.folder = folder
         self.main = fields["main"][0]
         self.argv = fields["argv"]
@@ -35,19 +40,18 @@ class Request:
         self.script = fields.get("script", [None])[0]
         self.preload = fields.get("preload", [])
         self.boot_only = fields.get("boot_only", [])
-        self.learnt = dict(zip(fields.get("learnt", []), fields.get("learnt_from", [])))
+        self.learnt = dict(records("learnt"))
         self.always = set(fields.get("always", []))
         self.warm_up = fields.get("warm_up", [])
         self.patterns = fields.get("pattern", [])
         self.changed = [encode(name) for name in fields.get("changed", [])]
-        self.harmless = list(zip(fields.get("harmless_reader", []), fields.get("harmless", [])))
+        self.harmless = list(records("harmless"))
         self.profile = fields.get("profile", [None])[0]
         self.told_of = fields.get("told_of", [])
         self.archive = fields.get("archive", [None])[0]
         self.on_news = fields.get("on_news", [])
         self.known = fields.get("known", [])
         self.terminal = frozenset(map(int, fields.get("terminal", []))) if "binds_terminal" in fields else None
-        self.attributes = fields.get("attribute", [])
         self.origins = fields.get("origins") == ["1"]
         self.evidence = fields.get("evidence", [""])[0]
         self.more_variables = fields.get("more_variables") == ["1"]

@@ -2,7 +2,7 @@
 PYTHONDONTWRITEBYTECODE, PYTHONIOENCODING and PYTHONUNBUFFERED say.
 
 A start with the same variables as the boot has all of it from the image. In any other one the freezer, in this same process, sets what no
-Python code can (crates/freezer sys/renewal.rs); it is asked by setting a variable, as in process_attributes.py. Only locales whose text is
+Python code can (crates/freezer sys/renewal.rs). Only locales whose text is
 UTF-8 are renewed, and C, in whose place Python puts UTF-8: files, names and arguments read while booting have the same content there.
 """
 
@@ -10,6 +10,7 @@ import _codecs
 import posix
 import sys
 
+from .channel import COERCED, HAS_OTHERS, IS_C, IS_CHOSEN, IS_TARGET, IS_UTF8, RENEW, call
 from .main_part import Fallback
 from .request import decode
 
@@ -132,12 +133,8 @@ class Settings:
 
 def ask(question):
     """What the freezer answers; less than 0 where it cannot do that."""
-    try:
-        posix.putenv(b"SNAPBOOT_RENEW", question)
-    except OSError as error:
-        return error.errno - FIRST
-    posix.unsetenv(b"SNAPBOOT_RENEW")  # there is no freezer, as in some tests
-    return -FIRST
+    answer = call(RENEW, question)
+    return -1 if answer is None else int(answer)
 
 
 def _index(name):
@@ -176,7 +173,4 @@ VARIABLES = (b"LC_ALL", b"LC_CTYPE", b"LANG", b"LC_NUMERIC", b"LC_TIME", b"LC_CO
 VARIABLES += (b"LC_PAPER", b"LC_NAME", b"LC_ADDRESS", b"LC_TELEPHONE", b"LC_MEASUREMENT", b"LC_IDENTIFICATION")
 LOCALES = len(VARIABLES)
 VARIABLES += (b"PYTHONDONTWRITEBYTECODE", b"PYTHONIOENCODING", b"PYTHONUNBUFFERED")
-# See crates/freezer sys/renewal.rs.
-FIRST = 60
-IS_C, IS_TARGET, IS_UTF8, HAS_OTHERS, IS_CHOSEN, COERCED = 1, 2, 4, 8, 16, 32
 TARGETS = (b"C.UTF-8", b"C.utf8", b"UTF-8")

@@ -81,10 +81,7 @@ class SettingsReads:
             if name in self.settings.renewed - self.settings.tried:
                 report.add("renews", name)
             elif name in self.bound:
-                reader, place = self.bound[name]
-                report.add("bound", name)
-                report.add("reader", reader)
-                report.add("place", place)
+                report.add_record("bound", name, self.bound[name][1])
             if name in self.settings.tried:
                 report.add("renewable", name)
 

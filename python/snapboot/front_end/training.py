@@ -1,8 +1,8 @@
 """A training run: the program runs as in an ordinary start, and tells at its end which modules it has loaded.
 
-What it tells is DIR/profile, entries as in the request: `module` and `file` of each module, in the order of their imports, `changed`
-for each variable of the environment that is not as it was at the start, and `pattern` for each regular expression that it has compiled.
-Which of the modules may be loaded early, learnt.py finds out. A run that ends without exit handlers tells nothing.
+What it tells is DIR/profile, entries as in the request: `module`, a record of the name and the file of each, in the order of their imports,
+`changed` for each variable of the environment that is not as it was at the start, and `pattern` for each regular expression that it has
+compiled. Which of the modules may be loaded early, learnt.py finds out. A run that ends without exit handlers tells nothing.
 """
 
 import posix

@@ -10,7 +10,7 @@ load_file = lambda do |name, folder = "front_end"|
   file = "#{__dir__}/#{folder}/#{name}.rb"
   front_end.module_eval(File.read(file, encoding: Encoding::UTF_8), file)
 end
-%w[request report object_header settings command_line standard_input main_syntax main_script prism_script stdio
+%w[channel request report object_header settings command_line standard_input main_syntax main_script prism_script stdio
    environment seeding randomness explained context exit origins inputs wrappers kept_gems gem_lists bundle_lists
    reads early times preload recipes process_attributes locale lost_threads real_secrets in_child renewed_texts start_form
    evidence chosen_constants choice freeze_run].each(&load_file)

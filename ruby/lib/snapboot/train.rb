@@ -2,19 +2,20 @@
 
 # A training run: `ruby -r THIS_FILE SCRIPT` runs the program as in an ordinary start, and tells at its end what was loaded.
 #
-# It tells that in DIR/profile, entries as in the request: `module` and `file` for each feature and the one whose loading
-# loaded it, in the order in which they began; what the script does before the first of them that is no part of Ruby: `gem`
-# and `version` for each gem that is active then, `path` for what is in front of $LOAD_PATH; `searched` for each folder that
-# was added to $LOAD_PATH at any time; `ran` for each file that was loaded and is no feature; `activated` for each gem that
-# may be active before the program asks for it; `changed` for each variable that is not as it was. A run that ends without
-# exit handlers tells nothing. The program sees no constants or features of it.
+# It tells that in DIR/profile, entries as in the request: `module`, a record of each feature and the one whose
+# loading loaded it, in the order in which they began; what the script does before the first of them that is no part of Ruby:
+# `gem`, a record of the name and the version of each gem that is active then, `path` for what is in front of $LOAD_PATH;
+# `searched` for each folder that was added to $LOAD_PATH at any time; `ran` for each file that was loaded and is no feature;
+# `activated` for each gem that may be active before the program asks for it; `changed` for each variable that is not as it
+# was. A run that ends without exit handlers tells nothing. The program sees no constants or features of it.
 training = Module.new
-training.module_eval(File.read("#{__dir__}/front_end/activations.rb"))
+%w[channel activations].each { |name| training.module_eval(File.read("#{__dir__}/front_end/#{name}.rb")) }
 training.module_eval do
   # One run, from the start of Ruby to the last exit handler.
   self::Run = Class.new do
-    def initialize(own, activations)
+    def initialize(own, activations, record)
       @own = own
+      @record = record
       @folder = ENV.delete("SNAPBOOT_FREEZE_DIR")
       @process = Process.pid
       @variables = ENV.to_h
@@ -83,9 +84,9 @@ training.module_eval do
       order = @begun.keys.each_with_index.to_h
       features = ($LOADED_FEATURES - @features).select { |path| path.start_with?("/") && File.file?(path) }
       features = features.each_with_index.sort_by { |path, index| [order.fetch(path, order.size), index] }.map(&:first)
-      entries = features.flat_map { |path| ["module=#{path}", "file=#{@begun[path]}"] }
+      entries = features.map { |path| "module=#{@record.call(path, @begun[path])}" }
       gems, paths = @begins.find { |path, _| features.include?(path) }&.last
-      entries += gems.to_a.flat_map { |name, version| ["gem=#{name}", "version=#{version}"] }
+      entries += gems.to_a.map { |gem| "gem=#{@record.call(*gem)}" }
       entries += added(paths.to_a).map { |path| "path=#{path}" }
       note_searched
       entries += (@searched - @load_path).map { |folder| "searched=#{folder}" }
@@ -99,4 +100,4 @@ training.module_eval do
     end
   end
 end
-training.module_eval { self::Run.new(__FILE__, self::Activations).start }
+training.module_eval { self::Run.new(__FILE__, self::Activations, self::Channel.method(:record)).start }

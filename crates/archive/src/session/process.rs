@@ -4,6 +4,8 @@
 use std::mem::MaybeUninit;
 use std::thread::{Builder, JoinHandle};
 
+use channel::Request;
+
 /// Has the C library call these functions around every fork: before it, and after it in the parent and in the child. Not around
 /// what starts another program at once (`system`, `spawn`), which shares the memory until then.
 pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
@@ -11,6 +13,16 @@ pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "
     unsafe {
         libc::pthread_atfork(Some(before), Some(parent), Some(child));
     }
+}
+
+/// Whether the next fork of this thread is a freeze: asks the freezer, where there is one.
+pub fn is_about_to_freeze() -> bool {
+    let word = Request::IsArmed.word().as_bytes();
+    let name = [channel::NAME, word, b"=\0"].concat();
+    let mut answer = [0u8];
+    // SAFETY: the name ends with a NUL, and the answer has that size.
+    let size = unsafe { libc::readlink(name.as_ptr().cast(), answer.as_mut_ptr().cast(), answer.len()) };
+    size == 1 && answer == *b"1"
 }
 
 /// Has the C library call this function when the process ends by `exit`, behind everything that the runtime does at its end.

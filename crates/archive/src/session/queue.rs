@@ -222,7 +222,7 @@ impl Queue {
         let mut held = self.lock();
         if let Some(state) = held.as_mut() {
             state.is_to_stop = true;
-            state.is_frozen = std::env::var_os("SNAPBOOT_ARM").is_some();
+            state.is_frozen = process::is_about_to_freeze();
             if let Some(thread) = state.thread.take() {
                 drop(held);
                 self.changed.notify_all();

@@ -35,29 +35,34 @@ pub struct Importer {
 }
 
 impl Importer {
-    /// All importers of a report: `suffix=` as often as there are some, then, for each, `importer=`, `lists=`, `named=`, `ending=`,
-    /// `distribution=`, `pattern=`, `feature=`, and `found=` or `sought=` (looked up and not found).
+    /// All importers of a report: `suffix` as often as there are some; and for each one `importer`, a record of its directory and then, by
+    /// twos, what there is to say and the value: `lists`, `named`, `ending`, `distribution`, `pattern`, `feature`, and `found` or `sought` (looked up and
+    /// not found).
     pub fn all(report: &Entries) -> Vec<Importer> {
         let suffixes: Vec<OsString> = report.all("suffix").map(OsStr::to_owned).collect();
-        let mut all: Vec<Importer> = Vec::new();
         let mut paths = Paths::default();
-        for (key, value) in report.iter() {
-            match (key, all.last_mut()) {
-                ("importer", _) => {
-                    let directory = paths.absolute(Path::new("/"), value);
-                    all.push(Importer { directory, suffixes: suffixes.clone(), ..Importer::default() });
-                }
-                ("lists", Some(last)) => last.lists = value.to_str().and_then(|it| it.parse().ok()).unwrap_or(0),
-                ("named", Some(last)) => last.named = value.to_str().and_then(|it| it.parse().ok()).unwrap_or(0),
-                ("ending", Some(last)) => last.endings.push(value.to_owned()),
-                ("distribution", Some(last)) => drop(last.distributions.insert(value.to_owned())),
-                ("feature", Some(last)) => drop(last.features.insert(value.to_owned())),
-                ("pattern", Some(last)) => drop(last.patterns.insert(value.to_owned())),
-                ("found" | "sought", Some(last)) => last.names.push((value.to_owned(), key == "found")),
-                _ => {}
-            }
+        let importer = |fields: Vec<OsString>| {
+            let (directory, said) = fields.split_first()?;
+            let directory = paths.absolute(Path::new("/"), directory);
+            let mut importer = Importer { directory, suffixes: suffixes.clone(), ..Importer::default() };
+            said.chunks_exact(2).for_each(|pair| importer.hear(&pair[0], &pair[1]));
+            Some(importer)
+        };
+        report.records("importer").filter_map(importer).collect()
+    }
+
+    fn hear(&mut self, key: &OsStr, value: &OsStr) {
+        let count = || value.to_str().and_then(|it| it.parse().ok()).unwrap_or(0);
+        match key.as_bytes() {
+            b"lists" => self.lists = count(),
+            b"named" => self.named = count(),
+            b"ending" => self.endings.push(value.to_owned()),
+            b"distribution" => drop(self.distributions.insert(value.to_owned())),
+            b"feature" => drop(self.features.insert(value.to_owned())),
+            b"pattern" => drop(self.patterns.insert(value.to_owned())),
+            b"found" | b"sought" => self.names.push((value.to_owned(), key == "found")),
+            _ => {}
         }
-        all
     }
 
     /// One for each directory: several reports, or several names for one directory, may tell of it.
@@ -180,11 +185,10 @@ mod tests {
         }
         let mut report = Entries::default();
         [".abi3.so", ".py", ".pyc"].iter().for_each(|suffix| report.push("suffix", suffix));
-        report.push("importer", top.path());
-        report.push("lists", "2");
         let absent = |key: &str, name: &str| {
             let mut report = Entries::parse(&report.to_bytes());
-            report.push(key, name);
+            let fields = [OsStr::new("lists"), OsStr::new("2"), OsStr::new(key), OsStr::new(name)];
+            report.push_record("importer", &[&[top.path().as_os_str()][..], &fields].concat());
             let all = Importer::all(&report);
             assert_eq!((all.len(), all[0].lists), (1, 2));
             let absent: Vec<String> = all[0].absent().map(|name| name.into_string().unwrap()).collect();
@@ -203,14 +207,15 @@ mod tests {
 
     #[test]
     fn what_was_looked_for_in_lists_is_put_together_by_directory() {
-        let mut report = Entries::default();
-        let all =
-            [("importer", "/lib"), ("lists", "2"), ("ending", ".pth"), ("distribution", "b"), ("pattern", "a-*.x")];
-        all.iter().for_each(|(key, value)| report.push(key, value));
+        let told = |said: &[(&str, &str)]| {
+            let fields = said.iter().flat_map(|(key, value)| [OsStr::new(key), OsStr::new(value)]);
+            let mut report = Entries::default();
+            report.push_record("importer", &[OsStr::new("/lib")].into_iter().chain(fields).collect::<Vec<_>>());
+            report
+        };
+        let report = told(&[("lists", "2"), ("ending", ".pth"), ("distribution", "b"), ("pattern", "a-*.x")]);
         let selections = |more: &[(&str, &str)]| {
-            let mut child = Entries::default();
-            child.push("importer", "/lib");
-            more.iter().for_each(|(key, value)| child.push(key, value));
+            let child = told(more);
             let all = Importer::merged([Importer::all(&report), Importer::all(&child)].concat());
             assert_eq!((all.len(), all[0].lists), (1, 2));
             all[0].selections().into_iter().map(|(kind, text)| (kind, text.into_string().unwrap())).collect::<Vec<_>>()

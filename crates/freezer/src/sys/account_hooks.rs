@@ -1,15 +1,16 @@
 //! The C library's functions that look users and groups up. While the program boots, whoever watches it learns what is looked up in
 //! /etc/passwd and /etc/group, so that an image depends on these lines and not on all users of the machine. See [`super::libc_hooks`] for
-//! why they are here, and `inputs::lookups` for how it is announced.
+//! why they are here.
 //!
 //! What is looked up in any other way (all users in turn, by the C library for itself, by other programs) is not announced: then all
 //! of a table counts.
 
 use core::ffi::{c_char, c_int, c_uint, c_void, CStr};
 
+use ::channel::Request;
 use image::lookup_kind;
-use inputs::lookups::ANNOUNCED;
 
+use super::channel::tell_recorder;
 use super::libc_hooks::Next;
 use super::noted::is_on;
 
@@ -44,7 +45,7 @@ macro_rules! look_up {
                     next::$name.get::<unsafe extern "C" fn($kind $(, $type)*) -> $result>()($key $(, $argument)*)
                 };
                 if is_announced {
-                    announced();
+                    tell_recorder(Request::LookedUp, &[]);
                 }
                 result
             }
@@ -74,7 +75,7 @@ look_up! {
 fn by_name(name: *const c_char) {
     if !name.is_null() {
         // SAFETY: users and groups are named by strings.
-        announce(&[b'0' + lookup_kind::NAME as u8, b'/'], unsafe { CStr::from_ptr(name) }.to_bytes());
+        look_up(lookup_kind::NAME, unsafe { CStr::from_ptr(name) }.to_bytes());
     }
 }
 
@@ -89,26 +90,10 @@ fn by_number(number: c_uint) {
             break;
         }
     }
-    announce(&[b'0' + lookup_kind::NUMBER as u8, b'/'], &digits[start..]);
+    look_up(lookup_kind::NUMBER, &digits[start..]);
 }
 
-/// Announces that what was looked up is found, or is not.
-pub fn announced() {
-    announce(b"", b"");
-}
-
-/// Announces a look-up to the recorder, by a test for a file that is not there. A name that is too long is not announced.
-pub fn announce(kind: &[u8], text: &[u8]) {
-    let mut path = [0; 512];
-    let size = ANNOUNCED.len() + kind.len() + text.len();
-    if size < path.len() {
-        let parts = ANNOUNCED.iter().chain(kind).chain(text);
-        path.iter_mut().zip(parts).for_each(|(place, &byte)| *place = byte);
-        // SAFETY: plain calls; the path ends with a NUL. Whoever looks something up finds its errno as it was.
-        unsafe {
-            let errno = *libc::__errno_location();
-            libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, path.as_ptr(), libc::F_OK);
-            *libc::__errno_location() = errno;
-        }
-    }
+/// Tells the recorder what this thread will look up.
+pub fn look_up(kind: u32, text: &[u8]) {
+    tell_recorder(Request::LookUp, &[&[b'0' + kind as u8, b'/'], text]);
 }

@@ -12,19 +12,15 @@ use image::Handover;
 /// strings. Where they are too many it stays as it is, all zeros, and the front end reads /proc.
 #[derive(Clone, Copy)]
 pub struct ArgvBuffer {
-    address: u64,
-    size: u64,
+    /// Its address.
+    pub address: u64,
+    /// Its size (bytes).
+    pub size: u64,
 }
 
 const SIZES: usize = 2 * size_of::<u16>();
 
 impl ArgvBuffer {
-    /// Reads `ADDRESS,SIZE`, both in decimal.
-    pub fn at(text: &[u8]) -> Option<ArgvBuffer> {
-        let (address, size) = core::str::from_utf8(text).ok()?.split_once(',')?;
-        Some(ArgvBuffer { address: address.parse().ok()?, size: size.parse().ok()? })
-    }
-
     /// To be called in the thawed process, before anything of what the launcher has left is dropped.
     pub fn fill(self, handover: &Handover) {
         let arguments = strings(handover.arguments_start..handover.arguments_end);

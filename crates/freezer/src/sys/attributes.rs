@@ -1,21 +1,16 @@
 //! The kernel's attributes of a process (`inputs::attributes` lists them): as they were when the process started, what of them has changed, and,
 //! in a thawed process, setting that again.
 //!
-//! Front ends have no call for most of them. They ask by setting the variable [`NAME`], which is never set by that: the call fails, with the
-//! number of a changed attribute above [`FIRST`] as its errno, as long as there is one.
+//! Front ends have no call for most of them, and ask by [`Request::Attributes`](::channel::Request::Attributes).
 
 use core::cell::UnsafeCell;
-use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use inputs::attributes::{Attribute, Class, Source};
 
 use super::attribute_calls::{directory, read, set, Value, NOTHING};
-use super::renewal::FIRST;
 use super::File;
 
-/// The variable.
-pub const NAME: &[u8] = b"SNAPBOOT_ATTRIBUTES";
 const COUNT: usize = Attribute::ALL.len();
 
 /// Of each attribute what it was when the process started, at the last look, and when it was frozen.
@@ -87,27 +82,23 @@ pub fn stack_limit_at_start() -> u64 {
 }
 static STACK_LIMIT: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a front end may ask.
-pub fn is_asked(name: &[u8]) -> bool {
-    (super::noted::is_on() || REPEATS.load(Relaxed)) && name == NAME
+/// Whether there is something that a thawed process sets again.
+pub fn repeats() -> bool {
+    REPEATS.load(Relaxed)
 }
 
 /// Answers a front end: `look` is for the next attribute that has changed since the last look at it, as far as that is cheap to tell;
 /// `changed` for the next one that is not as it was at the start; `repeat`, in a thawed process, sets again what the boot has set, and fails
-/// with the first that cannot be. Returns an errno; 0 where there is nothing more, or all has been set.
-pub fn answer(word: &[u8]) -> c_int {
+/// with the first that cannot be. None where there is nothing more, or all has been set.
+pub fn answer(word: &[u8]) -> Option<Attribute> {
     let found = match word {
         b"look" => changed_since_last_look(),
         b"changed" => next_changed(),
-        b"repeat" => return number_of(repeat().err()),
+        b"repeat" => return repeat().err(),
         _ => None,
     };
     super::arena::release();
-    number_of(found)
-}
-
-fn number_of(attribute: Option<Attribute>) -> c_int {
-    attribute.map_or(0, |attribute| FIRST + attribute as c_int)
+    found
 }
 
 fn changed_since_last_look() -> Option<Attribute> {

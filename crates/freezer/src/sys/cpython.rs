@@ -8,6 +8,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_long, c_void, CStr};
 use core::mem::{transmute_copy, MaybeUninit};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 type Object = *mut c_void;
 
@@ -46,6 +47,41 @@ static PYTHON: Cell = Cell(UnsafeCell::new(None));
 fn python() -> Option<&'static Python> {
     // SAFETY: see `Cell`; it is written once, before anybody reads it.
     unsafe { (*PYTHON.0.get()).as_ref() }
+}
+
+/// The interpreter's lock, which Python gives up while it calls `readlink`; nothing in a process without Python.
+pub struct Lock(c_int);
+
+type Take = unsafe extern "C" fn() -> c_int;
+type GiveBack = unsafe extern "C" fn(c_int);
+
+/// The functions that take it and give it back; null before they are looked up.
+static TAKE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+static GIVE_BACK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+impl Lock {
+    /// Looks the functions up, if this is a Python.
+    pub fn find() {
+        if let (Some(take), Some(give_back)) = (exported(c"PyGILState_Ensure"), exported(c"PyGILState_Release")) {
+            GIVE_BACK.store(give_back, Relaxed);
+            TAKE.store(take, Relaxed);
+        }
+    }
+
+    /// Waits for it.
+    pub fn take() -> Option<Lock> {
+        let take = TAKE.load(Relaxed);
+        // SAFETY: the type of the function of that name; this is a thread of the interpreter.
+        (!take.is_null()).then(|| Lock(unsafe { transmute_copy::<_, Take>(&take)() }))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let give_back = GIVE_BACK.load(Relaxed);
+        // SAFETY: as above; the thread has taken it.
+        unsafe { transmute_copy::<_, GiveBack>(&give_back)(self.0) };
+    }
 }
 
 /// The address of what is exported by this name; None without it.

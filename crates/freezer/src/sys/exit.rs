@@ -4,19 +4,20 @@
 //! hold the frozen heap. What libraries wrote with the C library's own streams (`printf`) would be lost with that: an
 //! extension's last lines of output. So this library, being preloaded, defines `_exit` in front of the C library's.
 
-use core::ffi::{c_char, c_int};
+use core::ffi::c_int;
 
-/// The C library's `_exit` (_exit(2)), see the module's description. Only a process in which the front end has set
-/// SNAPBOOT_EXIT right before writes anything out: the program's own `os._exit` and `exit!` lose it in an ordinary start too.
+use super::channel;
+
+/// The C library's `_exit` (_exit(2)), see the module's description. Only a process in which the front end has
+/// announced its end right before writes anything out: the program's own `os._exit` and `exit!` lose it in an ordinary start too.
 #[no_mangle]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    // SAFETY: the name is a C string; streams are usable until the process ends, and it ends here.
+    // SAFETY: streams are usable until the process ends, and it ends here.
     unsafe {
-        let wanted = libc::getenv(c"SNAPBOOT_EXIT".as_ptr());
-        if !wanted.is_null() {
+        if let Some(stops) = channel::end() {
             crate::libc::write_streams();
             // The end of a rehearsal: `snapboot freeze` looks at the process, and ends it.
-            if *wanted == b's' as c_char {
+            if stops {
                 libc::raise(libc::SIGSTOP);
             }
         }

@@ -10,10 +10,10 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use crate::standard_streams;
 
-use super::attributes;
-use super::noted::{is_on, note, note_again, phase, variable};
+use ::channel::Kind;
+
+use super::noted::{is_on, note, variable};
 use super::on_demand::{self, name_of};
-use super::renewal;
 use super::ruby_code;
 
 extern "C" {
@@ -68,8 +68,6 @@ macro_rules! pass_on {
         /// Looks all of them up, so that nothing of that is left to a thawed process.
         pub fn bind() {
             $(next::$name.address();)*
-            SETENV.address();
-            PUTENV.address();
             GETENV.address();
             SECURE_GETENV.address();
         }
@@ -91,13 +89,13 @@ macro_rules! pass_on {
 }
 
 fn fact(kind: &[u8]) {
-    note(b"fact", kind, (b"", b""));
+    note(Kind::Fact, kind, b"");
 }
 
 /// A fact about a number below 100: a limit, a descriptor.
 fn fact_of(kind: &[u8], number: u32) {
     let digits = [b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8];
-    note(b"fact", kind, (b"of", &digits));
+    note(Kind::Fact, kind, &digits);
 }
 
 /// Whether one of the standard streams is a terminal, and which.
@@ -112,7 +110,7 @@ fn terminal_state(number: c_int) {
     is_terminal(number);
     // SAFETY: a plain call.
     if (0..=2).contains(&number) && unsafe { libc::isatty(number) } == 1 {
-        note_again(b"early", TERMINAL_STATE);
+        note(Kind::Early, TERMINAL_STATE, b"");
     }
 }
 
@@ -196,43 +194,16 @@ pass_on! {
     fn system(command: *const c_char) -> c_int { if !command.is_null() { executed_with_all(c"/bin/sh".as_ptr()) } }
     fn popen(_command: *const c_char, _mode: *const c_char) -> *mut c_void { executed_with_all(c"/bin/sh".as_ptr()) }
     // What is changed was not the caller's.
-    fn unsetenv(name: *const c_char) -> c_int { if !name.is_null() { forget(name) } }
+    fn setenv(name: *const c_char, _value: *const c_char, _overwrite: c_int) -> c_int { forget(name) }
+    fn putenv(entry: *const c_char) -> c_int { forget(entry) }
+    fn unsetenv(name: *const c_char) -> c_int { forget(name) }
     fn clearenv() -> c_int { on_demand::forget(None) }
 }
 
-static SETENV: Next = Next::of("setenv\0");
-static PUTENV: Next = Next::of("putenv\0");
 static GETENV: Next = Next::of("getenv\0");
 static SECURE_GETENV: Next = Next::of("secure_getenv\0");
 
-/// The C library's function of this name, see the module's description. What front ends tell comes by here, too: see `PHASE`, and
-/// [`attributes`].
-///
-/// # Safety
-/// As for the function of the C library.
-#[no_mangle]
-pub unsafe extern "C" fn setenv(name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int {
-    if let Some(answer) = told(name, value) {
-        return answer;
-    }
-    // SAFETY: the type is that of the C library's function; the arguments are the caller's.
-    unsafe { SETENV.get::<SetFn>()(name, value, overwrite) }
-}
-
 type SetFn = unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> c_int;
-
-/// The same with `NAME=VALUE`.
-///
-/// # Safety
-/// As for the function of the C library.
-#[no_mangle]
-pub unsafe extern "C" fn putenv(entry: *const c_char) -> c_int {
-    if let Some(answer) = told(entry, entry) {
-        return answer;
-    }
-    // SAFETY: as above.
-    unsafe { PUTENV.get::<unsafe extern "C" fn(*const c_char) -> c_int>()(entry) }
-}
 
 /// What `getenv` does, and its caller's address.
 ///
@@ -279,7 +250,7 @@ pub unsafe extern "C" fn execvp(program: *const c_char, arguments: *const *const
 unsafe fn read(get: &Next, name: *const c_char, caller: *const c_void) -> *mut c_char {
     // SAFETY: the caller answers for the function's type.
     let (get, set) = unsafe {
-        let set = SETENV.get::<SetFn>();
+        let set = next::setenv.get::<SetFn>();
         (get.get::<unsafe extern "C" fn(*const c_char) -> *mut c_char>(), set)
     };
     // SAFETY: names and values are strings.
@@ -292,7 +263,7 @@ unsafe fn read(get: &Next, name: *const c_char, caller: *const c_void) -> *mut c
             }
             variable(CStr::from_ptr(name), value);
             if ruby_code::is_foreign(caller) {
-                note(b"foreign", CStr::from_ptr(name).to_bytes(), (b"", b""));
+                note(Kind::Foreign, CStr::from_ptr(name).to_bytes(), b"");
             }
         }
         value
@@ -317,7 +288,7 @@ pub fn locale(category: c_int, name: *const c_char) {
 /// Notes that a program is executed with all variables.
 fn executed(program: *const c_char) {
     // SAFETY: a program is named by a string.
-    note(b"executed", unsafe { CStr::from_ptr(program) }.to_bytes(), (b"", b""));
+    note(Kind::Executed, unsafe { CStr::from_ptr(program) }.to_bytes(), b"");
 }
 
 /// The same, and returns all that the program gets: with what is hidden from this one until it looks it up.
@@ -332,7 +303,7 @@ pub fn executed_with_all(program: *const c_char) {
     executed(program);
     // SAFETY: both are strings.
     on_demand::take_all(|name, value| unsafe {
-        SETENV.get::<SetFn>()(name, value, 1);
+        next::setenv.get::<SetFn>()(name, value, 1);
     });
 }
 
@@ -362,66 +333,18 @@ unsafe fn strings<'a>(list: *const *const c_char) -> impl Iterator<Item = &'a [u
     .fuse()
 }
 
-fn forget(name: *const c_char) {
-    // SAFETY: the name is a string.
-    on_demand::forget(Some(unsafe { CStr::from_ptr(name) }.to_bytes()));
-}
-
-/// Front ends set this variable to tell who reads from now on.
-const PHASE: &[u8] = b"SNAPBOOT_PHASE";
-
-/// A variable that Python's front end sets to the path of a file for [`write_environment`].
-const LIST: &[u8] = b"SNAPBOOT_LIST";
-
-/// Ruby's front end sets this one to the address of a text: see ruby_text.rs.
-const UNFREEZE: &[u8] = b"SNAPBOOT_UNFREEZE";
-
-/// Looks at a variable that is set: its name, and its value with or without `NAME=` in front. Returns the answer to a front end that asks
-/// for attributes, for which no variable is set: 0, or -1 with errno.
-fn told(name: *const c_char, value: *const c_char) -> Option<c_int> {
-    if name.is_null() || value.is_null() {
-        return None;
+/// What `NAME` or `NAME=VALUE` names is not hidden any more.
+fn forget(entry: *const c_char) {
+    if !entry.is_null() {
+        // SAFETY: it is a string.
+        on_demand::forget(Some(name_of(unsafe { CStr::from_ptr(entry) }.to_bytes())));
     }
-    // SAFETY: name, value and entry are strings.
-    let (name, value) = unsafe { (CStr::from_ptr(name).to_bytes(), CStr::from_ptr(value).to_bytes()) };
-    let name_only = name_of(name);
-    let value = value.strip_prefix(name_only).and_then(|rest| rest.strip_prefix(b"=")).unwrap_or(value);
-    if attributes::is_asked(name_only) {
-        let answer = attributes::answer(value);
-        if answer != 0 {
-            // SAFETY: always valid in a thread.
-            unsafe { *libc::__errno_location() = answer };
-        }
-        return Some(if answer == 0 { 0 } else { -1 });
-    }
-    if renewal::is_asked(name_only) {
-        // SAFETY: always valid in a thread.
-        unsafe { *libc::__errno_location() = renewal::answer(value) };
-        return Some(-1);
-    }
-    if is_on() {
-        on_demand::forget(Some(name_only));
-        if name_only == PHASE {
-            phase(value);
-        }
-        if name_only == UNFREEZE {
-            super::ruby_text::let_change(value);
-        }
-        if name_only == LIST {
-            // SAFETY: the value is the end of a string, and `environ` a null-terminated list of them, or null.
-            unsafe { write_environment(CStr::from_ptr(value.as_ptr().cast())) };
-        }
-    }
-    None
 }
 
 /// Writes the C library's environment into a new file, each entry with a NUL behind it: Python knows only what it has changed itself. Of a
 /// variable that was hidden until somebody looked it up there is the name alone. What cannot be written is missing there.
-///
-/// # Safety
-/// `environ` is a null-terminated list of strings, or null.
-unsafe fn write_environment(path: &CStr) {
-    // SAFETY: plain calls with a path and with strings that live on.
+pub fn write_environment(path: &CStr) {
+    // SAFETY: plain calls with a path and with strings that live on; `environ` is a null-terminated list of strings, or null.
     unsafe {
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
         let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600);

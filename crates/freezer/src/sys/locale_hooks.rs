@@ -8,10 +8,12 @@
 use core::ffi::{c_char, c_int, CStr};
 use core::slice;
 
+use ::channel::Request;
 use image::lookup_kind;
 use inputs::lookups::{self, LOCALE_ARCHIVE};
 
-use super::account_hooks::{announce, announced};
+use super::account_hooks::look_up;
+use super::channel::tell_recorder;
 use super::libc_hooks::{locale, Next};
 use super::locales;
 use super::noted::is_on;
@@ -99,9 +101,9 @@ fn is_in_folders_only(all: &[u8]) -> bool {
         !name.contains(&b'/') && parts.nth(1).is_none_or(|code| code.iter().any(u8::is_ascii_alphabetic))
     };
     archived().all(|name| {
-        announce(&[b'0' + lookup_kind::LOCALE as u8, b'/'], name);
+        look_up(lookup_kind::LOCALE, name);
         let is_missing = is_plain(name) && with_archive(|archive| is_missing(name, archive));
-        announced();
+        tell_recorder(Request::LookedUp, &[]);
         is_missing
     })
 }

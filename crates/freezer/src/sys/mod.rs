@@ -7,6 +7,7 @@ pub mod arena;
 mod argv_buffer;
 mod attribute_calls;
 pub mod attributes;
+pub mod channel;
 mod cpython;
 mod entry;
 mod exit;

@@ -1,12 +1,15 @@
 //! What the process reads of its surroundings while it boots, noted in the file `noted` of the control directory: entries as in its
-//! other files. `snapboot freeze` makes inputs of them.
+//! other files, see [`note`]. `snapboot freeze` makes inputs of them.
 //!
 //! Nothing is noted after the freeze, and none of this is in an image but the code. The caller may be in the middle of malloc, or in a
 //! child that shares this memory until it executes something: so there are no locks, no heap, and no descriptor that stays open.
 
+use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, CStr};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering::Relaxed};
+
+use ::channel::{self, Kind, Phase};
 
 use super::on_demand;
 
@@ -23,8 +26,20 @@ struct Path(UnsafeCell<[u8; libc::PATH_MAX as usize]>);
 unsafe impl Sync for Path {}
 static PATH: Path = Path(UnsafeCell::new([0; libc::PATH_MAX as usize]));
 
+/// Fields of an event that are noted here: all but the last one.
+const FIELDS: usize = channel::EVENT.len() - 1;
+/// The key of the entries.
+const KEY: &[u8] = b"event=";
+
 const NAME: &[u8] = b"/noted\0";
 const ENVIRONMENT: &[u8] = b"/environment\0";
+
+/// How long the path of the control directory is, with which that one begins.
+static DIRECTORY: AtomicUsize = AtomicUsize::new(0);
+
+/// Who reads, as the front end has told, and in which thread it has: others are the program's.
+static PHASE: AtomicU8 = AtomicU8::new(Phase::Runtime as u8);
+static PHASE_OF: AtomicUsize = AtomicUsize::new(0);
 
 /// Starts noting when this process is one that `snapboot freeze` started. To be called by the constructor.
 pub fn start() {
@@ -43,17 +58,24 @@ pub fn start() {
         path[directory.len()..][..ENVIRONMENT.len()].copy_from_slice(ENVIRONMENT);
         on_demand::start(path);
         path[directory.len()..][..NAME.len()].copy_from_slice(NAME);
+        path[directory.len() + NAME.len()..].fill(0);
+        DIRECTORY.store(directory.len(), Relaxed);
         IS_ON.store(true, Relaxed);
     }
 }
 
-/// Ends it, and forgets what was noted. To be called in the child of the freeze.
-pub fn stop() {
+/// Ends it, and forgets what was noted. Returns the path of the control directory. To be called in the child of the freeze.
+pub fn stop() -> Vec<u8> {
     IS_ON.store(false, Relaxed);
     on_demand::stop();
     WRITTEN.iter().for_each(|slot| slot.store(0, Relaxed));
+    PHASE.store(Phase::Runtime as u8, Relaxed);
+    PHASE_OF.store(0, Relaxed);
     // SAFETY: see `Path`.
-    unsafe { *PATH.0.get() = [0; libc::PATH_MAX as usize] };
+    let path = unsafe { &mut *PATH.0.get() };
+    let directory = path[..DIRECTORY.swap(0, Relaxed)].to_vec();
+    path.fill(0);
+    directory
 }
 
 /// Whether anything is noted: for callers that first have to find out what to note.
@@ -62,31 +84,43 @@ pub fn is_on() -> bool {
     IS_ON.load(Relaxed)
 }
 
-/// Somebody else reads from now on: `phase` names it. What was noted before may be noted again.
-pub fn phase(phase: &[u8]) {
-    if is_on() {
-        WRITTEN.iter().for_each(|slot| slot.store(0, Relaxed));
-        write(&[b"phase=", phase]);
+/// Somebody else reads from now on, in this thread. What was noted before may be noted again.
+pub fn phase(phase: Phase) {
+    WRITTEN.iter().for_each(|slot| slot.store(0, Relaxed));
+    PHASE_OF.store(thread(), Relaxed);
+    PHASE.store(phase as u8, Relaxed);
+}
+
+/// Who reads now.
+fn reader() -> Phase {
+    let phase = PHASE.load(Relaxed);
+    match [Phase::Runtime, Phase::FrontEnd, Phase::Trial].into_iter().find(|it| *it as u8 == phase) {
+        Some(Phase::Runtime) => Phase::Runtime,
+        Some(other) if PHASE_OF.load(Relaxed) == thread() => other,
+        _ => Phase::Program,
     }
 }
 
-/// Notes `key=value`, and a second entry unless its key is empty. Only the first of all notes with this `key=value` is kept; of facts, the first
-/// with each second entry: what is read of one limit says nothing of another.
-pub fn note(key: &[u8], value: &[u8], then: (&[u8], &[u8])) {
-    let more = if key == b"fact" { image::checksum(then.1).rotate_left(2) } else { 0 };
-    if !is_on() || !is_new(image::checksum(key) ^ image::checksum(value).rotate_left(1) ^ more) {
+/// What stands for the calling thread, and for its copy in a forked child.
+pub fn thread() -> usize {
+    // SAFETY: cannot fail.
+    unsafe { libc::pthread_self() as usize }
+}
+
+/// Notes an event: what was read, its subject, and a detail, as [`channel::EVENT`] says. Only the first of all that are alike is kept, but for
+/// their details; of facts, the first with each: what is read of one limit says nothing of another. What each start has of its own is noted each
+/// time, since a trial wants to know which import reads it.
+pub fn note(kind: Kind, subject: &[u8], detail: &[u8]) {
+    if !is_on() {
         return;
     }
-    match then {
-        ([], _) => write(&[key, b"=", value]),
-        (then_key, then_value) => write(&[key, b"=", value, b"\0", then_key, b"=", then_value]),
-    }
-}
-
-/// Notes `key=value` each time.
-pub fn note_again(key: &[u8], value: &[u8]) {
-    if is_on() {
-        write(&[key, b"=", value]);
+    let is_early = kind == Kind::Early;
+    let (kind, phase) = (kind.word().as_bytes(), reader().word().as_bytes());
+    let more = if kind == Kind::Fact.word().as_bytes() { image::checksum(detail).rotate_left(2) } else { 0 };
+    let alike = image::checksum(kind) ^ image::checksum(subject).rotate_left(1) ^ image::checksum(phase).rotate_left(3);
+    if is_early || is_new(alike ^ more) {
+        // No file of the program's has read it, in no place that is known.
+        write(&[kind, phase, subject, b"", b"", detail]);
     }
 }
 
@@ -96,7 +130,7 @@ pub fn variable(name: &CStr, value: *const c_char) {
         return;
     }
     let mut hexadecimal = [0; 32];
-    let mut then: (&[u8], &[u8]) = (b"", b"");
+    let mut detail: &[u8] = b"";
     if !value.is_null() {
         // SAFETY: getenv gave a string.
         let digest = image::digest(unsafe { CStr::from_ptr(value) }.to_bytes());
@@ -106,9 +140,9 @@ pub fn variable(name: &CStr, value: *const c_char) {
                 b"0123456789abcdef"[usize::from(byte & 15)],
             ]);
         }
-        then = (b"digest", &hexadecimal);
+        detail = &hexadecimal;
     }
-    note(b"variable", name.to_bytes(), then);
+    note(Kind::Variable, name.to_bytes(), detail);
 }
 
 /// Whether nobody has noted this before; from now on somebody has.
@@ -125,15 +159,21 @@ fn is_new(hash: u64) -> bool {
     true
 }
 
-/// Appends the parts and a NUL. On a full disk the note is lost, and so will be the image.
-fn write(parts: &[&[u8]]) {
-    let end: &[u8] = b"\0";
-    let mut vector = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 }; 8];
+/// Appends a record with these fields. On a full disk the note is lost, and so will be the image.
+fn write(fields: &[&[u8]; FIELDS]) {
+    let heads = fields.map(|field| channel::head(field.len()));
+    let mut vector = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 }; 2 * FIELDS + 2];
     let mut count = 0;
-    for part in parts.iter().chain([&end]) {
+    let mut add = |part: &[u8]| {
         vector[count] = libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
         count += 1;
+    };
+    add(KEY);
+    for (field, (head, size)) in fields.iter().zip(&heads) {
+        add(&head[..*size]);
+        add(field);
     }
+    add(b"\0");
     // SAFETY: plain calls; the path ends with a NUL, and the vector describes slices that live on. The caller finds its errno as
     // it was.
     unsafe {

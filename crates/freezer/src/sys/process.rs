@@ -1,6 +1,6 @@
 //! The process: its environment, what the kernel keeps for it, its memory, its end.
 
-use core::ffi::{c_char, c_int, c_long, c_void, CStr};
+use core::ffi::{c_char, c_int, c_long, c_void};
 use core::ops::Range;
 
 use image::Handover;
@@ -9,15 +9,6 @@ use super::errno;
 
 extern "C" {
     static mut environ: *mut *mut c_char;
-}
-
-/// The value of an environment variable; `name` ends with a NUL.
-pub fn environment_variable(name: &[u8]) -> Option<&'static [u8]> {
-    // SAFETY: `name` is NUL-terminated; nobody changes the environment while a fork handler or constructor runs.
-    unsafe {
-        let value = libc::getenv(name.as_ptr().cast());
-        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
-    }
 }
 
 /// Whether the strings of the environment lie in this range.

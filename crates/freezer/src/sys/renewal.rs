@@ -1,36 +1,15 @@
 //! What a thaw sets by its own environment where only C code can: the locale of the C library, its buffering of the standard streams, and
 //! what [`super::cpython`] knows.
 //!
-//! A front end asks by setting the variable [`NAME`], which is never set by that: the call fails, and its error number minus [`FIRST`] is the
-//! answer.
+//! A front end asks by [`Request::Renew`](::channel::Request::Renew); the answer is a number.
 
 use core::ffi::{c_char, c_int, CStr};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use ::channel::locale::{COERCED, HAS_OTHERS, IS_C, IS_CHOSEN, IS_TARGET, IS_UTF8};
+
 use super::cpython::{self, Places};
 use super::locales;
-use super::noted;
-
-/// The variable.
-pub const NAME: &[u8] = b"SNAPBOOT_RENEW";
-/// errno of the answer 0; and of the first attribute in [`super::attributes`]. The errors from there on exist: Ruby makes a class of any other, which
-/// the program would see.
-pub const FIRST: c_int = 60;
-/// The answer where something cannot be done.
-const CANNOT: c_int = FIRST - 1;
-
-/// Answers about the locale: the one of text is C (so Python is in its UTF-8 mode).
-const IS_C: c_int = 1;
-/// Its name is one of those that Python puts in the place of C.
-const IS_TARGET: c_int = 2;
-/// Its text is UTF-8.
-const IS_UTF8: c_int = 4;
-/// Another category than that of text is not C.
-const HAS_OTHERS: c_int = 8;
-/// The program has chosen it, not the runtime.
-const IS_CHOSEN: c_int = 16;
-/// Python has put the first of [`TARGETS`] in the place of C; twice this, the second one, and so on.
-const COERCED: c_int = 32;
 
 /// See PEP 538.
 const TARGETS: [&CStr; 3] = [c"C.UTF-8", c"C.utf8", c"UTF-8"];
@@ -38,23 +17,27 @@ const TARGETS: [&CStr; 3] = [c"C.UTF-8", c"C.utf8", c"UTF-8"];
 /// Whether a thawed process may ask.
 static IS_PREPARED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a front end may ask.
-pub fn is_asked(name: &[u8]) -> bool {
-    (noted::is_on() || IS_PREPARED.load(Relaxed)) && name == NAME
+/// Whether a thawed process may ask.
+pub fn is_prepared() -> bool {
+    IS_PREPARED.load(Relaxed)
 }
 
 /// Answers a front end. While the process boots: `find=ADDRESS,INDEX,INDEX` (hexadecimal; `sys.flags`, and the indices of
 /// `dont_write_bytecode` and `utf8_mode` in it), `thaws` for a runtime that only asks for the locale, `modified=ADDRESS` (a type of CPython's),
 /// `state` (of the locale). Then also in a thawed process: `python locale`, `locale`, `flags=D,U` and `unbuffered=U` with digits 0 or 1.
-/// Returns an errno.
-pub fn answer(question: &[u8]) -> c_int {
+/// Returns the answer; None where something cannot be done.
+pub fn answer(question: &[u8]) -> Option<c_int> {
     let mut parts = question.splitn(2, |&byte| byte == b'=');
     let (word, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let mut numbers = rest.split(|&byte| byte == b',').map(number);
     let mut next = || numbers.next().flatten();
+    if word == b"find" {
+        cpython::Lock::find();
+    }
+    let _lock = cpython::Lock::take();
     match word {
         b"find" => {
-            let (Some(flags), Some(first), Some(second)) = (next(), next(), next()) else { return CANNOT };
+            let (Some(flags), Some(first), Some(second)) = (next(), next(), next()) else { return None };
             let places = Places { flags, dont_write_bytecode: first as isize, utf8_mode: second as isize };
             let is_found = cpython::find(places);
             locales::runtime_has_chosen();
@@ -64,41 +47,37 @@ pub fn answer(question: &[u8]) -> c_int {
         b"thaws" => {
             locales::runtime_has_chosen();
             IS_PREPARED.store(true, Relaxed);
-            FIRST
+            Some(0)
         }
         b"modified" => done(next().is_some_and(cpython::type_was_modified)),
-        b"state" => FIRST + state(),
+        b"state" => Some(state()),
         b"locale" => {
             // What stays where there is none of that name is what a process begins with.
             locales::choose(libc::LC_CTYPE, c"C");
             locales::choose(libc::LC_CTYPE, c"");
-            FIRST + state()
+            Some(state())
         }
-        b"python locale" => python_locale().map_or(CANNOT, |state| FIRST + state),
+        b"python locale" => python_locale(),
         b"flags" => match (next(), next()) {
             (Some(dont_write_bytecode), Some(utf8_mode)) => {
                 done(cpython::set_flags(dont_write_bytecode != 0, utf8_mode != 0))
             }
-            _ => CANNOT,
+            _ => None,
         },
         b"unbuffered" => match next() {
             Some(is_unbuffered) => {
                 cpython::set_unbuffered(is_unbuffered != 0);
                 crate::libc::buffer_standard_streams(is_unbuffered == 0);
-                FIRST
+                Some(0)
             }
-            None => CANNOT,
+            None => None,
         },
-        _ => CANNOT,
+        _ => None,
     }
 }
 
-fn done(is_done: bool) -> c_int {
-    if is_done {
-        FIRST
-    } else {
-        CANNOT
-    }
+fn done(is_done: bool) -> Option<c_int> {
+    is_done.then_some(0)
 }
 
 fn number(digits: &[u8]) -> Option<usize> {

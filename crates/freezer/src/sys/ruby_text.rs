@@ -2,6 +2,8 @@
 //!
 //! Ruby has no way to do that. Its front end gives the address, and looks afterwards whether the string is frozen still.
 
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 /// The first word of each object of CRuby 3.1 to 3.4: its type, and flags (include/ruby/internal/value_type.h, fl_type.h).
 const TYPE: usize = 0x1f;
 const STRING: usize = 0x05;
@@ -22,15 +24,14 @@ pub fn let_change(address: &[u8]) {
     if address == 0 || address % align_of::<usize>() != 0 {
         return;
     }
-    let flags = core::ptr::with_exposed_provenance_mut::<usize>(address);
-    // SAFETY: the front end of this process, which holds Ruby's lock, tells where one of its objects lies that it keeps alive.
-    unsafe {
-        if *flags & TYPE == STRING && *flags & IS_UNIQUE == 0 {
-            *flags &= !FROZEN;
-            // Copies of a frozen string use what is in it. They keep it when this one gets another content.
-            if *flags & IS_OUTSIDE != 0 {
-                *flags |= STAYS;
-            }
-        }
-    }
+    // SAFETY: the front end of this process tells where one of its objects lies that it keeps alive. Ruby has given up its lock for this call, and
+    // another thread may change the flags of any object as it collects garbage: both changes are made at once, or neither.
+    let word = unsafe { AtomicUsize::from_ptr(core::ptr::with_exposed_provenance_mut(address)) };
+    let changed = |flags: usize| {
+        // Copies of a frozen string use what is in it. They keep it when this one gets another content.
+        let kept = if flags & IS_OUTSIDE != 0 { STAYS } else { 0 };
+        (flags & TYPE == STRING && flags & IS_UNIQUE == 0).then_some((flags & !FROZEN) | kept)
+    };
+    // One that is no such string stays as it is.
+    let _ = word.fetch_update(Relaxed, Relaxed, changed);
 }

@@ -112,12 +112,11 @@ class Evidence
 
   # What somebody has read that another start can show: RubyGems, too, when Ruby started.
   def read_facts(reads_folder)
-    phase = nil
-    read = File.binread("#{@directory}/noted").split("\0").reject do |entry|
-      phase = entry if entry.start_with?("phase=")
-      phase == "phase=front end" # which reads all of them
+    read = File.binread("#{@directory}/noted").split("\0").filter_map do |entry|
+      kind, phase, subject = Channel.fields(entry.split("=", 2).last)
+      subject if kind == Channel::VARIABLE && phase != Channel::OF_FRONT_END # which reads all of them
     end
-    @facts.keys.select { |name| name == CWD ? reads_folder : read.include?("variable=#{name}") }
+    @facts.keys.select { |name| name == CWD ? reads_folder : read.include?(name.to_s) }
   rescue SystemCallError
     reads_folder ? [CWD] : []
   end
@@ -170,9 +169,6 @@ class Evidence
 
   # A fact stands where no other value can be put.
   def hold(pieces, path, report)
-    pieces.grep(Symbol).uniq.each do |name|
-      report.add("held", name)
-      report.add("holder", path)
-    end
+    pieces.grep(Symbol).uniq.each { |name| report.add_record("held", name, path) }
   end
 end

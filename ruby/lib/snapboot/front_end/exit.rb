@@ -53,7 +53,7 @@ class Exit
     return if blocked?
 
     flush
-    ENV["SNAPBOOT_EXIT"] = "1" # the freezer then writes out the C library's own streams
+    Channel.call(Channel::END_OF_PROCESS) # the freezer then writes out the C library's own streams
     exit!(error ? error.status : 0)
   rescue IOError, SystemCallError, FrozenError
     nil # a stream that cannot be flushed is Ruby's to deal with

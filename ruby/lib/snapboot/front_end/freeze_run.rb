@@ -16,8 +16,6 @@ class FreezeRun
   SECRETS = %w[secret_values comparison].freeze
   # Those that look at all that a boot holds.
   COMPARING = %w[object_paths object_code below_keys process_roots start_comparison].freeze
-  # The name of threads that a thaw starts again, for the freezer's prepare.rs.
-  RENEWED = "snapboot:again"
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
 
@@ -40,11 +38,11 @@ class FreezeRun
 
   # Sets the freeze up; it happens when Ruby is about to parse the main script.
   def start
-    Reads.phase("front end")
+    Reads.phase(Channel::OF_FRONT_END)
     @request = Request.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
     @report = Report.new(@request.directory)
     RealSecrets.names = @request.list("secret")
-    @report.attributes = @attributes = ProcessAttributes.new(@request.list("attribute"))
+    @report.attributes = @attributes = ProcessAttributes.new
     check_runtime
     @settings = Settings.new
     ARGV.pop(PAD_ARGUMENTS) unless @request.simulated?
@@ -220,13 +218,12 @@ class FreezeRun
     @archive&.settle
     warm_up
     @repeats = @attributes.changed.any? { |name| name.start_with?("+") }
-    ENV["SNAPBOOT_ARM"] = @request.directory
+    Channel.call(Channel::ARM)
     # A large request makes malloc merge what the collections have freed: now, not page by page in every thaw.
     String.new(capacity: MERGING_REQUEST)
     child = Process.fork
     end_freezing(child) if child
 
-    ENV.delete("SNAPBOOT_ARM") if @request.simulated?
     @state = :thawed
     @context.read_command_line
     @exit.remember_descriptors
@@ -301,7 +298,7 @@ class FreezeRun
 
   def prepare_program
     @recipes.each do |recipe|
-      recipe.threads.each { |thread| thread.name = RENEWED }
+      recipe.threads.each { |thread| Channel.call(Channel::RESTARTS, thread.native_thread_id) }
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
     @lost_threads = LostThreads.all.each { |thread| @report.add("thread", thread) }
@@ -334,7 +331,7 @@ class FreezeRun
   end
 
   def end_freezing(child)
-    ENV.delete("SNAPBOOT_ARM")
+    Channel.call(Channel::DISARM)
     _, status = Process.wait2(child)
     end_simulation(status) if @request.simulated?
     case status.exitstatus

@@ -78,15 +78,11 @@ class GemLists
     # Who looks for features sees whether a gem came while all were listed.
     note_feature(NONE) if @has_told && kept && @features.empty?
     @lists.each do |directory, count|
-      report.add("importer", directory)
-      report.add("lists", count)
-      @patterns[directory].each_key { |pattern| report.add("pattern", pattern) }
-      @features[directory].each_key { |feature| report.add("feature", feature) }
+      patterns = @patterns[directory].keys.flat_map { |pattern| ["pattern", pattern] }
+      features = @features[directory].keys.flat_map { |feature| ["feature", feature] }
+      report.add_record("importer", directory, "lists", count, *patterns, *features)
     end
-    @names.each do |directory, count|
-      report.add("importer", directory)
-      report.add("named", count)
-    end
+    @names.each { |directory, count| report.add_record("importer", directory, "named", count) }
   end
 
   # What is to be renewed after a thaw, or nil.

@@ -5,14 +5,12 @@
 module InChild
   # As it is before the program can put another in its place.
   FORK = Process.singleton_class.instance_method(:fork)
-  # Tells the recorder that a process only looks at what the program holds: see crates/inputs/src/lookups.rs.
-  ASIDE = "/dev/null/snapboot/aside"
-  private_constant :FORK, :ASIDE
+  private_constant :FORK
 
   # Returns whether the block has run to its end. +seconds+: of processor time that it may take, or nil.
   def self.run(seconds = nil)
     child = FORK.bind_call(Process) do
-      File.exist?(ASIDE)
+      Channel.call(Channel::ASIDE)
       limit(seconds) if seconds
       yield
       Process.exit!(true)

@@ -19,10 +19,6 @@ class Learnt
   # RubyGems chooses its version in each start, by the arguments and by the lock file of the current directory.
   PER_START_GEM = "bundler"
 
-  # Tells the recorder that a process is a trial: see crates/inputs/src/lookups.rs.
-  TRIAL = "/dev/null/snapboot/trial"
-  private_constant :TRIAL
-
   # +request+: names the features, in the order in which their loading began. +main+: the text of the main part, or nil
   # where it may be any.
   def initialize(request, main)
@@ -30,12 +26,12 @@ class Learnt
     @is_other_start = request.value("evidence") == "other"
     @script = request.value("script")
     # By path: the feature whose loading loaded it.
-    @from = request.list("learnt").zip(request.list("learnt_from")).to_h
-    @gems = request.list("gem").zip(request.list("gem_version")).reject { |name, _| name == PER_START_GEM }
+    @from = request.records("learnt").to_h
+    @gems = request.records("gem").reject { |name, _| name == PER_START_GEM }
     @activated = request.list("activated").map(&:split).reject { |name, _| name == PER_START_GEM }
     @always = request.list("always").to_h { |path| [path, true] }
     @changed = request.list("changed")
-    @harmless = request.list("harmless_reader").zip(request.list("harmless"))
+    @harmless = request.records("harmless")
     @left_out = {}
     @load_path = request.list("load_path")
     @searched = request.list("searched")
@@ -83,8 +79,7 @@ class Learnt
   def tell(report)
     @loaded.each { |path| report.add("learnt", path) }
     @left_out.each do |path, why|
-      report.add("left_out", path)
-      report.add("because", why)
+      report.add_record("left_out", path, why)
     end
     report.add("guard", OTHER_VERSION) unless @active.to_a.empty?
   end
@@ -209,13 +204,13 @@ class Learnt
 
   # Has a child load them. Returns why some of them must be left out, by path.
   def rehearse(paths, reads, gem_lists)
-    Reads.phase("rehearsal")
+    Reads.phase(Channel::OF_TRIAL)
     child = Process.fork do
-      File.exist?(TRIAL)
+      Channel.call(Channel::TRIAL)
       Trial.new(self, @directory, reads, gem_lists).run(paths)
     end
     Process::Status.wait(child) # leaves $? alone
-    Reads.phase("program")
+    Reads.phase(Channel::OF_PROGRAM)
     Trial.result(@directory)
   end
 

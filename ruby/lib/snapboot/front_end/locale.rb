@@ -4,20 +4,12 @@
 # all strings of the image have the encodings that they would have. In a locale of another encoding each path would have
 # another, those in $LOAD_PATH and in what was loaded from there; so an image is bound to the encoding.
 #
-# The freezer, in this same process, tells and sets it (crates/freezer sys/renewal.rs), as in process_attributes.rb.
+# The freezer, in this same process, tells and sets it (crates/freezer sys/renewal.rs).
 class Locale
-  NAME = "SNAPBOOT_RENEW"
-  # See crates/freezer sys/renewal.rs.
-  FIRST = 60
-  IS_C = 1
-  IS_UTF8 = 4
-  HAS_OTHERS = 8
-  IS_CHOSEN = 16
   VARIABLES = %w[LC_ALL LC_CTYPE LANG].freeze
   UTF8 = /\A[^.]*\.utf-?8(@.*)?\z/i
-  SET = ENV.method(:[]=)
   GET = ENV.method(:[])
-  private_constant :NAME, :FIRST, :SET, :GET
+  private_constant :GET
 
   # To be made before the program can change anything.
   def initialize
@@ -30,8 +22,8 @@ class Locale
     return unless @renewed
 
     state = ask("state")
-    @encoding = state & (IS_C | IS_UTF8)
-    @renewed = (state & (HAS_OTHERS | IS_CHOSEN)).zero? && @encoding == expected
+    @encoding = state & (Channel::IS_C | Channel::IS_UTF8)
+    @renewed = (state & (Channel::HAS_OTHERS | Channel::IS_CHOSEN)).zero? && @encoding == expected
     report.add("renews", "locale") if @renewed
   end
 
@@ -46,7 +38,7 @@ class Locale
     return true unless @renewed && other?
 
     state = ask("locale")
-    state >= 0 && (state & (IS_C | IS_UTF8)) == @encoding && (state & HAS_OTHERS).zero?
+    state >= 0 && (state & (Channel::IS_C | Channel::IS_UTF8)) == @encoding && (state & Channel::HAS_OTHERS).zero?
   end
 
   private
@@ -58,15 +50,13 @@ class Locale
   # By its name: the launcher, too, knows no more of it.
   def expected
     name = @booted.find { |value| !value.nil? && !value.empty? }
-    return IS_C if [nil, "C", "POSIX"].include?(name)
+    return Channel::IS_C if [nil, "C", "POSIX"].include?(name)
 
-    UTF8.match?(name) ? IS_UTF8 : nil
+    UTF8.match?(name) ? Channel::IS_UTF8 : nil
   end
 
+  # Less than 0 where it cannot be done.
   def ask(question)
-    SET.call(NAME, question)
-    -1
-  rescue SystemCallError => e
-    e.errno - FIRST
+    Channel.call(Channel::RENEW, question)&.to_i || -1
   end
 end

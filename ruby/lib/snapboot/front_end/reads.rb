@@ -31,12 +31,8 @@ class Reads
 
   # Tells the freezer, which notes what is read through the C library, who reads from now on.
   def self.phase(who)
-    SET.call("SNAPBOOT_PHASE", who)
-    DELETE.call("SNAPBOOT_PHASE")
+    Channel.call(Channel::PHASE, who)
   end
-  SET = ENV.method(:[]=)
-  DELETE = ENV.method(:delete)
-  private_constant :SET, :DELETE
 
   # +own_directory+: what is below reads for the front end, not for the program. +environment+: learns what is shown.
   def initialize(own_directory, environment)
@@ -68,12 +64,12 @@ class Reads
     watch_method(Process, :ppid) { early("the number of its parent process") }
     @per_start = Early.new(self, stand_in, @own)
     @per_start.watch
-    self.class.phase("program")
+    self.class.phase(Channel::OF_PROGRAM)
   end
 
   # Stops noting, leaves no trace, and adds what was noted to +report+.
   def report_to(report)
-    self.class.phase("front end")
+    self.class.phase(Channel::OF_FRONT_END)
     @per_start.stop
     @watched.each do |owner, name, original, visibility|
       next owner.__send__(:remove_method, name) unless original
@@ -82,15 +78,14 @@ class Reads
       owner.define_method(name, original)
       owner.__send__(visibility, name)
     end
-    @variables.each { |(name, reader), place| add(report, "variable", name, reader, place) }
-    @wholes.each { |reader, place| add(report, "variables", "*", reader, place) }
+    @variables.each { |(name, reader), place| add(report, Channel::VARIABLE, name, reader, place) }
+    @wholes.each { |reader, place| add(report, Channel::ALL_VARIABLES, "*", reader, place) }
     @facts.each do |(fact, of, reader), place|
       next if fact == "umask" && umask
 
-      add(report, "fact", fact, reader, place)
-      report.add("of", of)
+      add(report, Channel::FACT, fact, reader, place, of)
     end
-    @early.each { |(what, reader), place| add(report, "early", what, reader, place) }
+    @early.each { |(what, reader), place| add(report, Channel::EARLY, what, reader, place) }
   end
 
   # The umask that the program has set, or nil.
@@ -233,9 +228,9 @@ class Reads
     reader = self.reader
     return unless reader
 
-    self.class.phase("front end")
+    self.class.phase(Channel::OF_FRONT_END)
     @environment.show_all
-    self.class.phase("program")
+    self.class.phase(Channel::OF_PROGRAM)
     @wholes[reader] ||= place
   end
 
@@ -260,11 +255,9 @@ class Reads
     frame&.then { |found| found.absolute_path || found.path }
   end
 
-  def add(report, key, value, reader, place)
-    report.add(key, value)
-    report.add("reader", reader)
-    report.add("place", place)
-    report.add("renewed", "1") if Recipes.renews?(value, reader)
+  def add(report, kind, subject, reader, place, detail = "")
+    renewed = Recipes.renews?(subject, reader) ? "1" : ""
+    report.add_record("event", kind, Channel::OF_PROGRAM, subject, reader, place, detail, renewed)
   end
 
   public

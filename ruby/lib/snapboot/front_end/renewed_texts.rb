@@ -3,14 +3,12 @@
 # Strings that a thaw makes anew in their places: those that hold a secret (secret_values.rb), and those that hold a fact
 # about the start (evidence.rb).
 class RenewedTexts
-  SET = ENV.method(:[]=)
-  DELETE = ENV.method(:delete)
   TO_S = Kernel.instance_method(:to_s)
   # A library's kind of string or hash may have other ideas.
   REPLACE, ENCODING, FREEZE = %i[replace encoding freeze].map { |name| String.instance_method(name) }
   FROZEN = Kernel.instance_method(:frozen?)
   EACH_KEY, REHASH, BY_IDENTITY = %i[each_key rehash compare_by_identity?].map { |name| Hash.instance_method(name) }
-  private_constant :SET, :DELETE, :TO_S, :REPLACE, :ENCODING, :FREEZE, :FROZEN, :EACH_KEY, :REHASH, :BY_IDENTITY
+  private_constant :TO_S, :REPLACE, :ENCODING, :FREEZE, :FROZEN, :EACH_KEY, :REHASH, :BY_IDENTITY
 
   # Where the object lies, in hexadecimal digits.
   def self.address(object)
@@ -95,7 +93,6 @@ class RenewedTexts
 
   # The freezer does what Ruby cannot: see ruby_text.rs there.
   def unfreeze(text)
-    SET.call("SNAPBOOT_UNFREEZE", RenewedTexts.address(text))
-    DELETE.call("SNAPBOOT_UNFREEZE")
+    Channel.call(Channel::UNFREEZE, RenewedTexts.address(text))
   end
 end

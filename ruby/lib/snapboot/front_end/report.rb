@@ -25,6 +25,11 @@ class Report
     @entries << "#{key}=#{value}\0".b
   end
 
+  # Adds one entry with several fields.
+  def add_record(key, *fields)
+    add(key, Channel.record(*fields))
+  end
+
   # Adds the entries to a file of that name beside the report.
   def append_to(name)
     File.binwrite("#{File.dirname(@path)}/#{name}", @entries.join, mode: "a")

@@ -19,6 +19,11 @@ class Request
     @entries.fetch(key, [])
   end
 
+  # The fields of each record of +key+, in order.
+  def records(key)
+    list(key).map { |record| Channel.fields(record).map { |field| text(field) } }
+  end
+
   # The last value of +key+, or nil.
   def value(key)
     list(key).last

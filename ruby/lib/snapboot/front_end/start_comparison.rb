@@ -82,7 +82,7 @@ class StartComparison
     keys, renewed = renewed.partition { |text, _| @paths.below_keys.key?(text) }
     renewed = renewed.map { |text, (template, path)| "renew=#{RenewedTexts.address(text)} #{template} #{path}\0" }
     differs = differs.reject { |path| noise.key?(path) }.map { |path| "differs=#{path}\0" }
-    write("found", differs + held(hidden + keys.map(&:last)) + renewed)
+    write("found", (differs + held(hidden + keys.map(&:last)) + renewed).map(&:b))
   end
 
   # Says that facts stand where no other value can be put. +templates+: each with its path.
@@ -90,7 +90,7 @@ class StartComparison
     found = templates.flat_map do |template, path|
       template.to_s.split(",").grep(/\A\d/).map { |number| [@names[number.to_i], path] }
     end
-    found.uniq(&:first).map { |name, path| "held=#{name}\0holder=#{path}\0" }
+    found.uniq(&:first).map { |name, path| "held=#{Channel.record(name, path)}\0" }
   end
 
   # Yields path, digest and object of all that is held.

@@ -24,7 +24,7 @@ class Telling
     @script = request.list("told_of").map { |script| "script=#{script}" }
     @on_news = request.list("on_news")
     # What was left out of the image on purpose is no news.
-    @left = request.list("learnt") + request.list("known")
+    @left = request.records("learnt").map(&:first) + request.list("known")
     # By path: how many features were loaded when the loading of this one began.
     @begun = {}
   end
@@ -103,7 +103,7 @@ class Telling
     changed = (@variables.keys | now.keys).reject { |name| @variables[name] == now[name] }
     from = loaders
     note_searched
-    entries = in_order(new).flat_map { |path| ["module=#{path}", "file=#{from[path]}"] }
+    entries = in_order(new).map { |path| "module=#{Channel.record(path, from[path])}" }
     entries += changed.sort.map { |name| "changed=#{name}" }
     entries += (@searched - @initial).map { |folder| "searched=#{folder}" }
     ran = (@begun.keys - $LOADED_FEATURES).select { |path| File.file?(path) }

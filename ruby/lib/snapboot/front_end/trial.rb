@@ -9,13 +9,13 @@ class Trial
   EXIT_HANDLER = /^\s*END\s*\{/n
   LOCATIONS = Kernel.instance_method(:caller_locations)
   # Settings of a terminal, or its name, as the freezer notes it.
-  TERMINAL_STATE = "early=settings or the name of its terminal"
+  TERMINAL_STATE = "settings or the name of its terminal"
   # What the freezer notes that belongs to a start, in words.
   NOTES = {
-    "fact=terminal" => "reads what its terminal is",
-    "fact=window" => "reads the size of its terminal",
-    TERMINAL_STATE => "reads settings or the name of its terminal",
-    **Reads::OF_TERMINALS.to_h { |name| ["variable=#{name}", "reads the variable #{name}"] }
+    [Channel::FACT, "terminal"] => "reads what its terminal is",
+    [Channel::FACT, "window"] => "reads the size of its terminal",
+    [Channel::EARLY, TERMINAL_STATE] => "reads #{TERMINAL_STATE}",
+    **Reads::OF_TERMINALS.to_h { |name| [[Channel::VARIABLE, name], "reads the variable #{name}"] }
   }.freeze
   # So many frames away is whoever calls a method that this puts in the place of another.
   NEAR = 4
@@ -31,13 +31,14 @@ class Trial
 
   # Writes a file that tells why features are left out, by their paths.
   def self.write(file, left_out)
-    File.binwrite(file, left_out.map { |path, why| "path=#{path}\0why=#{why}\0".b }.join)
+    File.binwrite(file, left_out.map { |path, why| "left_out=#{Channel.record(path, why)}\0".b }.join)
   end
 
   # What such a file tells.
   def self.read(file)
-    entries = File.read(file, encoding: Encoding.find("locale")).split("\0")
-    entries.map { |entry| entry.split("=", 2).last }.each_slice(2).to_h
+    File.binread(file).split("\0").to_h do |entry|
+      Channel.fields(entry.split("=", 2).last).map { |field| field.force_encoding(Encoding.find("locale")) }
+    end
   end
 
   def initialize(learnt, directory, reads, gem_lists)
@@ -252,10 +253,11 @@ class Trial
     return [] if size == @noted
 
     entries = File.binread(@notes, size - @noted, @noted).to_s.split("\0")
+    events = entries.map { |entry| Channel.fields(entry.split("=", 2).last) }
     # It notes the same but once, and the next may be another's.
-    Reads.phase("rehearsal") unless pending.empty?
+    Reads.phase(Channel::OF_TRIAL) unless pending.empty?
     @noted = File.size(@notes)
-    entries.filter_map { |entry| NOTES[entry] unless bound?(entry) || pending.include?(entry.split("=", 2).last) }
+    events.filter_map { |kind, _, subject| NOTES[[kind, subject]] unless bound?(subject) || pending.include?(subject) }
   end
 
   # What was looked up since the last look of places that change from start to start: the recorder writes it into that file
@@ -268,8 +270,8 @@ class Trial
   end
 
   # Whether the image is for starts where the answer is the same. A size changes, where there is one.
-  def bound?(entry)
-    @reads.terminal && entry != TERMINAL_STATE && (entry != "fact=window" || @reads.terminal.empty?)
+  def bound?(subject)
+    @reads.terminal && subject != TERMINAL_STATE && (subject != "window" || @reads.terminal.empty?)
   end
 
   # Leaves out what has read anything that no recipe makes up for, and what has required that.

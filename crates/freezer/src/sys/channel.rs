@@ -1,0 +1,167 @@
+//! This process' end of the channel: answers what its front end asks, and tells the recorder what only this process knows. The crate `channel` says
+//! what is asked.
+
+use core::ffi::{c_char, c_int, CStr};
+use core::fmt::Write;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use ::channel::{Phase, Request, NAME};
+
+use super::{attributes, libc_hooks, noted, renewal, ruby_text, ArgvBuffer};
+
+/// The thread whose next fork is the freeze; 0: none is.
+static ARMED: AtomicUsize = AtomicUsize::new(0);
+/// The front end's buffer for arguments and environment: its address, and its size. Zeros where it has none.
+static BUFFER: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// Threads that are started again after each thaw.
+static RESTARTED: [AtomicI32; 32] = [const { AtomicI32::new(0) }; 32];
+/// Whether the end of the process writes out the C library's streams, and whether it waits there.
+static ENDS: AtomicBool = AtomicBool::new(false);
+static STOPS: AtomicBool = AtomicBool::new(false);
+
+/// The C library's function of this name (readlink(2)), by which front ends ask.
+///
+/// # Safety
+/// As for the function of the C library.
+#[no_mangle]
+pub unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, size: usize) -> isize {
+    // SAFETY: as the caller says: the path is a string or null, and the buffer has that size. Not by `dlsym`: an allocator may call while it
+    // comes up.
+    unsafe {
+        let Some((request, argument)) = asked(path) else {
+            return libc::syscall(libc::SYS_readlinkat, libc::AT_FDCWD, path, buffer, size) as isize;
+        };
+        let mut answer = Answer { text: [0; Answer::LONGEST], size: 0 };
+        if answer_to(request, argument, &mut answer).is_none() {
+            *libc::__errno_location() = libc::EINVAL;
+            return -1;
+        }
+        let size = size.min(answer.size);
+        core::ptr::copy_nonoverlapping(answer.text.as_ptr(), buffer.cast(), size);
+        size as isize
+    }
+}
+
+/// The request in a path, and its argument, which ends with a NUL.
+///
+/// # Safety
+/// The path is a string or null.
+unsafe fn asked<'a>(path: *const c_char) -> Option<(Request, &'a CStr)> {
+    // SAFETY: a sign that differs, as a NUL does, ends the look before the string does.
+    unsafe {
+        if path.is_null() || !NAME.iter().enumerate().all(|(at, sign)| *path.add(at) as u8 == *sign) {
+            return None;
+        }
+        let (request, argument) = Request::parse(CStr::from_ptr(path).to_bytes())?;
+        Some((request, CStr::from_ptr(argument.as_ptr().cast())))
+    }
+}
+
+/// What is answered.
+struct Answer {
+    text: [u8; Answer::LONGEST],
+    size: usize,
+}
+
+impl Answer {
+    const LONGEST: usize = 128;
+}
+
+impl Write for Answer {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let end = self.size + text.len();
+        self.text.get_mut(self.size..end).ok_or(core::fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.size = end;
+        Ok(())
+    }
+}
+
+/// Answers a request. None where nobody may ask that now, or where it cannot be done.
+fn answer_to(request: Request, argument: &CStr, answer: &mut Answer) -> Option<()> {
+    let text = argument.to_bytes();
+    let may_ask = match request {
+        Request::Attributes => noted::is_on() || attributes::repeats(),
+        Request::Renew => noted::is_on() || renewal::is_prepared(),
+        Request::End | Request::IsArmed => true,
+        _ => noted::is_on(),
+    };
+    if !may_ask {
+        return None;
+    }
+    match request {
+        Request::Phase => noted::phase(Phase::of(text)?),
+        Request::Environment => libc_hooks::write_environment(argument),
+        Request::Unfreeze => ruby_text::let_change(text),
+        Request::Restarts => {
+            let thread = core::str::from_utf8(text).ok()?.parse().ok()?;
+            RESTARTED.iter().find(|kept| kept.load(Relaxed) == 0)?.store(thread, Relaxed);
+        }
+        Request::Arm => {
+            let mut numbers = text.split(|&byte| byte == b',').map(|it| core::str::from_utf8(it).ok()?.parse().ok());
+            BUFFER.iter().for_each(|kept| kept.store(numbers.next().flatten().unwrap_or(0), Relaxed));
+            ARMED.store(noted::thread(), Relaxed);
+        }
+        Request::Disarm => ARMED.store(0, Relaxed),
+        Request::IsArmed => answer.write_str(if is_armed() { "1" } else { "0" }).ok()?,
+        Request::Attributes => {
+            if let Some(attribute) = attributes::answer(text) {
+                let sign = if attribute.is_repeated() { '+' } else { '-' };
+                write!(answer, "{sign}{}", attribute.name()).ok()?;
+            }
+        }
+        Request::Renew => write!(answer, "{}", renewal::answer(text)?).ok()?,
+        Request::End => {
+            ENDS.store(true, Relaxed);
+            STOPS.store(text == b"stop", Relaxed);
+        }
+        Request::Trial | Request::Aside | Request::LookUp | Request::LookedUp => tell_recorder(request, &[text]),
+    }
+    Some(())
+}
+
+/// Whether the next fork of this thread is the freeze.
+pub fn is_armed() -> bool {
+    ARMED.load(Relaxed) == noted::thread()
+}
+
+/// In the child of a fork: whether that was the freeze, and the front end's buffer. Later forks of this process are none.
+pub fn take_arm() -> Option<Option<ArgvBuffer>> {
+    let is_freeze = is_armed();
+    ARMED.store(0, Relaxed);
+    RESTARTED.iter().for_each(|kept| kept.store(0, Relaxed));
+    let [address, size] = [0, 1].map(|number: usize| BUFFER[number].swap(0, Relaxed));
+    is_freeze.then(|| (address != 0).then_some(ArgvBuffer { address, size }))
+}
+
+/// Whether a thread is started again after each thaw.
+pub fn is_restarted(thread: i32) -> bool {
+    RESTARTED.iter().any(|kept| kept.load(Relaxed) == thread)
+}
+
+/// Whether the front end has said that this is the end of the process, and whether somebody looks at it then.
+pub fn end() -> Option<bool> {
+    ENDS.load(Relaxed).then(|| STOPS.load(Relaxed))
+}
+
+/// Tells the recorder, which sees the call, and lets it fail. What is too long is not told.
+pub fn tell_recorder(request: Request, argument: &[&[u8]]) {
+    let mut path = [0; 512];
+    let parts = [NAME, request.word().as_bytes(), b"="];
+    let mut size = 0;
+    for part in parts.iter().chain(argument) {
+        let end = size + part.len();
+        match path.get_mut(size..end) {
+            Some(place) if end < 512 => place.copy_from_slice(part),
+            _ => return,
+        }
+        size = end;
+    }
+    const NO_DIRECTORY: c_int = -1;
+    let mut nothing = [0u8];
+    // SAFETY: plain calls; the path ends with a NUL. Whoever looks something up finds its errno as it was.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::syscall(libc::SYS_readlinkat, NO_DIRECTORY, path.as_ptr(), nothing.as_mut_ptr(), nothing.len());
+        *libc::__errno_location() = errno;
+    }
+}

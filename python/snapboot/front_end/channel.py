@@ -1,0 +1,49 @@
+"""The front end's end of the channel: what it asks of the freezer, in this same process, and how it reports to `snapboot freeze`.
+
+Defined in crates/channel. The freezer stands in front of the C library's `readlink` and answers for a name that no file has; where there is
+no freezer, as in some tests, there is no answer.
+"""
+
+import posix
+
+NAME = b"snapboot:"
+# What is asked.
+PHASE, ENVIRONMENT, UNFREEZE, RESTARTS = b"phase", b"environment", b"unfreeze", b"restarts"
+ARM, DISARM, IS_ARMED = b"arm", b"disarm", b"is_armed"
+ATTRIBUTES, RENEW, END = b"attributes", b"renew", b"end"
+TRIAL, ASIDE, LOOK_UP, LOOKED_UP = b"trial", b"aside", b"look_up", b"looked_up"
+# Who reads.
+OF_RUNTIME, OF_FRONT_END, OF_PROGRAM, OF_TRIAL = b"runtime", b"front end", b"program", b"trial"
+# What was read.
+VARIABLE, ALL_VARIABLES, EXECUTED, FACT, EARLY, FOREIGN = b"variable", b"variables", b"executed", b"fact", b"early", b"foreign"
+# The fields of an event.
+EVENT = ("kind", "phase", "subject", "reader", "place", "detail", "renewed")
+# Bits of an answer about the locale.
+IS_C, IS_TARGET, IS_UTF8, HAS_OTHERS, IS_CHOSEN, COERCED = 1, 2, 4, 8, 16, 32
+
+_readlink = posix.readlink
+
+
+def call(request, argument=b""):
+    """The answer as bytes; None where there is none."""
+    try:
+        return _readlink(NAME + request + b"=" + argument)
+    except OSError:
+        return None
+
+
+def record(*fields):
+    """The value of an entry with several fields, which are bytes."""
+    return b"".join([b"%d:%b" % (len(field), field) for field in fields])
+
+
+def fields(record):
+    """The fields of such a value. What is cut off is left out."""
+    found = []
+    while record:
+        size, _, rest = record.partition(b":")
+        if not size.isdigit() or len(rest) < int(size):
+            break
+        found.append(rest[: int(size)])
+        record = rest[int(size) :]
+    return found
