@@ -20,8 +20,8 @@ class Request:
     the thaw, or None. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where
     it is for starts with and without. evidence: "first", "other" or "again", where what depends on the start is looked for, and facts: the
     values that an image holds, see evidence.py; more_variables: whether whoever reads the whole environment finds more in it. secrets:
-    names of variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process is
-    compared with a boot with others.
+    names of variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process
+    is compared with a boot with others.
     """
 
     def __init__(self, folder, entries):
