@@ -10,6 +10,7 @@ boots that are alike, `more` names of variables (more_variables.py), `found` wha
 """
 
 import gc
+import marshal
 import posix
 import sys
 
@@ -41,6 +42,7 @@ class Evidence:
         # As they are before the program can change anything.
         self.here = {name: posix.getcwdb() if name == CWD else posix.environ.get(name, b"") for name in self.facts}
         self.more = {}
+        self._fingerprint = None  # a function that returns a number for a text or bytes
         self._kept = []
         self._names = ()  # of facts that a thaw renews
         self._read = ()  # of facts that the program has read
@@ -50,6 +52,8 @@ class Evidence:
         read. To be called after a collection."""
         if self.role not in ("other", "again") and not (self.role == "first" and (reads.knows_start() or context.settings.tried)):
             return
+        # Python's own is much faster, and the same in all boots where they hash alike.
+        self._fingerprint = hash if b"SNAPBOOT_HASHSEED" in context.environment.own else _fingerprint
         own, roots = context.environment.own_objects()
         own = own | {id(self), id(self.__dict__), id(self.facts), id(self.here), id(self.more), id(context.path_entry)}
         kept_by_front_end = set(map(id, roots.values()))
@@ -76,6 +80,7 @@ class Evidence:
             else:
                 report.add("differs", "what it holds cannot be looked at")
         self.roots = ()  # no thaw needs them
+        self._fingerprint = None
 
     def renew(self, variables):
         """Puts the facts of this start in place. variables: its environment, a mapping of bytes. Raises Fallback or OSError where
@@ -101,26 +106,23 @@ class Evidence:
             holders_of_texts.exchange(self._kept, real)
         self._kept = ()
 
-    def _walk(self, own, translate):
-        from .object_paths import Walk, digest  # here, since only a process that is not frozen needs it
+    def _walk(self, own, translation=None):
+        """Returns pairs of a thing and its content by path, as Walk.run."""
+        from .object_paths import Walk  # here, since only a process that is not frozen needs it
 
         gc.collect()  # which leaves the same in all boots
         gc.disable()
-        self._digest = digest
-        return Walk(own, self.roots, translate).run()
+        return Walk(own, self.roots, translation, self._fingerprint).run()
 
     def _write_held(self, own, known):
         """known: names of variables that the program has read by name, and of those that are set, if it has read all as well."""
-        lines, texts = [], set()
-        for path, thing, content in self._walk(own | {id(lines), id(texts)}, lambda text: None):
-            lines.append(_line(_plain(path), self._digest(content).encode()))
-            if known is not None and type(thing) is str:
-                texts.add(thing)
-        write_file(self.folder + b"/held", b"".join(lines))
+        rows, fingerprint = self._walk(own), self._fingerprint
+        write_file(self.folder + b"/held", marshal.dumps({path: fingerprint(content) for path, (_, content) in rows.items()}))
         if known is not None:
             from .more_variables import names_of
 
             read, there = known
+            texts = {thing for thing, _ in rows.values() if type(thing) is str}
             names = names_of(texts, read | set(self.facts), there)
             # Without it nobody can tell what counts.
             if names is not None:
@@ -134,77 +136,79 @@ class Evidence:
 
     def _compare_otherwise(self, own):
         """In another start: writes what is held in the terms of the first boot, and tells what differs."""
-        from .object_paths import content_of_text, digest
+        from .object_paths import content_of_text
 
-        known = set()
+        fingerprint, known = self._fingerprint, set()
         has_home = HOME in posix.environ or self.here.get(HOME) is None
         if not has_home:
             self.here[HOME] = home_of_user()
-        translation = Translation(self.here, self.facts, lambda text: digest(content_of_text(text)).encode() in known)
-        walk = self._walk(own | {id(known)}, translation.of)
-        first = _read(self.folder + b"/held")
+        first = marshal.loads(read_file(self.folder + b"/held"))
         if not has_home:
             # The user's directory is not unlike all other texts.
-            known.update(value for value, _template in first.values())
+            known.update(first.values())
+        translation = Translation(self.here, self.facts, lambda text: fingerprint(content_of_text(text)) in known)
+        # What the walk leaves out is what the front end holds, and this.
+        rows = self._walk(own | {id(known), id(first)}, translation)
         # What only this start has loaded the program holds where it differs for it.
-        more = [_plain(name) for name in sys.modules if type(name) is str and _plain(name) not in first]
-        more = (*[name + b"." for name in more], *[b"<%s." % name for name in more])
-        try:
-            noise = set(read_file(self.folder + b"/noise").split(b"\0"))
-        except OSError:
-            noise = set()
-        seen, lines, different = set(), [], []
+        more = [name for name in sys.modules if type(name) is str and name not in first]
+        more = (*[name + "." for name in more], *["<%s." % name for name in more])
+        noise = self._noise()
+        marks = None
         if self.more:
-            walk = list(walk)  # before `re` keeps more
             from .more_variables import Marks
 
-            marks = Marks(self.more, MARK)
-            walk = marks.without(walk, first, _plain)
-        for path, thing, content in walk:
-            path = _plain(path)
-            if (path + b".").startswith(more):
+            marks = Marks(self.more, MARK.decode())
+            rows = marks.without(rows, first)
+        held, templates, different = {}, {}, []
+        for path, (thing, content) in rows.items():
+            if more and (path + ".").startswith(more):
                 continue
-            template = translation.template(thing)
-            value = self._digest(content).encode()
-            lines.append(_line(path, value, template))
-            seen.add(path)
-            if first.get(path, (None,))[0] != value and _place(path) not in noise:
+            held[path] = value = fingerprint(content)
+            if first.get(path) != value and _place(path) not in noise:
                 different.append(path)
-        for path in marks.places if self.more else ():
-            if path in first:
-                lines.append(_line(path, first[path][0]))
-            seen.add(path)
-        different += [path for path in first if path not in seen and _place(path) not in noise]
-        write_file(self.folder + b"/held_otherwise", b"".join(lines))
-        picked = [b"picked=" + pattern for pattern in marks.patterns()] if self.more else []
-        self._write_found(picked + [b"differs=" + path for path in different])
+        for path, thing in translation.translated(rows):
+            template = translation.template(thing)
+            if template and path in held:
+                templates[path] = template
+        for path in marks.places if marks else ():
+            held.setdefault(path, first.get(path))
+        different += [path for path in first if path not in held and _place(path) not in noise]
+        write_file(self.folder + b"/held_otherwise", marshal.dumps((held, templates)))
+        picked = [b"picked=" + pattern for pattern in marks.patterns()] if marks else []
+        self._write_found(picked + [b"differs=" + _plain(path) for path in different])
+
+    def _noise(self):
+        """Paths that differ in two boots that are alike."""
+        try:
+            return marshal.loads(read_file(self.folder + b"/noise"))
+        except OSError:
+            return frozenset()
 
     def _compare_again(self, own):
         """In a boot like the first one: finds the texts that a thaw renews, and what differs without being noise."""
-        walk = self._walk(own, lambda text: None)
-        first, other = _read(self.folder + b"/held"), _read(self.folder + b"/held_otherwise")
-        seen, noise, differs, templates, held = set(), [], [], {}, []
-        for path, thing, content in walk:
-            path = _plain(path)
-            seen.add(path)
-            here = self._digest(content).encode()
-            there, template = other.get(path, (None, None))
-            if first.get(path, (None,))[0] != here:
+        rows, fingerprint = self._walk(own), self._fingerprint
+        first = marshal.loads(read_file(self.folder + b"/held"))
+        other, texts = marshal.loads(read_file(self.folder + b"/held_otherwise"))
+        noise, differs, held = [], [], []
+        renewed, templates = {id(rows[path][0]) for path in texts if path in rows}, {}
+        for path, (thing, content) in rows.items():
+            here, template = fingerprint(content), texts.get(path, b"")
+            if first.get(path) != here:
                 noise.append(path)
                 held += self._facts_in(template, path)
                 continue
-            if template and (_is_in_key(path) or path.endswith(b" (state)")):
+            if template and (_is_in_key(path) or path.endswith(" (state)")):
                 held += self._facts_in(template, path)
-            if there != here:
+            if other.get(path) != here:
                 differs.append(path)
-            elif templates.setdefault(id(thing), template) != template and isinstance(thing, TEXTS):
+            elif id(thing) in renewed and templates.setdefault(id(thing), template) != template and isinstance(thing, TEXTS):
                 differs.append(path)
-        noise += [path for path in first if path not in seen]
+        noise += [path for path in first if path not in rows]
         ignored = set(map(_place, noise))
-        differs += [path for path in other if path not in seen and path not in ignored]
-        write_file(self.folder + b"/noise", b"\0".join(ignored))
-        entries = [b"differs=" + path for path in differs if _place(path) not in ignored]
-        held += [entry for path, (_, template) in other.items() if path not in seen for entry in self._facts_in(template, path)]
+        differs += [path for path in other if path not in rows and path not in ignored]
+        write_file(self.folder + b"/noise", marshal.dumps(ignored))
+        entries = [b"differs=" + _plain(path) for path in differs if _place(path) not in ignored]
+        held += [entry for path, template in texts.items() if path not in rows for entry in self._facts_in(template, path)]
         entries += held
         entries += [b"renew=%d,%s" % (number, template) for number, template in templates.items() if template]
         self._write_found(entries)
@@ -213,7 +217,7 @@ class Evidence:
         """Entries that bind the facts in a text which cannot be given another value, or which differs in each boot."""
         numbers = {int(part) // 2 for at, part in enumerate((template or b"").split(b"\1")) if at % 2}
         names = list(self.facts)
-        return [b"held=" + record(names[number], as_bytes(path)) for number in numbers]
+        return [b"held=" + record(names[number], _plain(path)) for number in numbers]
 
     def _write_found(self, entries):
         write_file(self.folder + b"/found", b"".join([entry + b"\0" for entry in entries]))
@@ -249,6 +253,8 @@ class Evidence:
 class Translation:
     """Texts of another start in the terms of the first one."""
 
+    BATCH = 500  # texts that are looked through at once
+
     def __init__(self, values, facts, is_known):
         """values: of this start. facts: of the first one. Both by name, as bytes. is_known: whether the first one has this very text."""
         self.is_known = is_known
@@ -260,6 +266,13 @@ class Translation:
         self.kinds = (*TEXTS, *path_kinds())
         self.texts = [(decode(here), number, decode(there)) for here, number, there in self.patterns]
 
+    def is_in(self, text):
+        """Whether a text may have to be translated."""
+        for here, _, _ in self.texts:
+            if here in text:
+                return True
+        return False
+
     def of(self, text):
         """What the text is in the first boot; None where it is the same."""
         pieces = self._split(text)
@@ -269,6 +282,17 @@ class Translation:
         for _here, number, value in self.texts if isinstance(text, str) else self.patterns:
             there[2 * number], there[2 * number + 1] = value, value.rstrip("/" if isinstance(value, str) else b"/")
         return text[:0].join([there[piece] if type(piece) is int else piece for piece in pieces])
+
+    def translated(self, rows):
+        """Those of the rows of a walk that are texts, and may not be the same: pairs of a path and the thing."""
+        if not self.patterns:
+            return
+        texts = [(path, thing) for path, (thing, _) in rows.items() if type(thing) is str]
+        for at in range(0, len(texts), self.BATCH):
+            some = texts[at : at + self.BATCH]
+            if self.is_in("\0".join([text for _, text in some])):
+                yield from some
+        yield from ((path, thing) for path, (thing, _) in rows.items() if type(thing) is not str and issubclass(type(thing), self.kinds))
 
     def template(self, thing):
         """For a text that is not the same: what it is made of, as bytes without a NUL."""
@@ -281,7 +305,10 @@ class Translation:
 
     def _split(self, text):
         patterns = self.texts if isinstance(text, str) else self.patterns
-        if not any(here in text for here, _, _ in patterns):
+        for here, _, _ in patterns:
+            if here in text:
+                break
+        else:
             return None
         pieces = [text]
         for pattern in patterns:
@@ -340,11 +367,7 @@ def encoded(text):
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
 
 
-def _line(path, value, template=b""):
-    return b"%s\0%s\0%s\n" % (path, value, template.replace(b"\n", b"\2"))
-
-
-# No line ends in a path, and no field.
+# An entry is a line, and ends with a NUL.
 PLAIN = bytes.maketrans(b"\n\0", b"  ")
 
 
@@ -355,22 +378,20 @@ def _plain(path):
 
 def _is_in_key(path):
     """Whether a text is a part of a key, or of an item of a set, which would not be found again."""
-    if path.startswith(b"an object of "):
+    if path.startswith("an object of "):
         return False  # see NAMELESS
-    _, mark, rest = path.partition(b" (key)" if b" (key)" in path else b"}")
-    return bool(mark and rest.strip(b"#0123456789 "))
+    _, mark, rest = path.partition(" (key)" if " (key)" in path else "}")
+    return bool(mark and rest.strip("#0123456789 "))
 
 
 def _place(path):
     """A path without its number, where several things have one path: they have no order."""
-    name, _, number = path.rpartition(b" #")
+    name, _, number = path.rpartition(" #")
     return name if number.isdigit() else path
 
 
-def _read(path):
-    """Digest and template by path."""
-    found = {}
-    for line in read_file(path).split(b"\n")[:-1]:
-        name, value, template = line.split(b"\0")
-        found[name] = (value, template.replace(b"\2", b"\n"))
-    return found
+def _fingerprint(content):
+    """A number that stands for a text or bytes."""
+    from _blake2 import blake2b
+
+    return int.from_bytes(blake2b(encoded(content), digest_size=8).digest(), "little")

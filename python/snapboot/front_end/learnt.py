@@ -44,7 +44,8 @@ class Learnt:
         self.changed = frozenset(request.changed)
         self.harmless = request.harmless
         self.warm_up = request.warm_up
-        self.is_other_start = request.evidence == "other"
+        # The first boot has tried the imports.
+        self.is_later_boot = request.evidence in ("other", "again") or request.compares_secrets
         self.left_out = {}  # why, by name
         self.loaded = []
 
@@ -52,10 +53,10 @@ class Learnt:
         """Imports them, and does what is to be done once. folder: the control directory (bytes). importers and reads: the Importers and
         the Reads that watch."""
         known = folder + b"/left_out"
-        if self.is_other_start:
+        if self.is_later_boot:
             self.left_out.update(_found(known))
         self._load(folder, importers, reads)
-        if not self.is_other_start:
+        if not self.is_later_boot:
             _tell(known, self.left_out)
 
     def _load(self, folder, importers, reads):
@@ -64,8 +65,8 @@ class Learnt:
             work = [name for name in self.warm_up if name not in self.left_out]
             if not names and not work:
                 return
-            # Another start does what the first one did.
-            found = {} if self.is_other_start else self._rehearse(names, work, folder, importers, reads)
+            # The others do what the first one did.
+            found = {} if self.is_later_boot else self._rehearse(names, work, folder, importers, reads)
             if not found:
                 for name in names:
                     __import__(name)

@@ -9,25 +9,49 @@ built into it.
 def loader(folder):
     """Returns what loads a module of `folder` by its name; relative imports in it are private, all others ordinary."""
     import builtins
+    import marshal
     import posix
     import sys
 
     modules = {}
+    # A freeze boots several times: the first boot leaves there what it has compiled.
+    folder_of_freeze = posix.environ.get(b"SNAPBOOT_FREEZE_DIR")
     private = dict(builtins.__dict__)
+
+    def read(path):
+        descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            return posix.read(descriptor, posix.fstat(descriptor).st_size)
+        finally:
+            posix.close(descriptor)
+
+    def code_of(name, path):
+        known = folder_of_freeze + b"/front_end." + name.encode() if folder_of_freeze else None
+        try:
+            if known:
+                return marshal.loads(read(known))
+        except OSError:
+            pass
+        # Without docstrings: what lies in between is what a thaw has to touch.
+        code = compile(read(path), path, "exec", dont_inherit=True, optimize=2)
+        if known:
+            unfinished = b"%s.%d" % (known, posix.getpid())
+            try:
+                descriptor = posix.open(unfinished, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+                posix.write(descriptor, marshal.dumps(code))
+                posix.close(descriptor)
+                posix.rename(unfinished, known)
+            except OSError:
+                pass  # the next boot compiles it again
+        return code
 
     def load(name):
         if name not in modules:
             path = folder + "/" + name + ".py"
-            descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
-            try:
-                source = posix.read(descriptor, posix.fstat(descriptor).st_size)
-            finally:
-                posix.close(descriptor)
             module = modules[name] = type(sys)("snapboot.front_end." + name)
             module.__file__ = path
             module.__builtins__ = private
-            # Without docstrings: what lies in between is what a thaw has to touch.
-            exec(compile(source, path, "exec", dont_inherit=True, optimize=2), module.__dict__)
+            exec(code_of(name, path), module.__dict__)
         return modules[name]
 
     def import_privately(name, globals=None, locals=None, fromlist=(), level=0):

@@ -14,6 +14,7 @@ MOST = 40000
 LONGEST = 256
 # Between the beginning and the end of a name.
 BETWEEN = b"ZQ"
+BETWEEN_TEXT = BETWEEN.decode()
 # How the path of a key ends: see object_paths.py.
 KEY = " (key)"
 ORDER = " (order)"
@@ -74,15 +75,15 @@ class Marks:
         self.names = list(names)
         self.numbers = {name: number for number, name in enumerate(self.names)}
         self.mark = mark
+        self.pattern = re.compile(mark + "([0-9]+)" + mark)
         self.found = set()
         self.places = set()
 
-    def without(self, leaves, first, plain):
-        """What a walk has found, a list, but for copies of the environment, and for what comes of the variables. first: digests of the
-        first boot, by path; plain: makes such a path."""
-        self.pattern = re.compile(self.mark + b"([0-9]+)" + self.mark)
+    def without(self, rows, first):
+        """What a walk has found, but for copies of the environment, and for what comes of the variables. rows: see Walk.run. first: what
+        the first boot holds, by path."""
         counts, tables = {}, set()
-        for path, thing, content in leaves:
+        for path, (thing, content) in rows.items():
             if type(thing) is dict:
                 tables.add(path)
             elif self.mark in content and self.pattern.search(content):
@@ -90,14 +91,13 @@ class Marks:
                 counts[holder] = counts.get(holder, 0) + 1
         copies = {path for path, count in counts.items() if count > MANY and path in tables}
         # Where the first boot may hold anything.
-        holders = set(map(plain, copies))
-        self.places = {path for path in first if path[: path.rfind(b"[")] in holders}
+        self.places = {path for path in first if path[: path.rfind("[")] in copies}
         marked, entries = set(), set()
-        for path, _, content in leaves:
+        for path, (_, content) in rows.items():
             # A thaw makes copies anew (copies.py).
             if path in copies or path[: path.rfind("[")] in copies:
                 marked.add(path)
-            elif self._note(path.encode("utf-8", "surrogatepass")) | self._note(content):
+            elif self._note(path) | self._note(content):
                 marked.add(path)
                 if KEY in path:
                     entries.add(path.partition(KEY)[0])
@@ -106,16 +106,14 @@ class Marks:
         # And the order of the keys.
         marked.update([path[: path.rfind("[")] + ORDER for path in marked] + [path + ORDER for path in copies])
         marked.update([path + KEY for path in marked])
-        self.places.update(map(plain, marked))
-        for path, thing, content in leaves:
-            if path not in marked and not path.startswith(entries):
-                yield path, thing, content
+        self.places.update(marked)
+        return {path: row for path, row in rows.items() if path not in marked and not path.startswith(entries)}
 
     def _note(self, content):
         """Notes the variables that a text comes from. Returns whether there are any."""
-        found = {int(number) for number in self.pattern.findall(content)}
-        if BETWEEN in content.upper():
-            names = [name for name in re.findall(b"[A-Za-z0-9_]+", content) if BETWEEN in name.upper()]
+        found = {int(number) for number in self.pattern.findall(content)} if self.mark in content else set()
+        if BETWEEN_TEXT in content.upper():
+            names = [name.encode() for name in re.findall("[A-Za-z0-9_]+", content) if BETWEEN_TEXT in name.upper()]
             found.update(self.numbers[name] for name in names if name in self.numbers)
         self.found |= found
         return bool(found)

@@ -21,21 +21,24 @@ CellType = type((lambda value: lambda: value)(0).__closure__[0])
 class Walk:
     """One walk, through what is there when it is made. It can be made once.
 
-    own: ids of objects that a thaw renews anyway; what only they hold is left out. roots: more to go down from, by name. translate: takes a
-    text or bytes, and returns it as it
-    would be in the boot that this one is compared with; None where it is the same.
+    own: ids of objects that a thaw renews anyway; what only they hold is left out. roots: more to go down from, by name. translation: the
+    Translation, which knows texts as they would be in the boot that this one is compared with; None where they are the same. fingerprint: a
+    function that returns a number for a text or bytes, the same in all boots.
     """
 
-    def __init__(self, own, roots, translate):
+    def __init__(self, own, roots, translation, fingerprint):
         # The flags follow from options and variables that count, or that a thaw obeys; settings_reads.py sees who reads them.
         self.own = (own | front_end_objects() | {id(sys.path_importer_cache), id(sys.flags)}) - set(map(id, roots.values()))
         self.roots = roots
-        self.translate = translate
+        self.translation = translation
+        self.fingerprint = fingerprint
         self.before = gc.get_objects()
         self.alive = []  # what is made on the way: another object must not get its id
         self.seen = {}  # id: path
         self.entered = set()  # ids of modules that were gone into
         self.stack = []
+        self.rows = []
+        self.sorts = {}  # by the id of a class: see _sort_of
         self.path_kinds = path_kinds()
         self.left_out = {("site", "USER_BASE"), ("site", "USER_SITE")}  # see context.py: renewed by name
         self.is_text = {str, bytes, bytearray}
@@ -52,7 +55,7 @@ class Walk:
             self.own.update(id(part) for part in parts if type(part) in CONTAINERS)
 
     def run(self):
-        """Yields (path, thing, content): content is that of a leaf, as bytes in the other boot's terms; thing the object itself."""
+        """Returns pairs of a thing and its content by path: content is that of a leaf, as text in the other boot's terms."""
         modules = [(name, module) for name, module in sys.modules.items() if type(name) is str and name.partition(".")[0] != "snapboot"]
         # The main module leads to all others, which have names of their own.
         modules.sort(key=lambda pair: (pair[0] == "__main__", pair[0]))
@@ -62,14 +65,34 @@ class Walk:
                 self.seen[id(module.__dict__)] = name
         self.stack += [(thing, path) for path, thing in [*modules, *self.roots.items()][::-1]]
         self.stack += self._outside_modules()
-        own = (self, self.__dict__, self.before, self.stack, self.seen, self.alive, modules, sys.modules)
+        own = (self, self.__dict__, self.before, self.stack, self.seen, self.alive, self.rows, self.sorts, modules, sys.modules)
         self.own.update(map(id, own))
-        counts = {}
-        for path, thing, content in self._all():
-            number = counts[path] = counts.get(path, 0) + 1
-            if (number > 1 and path.startswith(NAMELESS)) or path.startswith(CODECS):
-                continue  # it has no place
-            yield path if number == 1 else "%s #%d" % (path, number), thing, content
+        self._drain()
+        # What only C code holds, or a collection of its own.
+        for thing in self.before:
+            if id(thing) not in self.seen and id(thing) not in self.own:
+                self._nameless(thing)
+        self._translate()
+        found, counts = {}, {}
+        for path, thing, content in self.rows:
+            if path in found:
+                number = counts[path] = counts.get(path, 1) + 1
+                if path.startswith(NAMELESS):
+                    continue  # it has no place
+                path = "%s #%d" % (path, number)
+            if not path.startswith(CODECS):
+                found[path] = thing, content
+        return found
+
+    def _translate(self):
+        """Puts texts into the other boot's terms, as far as the walk has not."""
+        if self.translation is None:
+            return
+        for at in range(0, len(self.rows), BATCH):
+            if self.translation.is_in("\0".join([content for _, _, content in self.rows[at : at + BATCH]])):
+                for number, (path, thing, content) in enumerate(self.rows[at : at + BATCH], at):
+                    if content is thing:
+                        self.rows[number] = path, thing, self._there(thing)
 
     def _outside_modules(self):
         """What the interpreter itself holds for the program."""
@@ -83,56 +106,70 @@ class Walk:
             found += [(handler, "the handler of signal %d" % number) for number, handler in handlers]
         return found
 
-    def _all(self):
-        yield from self._drain()
-        # What only C code holds, or a collection of its own.
-        for thing in self.before:
-            if id(thing) not in self.seen and id(thing) not in self.own:
-                yield from self._nameless(thing)
-
     def _drain(self):
-        while self.stack:
-            thing, path = self.stack.pop()
+        add, stack, seen, own = self.rows.append, self.stack, self.seen, self.own
+        while stack:
+            thing, path = stack.pop()
             kind = type(thing)
-            if kind in NUMBERS:
-                yield path, thing, repr(thing).encode()
-                continue
-            content = self.content(thing, kind)
-            if content is not None:
-                if id(thing) in self.own and path.startswith("sys.path["):
-                    continue
-                yield path, thing, content
-                if kind is not str:
-                    self.stack += self._beside(thing, kind, path)
-                continue
+            sort = self.sorts.get(id(kind)) or self._sort_of(kind)
             number = id(thing)
-            if number in self.own:
+            if sort is LEAF:
+                add((path, thing, self.content(thing, kind)))
+                below = self._beside(thing, kind, path)
+            elif number in own:
                 continue
-            if issubclass(kind, type) or kind is FunctionType:
+            elif sort is NAMED:
                 # They have names of their own, whoever leads there first.
-                name = ("<%s>" if kind is FunctionType else "%s") % id_free_name(thing)
-                yield path, thing, b"is " + name.encode("utf-8", "surrogatepass")
-                if number not in self.seen:
-                    self.seen[number] = name
-                    if kind is not FunctionType and not thing.__flags__ & HEAP_TYPE:
-                        continue  # C code says what is in it
-                    below = list(self._below(thing, kind, name))
-                    below.reverse()
-                    self.stack += below
-                continue
-            known = self.seen.get(number)
-            if known is not None and known != path:
-                yield path, thing, b"is " + known.encode("utf-8", "surrogatepass")
-                continue
-            if known is not None:
-                if number in self.entered:
+                name = seen.get(number)
+                if name is not None:
+                    add((path, thing, "is " + name))
                     continue
-                self.entered.add(number)
-            self.seen[number] = path
-            yield path, thing, b"a " + self._name_of(kind)
-            below = list(self._below(thing, kind, path))
-            below.reverse()
-            self.stack += below
+                seen[number] = name = ("<%s>" if kind is FunctionType else "%s") % id_free_name(thing)
+                add((path, thing, "is " + name))
+                if kind is not FunctionType and not thing.__flags__ & HEAP_TYPE:
+                    continue  # C code says what is in it
+                below = self._below(thing, kind, name)
+            else:
+                known = seen.get(number)
+                if known is not None and known != path:
+                    add((path, thing, "is " + known))
+                    continue
+                if known is not None:
+                    if number in self.entered:
+                        continue
+                    self.entered.add(number)
+                seen[number] = path
+                add((path, thing, sort))
+                below = self._below(thing, kind, path)
+            others = []
+            for pair in below:
+                kind = type(pair[0])
+                if kind is str:
+                    add((pair[1], pair[0], pair[0]))
+                elif kind in NUMBERS:
+                    add((pair[1], pair[0], repr(pair[0])))
+                else:
+                    others.append(pair)
+            others.reverse()
+            stack += others
+
+    def _sort_of(self, kind):
+        """Objects of a class are leaves, or have a name; of others this is what a row says of them."""
+        if issubclass(kind, type) or kind is FunctionType:
+            sort = NAMED
+        elif (
+            kind in LEAVES
+            or kind in NUMBERS
+            or issubclass(kind, str)
+            or issubclass(kind, self.path_kinds)
+            or (kind.__name__ == "Pattern" and kind.__module__ == "re")
+        ):
+            sort = LEAF
+        else:
+            sort = "a " + id_free_name(kind)
+        self.alive.append(kind)
+        self.sorts[id(kind)] = sort
+        return sort
 
     def _beside(self, thing, kind, path):
         """What a leaf holds besides its value: attributes of subclasses of texts, and the object of a method."""
@@ -151,80 +188,75 @@ class Walk:
         if kind.__name__ in LEFT_OUT:
             return
         if kind in CONTAINERS or kind.__module__ != "builtins" and not issubclass(kind, (ModuleType, type)):
-            name = self._name_of(kind).decode(errors="replace")
+            name = id_free_name(kind)
             for below in gc.get_referents(thing):
-                if type(below) in self.is_text or isinstance(below, self.path_kinds):
+                if type(below) in self.is_text or issubclass(type(below), self.path_kinds):
                     content = self.content(below, type(below))
-                    if content.startswith(b"snapboot."):
+                    if content.startswith("snapboot."):
                         continue  # the name of a module of ours
-                    path = NAMELESS + "%s{%s %s}" % (name, content[:40].decode(errors="replace"), digest(content))
-                    yield path, below, content
+                    self.rows.append((NAMELESS + "%s{%s %s}" % (name, content[:40], digest(content)), below, content))
+
+    def _there(self, text):
+        """A text or bytes in the other boot's terms."""
+        other = None if self.translation is None else self.translation.of(text)
+        return text if other is None else other
 
     def content(self, thing, kind):
-        """The value of a leaf, as bytes; None for what holds others."""
+        """The value of a leaf, as text; None for what holds others."""
         if kind is str:
-            text = self.translate(thing)
-            return (thing if text is None else text).encode("utf-8", "surrogatepass")
+            return self._there(thing)
         if kind is bytes or kind is bytearray:
-            text = self.translate(thing)
-            return content_of_text(thing if text is None else text)
+            return content_of_text(self._there(thing))
         if kind in NUMBERS or thing is Ellipsis or thing is NotImplemented:
-            return repr(thing).encode()
+            return repr(thing)
         if issubclass(kind, str):
-            text = self.translate(str.__str__(thing))
-            return self._name_of(kind) + b" " + content_of_text(str.__str__(thing) if text is None else text)
-        if isinstance(thing, self.path_kinds):
-            text = self.translate(str(thing))
-            return self._name_of(kind) + b" " + content_of_text(str(thing) if text is None else text)
-        if kind in (BUILT_IN, METHOD_WRAPPER, SLOT_WRAPPER, METHOD_DESCRIPTOR):
-            return b"built in " + str(getattr(thing, "__qualname__", "")).encode()
+            return "%s %s" % (id_free_name(kind), self._there(str.__str__(thing)))
+        if issubclass(kind, self.path_kinds):
+            return "%s %s" % (id_free_name(kind), self._there(str(thing)))
+        if kind in LEAVES:
+            return "built in " + str(getattr(thing, "__qualname__", ""))
         if kind.__name__ == "Pattern" and kind.__module__ == "re":
-            return b"pattern " + content_of_text(thing.pattern) + b" %d" % thing.flags
+            return "pattern %s %d" % (content_of_text(thing.pattern), thing.flags)
         return None
-
-    def _name_of(self, kind):
-        return id_free_name(kind).encode("utf-8", "surrogatepass")
 
     def _below(self, thing, kind, path):
         """Pairs of what an object holds, and the path of that."""
         if len(path) > LONGEST:
-            path = "(%s)" % digest(path.encode("utf-8", "surrogatepass"))
+            path = "(%s)" % digest(path)
+        if kind is FunctionType:
+            return self._function(thing, path)
+        if kind is dict:
+            return self._mapping(thing, path)
         if issubclass(kind, ModuleType):
-            names = self._dict_of(thing)
-            for name, value in list(names.items()):
-                if (path, name) not in self.left_out:
-                    yield value, "%s.%s" % (path, name)
-            return
+            pairs = [(value, "%s.%s" % (path, name)) for name, value in self._dict_of(thing).items() if (path, name) not in self.left_out]
+            return pairs
         if issubclass(kind, type):
-            yield from self._class(thing, path)
-            return
+            return self._class(thing, path)
+        if kind is CodeType:
+            return (thing.co_filename, path + ".co_filename"), (self._code(thing), path + " (code)")
+        if kind is CellType:
+            try:
+                return ((thing.cell_contents, path),)
+            except ValueError:
+                return ()
+        if not issubclass(kind, (dict, list, tuple, set, frozenset)):
+            return self._instance(thing, kind, path)
+        return self._container(thing, kind, path)
+
+    def _container(self, thing, kind, path):
         if issubclass(kind, dict):
             yield from self._mapping(thing, path)
         elif issubclass(kind, (list, tuple)):
             base = list if issubclass(kind, list) else tuple
-            if kind in CONTAINERS and all(type(value) in NUMBERS and not (type(value) is int and abs(value) >= LARGE) for value in thing):
-                yield digest(repr(thing).encode()), path + " (numbers)"
+            if kind in CONTAINERS and all([type(value) in NUMBERS and not (type(value) is int and abs(value) >= LARGE) for value in thing]):
+                yield digest(repr(thing)), path + " (numbers)"
                 return
+            is_search_path = path == "sys.path"
             for number, value in enumerate(base.__iter__(thing)):
-                yield value, "%s[%d]" % (path, number)
-        elif issubclass(kind, (set, frozenset)):
-            yield from self._set(thing, path)
-        elif kind is FunctionType:
-            yield from self._function(thing, path)
-            return
-        elif kind is CodeType:
-            yield thing.co_filename, path + ".co_filename"
-            yield self._code(thing), path + " (code)"
-            return
-        elif kind is CellType:
-            try:
-                yield thing.cell_contents, path
-            except ValueError:
-                pass
-            return
+                if not (is_search_path and id(value) in self.own):
+                    yield value, "%s[%d]" % (path, number)
         else:
-            yield from self._instance(thing, kind, path)
-            return
+            yield from self._set(thing, path)
         if kind not in CONTAINERS:
             yield from self._attributes(thing, kind, path)
             yield from self._in_c(thing, kind, path)
@@ -245,38 +277,49 @@ class Walk:
 
     def _code(self, thing):
         """A text that stands for what code does, without its names of files and lines of its own."""
-        parts = [thing.co_code, repr((thing.co_names, thing.co_varnames, thing.co_freevars, thing.co_flags)).encode()]
+        parts = ["%x %d" % (self.fingerprint(thing.co_code), thing.co_flags)]
+        for names in (thing.co_names, thing.co_varnames, thing.co_freevars):
+            parts.append("%d" % len(names))
+            parts += names
         for item in thing.co_consts:
             kind = type(item)
             if kind is CodeType:
-                parts.append(self._code(item).encode())
+                parts.append(self._code(item))
             elif kind in NUMBERS or kind is str or kind is bytes:
                 parts.append(self.content(item, kind))
             elif kind is tuple or kind is frozenset:
-                parts.append(b"%d" % len(item))
-        return "line %d %s" % (thing.co_firstlineno, digest(b"\0".join(parts)))
+                parts.append("%d" % len(item))
+        return "line %d %x" % (thing.co_firstlineno, self.fingerprint("\0".join(parts)))
 
     def _mapping(self, thing, path):
-        order = []
+        order, pairs = [], []
         for name, value in list(dict.items(thing)):
             kind = type(name)
+            if kind is str:
+                text = self._there(name)
+                order.append(text)
+                place = "%s[%s]" % (path, text)
+                self.rows.append((place + " (key)", name, text))
+                pairs.append((value, place))
+                continue
             content = None if issubclass(kind, tuple) else self.content(name, kind)
             if content is None:
-                step = "[%s]" % self._step(name)
-                yield name, path + step + " (key)"
-                yield value, path + step
+                place = "%s[%s]" % (path, self._step(name))
+                pairs.append((name, place + " (key)"))
+                pairs.append((value, place))
                 continue
             if kind is int and not -LARGE < name < LARGE:
-                yield name, path + "[address] (key)"
-                yield value, path + "[address]"
+                pairs.append((name, path + "[address] (key)"))
+                pairs.append((value, path + "[address]"))
                 continue
             order.append(content)
-            step = repr(name) if kind in NUMBERS else content.decode("utf-8", "surrogateescape")
-            if kind in self.is_text or kind not in NUMBERS:
-                yield name, "%s[%s] (key)" % (path, step)
-            yield value, "%s[%s]" % (path, step)
+            place = "%s[%s]" % (path, content)
+            if kind not in NUMBERS:
+                pairs.append((name, place + " (key)"))
+            pairs.append((value, place))
         if len(order) > 1 and path not in self.roots:
-            yield digest(b"\0".join(order)), path + " (order)"
+            pairs.append((digest("\0".join(order)), path + " (order)"))
+        return pairs
 
     def _set(self, thing, path):
         for step, value in self._in_order(set.__iter__(thing) if isinstance(thing, set) else frozenset.__iter__(thing)):
@@ -290,7 +333,7 @@ class Walk:
     def _step(self, thing):
         """What stands in a path for a key, or an item of a set, that is no leaf."""
         if issubclass(type(thing), tuple):
-            return digest(b"\0".join(map(self._item, tuple.__iter__(thing))))
+            return digest("\0".join(map(self._item, tuple.__iter__(thing))))
         kind = type(thing)
         if issubclass(kind, WEAK):
             thing = thing()
@@ -305,14 +348,14 @@ class Walk:
         if type(names) is dict:
             below += names.values()
         contents = sorted({self.content(value, type(value)) for value in below if type(value) in self.is_text})
-        return "%s %s" % (kind.__qualname__, digest(b"\0".join(contents)))
+        return "%s %s" % (kind.__qualname__, digest("\0".join(contents)))
 
     def _item(self, thing):
         """An item of a tuple, for the digest of that."""
         kind = type(thing)
         if kind is int and not -LARGE < thing < LARGE:
-            return b"address"
-        return self.content(thing, kind) or self._step(thing).encode("utf-8", "surrogatepass")
+            return "address"
+        return self.content(thing, kind) or self._step(thing)
 
     def _class(self, thing, path):
         yield ", ".join(map(id_free_name, thing.__mro__)), path + ".__mro__"
@@ -331,7 +374,7 @@ class Walk:
         # What hardly ever is anything but a part of the source is told at once.
         names = self.seen.get(id(thing.__globals__))
         parts = [thing.__name__, thing.__qualname__, self._code(code), doc if type(doc) is str else "", names or ""]
-        yield digest("\0".join(parts).encode("utf-8", "surrogatepass")), path + " (function)"
+        yield "%x" % self.fingerprint("\0".join(parts)), path + " (function)"
         if type(doc) is not str and doc is not None:
             yield doc, path + ".__doc__"
         for name in ("__defaults__", "__kwdefaults__", "__closure__", "__annotations__"):
@@ -377,7 +420,7 @@ class Walk:
         """What can be seen of an object in C that leads nowhere."""
         try:
             with memoryview(thing) as view:
-                return digest(bytes(view))
+                return blake2b(bytes(view), digest_size=8).hexdigest()
         except Exception:
             pass
         if kind.__module__ in PLAIN:
@@ -441,8 +484,8 @@ class Walk:
 
 
 def digest(content):
-    """A short text that stands for a value."""
-    return blake2b(content, digest_size=8).hexdigest()
+    """A short text that stands for a value, which is a text."""
+    return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def id_free_name(kind):
@@ -451,15 +494,14 @@ def id_free_name(kind):
 
 
 def content_of_text(text):
-    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b"b:" + bytes(text)
+    return text if isinstance(text, str) else "b:" + text.decode("latin-1")
 
 
 NUMBERS = frozenset((int, float, bool, complex, type(None)))
 CONTAINERS = frozenset((dict, list, tuple, set, frozenset))
 BUILT_IN = type(len)
 METHOD_WRAPPER = type((0).__add__)
-SLOT_WRAPPER = type(int.__add__)
-METHOD_DESCRIPTOR = type(str.lower)
+LEAVES = frozenset((str, bytes, bytearray, type(Ellipsis), type(NotImplemented), BUILT_IN, METHOD_WRAPPER, type(int.__add__), type(str.lower)))
 # Py_TPFLAGS_HEAPTYPE: a class that was made while the program ran.
 HEAP_TYPE = 1 << 9
 MEMBER = type(FunctionType.__globals__)
@@ -485,6 +527,10 @@ CODECS = ("encodings.", "<encodings.")
 CACHE = "_lru_cache_wrapper"
 # They follow the search path, which is renewed; and who has asked for which class.
 LEFT_OUT = frozenset(("FileFinder", "_abc_data"))
+# Sorts of objects: see Walk._sort_of.
+LEAF, NAMED = "a leaf", "is named"
+# So many rows are looked through at once.
+BATCH = 500
 # Larger numbers are addresses, which are others in each boot.
 LARGE = 1 << 31
 # A longer path is told by its digest.
