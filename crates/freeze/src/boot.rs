@@ -117,9 +117,28 @@ pub enum Watch {
     Secrets,
 }
 
-impl Boot<'_> {
+/// A boot that goes on.
+pub struct Running<'a> {
+    boot: Boot<'a>,
+    child: Child,
+    /// None where the program went away before it could be watched.
+    recorder: Option<Recorder>,
+    image: PathBuf,
+    launcher_size: u64,
+    at_terminal: Option<Listener>,
+    is_seen: bool,
+    finish: Box<dyn FnOnce() -> bool>,
+    begun: Instant,
+}
+
+impl<'a> Boot<'a> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
+        self.begin(dir, watch)?.end()
+    }
+
+    /// The same, up to where the program boots. Whoever has begun a boot ends it.
+    pub fn begin(&self, dir: &ControlDir, watch: &Watch) -> Result<Running<'a>> {
         let writes_image = !matches!(watch, Watch::OtherStart(..) | Watch::Secrets);
         for old in ["report", "findings", "importers", "noted", "attribute_origins", "texts"]
             .iter()
@@ -160,42 +179,23 @@ impl Boot<'_> {
         // The command holds the writing end of the program's output, and the other end of the socket.
         drop(command);
         let mut child = child.map_err(|error| self.not_started(&error))?;
-        let ended = self.watch(&mut child, &socket, start, changing, &dir.file("image"), launcher_size);
-        if !matches!(ended, Ok(Ended::Exited(..))) {
-            kill_group(&mut child);
-        }
-        let said = finish();
-        self.said.set(self.said.get() || (is_seen && said));
-        let said = said | at_terminal.is_some_and(Listener::has_heard);
-        ended.map(|ended| match ended {
-            Ended::Exited(exited) => Ended::Exited(Exited { said, ..exited }),
-            interrupted => interrupted,
-        })
-    }
-
-    /// Watches the boot to its end, or until a signal comes.
-    fn watch(
-        &self,
-        child: &mut Child,
-        socket: &UnixStream,
-        start: Option<PathBuf>,
-        changing: Option<Changing>,
-        image: &Path,
-        launcher_size: u64,
-    ) -> Result<Ended> {
-        let not_watched = |error: io::Error| not_watched(&error, &self.runtime.program);
-        let recorder = Recorder::start(socket, start, kernel_files::content, changing).map_err(not_watched)?;
-        let ended = self.wait(child, image, launcher_size);
-        if !matches!(ended, Ok(Some(_))) {
-            kill_group(child);
-        }
-        let notes = recorder.map_or_else(|| Ok(Accesses::default()), Recorder::finish).map_err(not_watched);
-        match ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", self.runtime.label)))? {
-            Some(status) => Ok(Ended::Exited(Exited { status, notes: notes?, said: false })),
-            None => match self.interrupt.signal() {
-                Some(signal) => Ok(Ended::Interrupted(signal)),
-                None => Err(Failure::failed(format!("{} has not booted in time.", self.runtime.label))),
-            },
+        let recorder = Recorder::start(&socket, start, kernel_files::content, changing);
+        match recorder.map_err(|error| not_watched(&error, &self.runtime.program)) {
+            Ok(recorder) => Ok(Running {
+                boot: *self,
+                child,
+                recorder,
+                image: dir.file("image"),
+                launcher_size,
+                at_terminal,
+                is_seen,
+                finish,
+                begun: Instant::now(),
+            }),
+            Err(failure) => {
+                kill_group(&mut child);
+                Err(failure)
+            }
         }
     }
 
@@ -327,18 +327,54 @@ impl Boot<'_> {
         fill_descriptors(&mut command, socket.into(), real).map_err(|error| self.not_started(&error))?;
         Ok(command)
     }
+}
+
+impl Running<'_> {
+    /// Watches the boot to its end, or until a signal comes.
+    pub fn end(mut self) -> Result<Ended> {
+        let boot = self.boot;
+        let ended = self.watch();
+        if !matches!(ended, Ok(Ended::Exited(..))) {
+            kill_group(&mut self.child);
+        }
+        let said = (self.finish)();
+        boot.said.set(boot.said.get() || (self.is_seen && said));
+        let said = said | self.at_terminal.is_some_and(Listener::has_heard);
+        ended.map(|ended| match ended {
+            Ended::Exited(exited) => Ended::Exited(Exited { said, ..exited }),
+            interrupted => interrupted,
+        })
+    }
+
+    fn watch(&mut self) -> Result<Ended> {
+        let Boot { runtime, interrupt, .. } = self.boot;
+        let ended = self.wait();
+        if !matches!(ended, Ok(Some(_))) {
+            kill_group(&mut self.child);
+        }
+        let notes = self.recorder.take().map_or_else(|| Ok(Accesses::default()), Recorder::finish);
+        let notes = notes.map_err(|error| not_watched(&error, &runtime.program));
+        match ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", runtime.label)))? {
+            Some(status) => Ok(Ended::Exited(Exited { status, notes: notes?, said: false })),
+            None => match interrupt.signal() {
+                Some(signal) => Ok(Ended::Interrupted(signal)),
+                None => Err(Failure::failed(format!("{} has not booted in time.", runtime.label))),
+            },
+        }
+    }
 
     /// Waits for the end of the runtime, and returns how it ended; None when a signal came first, or time is up.
-    fn wait(&self, child: &mut Child, image: &Path, launcher_size: u64) -> io::Result<Option<ExitStatus>> {
+    fn wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        let Running { boot, child, image, launcher_size, begun, .. } = self;
+        let Boot { interrupt, limit, progress, .. } = boot;
         let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-        let begun = Instant::now();
         loop {
-            let mut events = [PollFd::new(&ended, PollFlags::IN), PollFd::new(self.interrupt.wake(), PollFlags::IN)];
+            let mut events = [PollFd::new(&ended, PollFlags::IN), PollFd::new(interrupt.wake(), PollFlags::IN)];
             match poll(&mut events, Some(&timespec(TICK))) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            if self.interrupt.signal().is_some() || self.limit.is_some_and(|limit| begun.elapsed() > limit) {
+            if interrupt.signal().is_some() || limit.is_some_and(|limit| begun.elapsed() > limit) {
                 return Ok(None);
             }
             if !events[0].revents().is_empty() {
@@ -348,8 +384,8 @@ impl Boot<'_> {
                 return child.wait().map(Some);
             }
             let size = image.metadata().map_or(0, |metadata| metadata.len());
-            if size > launcher_size {
-                self.progress.step(&Step::Dump(size));
+            if size > *launcher_size {
+                progress.step(&Step::Dump(size));
             }
         }
     }

@@ -24,7 +24,7 @@ const FINISHED: &str = "finished";
 pub struct ControlDir {
     path: PathBuf,
     finished: PathBuf,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl ControlDir {
@@ -47,7 +47,25 @@ impl ControlDir {
         };
         let lock = make().map_err(|error: io::Error| Failure::io("make the control directory", &path, &error))?;
         let finished = path.join(FINISHED).join(output.file_name().unwrap_or(OsStr::new("image")));
-        Ok(ControlDir { path, finished, _lock: lock })
+        Ok(ControlDir { path, finished, _lock: Some(lock) })
+    }
+
+    /// A directory in this one, for a boot beside another one. It has the files in this one whose names `is_kept` takes; no boot changes those.
+    pub fn beside(&self, is_kept: impl Fn(&str) -> bool) -> Result<Self> {
+        let path = self.path.join("beside");
+        let make = || {
+            DirBuilder::new().mode(0o700).create(&path)?;
+            for entry in fs::read_dir(&self.path)? {
+                let entry = entry?;
+                if entry.file_name().to_str().is_some_and(&is_kept) {
+                    fs::hard_link(entry.path(), path.join(entry.file_name()))?;
+                }
+            }
+            Ok(())
+        };
+        make().map_err(|error: io::Error| Failure::io("make the control directory", &path, &error))?;
+        let finished = path.join(FINISHED);
+        Ok(ControlDir { path, finished, _lock: None })
     }
 
     /// The directory.

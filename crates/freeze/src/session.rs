@@ -14,7 +14,7 @@ use judge::variables;
 use recorder::{Accesses, State};
 use runtime::{probe, resolve, search_path, Language, Main, Runtime, Shim};
 
-use crate::boot::{early_reads, Boot, Ended, Exited, Watch};
+use crate::boot::{early_reads, Boot, Ended, Exited, Running, Watch};
 use crate::control_dir::ControlDir;
 use crate::cpu;
 use crate::fault::Point;
@@ -277,7 +277,12 @@ impl Session<'_> {
     }
 
     fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Accesses)> {
-        let Exited { status, notes, said } = match boot.run(dir, watch)? {
+        self.end(boot.begin(dir, watch)?, boot, dir)
+    }
+
+    /// Waits for the end of a boot.
+    fn end(&self, running: Running<'_>, boot: &Boot<'_>, dir: &ControlDir) -> Result<(Outcome, Accesses)> {
+        let Exited { status, notes, said } = match running.end()? {
             Ended::Exited(exited) => exited,
             Ended::Interrupted(signal) => return Err(Stop::Interrupted(signal)),
         };

@@ -147,7 +147,6 @@ class Evidence:
             # The user's directory is not unlike all other texts.
             known.update(first.values())
         translation = Translation(self.here, self.facts, lambda text: fingerprint(content_of_text(text)) in known)
-        # What the walk leaves out is what the front end holds, and this.
         rows = self._walk(own | {id(known), id(first)}, translation)
         # What only this start has loaded the program holds where it differs for it.
         more = [name for name in sys.modules if type(name) is str and name not in first]
@@ -159,20 +158,17 @@ class Evidence:
 
             marks = Marks(self.more, MARK.decode())
             rows = marks.without(rows, first)
-        held, templates, different = {}, {}, []
-        for path, (thing, content) in rows.items():
-            if more and (path + ".").startswith(more):
-                continue
-            held[path] = value = fingerprint(content)
-            if first.get(path) != value and _place(path) not in noise:
-                different.append(path)
-        for path, thing in translation.translated(rows):
-            template = translation.template(thing)
-            if template and path in held:
-                templates[path] = template
-        for path in marks.places if marks else ():
-            held.setdefault(path, first.get(path))
-        different += [path for path in first if path not in held and _place(path) not in noise]
+        held = {path: fingerprint(content) for path, (_, content) in rows.items()}
+        different = [path for path, value in held.items() if first.get(path) != value]
+        for path in [path for path in different if (path + ".").startswith(more)]:
+            del held[path]
+        templates = {path: translation.template(thing) for path, thing in translation.translated(rows)}
+        templates = {path: template for path, template in templates.items() if template and path in held}
+        if marks:
+            held.update((path, first[path]) for path in marks.places if path in first)
+        different = [path for path in different if path in held]
+        different += [path for path in first if path not in held]
+        different = [path for path in different if _place(path) not in noise]
         write_file(self.folder + b"/held_otherwise", marshal.dumps((held, templates)))
         picked = [b"picked=" + pattern for pattern in marks.patterns()] if marks else []
         self._write_found(picked + [b"differs=" + _plain(path) for path in different])
@@ -192,7 +188,10 @@ class Evidence:
         noise, differs, held = [], [], []
         renewed, templates = {id(rows[path][0]) for path in texts if path in rows}, {}
         for path, (thing, content) in rows.items():
-            here, template = fingerprint(content), texts.get(path, b"")
+            here = fingerprint(content)
+            if first.get(path) == here == other.get(path) and id(thing) not in renewed:
+                continue
+            template = texts.get(path, b"")
             if first.get(path) != here:
                 noise.append(path)
                 held += self._facts_in(template, path)
@@ -201,7 +200,7 @@ class Evidence:
                 held += self._facts_in(template, path)
             if other.get(path) != here:
                 differs.append(path)
-            elif id(thing) in renewed and templates.setdefault(id(thing), template) != template and isinstance(thing, TEXTS):
+            elif templates.setdefault(id(thing), template) != template and isinstance(thing, TEXTS):
                 differs.append(path)
         noise += [path for path in first if path not in rows]
         ignored = set(map(_place, noise))
@@ -333,6 +332,7 @@ class Templates:
 
     def __init__(self, templates, names):
         self.templates = templates
+        self.ids = frozenset(templates)
         self.names = names
 
     def split(self, text):

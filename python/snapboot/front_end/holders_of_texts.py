@@ -55,19 +55,19 @@ class Search:
                         self._classes[id(thing)] = holder
             elif issubclass(kind, ModuleType):
                 self._names[id(holder.__dict__)] = holder.__name__
-        is_wanted = self._text
-        while is_wanted is not None:
-            new = self._take_all(is_wanted)
+        new = self._take_all(getattr(self.patterns, "ids", None), self._text)
+        while new:
             # Who holds what cannot be changed gets another one of that.
             found = set(map(id, new))
-            is_wanted = (lambda thing, found=found: id(thing) in found) if new else None
-        del new, is_wanted
+            new = self._take_all(found, lambda thing, found=found: id(thing) in found)
+        del new
         self._count()
 
-    def _take_all(self, is_wanted):
-        """Notes all references to what is wanted. Returns holders that have to be made anew."""
+    def _take_all(self, ids, is_wanted):
+        """Notes all references to what is wanted. ids: of all that may be, as far as they are known. Returns holders that have to be made
+        anew."""
         holders, olds, new = [], [], []
-        self._find(is_wanted, holders, olds)
+        self._find(ids, is_wanted, holders, olds)
         for holder, old in zip(holders, olds):
             self._take(holder, old, new)
         return new
@@ -85,24 +85,27 @@ class Search:
         self.kept.append(kept)
         return True
 
-    def _find(self, is_wanted, holders, olds):
+    def _find(self, ids, is_wanted, holders, olds):
         """Fills two lists: holders, and what each holds that is wanted; once for each reference."""
         seen = set()
         stack = gc.get_objects()
-        this = {id(holders), id(olds), id(stack), id(seen)} | own_frames()
-        for holder in stack:
-            below = [holder]
-            while below:
-                holder = below.pop()
-                if id(holder) in this or type(holder) is Kept:
-                    continue
-                for thing in referents(holder):
-                    if is_wanted(thing):
+        this = {id(holders), id(olds), id(stack), id(seen), id(ids)} | own_frames()
+        for at in range(0, len(stack), BATCH):
+            some = [holder for holder in stack[at : at + BATCH] if id(holder) not in this and type(holder) is not Kept]
+            while some:
+                # Of most nobody has to look at each.
+                things = gc.get_referents(*some)
+                for holder in some:
+                    if issubclass(type(holder), dict):
+                        things += dict.keys(holder)
+                if ids is None or not ids.isdisjoint(map(id, things)):
+                    found = [(holder, thing) for holder in some for thing in referents(holder) if is_wanted(thing)]
+                    for holder, thing in found:
                         holders.append(holder)
                         olds.append(thing)
-                    elif not gc.is_tracked(thing) and type(thing) in UNTRACKED and id(thing) not in seen:
-                        seen.add(id(thing))
-                        below.append(thing)
+                below = {id(thing): thing for thing in things if type(thing) in UNTRACKED and not gc.is_tracked(thing)}
+                some = [thing for number, thing in below.items() if number not in seen]
+                seen.update(below)
 
     def _take(self, holder, old, new):
         """Notes one reference. new: gets holders that cannot be changed and have to be made anew."""
@@ -317,5 +320,7 @@ TEXTS = (str, bytes, bytearray)
 CONTAINERS = frozenset(map(id, (dict, list, tuple, set)))
 # Kinds of containers that the collector does not know where they hold only texts and numbers.
 UNTRACKED = (dict, list, tuple, set, frozenset)
+# So many objects are looked at together.
+BATCH = 100
 # Objects with as many references are never freed.
 IMMORTAL = 1 << 28

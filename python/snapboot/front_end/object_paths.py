@@ -8,13 +8,12 @@ import gc
 import sys
 from _blake2 import blake2b
 
-from . import process_roots
+from . import object_states, process_roots
 from .holders_of_texts import TEXTS, front_end_objects, path_kinds
 
 ModuleType = type(sys)
 FunctionType = type(lambda: None)
 CodeType = type((lambda: None).__code__)
-GENERATOR = type((value for value in ()))
 CellType = type((lambda value: lambda: value)(0).__closure__[0])
 
 
@@ -213,7 +212,7 @@ class Walk:
             return "%s %s" % (id_free_name(kind), self._there(str.__str__(thing)))
         if issubclass(kind, self.path_kinds):
             return "%s %s" % (id_free_name(kind), self._there(str(thing)))
-        if kind in LEAVES:
+        if kind in TOLD_BY_NAME:
             return "built in " + str(getattr(thing, "__qualname__", ""))
         if kind.__name__ == "Pattern" and kind.__module__ == "re":
             return "pattern %s %d" % (content_of_text(thing.pattern), thing.flags)
@@ -410,48 +409,11 @@ class Walk:
         others = [value for value in gc.get_referents(thing) if id(value) not in known and not (type(value) is dict and value is names)]
         for step, value in self._in_order(others) if kind.__name__ == CACHE else enumerate(others):
             yield value, "%s<%s>" % (path, step)
-        state = self._state(thing, kind)
+        state = object_states.state(thing, kind)
         if state is None and not others and not known - {id(kind), id(names)}:
-            state = self._opaque(thing, kind)
+            state = object_states.opaque(thing, kind)
         if state is not None:
             yield state, path + " (state)"
-
-    def _opaque(self, thing, kind):
-        """What can be seen of an object in C that leads nowhere."""
-        try:
-            with memoryview(thing) as view:
-                return blake2b(bytes(view), digest_size=8).hexdigest()
-        except Exception:
-            pass
-        if kind.__module__ in PLAIN:
-            try:
-                return repr(thing)
-            except Exception:
-                return None
-        return None
-
-    def _state(self, thing, kind):
-        """The state of objects in C that their referents do not tell: counters, positions, and what is in buffers. Nothing but methods of
-        the interpreter's own types is called."""
-        name = (kind.__module__, kind.__name__)
-        try:
-            if name in TOLD_BY_REPR:
-                return repr(thing)
-            if name in TOLD_BY_METHODS:
-                return repr([getattr(kind, method)(thing) for method in TOLD_BY_METHODS[name]])
-            if kind.__name__.endswith("iterator") and kind.__module__ == "builtins":
-                return repr(kind.__reduce__(thing)[2:])
-            if kind.__module__ in HASHES and "hexdigest" in kind.__dict__:
-                return kind.hexdigest(thing)
-            if name == ("collections", "deque"):
-                return repr(thing.maxlen)
-            if name in COMPRESSORS:
-                return repr(kind.flush(kind.copy(thing)))
-            if kind is GENERATOR and thing.gi_frame is not None:
-                return repr((thing.gi_frame.f_lasti, thing.gi_frame.f_lineno))
-        except Exception:
-            pass
-        return None
 
     def _attributes(self, thing, kind, path):
         for name, value in self._attribute_pairs(thing, kind):
@@ -501,24 +463,12 @@ NUMBERS = frozenset((int, float, bool, complex, type(None)))
 CONTAINERS = frozenset((dict, list, tuple, set, frozenset))
 BUILT_IN = type(len)
 METHOD_WRAPPER = type((0).__add__)
-LEAVES = frozenset((str, bytes, bytearray, type(Ellipsis), type(NotImplemented), BUILT_IN, METHOD_WRAPPER, type(int.__add__), type(str.lower)))
+TOLD_BY_NAME = (BUILT_IN, METHOD_WRAPPER, type(int.__add__), type(str.lower))
+LEAVES = frozenset((str, bytes, bytearray, type(Ellipsis), type(NotImplemented), *TOLD_BY_NAME))
 # Py_TPFLAGS_HEAPTYPE: a class that was made while the program ran.
 HEAP_TYPE = 1 << 9
 MEMBER = type(FunctionType.__globals__)
 WEAK = (type(sys.modules["_weakref"].ref(CONTAINERS.__class__)),) if "_weakref" in sys.modules else ()
-# Of these a text tells the state.
-PLAIN = frozenset(("datetime", "decimal", "_decimal", "uuid", "zoneinfo", "fractions"))
-# So does it of these, and of these what methods tell, all of them without an effect.
-TOLD_BY_REPR = frozenset((("builtins", "range"), ("itertools", "count"), ("decimal", "Context")))
-TOLD_BY_METHODS = {
-    ("_io", "StringIO"): ("getvalue", "tell"),
-    ("_io", "BytesIO"): ("getvalue", "tell"),
-    ("_thread", "lock"): ("locked",),
-    ("random", "Random"): ("getstate",),
-}
-# What has copies that may be brought to their end.
-COMPRESSORS = frozenset((("zlib", "Compress"), ("zlib", "Decompress")))
-HASHES = frozenset(("_hashlib", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_blake2"))
 # How the paths begin of what no module leads to.
 NAMELESS = "an object of "
 # Which of them were loaded is no state of the program: each is when it is needed.

@@ -11,9 +11,10 @@ use recorder::Accesses;
 
 use super::other_start::OtherStart;
 use super::Session;
-use crate::boot::Boot;
+use crate::boot::{leave_on_demand, Boot, Watch};
 use crate::control_dir::ControlDir;
 use crate::outcome::Result;
+use crate::report::Report;
 
 /// Kinds of starts, each tried in one boot.
 const STARTS: [&[(&str, OtherValue)]; 4] = {
@@ -58,14 +59,29 @@ impl Session<'_> {
         notes: &mut Accesses,
     ) -> Result<Vec<Values>> {
         let (mut alike, mut left) = (Vec::new(), MOST_BOOTS);
-        for start in STARTS {
+        let mut ahead: Option<(Values, Option<(Reads, Accesses)>)> = None;
+        for (number, start) in STARTS.iter().enumerate() {
             let mut tried = vec![self.those_that_count(start, boot, reads)];
             while let Some(values) = tried.pop() {
                 if values.is_empty() || left == 0 {
                     continue;
                 }
                 left -= 1;
-                if let Some((mut more, accesses)) = self.boot_alike(boot, dir, &values, shown, first)? {
+                let booted = match ahead.take_if(|(known, _)| *known == values) {
+                    Some((_, booted)) => booted,
+                    None => {
+                        // With the next start in the same time, as far as is known by now what counts in that.
+                        let next = STARTS.get(number + 1).filter(|_| shown.two && left > 0 && ahead.is_none());
+                        let next = next.map(|start| self.those_that_count(start, boot, reads));
+                        let next = next.filter(|next| !next.is_empty() && *next != values);
+                        let both: Vec<&Values> = [&values].into_iter().chain(&next).collect();
+                        let mut booted = self.boot_alike(boot, dir, &both, shown, first)?.into_iter();
+                        let own = booted.next().flatten();
+                        ahead = next.zip(booted.next()).or(ahead);
+                        own
+                    }
+                };
+                if let Some((mut more, accesses)) = booted {
                     if values.contains(&("HOME", OtherValue::Unset)) && !first.facts.contains(&(fact_kind::USER, 0)) {
                         more.count_user_without_home();
                     }
@@ -102,27 +118,69 @@ impl Session<'_> {
         start.iter().filter(counts).copied().collect()
     }
 
-    /// Boots with these values. Returns what that has read and looked up; None where it comes to another state.
+    /// Boots with each of these values, two at a time where that may be. Returns for each what that has read and looked up; None where it comes to
+    /// another state, or where nobody has looked for that in a boot before.
     pub(super) fn boot_alike(
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
-        values: &[(&'static str, OtherValue)],
+        values: &[&Values],
         shown: &OtherStart,
         first: &Reads,
-    ) -> Result<Option<(Reads, Accesses)>> {
-        let environment = boot.environment;
-        let values = resolved(values, environment);
-        let here = std::env::current_dir().unwrap_or_default();
-        let boot = &Boot { limit: Some(shown.limit), ..*boot };
-        let booted = self.boot_otherwise(boot, dir, &environment.with_values(&values), &here, false)?;
-        let same = booted.filter(|(report, _)| {
+    ) -> Result<Vec<Option<(Reads, Accesses)>>> {
+        let mut all = Vec::new();
+        for some in values.chunks(if shown.two { 2 } else { 1 }) {
+            let same = self.boot_some_alike(boot, dir, some, shown, first)?;
+            let is_alike = same.iter().all(Option::is_some);
+            all.extend(same);
+            if !is_alike {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    fn boot_some_alike(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        values: &[&Values],
+        shown: &OtherStart,
+        first: &Reads,
+    ) -> Result<Vec<Option<(Reads, Accesses)>>> {
+        let watch = Watch::OtherStart(std::env::current_dir().unwrap_or_default(), false);
+        let environments: Vec<Environment> =
+            values.iter().map(|values| boot.environment.with_values(&resolved(values, boot.environment))).collect();
+        let boots: Vec<Boot<'_>> =
+            environments.iter().map(|environment| Boot { limit: Some(shown.limit), environment, ..*boot }).collect();
+        let beside = if boots.len() > 1 { Some(dir.beside(is_for_all_boots)?) } else { None };
+        let dirs = [dir].into_iter().chain(&beside);
+        // Each that has begun is waited for, whatever comes of the other one.
+        let running: Vec<_> =
+            boots.iter().zip(dirs.clone()).map(|(boot, dir)| self.begin_otherwise(boot, dir, &watch)).collect();
+        let ended: Vec<_> = running
+            .into_iter()
+            .zip(&boots)
+            .zip(dirs)
+            .map(|((running, boot), dir)| self.end(running?, boot, dir))
+            .collect();
+        leave_on_demand(boot.environment, dir)?;
+        let is_same = |report: &Report| {
             shown.is_same(report)
                 && report.reads.early.iter().all(|read| first.early.contains(read))
                 && report.reads.wholes.iter().all(|read| first.wholes.contains(read))
-        });
-        Ok(same.map(|(report, accesses)| (report.reads, accesses)))
+        };
+        let told = ended.into_iter().map(|ended| self.told_otherwise(ended, boot));
+        let same = |told: Option<(Report, Accesses)>| {
+            told.filter(|(report, _)| is_same(report)).map(|(report, accesses)| (report.reads, accesses))
+        };
+        told.map(|told| Ok(same(told?))).collect()
     }
+}
+
+/// Whether a file of the control directory is left by one boot for all later ones.
+fn is_for_all_boots(name: &str) -> bool {
+    ["held", "noise", "left_out"].contains(&name) || name.starts_with("front_end.")
 }
 
 /// Of values that make a difference together: the rest and the locale, or else two halves.

@@ -21,10 +21,10 @@ use judge::evidence::{ALL, CWD};
 use judge::reads::Reads;
 use judge::variables::always_compared;
 use recorder::{Accesses, PathAccess, State};
-use runtime::Language;
+use runtime::{python, Language};
 
 use super::Session;
-use crate::boot::{leave_on_demand, Boot, Watch};
+use crate::boot::{leave_on_demand, Boot, Running, Watch};
 use crate::boot_inputs::Ignored;
 use crate::control_dir::ControlDir;
 use crate::elsewhere::{self, Elsewhere};
@@ -78,6 +78,8 @@ pub struct OtherStart {
     repeated: Vec<Attribute>,
     /// How long a boot as another start may take.
     pub limit: Duration,
+    /// Whether two boots may go on at a time.
+    pub two: bool,
 }
 
 /// By what the boots of one freeze hash texts. Not 0, by which Python would hash in the same way each time.
@@ -117,6 +119,20 @@ impl Session<'_> {
             (*first, *notes, *begun) = again;
             shown
         }))
+    }
+
+    /// Whether somebody waits for the freeze, there is a processor for each of two boots, and such a boot (`notes`) writes nothing, by which two
+    /// at a time would meet.
+    fn may_boot_two(&self, notes: &Accesses, dir: &ControlDir) -> bool {
+        let is_device =
+            |path: &Path| path.starts_with("/proc") || (path.starts_with("/dev") && !path.starts_with("/dev/shm"));
+        let meets = |(path, note): (&PathBuf, &PathAccess)| {
+            (note.written || note.made) && !path.starts_with(dir.path()) && !is_device(path)
+        };
+        self.request.store.is_none()
+            && !python::is_interactive(self.main.options())
+            && std::thread::available_parallelism().is_ok_and(|count| count.get() > 1)
+            && !notes.places.iter().any(meets)
     }
 
     fn compare_starts(
@@ -159,6 +175,7 @@ impl Session<'_> {
             says: outcome.said,
             repeated: outcome.repeated.clone(),
             limit: boot.limit.unwrap_or(MORE_PATIENCE),
+            two: self.may_boot_two(&again, dir),
         };
         outcome.differs.extend(shown.besides(&shown.report).map(str::to_owned));
         shown.free = all.iter().map(|name| (*name).to_owned()).collect();
@@ -261,12 +278,26 @@ impl Session<'_> {
         folder: &Path,
         more_variables: bool,
     ) -> Result<Option<(Report, Accesses)>> {
-        self.progress.step(&Step::BootAsOtherStart);
         let watch = Watch::OtherStart(folder.to_owned(), more_variables);
-        let ended = leave_on_demand(environment, dir)
-            .map_err(Stop::from)
-            .and_then(|()| self.boot_once(&Boot { environment, ..*boot }, dir, &watch));
+        let other = Boot { environment, ..*boot };
+        let ended = self.begin_otherwise(&other, dir, &watch).and_then(|running| self.end(running, &other, dir));
         leave_on_demand(boot.environment, dir)?;
+        self.told_otherwise(ended, boot)
+    }
+
+    /// Begins a boot that is compared with the first one.
+    pub(super) fn begin_otherwise<'a>(&self, boot: &Boot<'a>, dir: &ControlDir, watch: &Watch) -> Result<Running<'a>> {
+        self.progress.step(&Step::BootAsOtherStart);
+        leave_on_demand(boot.environment, dir)?;
+        Ok(boot.begin(dir, watch)?)
+    }
+
+    /// What such a boot tells at its end.
+    pub(super) fn told_otherwise(
+        &self,
+        ended: Result<(Outcome, Accesses)>,
+        boot: &Boot<'_>,
+    ) -> Result<Option<(Report, Accesses)>> {
         boot.interrupt.check()?;
         Ok(match ended {
             Ok((Outcome::Written(report), notes)) => Some((*report, notes)),

@@ -49,8 +49,9 @@ impl Session<'_> {
         }
         let mut are_sizes_served = reads.asks_for_size() && (is_served || boot.terminal.is_some());
         let streams = boot.terminal.map_or([true; 3], |own| own.streams);
-        for size in [LARGE, SMALL] {
-            let terminal = Some(Terminal { streams, ..size });
+        // The large one was tried above where the image is for starts without any.
+        for size in if boot.terminal.is_none() { &[SMALL][..] } else { &[LARGE, SMALL] } {
+            let terminal = Some(Terminal { streams, ..*size });
             are_sizes_served =
                 are_sizes_served && self.is_alike_at(terminal, boot, dir, &starts, shown, first, reads, notes)?;
         }
@@ -77,13 +78,9 @@ impl Session<'_> {
         notes: &mut Accesses,
     ) -> Result<bool> {
         let boot = Boot { terminal, ..*boot };
-        let mut booted = Vec::new();
-        for values in starts {
-            match self.boot_alike(&boot, dir, values, shown, first)? {
-                Some(one) => booted.push(one),
-                None => return Ok(false),
-            }
-        }
+        let values: Vec<&Values> = starts.iter().collect();
+        let booted = self.boot_alike(&boot, dir, &values, shown, first)?;
+        let Some(booted) = booted.into_iter().collect::<Option<Vec<_>>>() else { return Ok(false) };
         for (more, accesses) in booted {
             reads.add_those_of(&more, first);
             notes.add_those_of(accesses);

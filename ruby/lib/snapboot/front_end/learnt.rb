@@ -23,7 +23,8 @@ class Learnt
   # where it may be any.
   def initialize(request, main)
     @directory = request.directory
-    @is_other_start = request.value("evidence") == "other"
+    # The first boot has tried what may be loaded.
+    @is_later_boot = %w[other again].include?(request.value("evidence"))
     @script = request.value("script")
     # By path: the feature whose loading loaded it.
     @from = request.records("learnt").to_h
@@ -68,9 +69,9 @@ class Learnt
     $LOAD_PATH.unshift(*@load_path)
     leave_searched
     known = "#{@directory}/left_out"
-    @left_out.update(Trial.read(known)) if @is_other_start
+    @left_out.update(Trial.read(known)) if @is_later_boot
     load_all(reads, gem_lists)
-    Trial.write(known, @left_out) unless @is_other_start
+    Trial.write(known, @left_out) unless @is_later_boot
   ensure
     @load_path.each { |path| $LOAD_PATH.delete_at($LOAD_PATH.index(path)) } if @active
   end
@@ -106,8 +107,8 @@ class Learnt
       paths = @from.keys - $LOADED_FEATURES - @left_out.keys
       return if paths.empty?
 
-      # Another start does what the first one did.
-      found = @is_other_start ? {} : rehearse(paths, reads, gem_lists)
+      # The others do what the first one did.
+      found = @is_later_boot ? {} : rehearse(paths, reads, gem_lists)
       return load_for_good(paths) if found.empty?
 
       @left_out.update(found)
