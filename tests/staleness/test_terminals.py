@@ -1,5 +1,5 @@
-"""A program that asks for its terminal while it boots: an image serves starts at one and without, in one variant where the program comes to the
-same, or else in one for each.
+"""A program that asks for its terminal while it boots: an image serves starts at one and without, in one variant where the program comes
+to the same, or else in one for each.
 
 Each is started with the image and in the ordinary way: the same must come out, thawed or not.
 """
@@ -14,8 +14,8 @@ from .test_other_start import LANGUAGES, Program
 
 pytestmark = pytest.mark.sample(4)
 
-# What is done with the answer, in each language, and how many variants serve starts at a terminal and without: 0 where the first kind is ordinary.
-# V stands for it.
+# What is done with the answer, in each language, and how many variants serve starts at a terminal and without: 0 where the first kind is
+# ordinary. V stands for it.
 WAYS = {
     "nothing": (("None", "nil"), 1),
     "the same in both cases": (("[1] if V else [1]", "V ? [1] : [1]"), 1),
@@ -79,7 +79,12 @@ def test_terminal_or_not(tmp_path, language, way):
         program.check_at_terminal(None, LC_ALL=locale)
 
 
-SIZES = {"kept": ("{size}", False), "at least": ("max({size}, 100)", False), "at most": ("min({size}, 40)", False), "not kept": ("{size} and 1", True)}
+SIZES = {
+    "kept": ("{size}", False),
+    "at least": ("max({size}, 100)", False),
+    "at most": ("min({size}, 40)", False),
+    "not kept": ("{size} and 1", True),
+}
 
 
 @pytest.mark.parametrize("way", SIZES)
@@ -100,7 +105,10 @@ def test_what_c_code_has_asked_counts(tmp_path):
 
 # What another terminal has differently, in each language.
 STATES = {
-    "settings": ("import termios\ntry:\n    VALUE = termios.tcgetattr(0)\nexcept termios.error:\n    VALUE = None", "require 'io/console'\nVALUE = $stdin.tty? && $stdin.echo?"),
+    "settings": (
+        "import termios\ntry:\n    VALUE = termios.tcgetattr(0)\nexcept termios.error:\n    VALUE = None",
+        "require 'io/console'\nVALUE = $stdin.tty? && $stdin.echo?",
+    ),
     "name": ("VALUE = os.isatty(0) and os.ttyname(0)", None),
 }
 

@@ -18,7 +18,7 @@ from . import fork, holders_of_texts, start_form
 from .channel import record
 from .holders_of_texts import TEXTS, path_kinds
 from .main_part import Fallback
-from .report import as_bytes, write_file
+from .report import write_file
 from .request import decode, encode, read_file
 
 # Seconds of processor time that a look at what this process holds may take.

@@ -57,8 +57,10 @@ class Output:
 
 
 class SeenOutside:
-    """What others see from now on of this process that belongs to each start. The recorder and the freezer write it into files of the control
-    directory (`folder`, bytes) before the process has its answer."""
+    """What others see from now on of this process that belongs to each start.
+
+    The recorder and the freezer write it into files of the control directory (`folder`, bytes) before the process has its answer.
+    """
 
     def __init__(self, folder):
         self._changing = _Appended(folder + b"/changing")
