@@ -7,6 +7,8 @@ keeps does bind it; that is watched until the freeze. (rich/console.py, also whe
 
 import sys
 
+from .channel import FACT
+
 MODULE = "rich/console.py"
 PROPERTY = "is_terminal"
 # What a console keeps, and whose argument says whether it is to find out by itself: by which value.
@@ -49,8 +51,7 @@ class Consoles:
         self._classes = []
         self._reads = None
         for of, reader, place in self._looks:
-            for key, value in (("fact", "terminal"), ("reader", reader), ("place", place), ("of", str(of)), ("renewed", "1")):
-                report.add(key, value)
+            report.add_event(FACT, "terminal", reader, place, str(of), b"1")
         self._looks = []
         self._made = list(self._made.values())
 

@@ -3,6 +3,7 @@
 import posix
 import sys
 
+from .channel import FACT
 from .stdio import flush
 
 
@@ -63,8 +64,7 @@ def _load_from_here(name, report):
     for argument in LEAD_ELSEWHERE:
         report.add("guard", argument)
     # In another directory the program would find another module.
-    for key, value in (("fact", "cwd"), ("reader", "--preload"), ("place", "--preload " + name)):
-        report.add(key, value)
+    report.add_event(FACT, "cwd", "--preload", "--preload " + name)
     return True
 
 

@@ -63,16 +63,16 @@ class Reads:
         if getattr(platform, "_uname_cache", None) is not None:
             platform._uname_cache = None  # it holds the name of this host
         for (name, reader), place in self._names.items():
-            _add(report, VARIABLE, name, reader, place)
+            report.add_event(VARIABLE, name, reader, place)
         for reader, place in self._wholes.items():
-            _add(report, ALL_VARIABLES, b"*", reader, place)
+            report.add_event(ALL_VARIABLES, b"*", reader, place)
         if holds_temporary_files():
-            _add(report, FACT, "cwd", sys.modules["tempfile"].__file__, "tempfile")
+            report.add_event(FACT, "cwd", sys.modules["tempfile"].__file__, "tempfile")
         for (fact, of, reader), place in self._facts.items():
             if read_umask or fact != "umask":
-                _add(report, FACT, fact, reader, place, b"%d" % of)
+                report.add_event(FACT, fact, reader, place, b"%d" % of)
         for (what, reader), place in self._early.items():
-            _add(report, EARLY, what, reader, place)
+            report.add_event(EARLY, what, reader, place)
 
     def read(self, name):
         """A variable is about to be read, or looked for."""
@@ -417,10 +417,6 @@ def _picks_another(frame):
         return False
     calls = line.split(b"uname()")[1:]
     return bool(calls) and all(rest.startswith(OTHER_NAMES) for rest in calls)
-
-
-def _add(report, kind, subject, reader, place, detail=b""):
-    report.add_record("event", kind, OF_PROGRAM, subject, reader, place, detail)
 
 
 FOLDER = __file__.rpartition("/")[0] + "/"

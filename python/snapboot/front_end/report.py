@@ -2,7 +2,7 @@
 
 import posix
 
-from .channel import record
+from .channel import OF_PROGRAM, record
 from .request import encode
 
 # Exit statuses of the freezing process.
@@ -27,6 +27,11 @@ class Report:
     def add_record(self, key, *fields):
         """Adds one entry with several fields, each str or bytes."""
         self.add(key, record(*map(as_bytes, fields)))
+
+    def add_event(self, kind, subject, reader, place, detail=b"", renewed=b""):
+        """Adds what the program has read: see the fields of an event in channel.py, each str or bytes. renewed: `b"1"` where a thaw
+        renews what came of it."""
+        self.add_record("event", kind, OF_PROGRAM, subject, reader, place, detail, renewed)
 
     def write(self, folder, name="report"):
         """Writes the file of that name into the control directory. Raises OSError."""

@@ -298,7 +298,7 @@ class FreezeRun
 
   def prepare_program
     @recipes.each do |recipe|
-      recipe.threads.each { |thread| Channel.call(Channel::RESTARTS, thread.native_thread_id) }
+      recipe.threads.each { |thread| Channel.call(Channel::RESTARTS, LostThreads.number_of(thread)) }
       recipe.guards.each { |guard| @report.add("guard", guard) }
     end
     @lost_threads = LostThreads.all.each { |thread| @report.add("thread", thread) }

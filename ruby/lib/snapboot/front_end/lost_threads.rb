@@ -12,7 +12,9 @@ module LostThreads
   STEP = 0.01
   # As it is before a trial counts the program's calls of it.
   FORK = Process.singleton_class.instance_method(:fork)
-  private_constant :FORK
+  # A name that no other thread has; the kernel keeps 15 bytes.
+  MARK = "snapboot again"
+  private_constant :FORK, :MARK
 
   class << self
     # What they are, as text. None of a recipe's: its after_thaw starts these.
@@ -24,6 +26,17 @@ module LostThreads
 
       again = after_fork
       lost.reject { |text| (at = again.index(text)) && again.delete_at(at) }
+    end
+
+    # The kernel's number of a thread. Ruby does not know that of one for which it has used a native thread again.
+    def number_of(thread)
+      return thread.native_thread_id if thread.native_thread_id
+
+      before = thread.name
+      thread.name = MARK
+      found = Dir.children("/proc/self/task").find { |number| File.read("/proc/self/task/#{number}/comm").chomp == MARK }
+      thread.name = before
+      found
     end
 
     private
