@@ -1,6 +1,5 @@
 """Consoles of rich that an image holds: each start finds out anew what its terminal is. rich is the one that pip carries along."""
 
-import re
 import subprocess
 
 import pytest
@@ -64,18 +63,18 @@ def test_one_that_is_told_to_be_a_terminal(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "decides, reader",
+    "decides",
     [
-        ("ALL[0].is_terminal", "rich/console.py"),
-        ("ALL[0].is_interactive", "made.py"),
-        ("ALL[0].color_system", "made.py"),
-        ("getattr(ALL[0], '_color_system')", "made.py"),
-        ("__import__('sys').stdout.isatty()", "made.py"),
+        "ALL[0].is_terminal",
+        "ALL[0].is_interactive",
+        "ALL[0].color_system",
+        "getattr(ALL[0], '_color_system')",
+        "__import__('sys').stdout.isatty()",
     ],
 )
-def test_who_decides_by_it_while_booting_is_bound_to_it(decides, reader, tmp_path):
+def test_who_decides_by_it_while_booting_has_variants_for_both(decides, tmp_path):
     made = Made(tmp_path, f"ALL = [Console()]\nIS = {decides}")
-    assert re.search(f"\ndepends on standard output being no terminal, read by .*{reader}:", made.said), made.said
+    assert "2 variants (1 for terminals)" in made.said
 
 
 def test_no_trace_is_left(tmp_path):

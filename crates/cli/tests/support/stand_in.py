@@ -27,6 +27,10 @@ def write(name, entries):
         file.write("".join("%s=%s\0" % entry for entry in entries))
 
 
+def finding(*fields):
+    return "finding", "".join("%d:%s" % (len(field), field) for field in fields)
+
+
 def dump():
     with open(folder + "/image", "r+b") as image:
         image.seek(0, 2)
@@ -65,10 +69,7 @@ elif word == "mistake":
 elif word == "refused":
     origins = ("origins", "1") in map(tuple, request)
     write("report", [("fd_origin", "7:redis/connection.py:559")] if origins else [])
-    write("findings", [
-        ("kind", "descriptor"), ("fd", "7"), ("text", "is a socket; close it"),
-        ("kind", "timer"), ("text", "a timer runs"),
-    ])
+    write("findings", [finding("descriptor", "7", "is a socket; close it"), finding("timer", "", "a timer runs")])
     sys.exit(3)
 elif word == "hang":
     print("waiting", flush=True)
@@ -82,7 +83,7 @@ elif word == "edited":
 elif word == "noted":
     dump()
     report(("warning", "watch out"), ("guard", "-e"))
-    write("findings", [("kind", "note"), ("text", "thread timer is dropped")])
+    write("findings", [finding("note", "", "thread timer is dropped")])
 else:
     if word == "facts":
         facts()
