@@ -122,13 +122,11 @@ impl Reads {
     }
 
     fn serve_all(&mut self, kind: u32, what: &str, why: &str) {
-        let is_seen = |fact: &(u32, u32)| fact.0 == kind && !self.facts_by_c.contains(fact);
-        if !self.facts.iter().any(is_seen) {
-            return;
+        let (before, by_c) = (self.facts.len(), &self.facts_by_c);
+        self.facts.retain(|fact| fact.0 != kind || by_c.contains(fact));
+        if self.facts.len() < before {
+            self.decide(what, Verdict::NoInput, why.to_owned());
         }
-        let facts = self.facts.iter().copied().filter(|fact| !is_seen(fact)).collect();
-        self.facts = facts;
-        self.decide(what, Verdict::NoInput, why.to_owned());
     }
 
     fn is_seen_terminal(&self, fact: &(u32, u32)) -> bool {

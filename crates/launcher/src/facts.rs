@@ -14,15 +14,16 @@ use crate::sys::{self, call};
 
 /// Compares every fact; the first difference is the reason for the fallback.
 pub fn unchanged(tables: &Tables<'static>, block: &Block) -> Result<(), Reason> {
-    none(facts::compare(tables, &Now { block }), tables)
+    refuse(facts::compare(tables, &Now { block }), tables)
 }
 
 /// Compares what its boot has read of terminals.
 pub fn has_same_terminal(tables: &Tables<'static>, block: &Block) -> Result<(), Reason> {
-    none(facts::compare_terminals(tables, &Now { block }), tables)
+    refuse(facts::compare_terminals(tables, &Now { block }), tables)
 }
 
-fn none(different: Result<Option<HostFact>, image::Error>, tables: &Tables<'static>) -> Result<(), Reason> {
+/// Says what a fact that is another one was.
+fn refuse(different: Result<Option<HostFact>, image::Error>, tables: &Tables<'static>) -> Result<(), Reason> {
     let Some(fact) = different.map_err(Reason::image)? else { return Ok(()) };
     let recorded = tables.text(fact.value).map_err(Reason::image)?;
     if let Some(text) = facts::change_of_terminal(&fact, recorded) {
