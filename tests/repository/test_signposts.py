@@ -59,6 +59,9 @@ def test_the_versions_that_can_be_frozen_are_the_same_everywhere():
     assert [f"3.{minor}" for minor in range(int(suite[1]), int(suite[2]))] == pythons
     front_end = (ROOT / "ruby/lib/snapboot/front_end/freeze_run.rb").read_text()
     assert re.search(r"VERSIONS = %w\[(.*?)\]", front_end)[1].split() == rubies
+    compilers = (ROOT / "ruby/lib/snapboot/front_end/compilers.rb").read_text()
+    yjits = rubies[rubies.index(re.search(r'YJIT_SINCE = "([\d.]+)"', compilers)[1]) :]
+    assert re.findall(r'"([\d.]+)"', re.search(r"const YJIT\b.*", (CRATES / "runtime/src/jit.rs").read_text())[0]) == yjits
     archive = (CRATES / "archive-ruby/src/ruby/optional.rs").read_text()
     assert re.search(r"b'3', b'\.', b'0'\.\.=b'(\d)'", archive)[1] == rubies[-1][-1] and f"in Ruby 3.0 to {rubies[-1]}." in archive
     told = {"CPython": (pythons[0], pythons[-1]), "CRuby": (rubies[0], rubies[-1])}

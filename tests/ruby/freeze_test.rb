@@ -90,13 +90,6 @@ class FreezeTest < SameResult
     assert_empty report.grep(/^warning/) unless SNAPBOOT
   end
 
-  def test_a_program_that_turns_yjit_on
-    file("boot.rb", "module RubyVM::YJIT\n  def self.enabled? = true\nend")
-    shown, report = thawed([], "-e", "p 1", preload: ["./boot"])
-    assert_equal 2, shown.status
-    assert_match(/has turned YJIT on.*Snapboot\.after_thaw/, SNAPBOOT ? shown.errors : report.grep(/^error=/).join)
-  end
-
   def test_unknown_preloads
     { "no_such_feature" => /unknown preload no_such_feature.*load path.*Check the spelling/,
       "./no/such" => %r{unknown preload ./no/such: there is no file .*/no/such\.rb} }.each do |name, message|

@@ -4,6 +4,7 @@
 
 pub mod deadline;
 mod elf;
+mod jit;
 pub mod listener;
 mod locate;
 mod options;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use failure::{Failure, Result};
 
 use super::elf::{machine_name, Executable};
-use super::ruby::enables_jit;
+use super::jit;
 use crate::deadline;
 
 /// The languages that can be frozen.
@@ -83,8 +83,8 @@ pub fn probe(program: &Path, environment: &[(OsString, OsString)]) -> Result<Run
     answer.check(&program)?;
     if language == Language::Ruby {
         let rubyopt = environment.iter().find(|(name, _)| name == "RUBYOPT");
-        if rubyopt.is_some_and(|(_, value)| enables_jit(value)) {
-            return Err(not_yet(&answer.label(), "RUBYOPT turns a just-in-time compiler on; take that out of RUBYOPT"));
+        if let Some(why) = rubyopt.and_then(|(_, value)| jit::refused_in_rubyopt(value, answer.minor())) {
+            return Err(not_yet(&answer.label(), &why));
         }
     }
     Ok(Runtime { language, label: answer.label(), program })
@@ -201,6 +201,11 @@ impl ProbeReply {
         format!("{name} {}", self.version)
     }
 
+    /// Such as `3.3`.
+    fn minor(&self) -> &str {
+        self.version.rsplit_once('.').map_or(self.version.as_str(), |(minor, _)| minor)
+    }
+
     /// Refuses what was not tried, by name.
     fn check(&self, program: &Path) -> Result<()> {
         let label = self.label();
@@ -208,12 +213,15 @@ impl ProbeReply {
             Language::Python => ("cpython", &PYTHONS),
             Language::Ruby => ("ruby", &RUBIES),
         };
-        let minor = self.version.rsplit_once('.').map_or(self.version.as_str(), |(minor, _)| minor);
+        let minor = self.minor();
+        let is_yjit = self.jit == "YJIT";
         let why = if self.implementation != own {
             "only CPython and CRuby can be frozen".to_owned()
         } else if !self.threads.is_empty() {
             "it is a free-threaded build; use an ordinary build of the same version".to_owned()
-        } else if !self.jit.is_empty() {
+        } else if is_yjit && tried.contains(&minor) && !jit::YJIT.contains(&minor) {
+            format!("YJIT is enabled, and its code can be frozen from CRuby {} on; turn it off", jit::YJIT[0])
+        } else if !self.jit.is_empty() && !is_yjit {
             format!("{} is enabled, and its code cannot be frozen; turn it off", self.jit)
         } else if !tried.contains(&minor) {
             format!("Snapboot was tried with {}", range(tried))
@@ -261,6 +269,8 @@ mod tests {
     fn what_was_not_tried_gets_a_plain_not_yet() {
         assert_eq!(message("cpython", "3.11.7", "", ""), None);
         assert_eq!(message("ruby", "3.1.2", "", ""), None);
+        assert_eq!(message("ruby", "3.3.8", "", "YJIT"), None);
+        assert_eq!(message("ruby", "3.4.1", "", "YJIT"), None);
         let cases = [
             (message("pypy", "3.10.14", "", ""), "PyPy 3.10.14"),
             (message("jruby", "3.1.4", "", ""), "JRuby 3.1.4"),
@@ -270,6 +280,9 @@ mod tests {
             (message("cpython", "3.80.1", "", ""), "3.8 to 3.13"),
             (message("ruby", "3.0.7", "", ""), "tried with 3.1 to 3.4"),
             (message("ruby", "3.1.2", "", "YJIT"), "YJIT is enabled"),
+            (message("ruby", "3.2.0", "", "YJIT"), "from CRuby 3.3 on"),
+            (message("ruby", "3.5.0", "", "YJIT"), "tried with 3.1 to 3.4"),
+            (message("cpython", "3.13.1", "", "JIT"), "JIT is enabled"),
         ];
         for (message, expected) in cases {
             let message = message.expect(expected);

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use failure::{Failure, Result};
 
+use super::jit;
 use super::locate::locate;
 use super::options::{refused, Letter};
 use super::{readable_script, Main, MainKind};
@@ -27,9 +28,6 @@ const LONG_WITH_VALUE: [&str; 5] = ["disable", "enable", "encoding", "external-e
 /// Long options that hold for the boot, with `=VALUE` or without.
 const LONG: [&str; 6] =
     ["debug", "debug-frozen-string-literal", "backtrace-limit", "verbose", "parser", "crash-report"];
-/// Just-in-time compilers, whose code an image cannot hold.
-const JIT: [&str; 4] = ["yjit", "jit", "mjit", "rjit"];
-
 /// Splits the argv of a CRuby call. `search_path` is the value of PATH, where `-S` looks for scripts.
 pub fn split(argv: Vec<OsString>, search_path: &OsStr) -> Result<Main> {
     let mut index = 1;
@@ -75,17 +73,14 @@ pub fn split(argv: Vec<OsString>, search_path: &OsStr) -> Result<Main> {
 /// How many arguments a long option takes, itself included.
 fn long_option(argument: &OsStr, long: &str) -> Result<usize> {
     let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-    if JIT.iter().any(|jit| name == *jit || name.starts_with(&format!("{jit}-"))) {
-        return Err(refusal(argument, "code of Ruby's just-in-time compilers cannot be frozen yet"));
+    if let Some(option) = jit::option(argument) {
+        return option.refused().map_or(Ok(1), |why| Err(refusal(argument, why)));
     }
     if LONG_WITH_VALUE.contains(&name) {
         return Ok(if value.is_some() { 1 } else { 2 });
     }
     if LONG.contains(&name) || name.starts_with("disable-") || name.starts_with("enable-") {
-        return match name.strip_prefix("enable-").filter(|feature| JIT.contains(feature)) {
-            Some(_) => Err(refusal(argument, "code of Ruby's just-in-time compilers cannot be frozen yet")),
-            None => Ok(1),
-        };
+        return Ok(1);
     }
     Err(refusal(argument, "it is unknown here, or it prints something and ends"))
 }
@@ -111,15 +106,6 @@ fn refusal(argument: &OsStr, why: &str) -> Failure {
     Failure::refusal(format!("an image cannot be made with Ruby's option {}: {why}.", argument.display()))
 }
 
-/// Whether a value of RUBYOPT turns a just-in-time compiler on.
-pub fn enables_jit(rubyopt: &OsStr) -> bool {
-    let text = rubyopt.to_string_lossy();
-    text.split_whitespace().any(|word| {
-        let name = word.trim_start_matches("--").trim_start_matches("enable=").trim_start_matches("enable-");
-        word.starts_with("--") && JIT.iter().any(|jit| name == *jit || name.starts_with(&format!("{jit}-")))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,6 +127,8 @@ mod tests {
             ("ruby --encoding utf-8 -E utf-8:utf-8 -Ku -e 1", Code, 6),
             ("ruby -w Cargo.toml -e 1", Script, 2),
             ("ruby -w -- Cargo.toml", Script, 3),
+            ("ruby --yjit --yjit-exec-mem-size=8 --enable=yjit --enable-yjit --enable yjit -e 1", Code, 7),
+            ("ruby --jit --disable-yjit Cargo.toml", Script, 3),
             ("ruby -S env x", Script, 2),
         ];
         for (words, kind, index) in cases {
@@ -161,26 +149,19 @@ mod tests {
         for words in [
             "ruby -v",
             "ruby -C /tmp -e 1",
-            "ruby --yjit -e 1",
-            "ruby --jit-verbose=1 -e 1",
+            "ruby --mjit -e 1",
+            "ruby --rjit-call-threshold=1 -e 1",
+            "ruby --yjit --yjit-perf -e 1",
             "ruby -x a",
             "ruby -s a",
             "ruby --version",
-            "ruby --enable-yjit -e 1",
+            "ruby --enable-rjit -e 1",
+            "ruby --enable=gems,mjit -e 1",
             "ruby missing.rb",
             "ruby -I",
             "ruby -j",
         ] {
             assert_eq!(split_words(words).unwrap_err().kind, failure::Kind::Refused, "{words}");
-        }
-    }
-
-    #[test]
-    fn a_jit_is_seen_in_rubyopt() {
-        for (value, expected) in
-            [("-W0 --yjit", true), ("--enable=yjit", true), ("-rbundler/setup", false), ("-W:no-jit", false)]
-        {
-            assert_eq!(enables_jit(OsStr::new(value)), expected, "{value}");
         }
     }
 }

@@ -10,9 +10,9 @@ load_file = lambda do |name, folder = "front_end"|
   file = "#{__dir__}/#{folder}/#{name}.rb"
   front_end.module_eval(File.read(file, encoding: Encoding::UTF_8), file)
 end
-%w[channel request report object_header settings command_line standard_input main_syntax main_script prism_script stdio
-   environment seeding randomness explained context exit origins inputs wrappers kept_gems gem_lists bundle_lists
-   reads early times preload recipes process_attributes locale lost_threads real_secrets in_child renewed_texts start_form
-   evidence chosen_constants choice freeze_run].each(&load_file)
+%w[channel request report object_header settings compilers command_line standard_input main_syntax main_script
+   prism_script stdio environment seeding randomness explained context exit origins inputs wrappers kept_gems
+   gem_lists bundle_lists reads early times preload recipes process_attributes locale lost_threads real_secrets
+   in_child renewed_texts start_form evidence chosen_constants choice freeze_run].each(&load_file)
 Dir.children("#{__dir__}/recipes").sort.each { |recipe| load_file.call(recipe.delete_suffix(".rb"), "recipes") }
 front_end.module_eval { self::FreezeRun.new(__FILE__, load_file).start }

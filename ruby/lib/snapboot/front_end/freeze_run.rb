@@ -86,9 +86,15 @@ class FreezeRun
   end
 
   def check_runtime
-    return if RUBY_ENGINE == "ruby" && VERSIONS.include?(RUBY_VERSION[/\A\d+\.\d+/])
+    unless RUBY_ENGINE == "ruby" && VERSIONS.include?(RUBY_VERSION[/\A\d+\.\d+/])
+      @report.user_mistake("#{RUBY_DESCRIPTION} cannot be frozen yet. Expected: #{EXPECTED}.")
+    end
+    refuse(Compilers.refusal || Compilers.warning(@request.options))
+  end
 
-    @report.user_mistake("#{RUBY_DESCRIPTION} cannot be frozen yet. Expected: #{EXPECTED}.")
+  # Ends the freeze where there is a reason.
+  def refuse(reason)
+    @report.user_mistake(reason) if reason
   end
 
   def take_main_script
@@ -203,7 +209,7 @@ class FreezeRun
   def freeze_program
     @settings.settle
     prepare_program
-    check_compiler
+    refuse(Compilers.refusal)
     @seeding.finish
     @context = Context.new(@request, @environment, @seeding, @settings)
     @locale&.settle(@report)
@@ -268,15 +274,6 @@ class FreezeRun
     roots.update("exit handlers" => @evidence.exit_handlers, "other threads" => @lost_threads,
                  "random numbers" => @context.random_position)
     ObjectPaths.new(Module.nesting.last, @directory, roots, @evidence.private_constants, renewed, @secrets)
-  end
-
-  # Since 3.3 a program can turn it on by itself, and Rails 7.2 does.
-  def check_compiler
-    return unless defined?(RubyVM::YJIT.enabled?) && RubyVM::YJIT.enabled?
-
-    @report.user_mistake("the program has turned YJIT on while it booted, and compiled code cannot be frozen yet. Turn it " \
-                         "on after the thaw: `Snapboot.after_thaw { RubyVM::YJIT.enable }`, in Rails together with " \
-                         "`config.yjit = false`.")
   end
 
   # Ruby itself (as of -r) starts no script then.

@@ -1,0 +1,111 @@
+//! Ruby's just-in-time compilers, and which of them an image can hold the code of.
+
+use std::ffi::OsStr;
+
+/// CRuby versions whose YJIT can be frozen. tests/ruby/yjit_test.rb has run on 3.3; run it on another version where there is one. The front
+/// end has the first of them (`YJIT_SINCE` in compilers.rb).
+pub const YJIT: [&str; 2] = ["3.3", "3.4"];
+
+/// What an option asks of a compiler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JitOption {
+    /// YJIT's, or one that leaves the choice to Ruby (`--jit`).
+    Yjit,
+    /// YJIT's, to write about the code that it makes.
+    WritesOfCode,
+    /// MJIT's or RJIT's.
+    Other,
+}
+
+impl JitOption {
+    /// Why no image is made with it in any version, as the message about an option continues.
+    pub fn refused(self) -> Option<&'static str> {
+        match self {
+            JitOption::Yjit => None,
+            JitOption::WritesOfCode => Some("it writes about the code that this process compiles, under its own pid"),
+            JitOption::Other => Some("code of MJIT and RJIT cannot be frozen; YJIT's can, from CRuby 3.3 on"),
+        }
+    }
+}
+
+/// What one word of a command line or of RUBYOPT asks of a compiler; None for other options, and for those that turn one off.
+pub fn option(word: &OsStr) -> Option<JitOption> {
+    let text = word.to_string_lossy();
+    let long = text.strip_prefix("--")?;
+    if let Some(features) = long.strip_prefix("enable=") {
+        return features.split(',').find_map(compiler);
+    }
+    compiler(long.strip_prefix("enable-").unwrap_or(long))
+}
+
+/// `option`: without the dashes in front of it.
+fn compiler(option: &str) -> Option<JitOption> {
+    let name = option.split('=').next().unwrap_or_default();
+    let (compiler, setting) = name.split_once('-').unwrap_or((name, ""));
+    match compiler {
+        "yjit" if ["perf", "log", "dump"].iter().any(|writes| setting.starts_with(writes)) => {
+            Some(JitOption::WritesOfCode)
+        }
+        "yjit" | "jit" => Some(JitOption::Yjit),
+        "mjit" | "rjit" => Some(JitOption::Other),
+        _ => None,
+    }
+}
+
+/// Why no image is made with this value of RUBYOPT. `minor`: the version of Ruby, such as `3.3`.
+pub fn refused_in_rubyopt(value: &OsStr, minor: &str) -> Option<String> {
+    let text = value.to_string_lossy();
+    text.split_whitespace().find_map(|word| {
+        let option = option(OsStr::new(word))?;
+        let why = match option.refused() {
+            Some(why) => why.to_owned(),
+            None if YJIT.contains(&minor) => return None,
+            None => format!("YJIT's code can be frozen from CRuby {} on", YJIT[0]),
+        };
+        Some(format!("RUBYOPT has {word}, and {why}; take that out of RUBYOPT"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_compilers_are_told_from_others() {
+        use JitOption::*;
+        let cases = [
+            ("--yjit", Some(Yjit)),
+            ("--jit", Some(Yjit)),
+            ("--enable=gems,yjit", Some(Yjit)),
+            ("--enable-yjit", Some(Yjit)),
+            ("--yjit-exec-mem-size=8", Some(Yjit)),
+            ("--yjit-stats", Some(Yjit)),
+            ("--yjit-perf=codegen", Some(WritesOfCode)),
+            ("--yjit-log=/tmp", Some(WritesOfCode)),
+            ("--yjit-dump-disasm", Some(WritesOfCode)),
+            ("--mjit", Some(Other)),
+            ("--mjit-wait", Some(Other)),
+            ("--enable=rjit", Some(Other)),
+            ("--disable=yjit", None),
+            ("--disable-yjit", None),
+            ("--enable=gems", None),
+            ("-W:no-jit", None),
+            ("-rjit", None),
+        ];
+        for (word, expected) in cases {
+            assert_eq!(option(OsStr::new(word)), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn what_rubyopt_turns_on_is_refused_by_version_and_name() {
+        let refused = |value, minor| refused_in_rubyopt(OsStr::new(value), minor);
+        for minor in YJIT {
+            assert_eq!(refused("-W0 --yjit --yjit-call-threshold=5", minor), None);
+            assert!(refused("--yjit --yjit-perf", minor).unwrap().contains("--yjit-perf"));
+            assert!(refused("--rjit", minor).unwrap().contains("MJIT and RJIT"));
+        }
+        assert!(refused("-W0 --yjit", "3.2").unwrap().contains("from CRuby 3.3 on"));
+        assert_eq!(refused("-rbundler/setup -W:no-jit", "3.1"), None);
+    }
+}
