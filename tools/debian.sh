@@ -2,6 +2,7 @@
 # Runs tests on another Debian, with its Ruby, its Python and its C library; or any target of the Makefile as on a fresh machine.
 #
 #   make build && tools/debian.sh trixie     Debian 13: Ruby 3.3, Python 3.13, glibc 2.41; the Ruby tests and the behaviour table
+#   tools/debian.sh sid                      Debian's development branch: Python 3.14, and what is newest of all else
 #   tools/debian.sh trixie -k native         what follows goes to pytest
 #   tools/debian.sh bookworm make demo       a clone of HEAD on a system that has no more than README asks for
 #

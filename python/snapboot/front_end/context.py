@@ -4,7 +4,7 @@ import _signal
 import posix
 import sys
 
-from . import process
+from . import process, references
 from .command_line import parse
 from .early import umask
 from .environment import IGNORED, Environment
@@ -171,7 +171,7 @@ class Context:
         A new one, since the garbage collector leaves alone what was frozen; the one from before if somebody has it already.
         """
         module = sys.modules["__main__"]
-        return module if sys.getrefcount(module) > 3 else new_main_module()
+        return module if sys.getrefcount(module) > references.OWN_VARIABLE + 1 else new_main_module()
 
     def fall_back(self, reason):
         """Runs the command the ordinary way, in this process. Never returns.

@@ -7,7 +7,7 @@ lists in place), and notes when its content is read. All of this is undone befor
 import posix
 import sys
 
-from . import modules, passing
+from . import modules, passing, references
 from .consoles import Consoles
 
 ModuleType = type(sys)
@@ -83,11 +83,11 @@ class Early:
         if sys.__dict__.get(name) is not watched:
             self.reads.early("sys.%s, and replaces it," % name, None)
             return
-        _exchange(watched, plain, REFERENCES)
+        _exchange(watched, plain, references.VARIABLE_OF_CALLER)
 
     def _finished(self, part):
         part.early = None
-        return _exchange(part, list(part), REFERENCES_TO_A_PART)
+        return _exchange(part, list(part), references.LISTED_TWO_CALLS_AWAY)
 
     def _watch_stream(self, stream, of):
         ordinary = stream.isatty
@@ -141,10 +141,10 @@ class Early:
         return attribute
 
 
-def _exchange(watched, plain, references):
-    """Puts a list in the place of another, if only modules hold that. references: what else there is. Returns the one in use then."""
+def _exchange(watched, plain, own):
+    """Puts a list in the place of another, if only modules hold that. own: references of its callers. Returns the one in use then."""
     holders = [(names, key) for names in modules.all_names() for key, value in names.items() if value is watched]
-    if sys.getrefcount(watched) > len(holders) + references:
+    if sys.getrefcount(watched) > len(holders) + own:
         return watched
     for names, key in holders:
         names[key] = plain
@@ -227,9 +227,5 @@ STREAMS = ("standard input", "standard output", "standard error")
 METHODS = "iter len contains reversed eq ne lt le gt ge add mul rmul iadd imul repr setitem delitem".split()
 for method in ["__%s__" % name for name in METHODS] + [name for name in dir(list) if name[0] != "_" and name != "copy"]:
     setattr(Arguments, method, _noting(method))
-# What getrefcount counts of a list that is exchanged: the variables of _exchange and of its caller, and what it is given itself.
-REFERENCES = 3
-# The list of parts and the variable that goes through it hold one, too.
-REFERENCES_TO_A_PART = 5
-# Of a part that nobody has kept: the list of parts, the variable, what getrefcount is given.
-PASSING = 3
+# What getrefcount counts of a part that nobody has kept but the list of parts.
+PASSING = references.OWN_VARIABLE + 1

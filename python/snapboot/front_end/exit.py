@@ -202,7 +202,7 @@ class Exit:
 
     def _ignore(self, error, culprit, occasion=None):
         """PyErr_WriteUnraisable, or PyErr_FormatUnraisable where that is used for the occasion."""
-        message = "Exception ignored on " + occasion if occasion and WORDED else None
+        message = f"Exception ignored {WORDS.get(occasion, 'on')} {occasion}" if occasion and WORDED else None
         trace = error.__traceback__
         trace = None if trace is None else trace.tb_next
         try:
@@ -281,3 +281,5 @@ FOLDER = __file__.rpartition("/")[0] + "/"
 LAST_EXC = sys.version_info >= (3, 12)
 LEAVES_BEHIND = (3, 12) <= sys.version_info < (3, 12, 8) or (3, 13) <= sys.version_info < (3, 13, 1)
 WORDED = sys.version_info >= (3, 13)
+# How a message goes on before some occasions.
+WORDS = {"flushing sys.stdout": "while"} if sys.version_info >= (3, 14) else {}

@@ -1,5 +1,6 @@
 """The fork that is the freeze: in the child the freezer writes the image, and there the thawed process continues."""
 
+import _signal
 import posix
 import sys
 
@@ -54,7 +55,11 @@ def freeze():
     Returns None in the thawed process, and in the freezing one the wait status of the child that wrote. Raises OSError.
     """
     call(ARM, process.buffer())
+    wakeup = _signal.set_wakeup_fd(-1)
     child = fork()
+    # asyncio has each child of a fork forget it, from CPython 3.12 on.
+    if wakeup >= 0:
+        _signal.set_wakeup_fd(wakeup)
     if not child:
         return None
     call(DISARM)

@@ -89,7 +89,8 @@ class Search:
         """Fills two lists: holders, and what each holds that is wanted; once for each reference."""
         seen = set()
         stack = gc.get_objects()
-        this = {id(holders), id(olds), id(stack), id(seen), id(ids)} | own_frames()
+        # The table counts for nobody: its references are not counted.
+        this = {id(holders), id(olds), id(stack), id(seen), id(ids)} | own_frames() | interned_texts()
         for at in range(0, len(stack), BATCH):
             some = [holder for holder in stack[at : at + BATCH] if id(holder) not in this and type(holder) is not Kept]
             while some:
@@ -289,9 +290,15 @@ def own_frames():
     return found
 
 
+def interned_texts():
+    """The ids of the interpreter's table of interned texts, which the collector shows from CPython 3.14 on. It holds none of them."""
+    text = sys.intern("a text that Snapboot has interned")
+    return {id(table) for table in gc.get_objects() if type(table) is dict and table.get(text) is text}
+
+
 def front_end_objects(wanted=()):
-    """The ids of what belongs to the front end, but for the ids in `wanted`."""
-    found = set()
+    """The ids of what belongs to the front end or to the interpreter alone, but for the ids in `wanted`."""
+    found = interned_texts()
     stack = []
     for holder in gc.get_objects():
         kind = type(holder)

@@ -20,7 +20,8 @@ def new_main_module():
     module = type(sys)("__main__")
     names = module.__dict__
     names["__loader__"] = BuiltinImporter
-    names["__annotations__"] = {}
+    if HAS_ANNOTATIONS:
+        names["__annotations__"] = {}
     names["__builtins__"] = sys.modules["builtins"]
     sys.modules["__main__"] = module
     return module
@@ -203,6 +204,8 @@ def _runpy(name, as_module):
 CANNOT_COMPILE = "the program cannot be read or compiled (%s)"
 # CPython makes the script's path absolute since 3.9, and keeps the source of -c for tracebacks since 3.13.
 ABSOLUTE_SCRIPT = sys.version_info >= (3, 9)
+# From 3.14 on a module gets them when somebody asks.
+HAS_ANNOTATIONS = sys.version_info < (3, 14)
 CODE_IN_LINECACHE = sys.version_info >= (3, 13)
 BuiltinImporter = sys.modules["_frozen_importlib"].BuiltinImporter
 SourceFileLoader = sys.modules["_frozen_importlib_external"].SourceFileLoader

@@ -376,7 +376,11 @@ class Walk:
         yield "%x" % self.fingerprint("\0".join(parts)), path + " (function)"
         if type(doc) is not str and doc is not None:
             yield doc, path + ".__doc__"
-        for name in ("__defaults__", "__kwdefaults__", "__closure__", "__annotations__"):
+        # From CPython 3.14 on whoever asks for annotations runs code of the program, if nobody has asked before.
+        annotate = getattr(thing, "__annotate__", None)
+        if annotate is not None:
+            yield annotate, path + ".__annotate__"
+        for name in PARTS_OF_FUNCTION if annotate is None else PARTS_OF_FUNCTION[:-1]:
             value = getattr(thing, name)
             if value is not None and value != {}:
                 yield value, "%s.%s" % (path, name)
@@ -479,6 +483,7 @@ CACHE = "_lru_cache_wrapper"
 LEFT_OUT = frozenset(("FileFinder", "_abc_data"))
 # Sorts of objects: see Walk._sort_of.
 LEAF, NAMED = "a leaf", "is named"
+PARTS_OF_FUNCTION = ("__defaults__", "__kwdefaults__", "__closure__", "__annotations__")
 # So many rows are looked through at once.
 BATCH = 500
 # Larger numbers are addresses, which are others in each boot.

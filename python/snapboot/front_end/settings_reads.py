@@ -8,7 +8,7 @@ import _io
 import gc
 import sys
 
-from . import modules
+from . import modules, references
 from .reads import LIBRARY, reader_and_place
 from .settings import ALL, DONT_WRITE, ENCODING, LOCALE, OF_STREAMS, UNBUFFERED, ask
 
@@ -97,7 +97,7 @@ class SettingsReads:
                 if names is not sys.__dict__ or name != "dont_write_bytecode":
                     self.bound.setdefault(DONT_WRITE, ("", ""))
                 names[name] = plain
-        if sys.getrefcount(flag) > PASSING:
+        if sys.getrefcount(flag) > references.OWN_VARIABLE:
             self.bound.setdefault(DONT_WRITE, ("", ""))
 
     def _has_texts(self):
@@ -239,5 +239,3 @@ PREFERRED = (LIBRARY + "locale.py", LIBRARY + "_bootlocale.py")
 # They open a file with the answer, or a pipe.
 READERS_OF_FILES = (LIBRARY + "pathlib.py", LIBRARY + "pathlib/_local.py", LIBRARY + "pathlib/_abc.py")
 READERS_OF_MODE = (LIBRARY + "_bootlocale.py", LIBRARY + "subprocess.py")
-# What getrefcount counts of the flag: the variable and what it is given itself.
-PASSING = 2

@@ -117,7 +117,7 @@ class Stream:
         else:
             size = DEFAULT_BUFFER_SIZE
             if not interactive and raw._blksize > 1:
-                size = raw._blksize
+                size = max(min(raw._blksize, LARGEST_BLOCK), SMALLEST_BUFFER)
             if self.buffered:
                 self.buffer.__init__(raw, size)
             else:
@@ -232,5 +232,8 @@ def is_open(descriptor):
     return True
 
 
+# CPython takes the block size of a file for the size of its buffer; from 3.14 on only within these bounds (bytes).
+SMALLEST_BUFFER = DEFAULT_BUFFER_SIZE if sys.version_info >= (3, 14) else 0
+LARGEST_BLOCK = 8 * 2**20 if sys.version_info >= (3, 14) else sys.maxsize
 # CPython 3.9 made stderr line-buffered for all kinds of files.
 STDERR_BY_LINE = sys.version_info >= (3, 9)
