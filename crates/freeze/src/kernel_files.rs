@@ -117,6 +117,9 @@ const MEASURED: &[&str] = &[
     "wakeup",
 ];
 
+/// What an allocator (CPython's mimalloc, from 3.14 on; jemalloc) asks at its start to choose how it takes memory: each choice works everywhere.
+const ASKED_BY_ALLOCATORS: &[&str] = &["/proc/sys/vm/overcommit_memory"];
+
 /// Where control groups are mounted.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 /// What can only be read in a control group is measured, but for these.
@@ -207,7 +210,8 @@ fn treatment(path: &Path) -> Treatment {
         let first = rest.components().next().map_or(&b""[..], |part| part.as_os_str().as_bytes());
         matches!(first, b"self" | b"thread-self") || first.iter().all(u8::is_ascii_digit)
     });
-    if is_of_a_process || changes(path) {
+    let is_of_an_allocator = ASKED_BY_ALLOCATORS.iter().any(|file| path == Path::new(file));
+    if is_of_a_process || is_of_an_allocator || changes(path) {
         Treatment::Nothing
     } else {
         Treatment::Content
@@ -243,9 +247,7 @@ mod tests {
     fn each_file_counts_for_what_is_stable_in_it() {
         let of = |path: &str| treatment(Path::new(path));
         assert_eq!(of("/proc/cpuinfo"), Treatment::Facts(&[fact_kind::CPUS]));
-        for path in
-            ["/proc/sys/vm/overcommit_memory", "/sys/fs/cgroup/cpu.max", "/proc/self/mounts", "/proc/mounts", "/sys"]
-        {
+        for path in ["/proc/sys/vm/swappiness", "/sys/fs/cgroup/cpu.max", "/proc/self/mounts", "/proc/mounts", "/sys"] {
             assert_eq!(of(path), Treatment::Content, "{path}");
         }
         let nothing = [
@@ -256,7 +258,7 @@ mod tests {
             "/proc/thread-self/comm",
             "/proc/sys/kernel/random/uuid",
         ];
-        for path in nothing.into_iter().chain(["/proc/stat", "/dev/null"]) {
+        for path in nothing.into_iter().chain(["/proc/stat", "/proc/sys/vm/overcommit_memory", "/dev/null"]) {
             assert_eq!(of(path), Treatment::Nothing, "{path}");
         }
     }

@@ -235,8 +235,11 @@ fn has_appeared(tables: &Tables<'_>, recorded: &Rows<'_, Variable>, name: &[u8])
     matches_any(tables, name)
 }
 
-/// Whether a variable's name matches one of the image's patterns. That for all names leaves out the volatile ones.
+/// Whether a variable's name matches one of the image's patterns, of which none is about our own. That for all names leaves out the volatile ones.
 fn matches_any(tables: &Tables<'_>, name: &[u8]) -> Result<bool, Error> {
+    if is_own(name) {
+        return Ok(false);
+    }
     for pattern in tables.rows::<Item>(Section::Patterns)? {
         let pattern = tables.text(pattern.text)?;
         if matches(pattern, name) && !(pattern == ALL && is_volatile(name)) {
@@ -404,6 +407,13 @@ mod tests {
         for other in [&["LANG=de_DE"][..], &["LC_ALL=de_DE.ISO-8859-1", "LANG=C.UTF-8"], &["LANG=UTF-8"]] {
             assert_eq!([both, utf8, c].map(|present| differs(present, other)), [true; 3], "{other:?}");
         }
+    }
+
+    #[test]
+    fn no_pattern_is_about_our_own() {
+        let tables = recorded(&[], &["S*", "*_LOG"]);
+        assert_eq!(difference(&tables, &["SNAPBOOT_LOG=1"]), None);
+        assert_eq!(difference(&tables, &["SNAP=1"]).as_deref(), Some("appeared SNAP"));
     }
 
     #[test]

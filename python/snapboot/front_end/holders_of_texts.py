@@ -317,7 +317,8 @@ def front_end_objects(wanted=()):
 
 
 def _is_modules(thing):
-    return thing is sys.modules or type(thing) is dict and "__builtins__" in thing
+    # An environment may have such a name, too.
+    return thing is sys.modules or type(thing) is dict and type(thing.get("__builtins__", "")) is not str
 
 
 FOLDER = __file__.rpartition("/")[0] + "/"

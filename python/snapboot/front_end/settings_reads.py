@@ -237,5 +237,5 @@ OF_TEXT = (0, 6)
 CODESET = 14
 PREFERRED = (LIBRARY + "locale.py", LIBRARY + "_bootlocale.py")
 # They open a file with the answer, or a pipe.
-READERS_OF_FILES = (LIBRARY + "pathlib.py", LIBRARY + "pathlib/_local.py", LIBRARY + "pathlib/_abc.py")
+READERS_OF_FILES = tuple(LIBRARY + "pathlib" + file for file in (".py", "/_local.py", "/_abc.py", "/__init__.py"))
 READERS_OF_MODE = (LIBRARY + "_bootlocale.py", LIBRARY + "subprocess.py")
