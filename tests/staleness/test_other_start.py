@@ -16,6 +16,12 @@ WAYS = {
     "joined": (("V + '/.config/x'", True), ("File.join(V, '.config/x')", True)),
     "within a text": (("'in ' + V + ', and ' + V", True), ("\"in #{V}, and #{V}\"", True)),
     "a path": (("pathlib.PurePath(V + '/x')", True), ("Pathname(V + '/x')", True)),
+    "a path that C code holds": (("held_by_c(pathlib.PurePath(V + '/x'))", True), None),
+    "a key that C code holds": (
+        ("(lambda key: lambda: {key: {key}}[pathlib.Path(os.environ[{name!r}] + '/x')])(held_by_c(pathlib.Path(V + '/x')))", True),
+        None,
+    ),
+    "a text that C code holds": (("held_by_c(V + '/x')", False), None),
     "in a list in a table": (("{'a': [1, V]}", True), ("{ 'a' => [1, V] }", True)),
     "in tuples": (("((V, 1), 2)", True), None),
     "in a set": (("{V, 'other'}", True), ("Set[V, 'other']", True)),
@@ -128,6 +134,7 @@ LANGUAGES = {
         support.PYTHON,
         "V = os.environ[{name!r}]\nVALUE = {way}\ndel V",
         "import boot; value = boot.VALUE\n"
+        "if callable(value): value = value()\n"
         "if isinstance(value, set): value = sorted(value)\n"
         "if isinstance(value, dict): value = {k: v for k, v in value.items() if not str(k).startswith('SNAPBOOT')}\n"
         "print(value)",
@@ -142,6 +149,14 @@ LANGUAGES = {
 }
 
 
+HELD_BY_C = """
+def held_by_c(thing):
+    import ctypes
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    return thing
+"""
+
+
 class Program:
     """A module that is preloaded, and its image."""
 
@@ -151,7 +166,7 @@ class Program:
         self.env = {**support.environment(PYTHONPATH=str(folder)), **env}
         self.image = folder / "x.img"
         if language == "python":
-            (folder / "boot.py").write_text("import functools, hashlib, os, pathlib, re, shutil, sys\n" + source + "\n")
+            (folder / "boot.py").write_text("import functools, hashlib, os, pathlib, re, shutil, sys\n" + HELD_BY_C + source + "\n")
             self.preload, self.option = "boot", "-c"
         else:
             (folder / "boot.rb").write_text(source + "\n")
@@ -213,8 +228,48 @@ def test_what_was_looked_for_below_home_counts_where_it_is(language, tmp_path, h
     program.check(True, HOME=second)
     # RubyGems looks whether it is there.
     program.check(language.name == "python", HOME=f"{tmp_path}/is-not-there")
+    os.makedirs(f"{first}/.config/x")
+    program.check(True, HOME=second)
+    program.check(False)
     os.makedirs(f"{second}/.config/x")
     program.check(False, HOME=second)
+
+
+@both
+def test_packages_of_the_user_count_where_home_is(language, tmp_path, homes):
+    """A program that reads nothing of HOME itself: who starts it may be another user than who has made its image."""
+    first, second = homes
+    program = Program(tmp_path, "VALUE = 1", {"HOME": first}, language.name)
+    if language.name == "python":
+        show = [language.program, "-c", "import site; print(site.getusersitepackages())"]
+    else:
+        show = [language.program, "-e", "puts Gem.user_dir"]
+    folders = [support.run(show, env={**program.env, "HOME": home}).out.strip() for home in homes]
+    assert folders[0].startswith(first), folders
+    program.check(True, HOME=second)
+    os.makedirs(folders[0])
+    program.check(True, HOME=second)
+    program.check(False)
+    os.makedirs(folders[1])
+    program.check(False, HOME=second)
+
+
+@support.needs_root
+@pytest.mark.parametrize("command", [("python3", "-c", "print(1)"), pytest.param(("ruby", "-e", "puts 1"), marks=support.needs_ruby)])
+def test_another_user_is_served(command, tmp_path, homes):
+    """As in a container whose image root has built: nobody else may look into root's home directory."""
+    first, second = homes
+    os.chmod(first, 0o700)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    program, *words = command
+    if not os.path.exists(f"/usr/bin/{program}"):
+        pytest.skip("needs a runtime that everybody may look into")
+    env = support.environment(HOME=first)
+    image = support.frozen(tmp_path / "x.img", [f"/usr/bin/{program}"], env=env, cwd="/")
+    env = {**env, "HOME": second, "SNAPBOOT_ON_STALE": "error"}
+    result = support.run(support.as_nobody([image, *words]), env=env, cwd="/")
+    assert (result.out, result.status) == ("1\n", 0), result
 
 
 def test_that_the_current_directory_is_there_counts_nowhere(tmp_path):

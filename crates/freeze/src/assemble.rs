@@ -138,7 +138,7 @@ impl<'a> Assembly<'a> {
         readers.add_boot(parts.booted.notes, parts.booted.ignored);
         mapped.iter().filter(|(path, _)| !parts.booted.ignored.is_own(path)).for_each(|(path, _)| readers.add(path));
         let inputs = Inputs::record(parts.booted, mapped)?;
-        let mut kernel_files = KernelFiles::of(&parts.booted.notes.system);
+        let mut kernel_files = KernelFiles::of(parts.booted.notes);
         let (mut tables, answers) = complete(&dumped, &inputs, &kernel_files, parts)?;
         let mut head = Head {
             pages_offset: trailer.pages_offset,
@@ -402,8 +402,8 @@ fn facts(reads: &Reads, files: &KernelFiles, terminal: Option<&Terminal>, tables
         };
         rows.push(HostFact { kind, of, value: tables.text(value.bytes()) });
     }
-    for content in files.contents.values() {
-        rows.push(HostFact { kind: fact_kind::KERNEL_FILE, of: 0, value: tables.text(content) });
+    for (of, content) in files.rows() {
+        rows.push(HostFact { kind: fact_kind::KERNEL_FILE, of, value: tables.text(content) });
     }
     for found in &reads.found {
         rows.push(HostFact { kind: fact_kind::FOUND, of: 0, value: tables.text(found) });

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use image::fact_kind;
 use image_file::this_process::ThisProcess;
-use inputs::facts::Value;
+use inputs::facts::{Value, WITHOUT_HOME};
+use recorder::Accesses;
 
 /// What an image depends on when its boot has read a file.
 #[derive(Debug, PartialEq, Eq)]
@@ -157,21 +158,35 @@ pub struct KernelFiles {
     pub facts: Vec<(u32, u32)>,
     /// Contents by path, as an image records them: those that the boot found.
     pub contents: BTreeMap<PathBuf, Vec<u8>>,
+    /// Of which of them a start with HOME looks at none.
+    without_home: BTreeSet<PathBuf>,
 }
 
 impl KernelFiles {
     /// Sorts out what was read, and what was found then.
-    pub fn of(read: &BTreeMap<PathBuf, Option<Vec<u8>>>) -> KernelFiles {
+    pub fn of(notes: &Accesses) -> KernelFiles {
+        let without_home = &notes.system_without_home;
+        let read = || without_home.iter().chain(&notes.system);
         let mut facts = BTreeSet::new();
-        for path in read.keys() {
+        for (path, _) in read() {
             if let Treatment::Facts(kinds) = treatment(path) {
                 facts.extend(kinds.iter().map(|&kind| (kind, 0)));
             }
         }
-        let contents = read.iter().filter_map(|(path, content)| Some((path.clone(), content.clone()?)));
-        let mut files = KernelFiles { facts: facts.into_iter().collect(), contents: contents.collect() };
+        let contents = read().filter_map(|(path, content)| Some((path.clone(), content.clone()?)));
+        let mut files = KernelFiles {
+            facts: facts.into_iter().collect(),
+            contents: contents.collect(),
+            without_home: without_home.keys().filter(|path| !notes.system.contains_key(*path)).cloned().collect(),
+        };
         files.drop_measured();
         files
+    }
+
+    /// The facts of an image about these files: `of`, and what was in the file.
+    pub fn rows(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let of = |path| if self.without_home.contains(path) { WITHOUT_HOME } else { 0 };
+        self.contents.iter().map(move |(path, content)| (of(path), content.as_slice()))
     }
 
     /// Looks again, and drops what is another now and can be set by nobody: each start would be stale for it. What can be set counts as
@@ -285,8 +300,9 @@ mod tests {
 
     #[test]
     fn what_changes_while_the_program_is_frozen_does_not_count() {
-        let read = |paths: &[&str]| -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-            paths.iter().map(|path| (PathBuf::from(path), content(Path::new(path)))).collect()
+        let read = |paths: &[&str]| Accesses {
+            system: paths.iter().map(|path| (PathBuf::from(path), content(Path::new(path)))).collect(),
+            ..Accesses::default()
         };
         let found = KernelFiles::of(&read(&[
             "/proc/uptime",
@@ -300,6 +316,13 @@ mod tests {
         assert_eq!(contents.len(), 2);
         assert!(contents[0].starts_with("/proc/sys/kernel/pid_max: ") && contents[0].len() == 26 + 32, "{contents:?}");
         assert_eq!(contents[1], "/sys/no/such/file: absent");
+        assert!(found.rows().all(|(of, _)| of == 0));
+        let mut notes = read(&["/proc/sys/kernel/pid_max"]);
+        let mut without_home = read(&["/proc/sys/kernel/pid_max", "/sys/no/such/file"]);
+        without_home.count_system_without_home(&notes);
+        notes.add_those_of(without_home);
+        let found = KernelFiles::of(&notes);
+        assert_eq!(found.rows().map(|(of, _)| of).collect::<Vec<_>>(), [0, WITHOUT_HOME]);
         // Not on the list of what changes, and of no process: found out by looking again.
         let version = PathBuf::from("/proc/filesystems");
         let mut files = KernelFiles { contents: [(version.clone(), b"another".to_vec())].into(), ..Default::default() };

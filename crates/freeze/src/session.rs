@@ -31,6 +31,7 @@ use crate::training::Trainer;
 
 mod derived;
 mod everyday;
+mod home;
 mod info;
 mod other_start;
 mod terminals;

@@ -16,7 +16,7 @@ use image::{fact_kind, Error, HostFact, Section, Tables};
 use crate::place;
 
 mod found;
-pub use found::WITHOUT_HOME;
+pub use found::{home_of_user, WITHOUT_HOME};
 
 /// What is said of a stream that is no terminal.
 pub const NO_TERMINAL: &[u8] = b"no terminal";
@@ -122,9 +122,11 @@ impl Value {
     /// Reads again what an image recorded. None as for [`Value::ask`], and for a record that is damaged.
     pub fn now(kernel: &impl Kernel, fact: &HostFact, recorded: &[u8]) -> Option<Value> {
         match fact.kind {
+            fact_kind::KERNEL_FILE | fact_kind::USER if fact.of == WITHOUT_HOME && found::has_home(kernel) => {
+                Some(Value::recorded(recorded))
+            }
             fact_kind::KERNEL_FILE => Value::of_kernel_file(kernel, path(fact, recorded)?),
             fact_kind::FOUND => Value::found(kernel, path(fact, recorded)?),
-            fact_kind::USER if fact.of == WITHOUT_HOME && found::has_home(kernel) => Some(Value::recorded(recorded)),
             kind => Value::ask(kernel, kind, fact.of),
         }
     }

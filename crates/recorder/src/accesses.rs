@@ -156,6 +156,8 @@ pub struct Accesses {
     /// Files of the kernel (/proc, /sys, devices) that were read, with what was in them then: facts about the system, and no inputs
     /// yet.
     pub system: BTreeMap<PathBuf, Option<Vec<u8>>>,
+    /// The same of those that only a boot without HOME has read.
+    pub system_without_home: BTreeMap<PathBuf, Option<Vec<u8>>>,
     /// A process that the boot started keeps its memory from others: what it looked up is not known.
     pub hidden: bool,
     /// Attributes of its process that the boot has set, or tried to, of those that it could not tell itself; [`Attribute::Directory`]
@@ -172,7 +174,14 @@ impl Accesses {
         for (path, content) in other.system {
             self.system.entry(path).or_insert(content);
         }
+        self.system_without_home.extend(other.system_without_home);
         self.hidden |= other.hidden;
+    }
+
+    /// Has the files of the kernel that this boot, one without HOME, has read and `first` has not count in starts without HOME alone.
+    pub fn count_system_without_home(&mut self, first: &Accesses) {
+        let read = std::mem::take(&mut self.system);
+        self.system_without_home.extend(read.into_iter().filter(|(path, _)| !first.system.contains_key(path)));
     }
 }
 

@@ -18,13 +18,14 @@ FRAME = type(sys._getframe())
 class Kept:
     """An object that a thaw makes anew: a text, or what cannot be changed and holds one."""
 
-    __slots__ = ("old", "pieces", "count", "puts")
+    __slots__ = ("old", "pieces", "count", "puts", "is_held_by_c")
 
     def __init__(self, old, pieces=None):
         self.old = old
         self.pieces = pieces  # of a text: see Patterns.split
         self.count = 0  # of references that are known
         self.puts = []  # functions that take the new object, and the old one
+        self.is_held_by_c = False  # a path that is changed in its place, since not all who hold it can be given another
 
 
 class Search:
@@ -149,7 +150,7 @@ class Search:
             for at in [at for at, value in enumerate(list.__iter__(holder)) if value is old]:
                 yield lambda value, old, at=at: list.__setitem__(holder, at, value)
         elif kind is set:
-            yield lambda value, old: (holder.discard(old), holder.add(value))
+            yield lambda value, old: _put_into_set(holder, old, value)
         elif kind is FUNCTION:
             if holder.__defaults__ is old:
                 yield lambda value, old: setattr(holder, "__defaults__", value)
@@ -180,7 +181,10 @@ class Search:
         base = sys.getrefcount(known.old)
         for kept in self.kept:
             count = sys.getrefcount(kept.old) - base
-            if IMMORTAL > count > kept.count and not isinstance(kept.old, bytearray):
+            if not IMMORTAL > count > kept.count or isinstance(kept.old, bytearray):
+                continue
+            kept.is_held_by_c = type(kept.old).__module__.partition(".")[0] == "pathlib"
+            if not kept.is_held_by_c:
                 self._problem(kept, "C code of the program, or a part of it that nobody can look into, keeps")
 
     def _problem(self, kept, what):
@@ -221,6 +225,13 @@ def _rekey(names, old, new):
     names.update(items)
 
 
+def _put_into_set(things, old, new):
+    """Puts another object where a set has one, whose hash may be another one by now."""
+    items = [new if thing is old else thing for thing in things]
+    things.clear()
+    things.update(items)
+
+
 def exchange(all_kept, real):
     """Puts other texts in the places of those that are kept. real: what stands for each pattern, as bytes."""
     texts = list(map(decode, real))
@@ -253,6 +264,9 @@ def _made(kept, real, new):
             return old
         if kind in (str, bytes):
             return text
+        if kept.is_held_by_c:
+            _copy_members(kind(text), old)
+            return old
         if not issubclass(kind, TEXTS):
             return kind(text)
         made = (str if isinstance(old, str) else bytes).__new__(kind, text)
@@ -260,6 +274,24 @@ def _made(kept, real, new):
     if attributes:
         made.__dict__.update(attributes)
     return made
+
+
+def _copy_members(source, target):
+    """Gives an object whose class has slots what another one of that class has in its own."""
+    for owner in type(target).__mro__:
+        for member in vars(owner).values():
+            if type(member).__name__ == "member_descriptor":
+                try:
+                    member.__set__(target, member.__get__(source))
+                except AttributeError:
+                    _empty(member, target)
+
+
+def _empty(member, thing):
+    try:
+        member.__delete__(thing)
+    except AttributeError:
+        pass  # it has nothing there
 
 
 def referents(holder):

@@ -81,14 +81,18 @@ impl Session<'_> {
                         own
                     }
                 };
-                if let Some((mut more, accesses)) = booted {
-                    if values.contains(&("HOME", OtherValue::Unset)) && !first.facts.contains(&(fact_kind::USER, 0)) {
-                        more.count_user_without_home();
+                if let Some((mut more, mut accesses)) = booted {
+                    let other = boot.environment.with_values(&resolved(&values, boot.environment));
+                    if values.contains(&("HOME", OtherValue::Unset)) {
+                        accesses.count_system_without_home(notes);
+                        shown.forget_places_at_home(reads, &mut accesses, &other);
+                        if !first.facts.contains(&(fact_kind::USER, 0)) {
+                            more.count_user_without_home();
+                        }
                     }
                     let boots = 1 << alike.len();
                     reads.serve(&values, boots);
                     if reads.renewals.may_renew_locale() && values.iter().any(|(name, _)| LOCALE.contains(name)) {
-                        let other = boot.environment.with_values(&resolved(&values, boot.environment));
                         reads.locales.push((locale_of(&other), boots));
                     }
                     reads.add_those_of(&more, first);

@@ -59,9 +59,9 @@ type Booted = (Report, Accesses, i64);
 
 /// What another start has shown.
 pub struct OtherStart {
-    elsewhere: Elsewhere,
+    pub(super) elsewhere: Elsewhere,
     /// What it has looked up.
-    notes: Accesses,
+    pub(super) notes: Accesses,
     /// And which names Python looked for.
     report: Report,
     /// Facts of which the program only keeps values, as far as the boots show.
@@ -343,7 +343,7 @@ impl OtherStart {
                 CWD if reads.asks_for_folder() && self.follow(notes, start, ignored) => reads.renew_folder(),
                 CWD => {}
                 ALL => reads.pick(&self.report.picked, self.largest, environment),
-                "HOME" => self.at_home(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
+                "HOME" => self.found_at_home(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
                 "PATH" => self.along_path(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
                 name => reads.renew(name, Vec::new()),
             }
@@ -357,31 +357,6 @@ impl OtherStart {
             let by_itself = |path: &Path| self.notes.places.contains_key(path);
             elsewhere::follow(&names, start, notes, ignored, by_itself)
         })
-    }
-
-    /// What was looked for below HOME and was not there. None where something was, which the other start has not found.
-    fn at_home(&self, notes: &Accesses, environment: &Environment) -> Option<Vec<Vec<u8>>> {
-        let home = PathBuf::from(environment.value("HOME")?);
-        let names = self.elsewhere.looked_up_at_home(&self.notes)?;
-        let mut found = Vec::new();
-        if self.elsewhere.looks_at_home(&self.notes) {
-            let is_there = home.join(".").exists();
-            found.push([&b"$HOME/.: "[..], if is_there { b"there" } else { b"absent" }].concat());
-        }
-        for (path, note) in &notes.places {
-            let Ok(name) = path.strip_prefix(&home) else { continue };
-            // Below what was looked for, too: it may be there in another start.
-            let is_wanted = name.ancestors().any(|above| !above.as_os_str().is_empty() && names.contains(above));
-            if !is_wanted || !note.looked {
-                continue;
-            }
-            match note.found() {
-                State::Absent => found.push(row("HOME", name, None)),
-                State::Directory if note.listed.is_none() => {}
-                _ => return None,
-            }
-        }
-        Some(found)
     }
 
     /// What was looked for along PATH, and where it is. None where the boot has not looked in the same places.
@@ -412,7 +387,7 @@ fn size_of(environment: &Environment) -> u64 {
 }
 
 /// A row of [`fact_kind::FOUND`].
-fn row(variable: &str, name: &Path, place: Option<&Path>) -> Vec<u8> {
+pub(super) fn row(variable: &str, name: &Path, place: Option<&Path>) -> Vec<u8> {
     let place = place.map_or(OsStr::new("absent"), Path::as_os_str);
     [b"$", variable.as_bytes(), b"/", name.as_os_str().as_bytes(), b": ", place.as_bytes()].concat()
 }

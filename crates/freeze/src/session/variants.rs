@@ -12,8 +12,9 @@ use judge::depends;
 use judge::environment::Environment;
 use judge::findings::Finding;
 use runtime::terminal::Terminal;
+use runtime::Language;
 
-use super::{other_start, Session};
+use super::{home, other_start, Session};
 use crate::assemble::{Added, Assembled, Assembly};
 use crate::attributes;
 use crate::boot::{fallback_command, Boot};
@@ -222,6 +223,10 @@ impl Session<'_> {
             shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
             let alike = self.try_everyday_values(&boot, dir, shown, &first, &mut report.reads, &mut notes)?;
             self.try_other_terminal(&boot, dir, shown, &first, &alike, &mut report.reads, &mut notes)?;
+            shown.forget_places_at_home(&report.reads, &mut notes, environment);
+        }
+        if self.runtime.language == Language::Python {
+            home::follow_user_site(&mut report.reads, &mut notes, environment);
         }
         if report.secrets.were_read && number == 1 {
             making.checked.compares_forms = self.check_secrets(&boot, dir, &report)?;

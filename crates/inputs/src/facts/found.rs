@@ -2,7 +2,8 @@
 
 use super::{Kernel, Value, EMPTY, MAX};
 
-/// `of` of the user and group ([`image::fact_kind::USER`]) that count only in starts in which HOME is not set.
+/// `of` of the user and group ([`image::fact_kind::USER`]) and of a file of the kernel ([`image::fact_kind::KERNEL_FILE`]) that count only in
+/// starts in which HOME is not set.
 pub const WITHOUT_HOME: u32 = 1;
 
 /// Whether HOME is set, and of a length that can be compared.
@@ -27,7 +28,7 @@ impl Value {
         let (variable, name) = (looked_for[..slash].strip_prefix(b"$")?, &looked_for[slash..]);
         let mut directories = [0; MAX];
         let size = match kernel.variable(variable, &mut directories) {
-            None if variable == b"HOME" => home(kernel, &mut directories)?,
+            None if variable == b"HOME" => home_of_user(kernel, &mut directories)?,
             size => size?,
         };
         let mut value = EMPTY;
@@ -58,9 +59,10 @@ impl Value {
     }
 }
 
-/// The user's directory in /etc/passwd, whose lines are `name:password:uid:gid:comment:directory:shell` (passwd(5)).
+/// The user's directory in /etc/passwd, whose lines are `name:password:uid:gid:comment:directory:shell` (passwd(5)). It comes to the front of the
+/// buffer; returns its size (bytes), None where it is not there or has no room.
 #[inline(never)]
-fn home(kernel: &impl Kernel, buffer: &mut [u8]) -> Option<usize> {
+pub fn home_of_user(kernel: &impl Kernel, buffer: &mut [u8]) -> Option<usize> {
     let mut text = [0; PASSWD_MAX];
     let size = kernel.read(b"/etc/passwd\0", &mut text)?;
     let user = kernel.user()[0];
@@ -165,6 +167,10 @@ mod tests {
             "who has HOME is not asked"
         );
         assert_eq!(Value::now(&Machine(7), &user, b"1 1 1 1").unwrap().bytes(), b"7 7 7 7");
+        let file = HostFact { kind: fact_kind::KERNEL_FILE, of: WITHOUT_HOME, value: Default::default() };
+        let recorded = b"/proc/self/loginuid: unreadable";
+        assert_eq!(Value::now(&Machine(0), &file, recorded).unwrap().bytes(), recorded, "who has HOME does not look");
+        assert_eq!(Value::now(&Machine(7), &file, recorded).unwrap().bytes(), b"/proc/self/loginuid: absent");
         let fact = HostFact { kind: fact_kind::FOUND, of: 0, value: Default::default() };
         let recorded = b"$PATH/git: /bin/git";
         assert_eq!(path(&fact, recorded), Some(&b"$PATH/git"[..]));
