@@ -3,6 +3,8 @@
 There is one CPU here, so it is the image that says that it comes from another one.
 """
 
+import subprocess
+
 import pytest
 from common import support
 from common.image_file import ImageFile
@@ -29,6 +31,7 @@ def flipped(image, path, number, register, bit, subleaf=0):
     row = leaf(changed, number, subleaf)
     value = changed.get("CpuLeaf", register, row) ^ (1 << bit)
     changed.set("CpuLeaf", register, row, value)
+    changed.set("CpuLeaf", register + "_mask", row, changed.get("CpuLeaf", register + "_mask", row) | 1 << bit)
     return support.write(path, changed.seal()), bool(value >> bit & 1)
 
 
@@ -65,19 +68,25 @@ def test_a_cpu_with_or_without_one_feature(python_image, tmp_path, number, suble
     assert why(image) == (1, [f"CPU: {name}: {'there -> gone' if wanted else 'not there -> there'}"])
 
 
-@pytest.mark.fault("another model of CPU", "the ordinary start")
-def test_another_model(python_image, tmp_path):
-    image, _ = flipped(python_image, tmp_path / "other.img", 1, "eax", 4)
-    result = support.run([image, *ASK])
-    assert result.fell_back and "another model of CPU" in result.err and result.out == "right\n", result
-    status, lines = why(image)
-    assert status == 1 and lines[0].startswith("CPU: model 0x") and len(lines) == 1
+@pytest.mark.fault("another model of CPU, with the same features or more", "the image is used")
+def test_another_model_with_more_features_will_do(python_image, tmp_path):
+    """What the image wants is taken away from it, as if it came from a CPU that has less."""
+    changed = ImageFile(support.read(python_image))
+    assert changed.get("CpuLeaf", "eax_mask", leaf(changed, 1)) == 0, "the model"
+    for number, register, bit in [(1, "ecx", 28), (7, "ebx", 5), (7, "ebx", 29), (0x80000001, "ecx", 5)]:
+        row = leaf(changed, number)
+        for name in (register, register + "_mask"):
+            changed.set("CpuLeaf", name, row, changed.get("CpuLeaf", name, row) & ~(1 << bit))
+    image = support.write(tmp_path / "other.img", changed.seal())
+    assert support.thawed([image, *ASK]).out == "right\n"
+    assert why(image) == (0, [])
 
 
 def test_every_feature_that_differs_is_listed(python_image, tmp_path):
     changed = ImageFile(support.read(python_image))
     row = leaf(changed, 7)
     changed.set("CpuLeaf", "ebx", row, changed.get("CpuLeaf", "ebx", row) ^ (1 << 5 | 1 << 16 | 1 << 30))
+    changed.set("CpuLeaf", "ebx_mask", row, changed.get("CpuLeaf", "ebx_mask", row) | 1 << 5 | 1 << 16 | 1 << 30)
     status, lines = why(support.write(tmp_path / "other.img", changed.seal()))
     assert status == 1 and [line.split(": ")[1] for line in lines] == ["avx2", "avx512f", "avx512bw"]
 
@@ -123,16 +132,17 @@ def test_the_c_library_keeps_to_the_baseline(python_image, baseline_image):
         assert active([python_image])[0] & avx, "an image for this CPU uses what it has"
 
 
+# OPENSSL_info tells what OpenSSL 3 uses: ia32cap, with ecx of a leaf in front of edx or ebx.
+IA32CAP = """
+import ctypes, re, ssl
+info = ctypes.CDLL(re.search(r"/\\S*libcrypto\\S*", open("/proc/self/maps").read()).group()).OPENSSL_info
+info.restype = ctypes.c_char_p
+print(info(1008).decode())
+"""
+
+
 def test_openssl_keeps_to_the_baseline(baseline_image):
-    """OPENSSL_info tells what OpenSSL 3 uses: ia32cap, with ecx of leaf 1 in front of edx."""
-    code = (
-        "import ctypes, re, ssl\n"
-        "path = re.search(r'/\\S*libcrypto\\S*', open('/proc/self/maps').read()).group()\n"
-        "info = ctypes.CDLL(path).OPENSSL_info\n"
-        "info.restype = ctypes.c_char_p\n"
-        "print(info(1008).decode())\n"
-    )
-    result = support.thawed([baseline_image, "-c", code])
+    result = support.thawed([baseline_image, "-c", IA32CAP])
     if result.status != 0:
         pytest.skip("this OpenSSL does not tell what it uses of the CPU")
     words = result.out.split()[0].removeprefix("OPENSSL_ia32cap=").split(":")
@@ -179,7 +189,80 @@ def test_an_image_for_the_baseline_asks_for_nothing_else(baseline_image, tmp_pat
     older, _ = flipped(baseline_image, tmp_path / "older.img", 1, "ecx", 20)
     result = support.run([older, *ASK])
     assert result.fell_back and ": sse4_2; " in result.err and result.out == "right\n", result
-    assert "baseline" in support.run([support.SNAPBOOT, "inspect", baseline_image]).out
+    assert "CPU          v2\n" in support.run([support.SNAPBOOT, "inspect", baseline_image]).out
+
+
+def has(level):
+    """Whether this CPU has a level, as the C library finds it."""
+    loader = subprocess.run(["/lib64/ld-linux-x86-64.so.2", "--help"], capture_output=True, text=True)
+    return f"x86-64-{level} (supported" in loader.stdout
+
+
+# Of each level: the leaves and registers of which it wants anything, a core of OpenBLAS, features that numpy has, and such as it has not.
+LEVELS = {
+    "v3": ([1, 7, 0x80000001, XCR0], "Haswell", ["AVX2", "X86_V3"], ("AVX512", "X86_V4")),
+    "v4": ([1, 7, 0x80000001, XCR0], "SkylakeX", ["AVX512_SKX", "X86_V4"], ("AVX512_ICL", "AVX512_SPR")),
+}
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def level_image(request, open_directory):
+    """A level, and an image of numpy for it."""
+    level = request.param
+    if not has(level):
+        refused = support.freeze(open_directory / f"{level}.img", [support.PYTHON], "--cpu", level)
+        assert refused.status == 2 and f"--cpu {level} needs a CPU that has that level" in refused.err, refused
+        pytest.skip(f"this CPU has no x86-64-{level}")
+    python = prepared("pandas")["python"]
+    return level, support.frozen(open_directory / f"{level}.img", [python], "--preload", "numpy,ssl,hashlib", "--cpu", level)
+
+
+def test_an_image_for_a_level_keeps_to_it(level_image):
+    level, image = level_image
+    leaves, core, usual, never = LEVELS[level]
+    file = ImageFile(support.read(image))
+    assert [file.get("CpuLeaf", "leaf", row) for row in file.rows("cpu")] == leaves
+    assert f"CPU          {level}\n" in support.run([support.SNAPBOOT, "inspect", image]).out
+    code = (
+        "import ctypes, hashlib, numpy, re\n"
+        "try: from numpy._core import _multiarray_umath as core\n"
+        "except ImportError: from numpy.core import _multiarray_umath as core\n"
+        "library = ctypes.CDLL(re.search(r'/\\S*/lib[^/]*openblas\\S*', open('/proc/self/maps').read()).group())\n"
+        "for name in ('scipy_openblas_get_corename64_', 'openblas_get_corename64_'):\n"
+        "    if hasattr(library, name):\n"
+        "        ask = getattr(library, name)\n"
+        "ask.restype = ctypes.c_char_p\n"
+        f"print(ask().decode(), any(core.__cpu_features__.get(name) for name in {usual}),\n"
+        f"      any(core.__cpu_features__[name] for name in core.__cpu_dispatch__ if name.startswith({never})))\n"
+        "print((numpy.ones((50, 50)) @ numpy.ones((50, 50))).sum(), hashlib.sha256(b'a').hexdigest()[:8])\n"
+    )
+    assert support.thawed([image, "-c", code]).out == f"{core} True False\n125000.0 ca978112\n"
+
+
+def test_the_c_library_and_openssl_keep_to_a_level(level_image):
+    level, image = level_image
+    _, ebx = active([image])
+    avx2, avx512f = 1 << 5, 1 << 16
+    assert ebx & avx2 and bool(ebx & avx512f) == (level == "v4"), hex(ebx)
+    words = support.thawed([image, "-c", IA32CAP]).out.split()[0].removeprefix("OPENSSL_ia32cap=").split(":")
+    of_leaf_7 = int(words[1], 16)
+    sha, vaes = 1 << 29, 1 << 32 + 9
+    assert of_leaf_7 & avx2 and bool(of_leaf_7 & avx512f) == (level == "v4") and not of_leaf_7 & (sha | vaes), words
+
+
+TLS_DESCRIPTORS = "extern __thread int counter; __thread int counter; int count(void) { return ++counter; }\n"
+
+
+def test_a_library_with_tls_descriptors_is_refused(tmp_path):
+    if not has("v3"):
+        pytest.skip("this CPU has no x86-64-v3")
+    library = support.cc(TLS_DESCRIPTORS, str(tmp_path / "libcount.so"), "-shared", "-fPIC", "-mtls-dialect=gnu2")
+    (tmp_path / "helper.py").write_text(f"import ctypes\nctypes.CDLL({library!r}).count()\n")
+    env = support.environment(PYTHONPATH=str(tmp_path))
+    arguments = (tmp_path / "count.img", [support.PYTHON], "--preload", "helper")
+    refused = support.freeze(*arguments, "--cpu", "v3", env=env)
+    assert refused.status == 2 and f"{library} was compiled with TLS descriptors" in refused.err, refused
+    assert support.freeze(*arguments, "--cpu", "v2", env=env).status == 0
 
 
 @support.needs_ruby

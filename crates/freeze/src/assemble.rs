@@ -359,9 +359,9 @@ fn complete(
     let mut process: Process = dumped.one(Section::Process)?;
     process.comm = comm(parts.name);
     tables.replace(Section::Process, &process);
-    if parts.cpu == Cpu::Baseline {
-        check_libraries(dumped)?;
-        tables.replace_all(Section::Cpu, &inputs::cpu::baseline().collect::<Vec<_>>());
+    if let Cpu::Level(level) = parts.cpu {
+        check_libraries(dumped, level)?;
+        tables.replace_all(Section::Cpu, &level.features().collect::<Vec<_>>());
     }
     let answers = inputs.write(dumped, &mut tables)?;
     tables.push(Section::Settings, &settings(parts));

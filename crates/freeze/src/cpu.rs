@@ -1,43 +1,74 @@
-//! `--cpu baseline`: a boot in which nothing picks instructions beyond the baseline, so that the image thaws on any CPU that has it.
+//! `--cpu v2`, `v3` and `v4`: a boot in which nothing picks instructions beyond a level, so that the image thaws on any CPU that has it.
 //!
 //! Programs pick instructions by CPU when they start, and a frozen one keeps to what it has picked. The C library and some others
 //! let variables speak for the CPU; those are set for the boot alone. Whatever else queries the CPU is refused by name.
 //!
-//! Without XSAVE glibc takes neither AVX functions nor libraries from directories for newer CPUs, and lazy binding, which may
-//! happen long after a thaw, saves registers with FXSAVE. That needs the same space on every CPU, whereas the space for XSAVE is
-//! measured when a process starts: on a CPU with larger registers it would be too small. So the baseline is x86-64-v2, not -v3.
+//! What saves registers with XSAVE measures the room for them when a process starts, and on a CPU with larger registers that is too small. In
+//! glibc that is lazy binding, which no boot leaves anything to (boot.rs sets LD_BIND_NOW), and descriptors of thread-local memory (TLSDESC),
+//! from glibc 2.40 on: a library with such is refused for v3 and v4. For v2 glibc does without XSAVE.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use failure::{Failure, Result};
 use image::{mapping_kind, MappedFile, Mapping, Section, Tables};
+use inputs::cpu::Level;
 use judge::environment::Environment;
 use memchr::memmem::{find, find_iter};
+use object::elf::R_X86_64_TLSDESC;
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, RelocationFlags};
 use runtime::deadline;
 use runtime::loader_of;
 
+use crate::request::Cpu;
+
 /// What is set for the boot, and who reads it.
-const VARIABLES: [(&str, &str); 4] = [
-    (TUNABLES, "glibc.cpu.hwcaps=-XSAVE,-XSAVEC"),
-    // OpenSSL. Off in leaf 1: XOP, FMA, MOVBE, XSAVE, OSXSAVE, AVX, F16C, RDRAND; all of leaf 7 and of those that follow.
-    ("OPENSSL_ia32cap", "~0x7c40180000000000:0:0:0:0"),
-    ("OPENBLAS_CORETYPE", "Nehalem"),
-    // numpy passes over names that it does not know.
-    (
-        "NPY_DISABLE_CPU_FEATURES",
-        "AVX F16C FMA3 FMA4 XOP AVX2 X86_V3 AVX512F AVX512CD AVX512_KNL AVX512_KNM AVX512_SKX AVX512_CLX AVX512_CNL \
-         AVX512_ICL AVX512_SPR X86_V4",
-    ),
-];
+fn variables(level: Level) -> [(&'static str, &'static str); 4] {
+    // OpenSSL takes bits away from leaf 1 and leaf 7 (edx or ebx, with ecx in the upper half; OPENSSL_ia32cap(3)), and has nothing of the leaves that
+    // follow. Of leaf 1 always XOP and RDRAND; of leaf 7 all but what the level has.
+    match level {
+        Level::V2 => [
+            (TUNABLES, "glibc.cpu.hwcaps=-XSAVE,-XSAVEC"),
+            // Off in leaf 1 besides: FMA, MOVBE, XSAVE, OSXSAVE, AVX, F16C.
+            ("OPENSSL_ia32cap", "~0x7c40180000000000:0:0:0:0"),
+            ("OPENBLAS_CORETYPE", "Nehalem"),
+            // numpy passes over names that it does not know.
+            (
+                NUMPY,
+                "AVX F16C FMA3 FMA4 XOP AVX2 X86_V3 AVX512F AVX512CD AVX512_KNL AVX512_KNM AVX512_SKX AVX512_CLX \
+                 AVX512_CNL AVX512_ICL AVX512_SPR X86_V4",
+            ),
+        ],
+        Level::V3 => [
+            (
+                TUNABLES,
+                "glibc.cpu.hwcaps=-XSAVEC,-RTM,-AVX512F,-AVX512CD,-AVX512ER,-AVX512PF,-AVX512VL,-AVX512BW,-AVX512DQ",
+            ),
+            ("OPENSSL_ia32cap", "~0x4000080000000000:~0xfffffffffffffed7:0:0:0"),
+            ("OPENBLAS_CORETYPE", "Haswell"),
+            (
+                NUMPY,
+                "FMA4 XOP AVX512F AVX512CD AVX512_KNL AVX512_KNM AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR \
+                 X86_V4",
+            ),
+        ],
+        Level::V4 => [
+            (TUNABLES, "glibc.cpu.hwcaps=-XSAVEC,-RTM"),
+            ("OPENSSL_ia32cap", "~0x4000080000000000:~0xffffffff2ffcfed7:0:0:0"),
+            ("OPENBLAS_CORETYPE", "SkylakeX"),
+            (NUMPY, "FMA4 XOP AVX512_KNL AVX512_KNM AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"),
+        ],
+    }
+}
 
 const TUNABLES: &str = "GLIBC_TUNABLES";
+const NUMPY: &str = "NPY_DISABLE_CPU_FEATURES";
 const HWCAPS: &[u8] = b"glibc.cpu.hwcaps=";
 
 /// Beginnings of the names of libraries that query the CPU and heed one of the variables.
@@ -53,12 +84,20 @@ const NEAR: usize = 256;
 /// The loader answers within this.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The environment in which `program` boots for the baseline.
+/// The environment in which `program` boots for a level.
 ///
-/// Refuses variables that are set already and would say something else, and a C library that does not heed its own.
-pub fn for_baseline(environment: Environment, program: &Path) -> Result<Environment> {
-    let mut variables = Vec::new();
-    for (name, value) in VARIABLES {
+/// Refuses a CPU that has less, variables that are set already and would say something else, and a C library that does not heed its own.
+pub fn for_level(environment: Environment, program: &Path, level: Level) -> Result<Environment> {
+    let word = Cpu::Level(level).word();
+    if let Some(lacking) = level.lacks().next() {
+        let name = lacking.bits().next().and_then(|bit| lacking.name(bit)).unwrap_or("a feature without a name");
+        return Err(Failure::refusal(format!(
+            "--cpu {word} needs a CPU that has that level, to boot the program on, and this one has no {name}. Freeze with a lower level or \
+             with --cpu native."
+        )));
+    }
+    let mut set = Vec::new();
+    for (name, value) in variables(level) {
         let value = match environment.value(name) {
             None => OsString::from(value),
             Some(own) if name == TUNABLES && find(own.as_bytes(), HWCAPS).is_none() => {
@@ -69,68 +108,109 @@ pub fn for_baseline(environment: Environment, program: &Path) -> Result<Environm
             }
             Some(own) => {
                 return Err(Failure::refusal(format!(
-                    "--cpu baseline sets {name} for the boot, and it is set already ({}). Unset it, or freeze with --cpu native.",
+                    "--cpu {word} sets {name} for the boot, and it is set already ({}). Unset it, or freeze with --cpu native.",
                     own.display()
                 )))
             }
         };
-        variables.push((OsString::from(name), value));
+        set.push((OsString::from(name), value));
     }
-    check_loader(program, &variables[0].1)?;
-    Ok(environment.with_boot_only(variables))
+    check_loader(program, &set[0].1, level)?;
+    Ok(environment.with_boot_only(set))
 }
 
 /// Makes sure that glibc does what its tunable says: what is unknown to it, it passes over without a word.
-fn check_loader(program: &Path, tunables: &OsStr) -> Result<()> {
+fn check_loader(program: &Path, tunables: &OsStr, level: Level) -> Result<()> {
     let loader = loader_of(program)?;
     let mut command = Command::new(&loader);
     command.arg("--list-diagnostics").env_clear().env(TUNABLES, tunables);
     let answer = deadline::run(&mut command, LIMIT).map_err(|error| Failure::io("start", &loader, &error))?;
     let said = answer.map(|answer| answer.stdout).unwrap_or_default();
-    if find(&said, b"\nx86.cpu_features.xsave_state_size=0x0\n").is_some() {
+    if keeps_to(&String::from_utf8_lossy(&said), level) {
         return Ok(());
     }
     Err(Failure::refusal(format!(
-        "--cpu baseline needs a C library that can be told to do without newer instructions and to say so, and {} is none: \
+        "--cpu {} needs a C library that can be told to do without newer instructions and to say so, and {} is none: \
          glibc 2.33 and later are. Freeze with --cpu native.",
+        Cpu::Level(level).word(),
         loader.display()
     )))
 }
 
-/// Refuses a frozen process with libraries that have picked instructions by themselves.
-pub fn check_libraries(dumped: &Tables<'_>) -> Result<()> {
-    let found = libraries_that_ask(dumped)?;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<_> = found.iter().map(|path| path.display().to_string()).collect();
-    Err(Failure::refusal(format!(
-        "cannot freeze for the baseline CPU: {} asks the CPU what it can and may have picked instructions that others do not have; \
-         Snapboot knows no variable that keeps it from that. Load it after the freeze point, or freeze with --cpu native.",
-        names.join(", ")
-    )))
+/// Whether glibc says (`ld.so --list-diagnostics`) that it uses nothing beyond the level of what it chooses functions by.
+fn keeps_to(said: &str, level: Level) -> bool {
+    let value = |name: &str| {
+        let number = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("=0x"))?;
+        u64::from_str_radix(number, 16).ok()
+    };
+    // ebx of leaf 7.
+    const RTM: u64 = 1 << 11;
+    const AVX_512: u64 = 0xdc23_0000;
+    let beyond = match level {
+        Level::V2 => return value("x86.cpu_features.xsave_state_size") == Some(0),
+        Level::V3 => RTM | AVX_512 & !IFMA,
+        Level::V4 => RTM,
+    };
+    // Which glibc has no functions for.
+    const IFMA: u64 = 1 << 21;
+    value("x86.cpu_features.features[0x1].active[0x1]").is_some_and(|active| active & beyond == 0)
 }
 
-/// Mapped code that queries the CPU and is not known to heed a variable.
-fn libraries_that_ask(dumped: &Tables<'_>) -> Result<BTreeSet<PathBuf>> {
+/// Refuses a frozen process with libraries that have picked instructions by themselves, or measured the room for registers.
+pub fn check_libraries(dumped: &Tables<'_>, level: Level) -> Result<()> {
+    let word = Cpu::Level(level).word();
+    let (mut asking, mut measuring) = (BTreeSet::new(), BTreeSet::new());
+    for path in libraries(dumped)? {
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        let file = trust::look::open(&path).and_then(|mut file| {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        let file = file.map_err(|error| Failure::io("read", &path, &error))?;
+        if !STEERED.iter().any(|start| name.starts_with(start.as_bytes())) && asks_the_cpu(&file) {
+            asking.insert(path.display().to_string());
+        }
+        if level != Level::V2 && has_tls_descriptors(&file) {
+            measuring.insert(path.display().to_string());
+        }
+    }
+    let names = |found: BTreeSet<String>| found.into_iter().collect::<Vec<_>>().join(", ");
+    if !asking.is_empty() {
+        return Err(Failure::refusal(format!(
+            "cannot freeze for --cpu {word}: {} asks the CPU what it can and may have picked instructions that others do not have; \
+             Snapboot knows no variable that keeps it from that. Load it after the freeze point, or freeze with --cpu native.",
+            names(asking)
+        )));
+    }
+    if !measuring.is_empty() {
+        return Err(Failure::refusal(format!(
+            "cannot freeze for --cpu {word}: {} was compiled with TLS descriptors (-mtls-dialect=gnu2), for which the C library has measured \
+             the registers of this CPU. Load it after the freeze point, or freeze with --cpu v2 or native.",
+            names(measuring)
+        )));
+    }
+    Ok(())
+}
+
+/// Files of which code is mapped.
+fn libraries(dumped: &Tables<'_>) -> Result<BTreeSet<PathBuf>> {
     const EXECUTE: u32 = 4;
     let files = dumped.rows::<MappedFile>(Section::Files)?;
     let mut found = BTreeSet::new();
     let code = |row: &Mapping| row.kind == mapping_kind::FILE && row.protection & EXECUTE != 0;
     for row in dumped.rows::<Mapping>(Section::Mappings)?.filter(code) {
-        let Some(file) = files.get(row.file as usize) else { continue };
-        let path = PathBuf::from(OsStr::from_bytes(dumped.text(file.path)?));
-        let name = path.file_name().unwrap_or_default().as_bytes();
-        if found.contains(&path) || STEERED.iter().any(|start| name.starts_with(start.as_bytes())) {
-            continue;
-        }
-        let size = (row.end - row.start).min(file.size.saturating_sub(row.offset));
-        let code = read(&path, row.offset, size).map_err(|error| Failure::io("read", &path, &error))?;
-        if asks_the_cpu(&code) {
-            found.insert(path);
+        if let Some(file) = files.get(row.file as usize) {
+            found.insert(PathBuf::from(OsStr::from_bytes(dumped.text(file.path)?)));
         }
     }
     Ok(found)
+}
+
+/// Whether a library has thread-local variables whose places the loader resolves by descriptors.
+fn has_tls_descriptors(file: &[u8]) -> bool {
+    let Ok(elf) = ElfFile64::<Endianness>::parse(file) else { return false };
+    let mut relocations = elf.dynamic_relocations().into_iter().flatten();
+    relocations.any(|(_, relocation)| relocation.flags() == RelocationFlags::Elf { r_type: R_X86_64_TLSDESC })
 }
 
 fn asks_the_cpu(code: &[u8]) -> bool {
@@ -138,12 +218,6 @@ fn asks_the_cpu(code: &[u8]) -> bool {
         let end = code.len().min(at + NEAR);
         find(&code[at.saturating_sub(NEAR)..end], CPUID).is_some()
     })
-}
-
-fn read(path: &Path, offset: u64, size: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; size as usize];
-    trust::look::open(path)?.read_exact_at(&mut bytes, offset)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -163,13 +237,15 @@ mod tests {
         let environment =
             |name: &str, value: &str| Environment::pick([(name.into(), value.into())].into_iter(), &[], &[]);
         let program = std::env::current_exe().unwrap();
-        let booted = for_baseline(environment(TUNABLES, "glibc.malloc.check=0"), &program).unwrap();
+        let booted = for_level(environment(TUNABLES, "glibc.malloc.check=0"), &program, Level::V2).unwrap();
         let all = booted.for_boot(OsStr::new("/f.so"), OsStr::new("/dir"));
         let tunables: Vec<_> = all.iter().filter(|(name, _)| name == TUNABLES).map(|(_, value)| value).collect();
         assert_eq!(tunables, ["glibc.malloc.check=0:glibc.cpu.hwcaps=-XSAVE,-XSAVEC"]);
         assert_eq!(booted.value(TUNABLES).unwrap(), "glibc.malloc.check=0", "what is compared is the user's");
         for (name, value) in [("OPENBLAS_CORETYPE", "Zen"), (TUNABLES, "glibc.cpu.hwcaps=-AVX2")] {
-            let Err(refused) = for_baseline(environment(name, value), &program) else { panic!("{name} was accepted") };
+            let Err(refused) = for_level(environment(name, value), &program, Level::V2) else {
+                panic!("{name} was accepted")
+            };
             assert!(refused.message.contains(name) && refused.message.contains(value), "{refused}");
         }
     }

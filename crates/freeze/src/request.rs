@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use image_file::info::Origin;
+use inputs::cpu::Level;
 use installation::Installation;
 use runtime::terminal::Terminal;
 
@@ -123,10 +124,10 @@ pub enum Training {
 /// On which CPUs an image thaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cpu {
-    /// Those with the model and the features of this one.
+    /// Those with at least the features of this one.
     Native,
-    /// All that have x86-64-v2 with AES and PCLMULQDQ.
-    Baseline,
+    /// All that have this level, with AES and PCLMULQDQ.
+    Level(Level),
 }
 
 impl Cpu {
@@ -134,7 +135,9 @@ impl Cpu {
     pub fn word(self) -> &'static str {
         match self {
             Cpu::Native => "native",
-            Cpu::Baseline => "baseline",
+            Cpu::Level(Level::V2) => "v2",
+            Cpu::Level(Level::V3) => "v3",
+            Cpu::Level(Level::V4) => "v4",
         }
     }
 }

@@ -62,7 +62,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     }
     let environment = match request.cpu {
         Cpu::Native => environment,
-        Cpu::Baseline => cpu::for_baseline(environment, &runtime.program)?,
+        Cpu::Level(level) => cpu::for_level(environment, &runtime.program, level)?,
     };
     let main = Main::split(runtime.language, std::mem::take(&mut resolved.argv), &search_path)?;
     let module = main.module().map(PathBuf::from);

@@ -1,12 +1,13 @@
 //! The CPU as an input.
 //!
-//! glibc picks string functions by CPUID when a process starts, numerical and cryptographic libraries pick kernels, and glibc sizes
-//! the area in which lazy binding saves registers by the register states that the kernel has enabled (XCR0). A process that did so
-//! on one CPU goes on only where all of that is the same, or where it took care to need less: see [`baseline`].
+//! glibc picks string functions by CPUID when a process starts, and numerical and cryptographic libraries pick kernels. A process that did so on
+//! one CPU goes on wherever there are at least the features that it was booted with; the model and what only a kernel uses do not count. The
+//! register states that the kernel has enabled (XCR0) have to be the same, since a library may have measured the room that saving them takes.
+//! A process that took care to need no more than a [`Level`] goes on wherever there is that.
 
 use image::{CpuLeaf, Error, Section, Tables};
 
-use crate::arch::{bit_name, Cpu, BASELINE, LEAVES};
+use crate::arch::{bit_name, Cpu, FEATURES, LEVELS};
 
 pub use crate::arch::IS_SUPPORTED;
 
@@ -40,26 +41,44 @@ impl Difference {
     pub fn name(&self, bit: u32) -> Option<&'static str> {
         bit_name(self.leaf, self.subleaf, self.register, bit)
     }
+}
 
-    /// Whether the register is a number that stands for the model and not a set of features.
-    pub fn is_model(&self) -> bool {
-        self.register == 0 && matches!(self.leaf, 0x0000_0001 | 0x8000_0001)
+/// A level of x86-64 CPUs: sets of features that CPUs have together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// SSE4.2.
+    V2,
+    /// AVX2.
+    V3,
+    /// AVX-512.
+    V4,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: [Level; 3] = [Level::V2, Level::V3, Level::V4];
+
+    /// What it has. A process may count on it alone when neither its C library nor its libraries have picked anything else: `snapboot freeze
+    /// --cpu` sees to that.
+    pub fn features(self) -> impl Iterator<Item = CpuLeaf> {
+        LEVELS[self as usize].iter().map(|&(leaf, subleaf, bits)| row(leaf, subleaf, bits, bits))
+    }
+
+    /// What this CPU lacks of it.
+    pub fn lacks(self) -> impl Iterator<Item = Difference> {
+        let mut cpu = Cpu::default();
+        self.features().flat_map(move |row| differences_of(row, cpu.read(row.leaf, row.subleaf)))
     }
 }
 
-/// What this CPU is: signature, features, and the register states that the kernel has enabled.
+/// What this CPU has of features that programs can use, and the register states that the kernel has enabled.
 pub fn native() -> impl Iterator<Item = CpuLeaf> {
     let mut cpu = Cpu::default();
-    LEAVES.iter().map(move |&(leaf, subleaf, masks)| {
-        let [eax, ebx, ecx, edx] = cpu.read(leaf, subleaf);
-        row(leaf, subleaf, masks, [eax & masks[0], ebx & masks[1], ecx & masks[2], edx & masks[3]])
+    FEATURES.iter().map(move |&(leaf, subleaf, masks)| {
+        let found = cpu.read(leaf, subleaf);
+        let values = [0, 1, 2, 3].map(|register| found[register] & masks[register]);
+        row(leaf, subleaf, if leaf == CpuLeaf::XCR0 { masks } else { values }, values)
     })
-}
-
-/// What the baseline has. A process may count on it alone when neither its C library nor its libraries have picked
-/// anything else: `snapboot freeze --cpu baseline` sees to that.
-pub fn baseline() -> impl Iterator<Item = CpuLeaf> {
-    BASELINE.iter().map(|&(leaf, subleaf, masks)| row(leaf, subleaf, masks, masks))
 }
 
 /// Compares this CPU with what the image wants: yields every register that differs.
@@ -109,41 +128,41 @@ mod tests {
         let native: Vec<_> = native().collect();
         assert_eq!(found(&native), []);
         assert!(native.iter().any(|leaf| leaf.leaf == CpuLeaf::XCR0), "XCR0 counts");
+        assert!(native.iter().all(|leaf| leaf.leaf == CpuLeaf::XCR0 || leaf.eax_mask == leaf.eax), "more will do");
+        assert!(native.iter().all(|leaf| leaf.leaf != 1 || leaf.eax_mask == 0), "the model does not count");
     }
 
     #[test]
     fn the_first_difference_names_the_register_and_the_bit() {
         let mut leaves: Vec<_> = native().collect();
-        leaves[0].ecx ^= 1 << 28;
+        leaves[1].ecx |= 1 << 31;
+        leaves[1].ecx_mask |= 1 << 31;
         leaves[5].eax ^= 1 << 17;
         let found = found(&leaves);
         assert_eq!(found.len(), 2);
         let names: Vec<_> = found.iter().flat_map(|it| it.bits().map(|bit| it.name(bit))).collect();
-        assert_eq!(names, [Some("avx"), Some("xcr0_amx_tilecfg")]);
-        assert_eq!(found[0].wants(28), leaves[0].ecx >> 28 & 1 != 0);
-        assert!(!found[0].is_model());
-        leaves[0].eax ^= 1;
-        assert!(self::found(&leaves)[0].is_model());
+        assert_eq!(names, [Some("pks"), Some("xcr0_amx_tilecfg")]);
+        assert!(found[0].wants(31));
     }
 
     #[test]
     fn bits_that_do_not_count_may_be_anything() {
-        let leaf = CpuLeaf { ecx_mask: 1, ecx: 1, ..baseline().next().unwrap() };
+        let leaf = CpuLeaf { ecx_mask: 1, ecx: 1, ..Level::V2.features().next().unwrap() };
         let here = |ecx| differences_of(leaf, [!0, !0, ecx, !0]).count();
         assert_eq!((here(1), here(!0), here(!1)), (0, 0, 1));
     }
 
     #[test]
-    fn a_cpu_with_more_than_the_baseline_has_the_baseline() {
-        for leaf in baseline() {
-            assert_eq!(differences_of(leaf, [!0; 4]).count(), 0);
-            assert_eq!(differences_of(leaf, [0; 4]).count(), 2, "ecx and edx");
-            assert!(leaf.leaf != CpuLeaf::XCR0);
-        }
-        assert_eq!(
-            baseline().map(|leaf| leaf.ecx.count_ones()).sum::<u32>(),
-            9,
-            "x86-64-v2 has 7 of these, AES and PCLMULQDQ"
-        );
+    fn a_cpu_with_more_than_a_level_has_the_level() {
+        let counts = Level::ALL.map(|level| {
+            let all = || level.features().map(|leaf| (leaf, differences_of(leaf, [!0; 4]).count()));
+            assert!(all().all(|(_, differences)| differences == 0));
+            level.features().flat_map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx]).map(u32::count_ones).sum::<u32>()
+        });
+        // x86-64-v2 has 7, and AES and PCLMULQDQ; of XCR0 there are 3 in v3 and 6 in v4.
+        assert_eq!(counts, [9, 9 + 9 + 1 + 3, 9 + 9 + 1 + 5 + 6]);
+        assert!(Level::V2.features().all(|leaf| leaf.leaf != CpuLeaf::XCR0));
+        let lacks = |found| Level::V3.features().map(|leaf| differences_of(leaf, found).count()).sum::<usize>();
+        assert_eq!((lacks([0; 4]), lacks([!0; 4])), (6, 0));
     }
 }

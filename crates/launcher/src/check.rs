@@ -232,13 +232,12 @@ fn platform(start: &Start, frozen: &mut Frozen) -> Result<(), Reason> {
 fn another_cpu(difference: &cpu::Difference) -> Reason {
     let bit = difference.bits().next().unwrap_or(0);
     let name = difference.name(bit).unwrap_or("a feature without a name");
-    if difference.is_model() {
-        Reason::new("stale: the image was made on another model of CPU")
-    } else if difference.wants(bit) {
-        Reason::new("stale: the image was made for a CPU with a feature that this one has not").subject(name.as_bytes())
+    let reason = if difference.wants(bit) {
+        "stale: the image was made for a CPU with a feature that this one has not"
     } else {
-        Reason::new("stale: the image was made for a CPU without a feature of this one").subject(name.as_bytes())
-    }
+        "stale: the image was made for a CPU without a feature of this one"
+    };
+    Reason::new(reason).subject(name.as_bytes())
 }
 
 /// Size of the vdso according to its ELF header: its section headers are the last thing in it.

@@ -32,7 +32,10 @@ impl Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Cpu {
     Native,
-    Baseline,
+    #[value(alias = "baseline")]
+    V2,
+    V3,
+    V4,
 }
 
 /// IMAGE.thaws has a byte for each of them.
@@ -124,10 +127,10 @@ pub struct Freeze {
     #[arg(long)]
     pub check_pages: bool,
 
-    /// On which CPUs the image thaws; on others it runs COMMAND in the ordinary way. `native`: on those with the model and the
-    /// features of this one. `baseline`: on all that have x86-64-v2 with AES and PCLMULQDQ; the C library, OpenSSL, OpenBLAS
-    /// and numpy then do without newer instructions, also after a thaw, and other libraries that pick instructions by CPU are
-    /// refused.
+    /// On which CPUs the image thaws; on others it runs COMMAND in the ordinary way. `native`: on those with at least the features
+    /// of this one. `v2` (also `baseline`), `v3` and `v4`: on all that have this level of x86-64 (SSE4.2, AVX2, AVX-512) with AES
+    /// and PCLMULQDQ; the C library, OpenSSL, OpenBLAS and numpy then do without newer instructions, also after a thaw, and other
+    /// libraries that pick instructions by CPU are refused. For a fleet take `v3`: servers have it since 2015.
     #[arg(long, value_name = "CPU", value_enum, default_value_t = Cpu::Native)]
     pub cpu: Cpu,
 

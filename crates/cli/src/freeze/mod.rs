@@ -7,6 +7,7 @@ mod project;
 mod settings;
 mod summary;
 
+use inputs::cpu::Level;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -115,7 +116,9 @@ fn request(arguments: &Freeze, words: &[OsString]) -> Result<FreezeRequest> {
         check_pages: arguments.check_pages,
         cpu: match arguments.cpu {
             arguments::Cpu::Native => Cpu::Native,
-            arguments::Cpu::Baseline => Cpu::Baseline,
+            arguments::Cpu::V2 => Cpu::Level(Level::V2),
+            arguments::Cpu::V3 => Cpu::Level(Level::V3),
+            arguments::Cpu::V4 => Cpu::Level(Level::V4),
         },
         variants: arguments.variants,
         max_age: arguments.max_age,

@@ -3,11 +3,14 @@
 /// Whether images are made and thawed on this architecture.
 pub const IS_SUPPORTED: bool = false;
 
-/// Nothing is recorded.
-pub const LEAVES: [(u32, u32, [u32; 4]); 0] = [];
+/// A leaf and subleaf, and bits of its four registers.
+pub type Bits = (u32, u32, [u32; 4]);
 
-/// There is no baseline.
-pub const BASELINE: [(u32, u32, [u32; 4]); 0] = [];
+/// Nothing is recorded.
+pub const FEATURES: [Bits; 0] = [];
+
+/// There are no levels.
+pub const LEVELS: [&[Bits]; 3] = [&[]; 3];
 
 /// Reads leaves.
 #[derive(Default)]

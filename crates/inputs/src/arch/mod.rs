@@ -1,7 +1,7 @@
 //! What the CPU is, on each architecture.
 //!
-//! The same interface everywhere: whether images are made here at all (`IS_SUPPORTED`), `LEAVES` that an image records, the `BASELINE` that it may be content with, a `Cpu` that reads
-//! leaves, and `bit_name` for what a bit stands for.
+//! The same interface everywhere: whether images are made here at all (`IS_SUPPORTED`), `FEATURES` that an image records, what each of the `LEVELS` has that it may be content with, a `Cpu` that
+//! reads leaves, and `bit_name` for what a bit stands for.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

@@ -12,34 +12,76 @@ pub use names::bit_name;
 /// Whether images are made and thawed on this architecture.
 pub const IS_SUPPORTED: bool = true;
 
-/// Leaves of CPUID that name the CPU and its features (leaf, subleaf) and the bits of eax, ebx, ecx and edx that do
-/// (leaf 1's ebx holds the number of the current core; its ecx bit 27 and leaf 7's edx are as the kernel set them).
-pub const LEAVES: [(u32, u32, [u32; 4]); 6] = [
-    (0x0000_0001, 0, [!0, 0, !0, !0]),
-    (0x0000_0007, 0, [!0, !0, !0, !0]),
-    (0x0000_0007, 1, [!0, !0, !0, !0]),
-    (0x0000_000d, 1, [!0, 0, 0, 0]),
-    (0x8000_0001, 0, [!0, 0, !0, !0]),
-    (CpuLeaf::XCR0, 0, [!0, 0, 0, !0]),
-];
+/// A leaf and subleaf of CPUID, and bits of its eax, ebx, ecx and edx.
+pub type Bits = (u32, u32, [u32; 4]);
 
-/// What a process that was frozen under the settings for the baseline needs: x86-64-v2, with AES and PCLMULQDQ.
-///
-/// Of leaf 1 SSE3, PCLMULQDQ, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT and AES in ecx, and what every x86-64 CPU has in edx: FPU,
-/// TSC, CMPXCHG8B, CMOV, MMX, FXSR, SSE and SSE2; of leaf 0x80000001 LAHF, SYSCALL, NX and long mode. XCR0 does not count.
-pub const BASELINE: [(u32, u32, [u32; 4]); 2] = [
+/// Features that code of a program can use (Intel SDM volume 2, CPUID; AMD APM volume 3, appendix E), and the register states that the kernel has
+/// enabled. What only a kernel uses (of paging, of virtual machines) and what names the model or its speed is left out.
+pub const FEATURES: [Bits; 6] = [
     (
         0x0000_0001,
         0,
         [
             0,
             0,
-            1 | 1 << 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23 | 1 << 25,
-            1 | 1 << 4 | 1 << 8 | 1 << 15 | 1 << 23 | 1 << 24 | 1 << 25 | 1 << 26,
+            bits(&[0, 1, 9, 12, 13, 19, 20, 22, 23, 25, 26, 27, 28, 29, 30]),
+            bits(&[0, 4, 8, 11, 15, 19, 23, 24, 25, 26]),
         ],
     ),
-    (0x8000_0001, 0, [0, 0, 1, 1 << 11 | 1 << 20 | 1 << 29]),
+    (
+        0x0000_0007,
+        0,
+        [
+            0,
+            bits(&[0, 3, 5, 8, 9, 11, 14, 16, 17, 18, 19, 21, 23, 24, 26, 27, 28, 29, 30, 31]),
+            bits(&[0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 22, 23, 25, 27, 28, 29]),
+            bits(&[2, 3, 4, 5, 8, 14, 16, 20, 22, 23, 24, 25]),
+        ],
+    ),
+    (0x0000_0007, 1, [bits(&[0, 1, 2, 3, 4, 5, 7, 10, 11, 12, 21, 23]), 0, 0, bits(&[4, 5, 8, 10, 14, 15, 19, 21])]),
+    (0x0000_000d, 1, [bits(&[0, 1, 2]), 0, 0, 0]),
+    (0x8000_0001, 0, [0, 0, bits(&[0, 5, 6, 7, 8, 11, 15, 16, 21, 29]), bits(&[11, 22, 25, 27, 29, 30, 31])]),
+    (CpuLeaf::XCR0, 0, [!0, 0, 0, !0]),
 ];
+
+/// What the levels x86-64-v2, -v3 and -v4 have (x86-64 psABI, "Micro-Architecture Levels"), each with AES and PCLMULQDQ besides, which all CPUs of
+/// servers with these levels have. The register states that go with them are those of XCR0 up to AVX, and up to AVX-512.
+pub const LEVELS: [&[Bits]; 3] = [
+    &[(1, 0, [0, 0, V2, ALWAYS]), (0x8000_0001, 0, [0, 0, bits(&[0]), ALWAYS_EXTENDED])],
+    &[
+        (1, 0, [0, 0, V2 | V3, ALWAYS]),
+        (7, 0, [0, V3_LEAF_7, 0, 0]),
+        (0x8000_0001, 0, [0, 0, bits(&[0, 5]), ALWAYS_EXTENDED]),
+        (CpuLeaf::XCR0, 0, [bits(&[0, 1, 2]), 0, 0, 0]),
+    ],
+    &[
+        (1, 0, [0, 0, V2 | V3, ALWAYS]),
+        (7, 0, [0, V3_LEAF_7 | bits(&[16, 17, 28, 30, 31]), 0, 0]),
+        (0x8000_0001, 0, [0, 0, bits(&[0, 5]), ALWAYS_EXTENDED]),
+        (CpuLeaf::XCR0, 0, [bits(&[0, 1, 2, 5, 6, 7]), 0, 0, 0]),
+    ],
+];
+
+/// ecx of leaf 1: SSE3, PCLMULQDQ, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT and AES.
+const V2: u32 = bits(&[0, 1, 9, 13, 19, 20, 23, 25]);
+/// FMA, MOVBE, XSAVE, OSXSAVE, AVX and F16C.
+const V3: u32 = bits(&[12, 22, 26, 27, 28, 29]);
+/// ebx of leaf 7: BMI1, AVX2 and BMI2.
+const V3_LEAF_7: u32 = bits(&[3, 5, 8]);
+/// What every x86-64 CPU has in edx of leaf 1: FPU, TSC, CMPXCHG8B, CMOV, MMX, FXSR, SSE and SSE2.
+const ALWAYS: u32 = bits(&[0, 4, 8, 15, 23, 24, 25, 26]);
+/// And of leaf 0x80000001: SYSCALL, NX and long mode.
+const ALWAYS_EXTENDED: u32 = bits(&[11, 20, 29]);
+
+/// A word with these bits set.
+const fn bits(numbers: &[u32]) -> u32 {
+    let (mut word, mut at) = (0, 0);
+    while at < numbers.len() {
+        word |= 1 << numbers[at];
+        at += 1;
+    }
+    word
+}
 
 /// Reads leaves. Each takes some microseconds where the machine is a virtual one, so what leaf 1 says of XSAVE is kept.
 #[derive(Default)]
