@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 # Those that have a boot archive: PYTHONS in crates/runtime/src/probe.rs.
-NAMES = ["python3", *(f"python3.{minor}" for minor in range(8, 14))]
+NAMES = ["python3", *(f"python3.{minor}" for minor in range(8, 16))]
 CODE = "import sys; print(sys.implementation.cache_tag, *sys.version_info[:2])"
 
 
@@ -27,7 +27,7 @@ def interpreters() -> dict[str, str]:
     for path in paths:
         told = subprocess.run([path, "-I", "-S", "-c", CODE], capture_output=True, text=True, check=False)
         words = told.stdout.split()
-        if told.returncode == 0 and words[0].startswith("cpython-") and (3, 8) <= (int(words[1]), int(words[2])) < (3, 14):
+        if told.returncode == 0 and words[0].startswith("cpython-") and (3, 8) <= (int(words[1]), int(words[2])) < (3, 16):
             found.setdefault(words[0], path)
     return found
 

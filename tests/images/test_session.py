@@ -26,7 +26,7 @@ KEYS = [
     b"    return 3\r",
     b"\r",
     b"f()\r",
-    b"\x1b[A\r",  # the line before
+    b"\x1bOA\r",  # the line before
     b"sys.getrefc\tf) > 1\r",  # completed to sys.getrefcount(
     b"broken \x03",
     b"\x1b[200~a = 1\nb = 2\n\x1b[201~\r",  # what a terminal sends for a paste

@@ -17,7 +17,7 @@ KEYS = [
     b"getattr(sys, 'last_value', None)\r",
 ]
 # What the line editor does in addition, which is the same after every program.
-EDITOR = [b"'rlcompleter' in sys.modules, 'readline' in sys.modules\r", b"\x1b[A\r", b"sys.getrefc\tf) > 1\r"]
+EDITOR = [b"'rlcompleter' in sys.modules, 'readline' in sys.modules\r", b"\x1bOA\r", b"sys.getrefc\tf) > 1\r"]
 EDITED = (["-i", "s.py", "a"], [])
 CASES = [
     (["-i"], None, b"\x04"),

@@ -11,7 +11,7 @@ FRONT_END = os.path.join(ROOT, "python", "snapboot", "front_end")
 SNAPBOOT = os.path.join(ROOT, "target", "release", "snapboot")
 # What a test machine may have set, and a test must not depend on.
 # Those of PYTHONS in crates/runtime probe.rs.
-VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 UNWANTED = ("PYTEST_CURRENT_TEST", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONWARNINGS")
 
 

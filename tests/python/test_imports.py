@@ -1,6 +1,10 @@
 """Which imports of a main part are surely run."""
 
+import sys
+
 import pytest
+
+LAZY = pytest.mark.skipif(sys.version_info < (3, 15), reason="no lazy imports before CPython 3.15")
 
 
 def names(module, source):
@@ -18,6 +22,8 @@ def names(module, source):
         ("import a\nclass C: pass\nimport b", ["a"]),
         ("@d\ndef f(): pass\nimport b", []),
         ("def f(x: print(1)): pass\nimport b", []),
+        ("import a\n__lazy_modules__ = ['b']\nimport b", ["a"]),
+        pytest.param("import a\nlazy import b\nlazy from c import d\nimport e", ["a", "e"], marks=LAZY),
         ("this is not Python", []),
         (b"\xff\xff", []),
     ],

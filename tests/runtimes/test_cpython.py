@@ -22,7 +22,7 @@ RUNNER = str(comparison.HERE / "cpython/runner.py")
 FILES = comparison.table("cpython/files.toml")
 DIFFERENCES = comparison.table("cpython/differences.toml")["difference"]
 # Those of PYTHONS in crates/runtime probe.rs.
-VERSIONS = [(3, minor) for minor in range(8, 15)]
+VERSIONS = [(3, minor) for minor in range(8, 16)]
 PRELOADED = (3, 11)  # has one more image, with what all the tests import already loaded
 ENOUGH = 40  # files on each CPython, at least
 

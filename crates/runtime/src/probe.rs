@@ -35,7 +35,7 @@ pub struct Runtime {
 /// CPython versions tried, `major.minor`; all others are refused. Before one is added: what its start, its end and its main part do
 /// otherwise than the last one's (`sys.version_info` in the front end), and CPython's own tests (tests/runtimes). The other lists of versions
 /// are compared with this one (tests/repository/test_signposts.py).
-pub const PYTHONS: [&str; 7] = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"];
+pub const PYTHONS: [&str; 8] = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"];
 /// CRuby versions tried; all others are refused. Before one is added: `RUBY_VERSION` in the front end (with Prism: prism_script.rb), the
 /// length of texts that it keeps inside of their objects (`LONG_NAME` in main_script.rb and crates/installation lib.rs), the types in
 /// crates/archive-ruby optional.rs, and tests/runtimes. The other lists are compared with this one (tests/repository/test_signposts.py).
@@ -232,7 +232,7 @@ impl ProbeReply {
     }
 }
 
-/// `3.8 to 3.14`, or the only version there is.
+/// `3.8 to 3.15`, or the only version there is.
 pub fn range(versions: &[&str]) -> String {
     match versions {
         [only] => (*only).to_owned(),
@@ -276,8 +276,8 @@ mod tests {
             (message("jruby", "3.1.4", "", ""), "JRuby 3.1.4"),
             (message("truffleruby", "3.3.7", "", ""), "TruffleRuby"),
             (message("cpython", "3.13.1", "free-threaded", ""), "free-threaded"),
-            (message("cpython", "3.7.17", "", ""), "3.8 to 3.14"),
-            (message("cpython", "3.80.1", "", ""), "3.8 to 3.14"),
+            (message("cpython", "3.7.17", "", ""), "3.8 to 3.15"),
+            (message("cpython", "3.80.1", "", ""), "3.8 to 3.15"),
             (message("ruby", "3.0.7", "", ""), "tried with 3.1 to 3.4"),
             (message("ruby", "3.1.2", "", "YJIT"), "YJIT is enabled"),
             (message("ruby", "3.2.0", "", "YJIT"), "from CRuby 3.3 on"),

@@ -10,7 +10,7 @@ from .early import umask
 from .environment import IGNORED, Environment
 from .explained import begin
 from .importers import folder_of, shadows
-from .main_part import Fallback, Prepared, new_main_module, script_name
+from .main_part import Fallback, Prepared, as_file, new_main_module, script_name
 from .randomness import Randomness
 from .request import decode, encode
 from .search_path import IS_SAFE, first_entry, importer_of
@@ -55,7 +55,7 @@ class Context:
             if self.prepared.is_package:
                 self.path_entry = self.prepared.filename
             else:
-                sys.modules["__main__"].__dict__.update(__file__=self.prepared.filename, __cached__=None)
+                as_file(sys.modules["__main__"].__dict__, self.prepared.filename, None)
         if self.path_entry is not None:
             sys.path.insert(0, self.path_entry)
         self._set_arguments(main, request.argv)

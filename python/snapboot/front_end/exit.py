@@ -205,6 +205,8 @@ class Exit:
         message = f"Exception ignored {WORDS.get(occasion, 'on')} {occasion}" if occasion and WORDED else None
         trace = error.__traceback__
         trace = None if trace is None else trace.tb_next
+        # The hook of CPython 3.15 shows the error's own.
+        error.__traceback__ = trace
         try:
             sys.unraisablehook(self._unraisable((type(error), error, trace, message, culprit)))
         except BaseException:

@@ -1,5 +1,7 @@
 """Which modules a main part surely imports: those named by the imports that stand before anything else happens in it."""
 
+import sys
+
 ONLY_AST = 0x400  # ast.PyCF_ONLY_AST, without importing ast
 
 
@@ -24,7 +26,8 @@ def leading_imports(source):
     """The imports at the head of `source` (str or bytes), as a list of Import; none when it cannot be parsed.
 
     Definitions, docstrings and assignments of plain constants do nothing and are passed over; so is a `try` around
-    nothing but imports. The first statement of any other kind ends the list, since it may decide what a later import finds.
+    nothing but imports. So is a lazy import (CPython 3.15), since nobody knows whether the program ever uses it. The first
+    statement of any other kind ends the list, since it may decide what a later import finds.
     """
     try:
         tree = compile(source, "<main>", "exec", ONLY_AST, True)
@@ -39,9 +42,11 @@ def leading_imports(source):
     return found
 
 
-def _imports_of(statement):
-    """The imports of a statement that has no other effects; None if it has."""
+def _imports_of(statement, is_guarded=False):
+    """The imports that a statement makes which has no other effects; None if it has. is_guarded: whether it stands in a `try`."""
     kind = type(statement).__name__
+    if kind in ("Import", "ImportFrom") and _is_lazy(statement, is_guarded):
+        return []
     if kind == "Import":
         return [Import(alias.name, (), 0) for alias in statement.names]
     if kind == "ImportFrom":
@@ -49,7 +54,7 @@ def _imports_of(statement):
             return []
         return [Import(statement.module or "", tuple(alias.name for alias in statement.names), statement.level)]
     if kind == "Try" and all(type(inner).__name__ in ("Import", "ImportFrom") for inner in statement.body):
-        guarded = [one for inner in statement.body for one in _imports_of(inner)]
+        guarded = [one for inner in statement.body for one in _imports_of(inner, True)]
         for one in guarded:
             one.guarded = True
         return guarded
@@ -58,10 +63,19 @@ def _imports_of(statement):
     if kind == "Expr" and _is_constant(statement.value):
         return []
     if kind == "Assign" and _is_constant(statement.value):
-        return [] if all(type(target).__name__ == "Name" for target in statement.targets) else None
+        return [] if all(type(it).__name__ == "Name" and it.id != LAZY_MODULES for it in statement.targets) else None
     if kind == "Pass":
         return []
     return None
+
+
+def _is_lazy(statement, is_guarded):
+    if getattr(statement, "is_lazy", False):
+        return True
+    # Where all imports are lazy, those in a `try` are not, nor those of all names.
+    if is_guarded or get_lazy_imports is None or get_lazy_imports() != "all":
+        return False
+    return statement.names[0].name != "*"
 
 
 def _is_inert_definition(function):
@@ -81,3 +95,8 @@ def _is_constant(node):
     if kind in ("Tuple", "List"):
         return all(_is_constant(element) for element in node.elts)
     return kind == "Constant"
+
+
+# A program that is for older versions, too, lists there the modules that are to be imported lazily.
+LAZY_MODULES = "__lazy_modules__"
+get_lazy_imports = getattr(sys, "get_lazy_imports", None)

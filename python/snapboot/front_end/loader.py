@@ -17,6 +17,7 @@ def loader(folder):
     # A freeze boots several times: the first boot leaves there what it has compiled.
     folder_of_freeze = posix.environ.get(b"SNAPBOOT_FREEZE_DIR")
     private = dict(builtins.__dict__)
+    set_lazy_imports = getattr(sys, "set_lazy_imports", None)
 
     def read(path):
         descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
@@ -51,7 +52,15 @@ def loader(folder):
             module = modules[name] = type(sys)("snapboot.front_end." + name)
             module.__file__ = path
             module.__builtins__ = private
-            exec(code_of(name, path), module.__dict__)
+            # Where all imports are to be lazy (CPython 3.15), these are not: nobody would find the private ones later.
+            lazy = sys.get_lazy_imports() if set_lazy_imports else None
+            if lazy == "all":
+                set_lazy_imports("normal")
+            try:
+                exec(code_of(name, path), module.__dict__)
+            finally:
+                if lazy == "all":
+                    set_lazy_imports(lazy)
         return modules[name]
 
     def import_privately(name, globals=None, locals=None, fromlist=(), level=0):

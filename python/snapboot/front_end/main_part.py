@@ -89,7 +89,7 @@ def check_syntax(main, prepared):
     filters = sys.modules["_warnings"].filters
     filters.insert(0, ("ignore", None, Warning, None, 0))  # those that -W makes errors are the start's to raise
     try:
-        compile_script(source, filename) if flags == 0 else compile(source, filename, "exec", flags, True)
+        compile_script(source, filename) if flags == 0 else compile(source, filename, "exec", flags, True, **OF_MAIN)
     except SyntaxError:
         raise
     except Exception:
@@ -102,7 +102,7 @@ def compile_script(source, filename):
     """Compiles a script. Raises SyntaxError, or Fallback for what is not Python source."""
     if b"\0" in source or filename.endswith(".pyc") or source[:2] == PYC_MAGIC:
         raise Fallback(filename + " is not Python source")
-    return compile(source, filename, "exec", 0, True)
+    return compile(source, filename, "exec", 0, True, **OF_MAIN)
 
 
 def call_of(main, module, prepared=None):
@@ -122,7 +122,7 @@ def call_of(main, module, prepared=None):
         code, error = _compile_stdin()
         if error is not None:
             return raising(error)
-        return function(code, _as_file(names, "<stdin>", None))
+        return function(code, as_file(names, "<stdin>", None))
     if prepared is not None:
         filename = prepared.filename
         if prepared.is_package:
@@ -138,12 +138,14 @@ def call_of(main, module, prepared=None):
             code = compile_script(read_file(encode(filename)), filename)
         except (OSError, SyntaxError, ValueError, OverflowError) as error:
             raise Fallback(CANNOT_COMPILE % type(error).__name__) from None
-    return function(code, _as_file(names, filename, SourceFileLoader("__main__", filename)))
+    return function(code, as_file(names, filename, SourceFileLoader("__main__", filename)))
 
 
-def _as_file(names, filename, loader):
+def as_file(names, filename, loader):
+    """Gives `__main__` the names of a program that comes from a file. Returns its names."""
     names["__file__"] = filename
-    names["__cached__"] = None
+    if HAS_CACHED:
+        names["__cached__"] = None
     if loader is not None:
         names["__loader__"] = loader
     return names
@@ -153,7 +155,7 @@ def _compile_code(text):
     text += "\n"
     try:
         text.encode()
-        code = compile(text, "<string>", "exec", IGNORE_COOKIE, True)
+        code = compile(text, "<string>", "exec", IGNORE_COOKIE, True, **OF_MAIN)
     except (SyntaxError, ValueError, OverflowError) as error:
         raise Fallback(CANNOT_COMPILE % type(error).__name__) from None
     if CODE_IN_LINECACHE:
@@ -206,6 +208,10 @@ CANNOT_COMPILE = "the program cannot be read or compiled (%s)"
 ABSOLUTE_SCRIPT = sys.version_info >= (3, 9)
 # From 3.14 on a module gets them when somebody asks.
 HAS_ANNOTATIONS = sys.version_info < (3, 14)
+# Up to 3.14 modules have it, besides the one of their spec.
+HAS_CACHED = sys.version_info < (3, 15)
+# From 3.15 on warnings of the compiler are of the module whose code it is.
+OF_MAIN = {"module": "__main__"} if sys.version_info >= (3, 15) else {}
 CODE_IN_LINECACHE = sys.version_info >= (3, 13)
 BuiltinImporter = sys.modules["_frozen_importlib"].BuiltinImporter
 SourceFileLoader = sys.modules["_frozen_importlib_external"].SourceFileLoader

@@ -2,7 +2,8 @@
 
 What comes before the first prompt is done here, as CPython's `pymain_run_python` does it. The loop is the interpreter's
 own: it begins one by itself after a program that has set PYTHONINSPECT, which it reads when the program has ended. The
-program is PYTHONSTARTUP. From 3.13 on that loop is a Python program, `_pyrepl`, unless it is told to be the old one.
+program is PYTHONSTARTUP. From 3.13 on that loop is a Python program, `_pyrepl`, unless it is told to be the old one; 3.13
+runs it as `__main__`, later versions call it with the `__main__` that there is.
 """
 
 import posix
@@ -81,11 +82,9 @@ def _startup(path, module):
     except OSError as error:
         posix.write(2, b"Could not open PYTHONSTARTUP\n")
         return main_part.raising(type(error)(error.errno, error.strerror, name))
-    module.__dict__["__file__"] = name
-    module.__dict__["__cached__"] = None
-    module.__dict__["__loader__"] = main_part.SourceFileLoader("__main__", name)
+    main_part.as_file(module.__dict__, name, main_part.SourceFileLoader("__main__", name))
     try:
-        code = compile(source, name, "exec", 0, True)
+        code = compile(source, name, "exec", 0, True, **main_part.OF_MAIN)
     except (SyntaxError, ValueError) as error:
         return main_part.raising(error.with_traceback(None))
     return main_part.function(code, module.__dict__)
@@ -121,22 +120,25 @@ def _uses_pyrepl():
 
 
 def _is_known(main):
-    """Whether this is the `_pyrepl.main` that is run as `__main__` by a start without a program."""
-    return RUN_AS_MAIN in main.interactive_console.__code__.co_consts
+    """Whether a start without a program begins this `_pyrepl.main` as _ready_pyrepl expects."""
+    code = main.interactive_console.__code__
+    return RUN_AS_MAIN in code.co_consts if RUNS_AS_MAIN else "pythonstartup" in code.co_varnames
 
 
 def _ready_pyrepl(names):
-    """Makes `_pyrepl` begin as in a start without a program, where it is run as `__main__` and leaves the names of that. After one it
-    would run PYTHONSTARTUP by itself."""
+    """Makes `_pyrepl` begin as in a start without a program: after one it would run PYTHONSTARTUP by itself. Where it is run as
+    `__main__` it leaves the names of that."""
     from _pyrepl import main
 
+    if main.CAN_USE_PYREPL and "PYTHONSTARTUP" in main.os.environ:
+        main.os = WithoutStartup(main)
+    if not RUNS_AS_MAIN:
+        return
     spec = sys.modules["_frozen_importlib"]._find_spec("_pyrepl.__main__", sys.modules["_pyrepl"].__path__)
     names.update(__spec__=spec, __loader__=spec.loader, __package__=spec.parent)
     names.update(__file__=spec.origin, __cached__=spec.cached)
     if not main.CAN_USE_PYREPL:
         names[RUN_AS_MAIN] = main.interactive_console
-    elif "PYTHONSTARTUP" in main.os.environ:
-        main.os = WithoutStartup(main)
 
 
 class WithoutStartup:
@@ -156,4 +158,5 @@ class WithoutStartup:
         return None
 
 
+RUNS_AS_MAIN = sys.version_info < (3, 14)
 RUN_AS_MAIN = "__pyrepl_interactive_console"

@@ -59,7 +59,7 @@ class Settings:
         if ask(b"find=%x,%x,%x" % (id(sys.flags), places["dont_write_bytecode"], places["utf8_mode"])) < 0:
             return False
         state = ask(b"state")
-        utf8_mode = bool(state & IS_C) or self.coerced is not None
+        utf8_mode = _is_utf8_mode(state) or self.coerced is not None
         dont_write = _is_on(variables, DONT_WRITE)
         wanted = _streams(variables, utf8_mode, state)
         is_known = (utf8_mode, dont_write, dont_write) == (
@@ -111,7 +111,7 @@ class Settings:
                 raise Fallback("the locale is one that an image cannot take over")
             number = state // COERCED
             coerced = TARGETS[number - 1] if number else None
-            utf8_mode = bool(state & IS_C)
+            utf8_mode = _is_utf8_mode(state)
         dont_write = bool(sys.flags.dont_write_bytecode)
         if DONT_WRITE in self.renewed:
             dont_write = _is_on(names, DONT_WRITE)
@@ -145,6 +145,11 @@ def _index(name):
     return None
 
 
+def _is_utf8_mode(state):
+    """Whether the interpreter is in UTF-8 mode in this state of the locale, where nobody says anything about it."""
+    return ALWAYS_UTF8 or bool(state & IS_C)
+
+
 def _is_on(variables, name):
     """Whether a variable switches a flag on: as CPython reads it, any text does that is not a number 0."""
     text = variables.get(name.encode())
@@ -164,6 +169,7 @@ def _streams(variables, utf8_mode, state):
     return _codecs.lookup(encoding or "utf-8").name, errors
 
 
+ALWAYS_UTF8 = sys.version_info >= (3, 15)
 FLAGS = ("dont_write_bytecode", "utf8_mode")
 # Letters of options that decide some of it, or whether the environment counts.
 DECIDING = frozenset("BEIXiu")

@@ -10,7 +10,7 @@ import sys
 
 from . import modules, references
 from .reads import LIBRARY, reader_and_place
-from .settings import ALL, DONT_WRITE, ENCODING, LOCALE, OF_STREAMS, UNBUFFERED, ask
+from .settings import ALL, ALWAYS_UTF8, DONT_WRITE, ENCODING, LOCALE, OF_STREAMS, UNBUFFERED, ask
 
 
 class SettingsReads:
@@ -29,8 +29,8 @@ class SettingsReads:
         if not settings.renewed:
             return
         self._texts = {id(stream.text) for stream in settings.streams.all}
-        self._patch(type(sys.flags), {"dont_write_bytecode": [DONT_WRITE], "utf8_mode": [LOCALE]}, {})
-        of_texts = {"encoding": [ENCODING], "errors": [LOCALE, ENCODING], "line_buffering": [UNBUFFERED], "write_through": [UNBUFFERED]}
+        self._patch(type(sys.flags), {"dont_write_bytecode": [DONT_WRITE], **OF_LOCALE}, {})
+        of_texts = {"encoding": [ENCODING], "errors": [*BY_LOCALE, ENCODING], "line_buffering": [UNBUFFERED], "write_through": [UNBUFFERED]}
         self._patch(_io.TextIOWrapper, of_texts, {"reconfigure": OF_STREAMS, "detach": OF_STREAMS})
         if not self._is_watching():
             self.bound = dict.fromkeys(ALL, ("", ""))
@@ -58,7 +58,7 @@ class SettingsReads:
             reads.watch(_io.__dict__, "text_encoding", self._asks_for_text_encoding)
             if "io" in sys.modules:
                 sys.modules["io"].text_encoding = _io.text_encoding
-        if "os" in sys.modules:
+        if "os" in sys.modules and not ALWAYS_UTF8:
             reads.watch(sys.modules["os"].__dict__, "device_encoding", self._reads_locale)
 
     def stop(self):
@@ -186,7 +186,7 @@ class SettingsReads:
         finally:
             self._note = watched
             self.bound = before
-        return len(values) == 4 and {LOCALE, DONT_WRITE, ENCODING} <= set(seen)
+        return len(values) == 4 and {*BY_LOCALE, DONT_WRITE, ENCODING} <= set(seen)
 
 
 class Flag(int):
@@ -229,8 +229,11 @@ def _names_of(kind):
     return gc.get_referents(kind.__dict__)[0]
 
 
-# From CPython 3.11 on, what is "utf-8" in the UTF-8 mode is "UTF-8" in other locales.
-SPELLINGS_DIFFER = sys.version_info >= (3, 11)
+# On what the locale of text has a say; none of it where all locales have the UTF-8 mode.
+BY_LOCALE = [] if ALWAYS_UTF8 else [LOCALE]
+OF_LOCALE = {} if ALWAYS_UTF8 else {"utf8_mode": BY_LOCALE}
+# From CPython 3.11 on, what is "utf-8" in the UTF-8 mode is "UTF-8" in other locales; from 3.15 on all have this mode.
+SPELLINGS_DIFFER = sys.version_info >= (3, 11) and not ALWAYS_UTF8
 # LC_CTYPE and LC_ALL of the C library.
 OF_TEXT = (0, 6)
 # CODESET of glibc's langinfo.h.
