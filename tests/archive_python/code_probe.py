@@ -42,7 +42,7 @@ def codes(code):
 
 
 def number(code):
-    """That by which specialised calls know the code, in 3.12 and 3.13."""
+    """That by which specialised calls know the code, from 3.12 on."""
     return ctypes.c_uint32.from_address(id(code) + 92).value
 
 

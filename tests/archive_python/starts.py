@@ -15,7 +15,7 @@ from common import support
 
 RUN = support.ROOT / "python/snapboot/archive/run"
 # Those that have a boot archive: PYTHONS in crates/runtime probe.rs.
-VERSIONS = [(3, minor) for minor in range(8, 14)]
+VERSIONS = [(3, minor) for minor in range(8, 16)]
 
 
 @functools.cache

@@ -140,7 +140,7 @@ def test_code_that_runs_once_is_kept_where_something_has_it(version, tmp_path):
     assert f"{2 * len(names)} kept" in ordinary.out and "has changed" not in ordinary.out, ordinary.out
 
 
-@pytest.mark.parametrize("version", [(3, 11), (3, 13)], ids=lambda version: "%d.%d" % version)
+@pytest.mark.parametrize("version", [(3, 11), (3, 13), (3, 14), (3, 15)], ids=lambda version: "%d.%d" % version)
 def test_memory_of_code_that_runs_once_is_used_again(version, tmp_path):
     python = starts.interpreters().get(version) or pytest.skip("there is no Python %d.%d" % version)
     files = {f"module_{number}.py": "import places\nplaces.note()\n" for number in range(100)}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 
 import pytest
@@ -11,6 +12,8 @@ from common import support
 pytestmark = pytest.mark.sample(2)
 
 RUN = support.ROOT / "python/snapboot/archive/run"
+# From CPython 3.15 on tomllib imports a part of itself when it first parses.
+SERVES_TOML = sys.version_info < (3, 15)
 # What the programs below use; a value is told with its type and the identity of what it contains.
 HEAD = """
 import datetime, gzip, io, json, sys
@@ -295,9 +298,10 @@ def test_toml_is_the_same(tmp_path):
     program.write("data.toml", TOML)
     ordinary = program.ordinary()
     assert program.start()[0] == ordinary
-    assert program.start() == (ordinary, ["from the archive"] * 2)
+    assert program.start() == (ordinary, ["from the archive" if SERVES_TOML else "parsed"] * 2)
 
 
+@pytest.mark.skipif(not SERVES_TOML, reason="tomllib loads a part of itself later, so the archive leaves it alone")
 def test_parser_that_is_imported_first(tmp_path):
     """A program that imports nothing else before."""
     pytest.importorskip("tomllib")

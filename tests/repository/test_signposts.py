@@ -55,8 +55,12 @@ def test_the_versions_that_can_be_frozen_are_the_same_everywhere():
     pythons, rubies = versions("PYTHONS"), versions("RUBIES")
     harness = re.search(r"^VERSIONS = \((.*)\)", (ROOT / "tests/python/harness.py").read_text(), re.MULTILINE)
     assert re.findall(r'"([\d.]+)"', harness[1]) == pythons
-    suite = re.search(r"^VERSIONS = .* range\((\d+), (\d+)\)", (ROOT / "tests/runtimes/test_cpython.py").read_text(), re.MULTILINE)
-    assert [f"3.{minor}" for minor in range(int(suite[1]), int(suite[2]))] == pythons
+    for path in ("tests/runtimes/test_cpython.py", "tests/archive_python/starts.py", "tools/compiled.py"):
+        suite = re.search(r"^(?:VERSIONS|NAMES) = .* range\((\d+), (\d+)\)", (ROOT / path).read_text(), re.MULTILINE)
+        assert [f"3.{minor}" for minor in range(int(suite[1]), int(suite[2]))] == pythons, path
+    # Whose code the archive lays out itself, each with a layout of its own.
+    layouts = (CRATES / "archive-python/src/code/layout.rs").read_text()
+    assert sorted(int(minor) for minor in re.findall(r"\bminor: (\d+)", layouts)) == [int(version[2:]) for version in pythons]
     front_end = (ROOT / "ruby/lib/snapboot/front_end/freeze_run.rb").read_text()
     assert re.search(r"VERSIONS = %w\[(.*?)\]", front_end)[1].split() == rubies
     compilers = (ROOT / "ruby/lib/snapboot/front_end/compilers.rb").read_text()

@@ -13,8 +13,14 @@ extern "C" {
     fn PyMarshal_WriteObjectToString(object: *mut PyObject, version: c_int) -> *mut PyObject;
 }
 
-/// `Py_MARSHAL_VERSION` of marshal.h: what the oldest Python here reads.
-const VERSION: c_int = 4;
+/// `Py_MARSHAL_VERSION` of marshal.h. An earlier one cannot say all that the compiler makes: 3.14 has constant slices.
+fn version(python: Python<'_>) -> c_int {
+    match python.version_info().minor {
+        ..14 => 4,
+        14 => 5,
+        _ => 6,
+    }
+}
 
 /// The object that those bytes stand for. Raises what `marshal.loads` raises. The bytes have to come from the same version of Python.
 pub fn load<'py>(python: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
@@ -28,8 +34,9 @@ pub fn load<'py>(python: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny
 
 /// The bytes that stand for an object. Raises what `marshal.dumps` raises.
 pub fn save(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let version = version(object.py());
     // SAFETY: a new reference to bytes, or null with an exception set.
     let bytes =
-        unsafe { Bound::from_owned_ptr_or_err(object.py(), PyMarshal_WriteObjectToString(object.as_ptr(), VERSION))? };
+        unsafe { Bound::from_owned_ptr_or_err(object.py(), PyMarshal_WriteObjectToString(object.as_ptr(), version))? };
     bytes.extract()
 }

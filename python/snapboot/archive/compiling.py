@@ -14,23 +14,24 @@ class Compiling:
         self._loader = loader
         self.has_compiled = self.has_warned = False
 
-    def __call__(self, data, path, **options):
+    def __call__(self, data, path, *names, **options):
         self.has_compiled = True
         filters = getattr(sys.modules.get("warnings", _warnings), "filters", None)
         if type(filters) is list:
             # As Python calls the module of such a warning: no other warning is of one that is called like a file.
-            name = path[:-3] if path.endswith(".py") else path
+            # From CPython 3.15 on it is the module's own, and Python tells it.
+            name = names[0] if names else path[:-3] if path.endswith(".py") else path
             error = ("error", None, Warning, name, 0)
             filters.insert(0, error)
             try:
-                return SourceFileLoader.source_to_code(self._loader, data, path, **options)
+                return SourceFileLoader.source_to_code(self._loader, data, path, *names, **options)
             except (SyntaxError, Warning):
                 pass
             finally:
                 if error in filters:
                     filters.remove(error)
         self.has_warned = True
-        return SourceFileLoader.source_to_code(self._loader, data, path, **options)
+        return SourceFileLoader.source_to_code(self._loader, data, path, *names, **options)
 
 
 # Tracebacks leave its frame out (see Loader of imports.py).

@@ -13,7 +13,7 @@ import types
 
 FILE = "/entry_points.txt"
 # What takes part besides the distribution's class: of the module, and, with CPython 3.8 and 3.9, of the one with its parser.
-OF_MODULE = ("EntryPoint", "EntryPoints", "Pair", "Sectioned")
+OF_MODULE = ("EntryPoint", "EntryPoints", "_EntryPointMatch", "Pair", "Sectioned")
 OF_PARSER = ("ConfigParser", "BasicInterpolation", "SectionProxy")
 # How a distribution reads its file.
 OF_PATHS = ("__fspath__", "__str__", "joinpath", "open", "read_text")
@@ -41,8 +41,10 @@ class EntryPoints:
             raise ValueError("something takes part that is not Python's own")
         # A module that was edited has another time.
         about = posix.stat(module.__file__)
-        self._context = "%s entry points %d %d" % (context, about.st_size, about.st_mtime)
+        self._context = "%s entry points 2 %d %d" % (context, about.st_size, about.st_mtime)
         self._point, self._points = module.EntryPoint, getattr(module, "EntryPoints", None)
+        # From CPython 3.15 on each has the parts of its value from the start.
+        self._match = getattr(module, "_EntryPointMatch", None)
 
     def answer(self, distribution):
         """What the property is, and None; None and its file where that is not known; None where it is not to be asked for."""
@@ -63,21 +65,27 @@ class EntryPoints:
 
     def keep(self, file, points):
         """file: from `answer`. points: what the property was then."""
-        file.keep(marshal.dumps([(point.name, point.value, point.group) for point in points]))
+        file.keep(marshal.dumps([(point.name, point.value, point.group, self._parts(point)) for point in points]))
+
+    def _parts(self, point):
+        return None if self._match is None else tuple(vars(point._match).items())
 
     def _made(self, known, distribution):
         kind = self._point
         if issubclass(kind, tuple):  # before CPython 3.11
-            points = [tuple.__new__(kind, one) for one in known]
+            points = [tuple.__new__(kind, one[:3]) for one in known]
             if self._points is None:
                 return points
             for point in points:
                 point.dist = distribution
         else:
             points = []
-            for name, value, group in known:
+            for name, value, group, parts in known:
                 point = object.__new__(kind)
-                point.__dict__.update(name=name, value=value, group=group, dist=distribution)
+                point.__dict__.update(name=name, value=value, group=group)
+                if parts is not None:
+                    point.__dict__["_match"] = self._match(**dict(parts))
+                point.__dict__["dist"] = distribution
                 points.append(point)
         return self._points(points)
 

@@ -78,11 +78,11 @@ print([(str(w.message), w.lineno, w.filename[-9:]) for w in caught], len(warning
     "pycache-prefix": case(
         """\
 import package.inner as i, sys
-print(i.__cached__, i.__spec__.cached, sys.pycache_prefix)
+print(getattr(i, '__cached__', None), i.__spec__.cached, sys.pycache_prefix)
 sys.pycache_prefix = 'other'
-import later; print(later.__cached__)
+import later; print(getattr(later, '__cached__', None), later.__spec__.cached)
 sys.pycache_prefix = None
-import latest; print(latest.__cached__)
+import latest; print(getattr(latest, '__cached__', None), latest.__spec__.cached)
 import os; print(sorted(os.listdir('other')))
 """,
         {"package/__init__.py": "", "package/inner.py": "", "later.py": "", "latest.py": ""},
@@ -101,9 +101,9 @@ print(sorted(os.listdir('__pycache__')), sorted(os.listdir('package/__pycache__'
         """\
 import sys
 sys.implementation.cache_tag = 'odd'
-import later; print(later.__cached__)
+import later; print(getattr(later, '__cached__', None), later.__spec__.cached)
 sys.implementation.cache_tag = None
-import latest; print(hasattr(latest, '__cached__') and latest.__cached__)
+import latest; print(getattr(latest, '__cached__', None), latest.__spec__.cached)
 """,
         {"later.py": "", "latest.py": ""},
         shows="odd",
@@ -120,7 +120,7 @@ print([n for n in os.listdir('__pycache__') if 'later' in n])
     "sourceless": case(
         """\
 import bare, pack.inner
-print(bare.__file__, bare.__cached__, bare.__loader__, bare.X, pack.inner.__spec__)
+print(bare.__file__, getattr(bare, '__cached__', None), bare.__loader__, bare.X, pack.inner.__spec__)
 """,
         {"pack/x.txt": ""},
         prepare="""\
@@ -259,7 +259,7 @@ def g(a=2): return a * 10
     "optimized": case(
         """\
 import m
-print(m.f.__doc__, m.f(), m.__cached__, __debug__)
+print(m.f.__doc__, m.f(), getattr(m, '__cached__', None), __debug__)
 """,
         {
             "m.py": """\

@@ -15,7 +15,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use super::bodies::Bodies;
 use super::layout::{
-    write, Layout, BYTES, BYTES_HASH, COLLECTOR_HEAD, ITEMS, TEXT_HASH, TEXT_LENGTH, TEXT_STATE, TUPLE, TYPE,
+    write, Layout, BYTES, BYTES_HASH, COLLECTOR_HEAD, ITEMS, TEXT_HASH, TEXT_LENGTH, TEXT_STATE, TYPE,
 };
 use super::memory::{Memory, ALIGNMENT};
 use super::names::Names;
@@ -265,10 +265,12 @@ impl Decoder<'_> {
         // as over no tuple of constants that it has seen once.
         unsafe {
             self.take(COLLECTOR_HEAD)?;
-            let object = self.new_object(TUPLE + 8 * length, self.types.tuple)?;
+            let first = self.layout.tuple;
+            let object = self.new_object(first + 8 * length, self.types.tuple)?;
             write(object, ITEMS, length);
+            self.layout.begin_tuple(object);
             for (place, number) in numbers.chunks_exact(2).enumerate() {
-                write(object, TUPLE + 8 * place, self.referred([number[0], number[1]])?);
+                write(object, first + 8 * place, self.referred([number[0], number[1]])?);
             }
             Some(object)
         }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::decode::Types;
-use super::layout::{read, Layout, BYTES, CODE_FLAGS, COLLECTOR_HEAD, INTERNED, ITEMS, OF_FUNCTION, TEXT_STATE, TUPLE};
+use super::layout::{read, Layout, BYTES, CODE_FLAGS, COLLECTOR_HEAD, INTERNED, ITEMS, OF_FUNCTION, TEXT_STATE};
 use super::memory::ALIGNMENT;
 use super::notes::{Head, Note, PASSING, PATH};
 use super::passing::References;
@@ -181,13 +181,14 @@ impl Encoder<'_> {
         // SAFETY: a tuple has so many items, which live as long as it does.
         unsafe {
             let length = read::<usize>(tuple, ITEMS);
+            let first = self.layout.tuple;
             let mut numbers = Vec::with_capacity(length);
             for place in 0..length {
-                numbers.push(self.write(read(tuple, TUPLE + 8 * place), depth + 1)?);
+                numbers.push(self.write(read(tuple, first + 8 * place), depth + 1)?);
             }
             self.note(Note::Tuple, length)?;
             self.notes.extend(numbers.iter().flat_map(|number: &u16| number.to_le_bytes()));
-            self.reserve(COLLECTOR_HEAD + TUPLE + 8 * length);
+            self.reserve(COLLECTOR_HEAD + first + 8 * length);
             self.references.add_tuple(self.last(), numbers);
         }
         Some(())

@@ -7,13 +7,14 @@
 
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 
 /// Bytes from the start of an object to its type, and to the number of its items where it has a variable size.
 pub const TYPE: usize = 8;
 pub const ITEMS: usize = 16;
-/// From the start of a tuple to its first item, and of what the collector keeps before it.
-pub const TUPLE: usize = 24;
+/// From the start of a tuple to its hash, where it has one: from 3.14 on.
+const TUPLE_HASH: usize = 24;
+/// The bytes of what the collector keeps before a tuple.
 pub const COLLECTOR_HEAD: usize = 16;
 /// From the start of `bytes` to its hash and its content.
 pub const BYTES_HASH: usize = 24;
@@ -54,6 +55,8 @@ pub struct Layout {
     /// Until 3.10: the pointer to the array that says which variables of inner functions are arguments (`co_cell2arg`), null where none is, and
     /// where the tuple of these variables is.
     pub array: Option<(usize, usize)>,
+    /// From the start of a tuple to its first item.
+    pub tuple: usize,
     /// From the start of an ASCII string to its content.
     pub ascii: usize,
     /// Whether objects that are never freed have a count of references that stays.
@@ -79,6 +82,7 @@ const THREE_8: Layout = Layout {
     version: None,
     later: &[],
     array: Some((96, 88)),
+    tuple: 24,
     ascii: 48,
     has_immortals: false,
 };
@@ -92,6 +96,7 @@ const THREE_11: Layout = Layout {
     version: None,
     later: &[144, 152, 160, 176], // from co_weakreflist to _co_linearray, co_extra
     array: None,
+    tuple: 24,
     ascii: 48,
     has_immortals: false,
 };
@@ -118,11 +123,22 @@ const THREE_12: Layout = Layout {
     version: Some(92),
     later: &[144, 152, 160, 168, 184], // from co_weakreflist to _co_monitoring, co_extra
     array: None,
+    tuple: 24,
     ascii: 40,
     has_immortals: true,
 };
 
-static LAYOUTS: [Layout; 6] = [
+const THREE_14: Layout = Layout {
+    minor: 14,
+    code: 208,
+    plain: &[(16, 8), (48, 44), (192, 4)],
+    // The same as of 3.13, without _co_unique_id, which only a free-threaded build sets.
+    later: &[144, 152, 160, 168, 176, 200],
+    tuple: 32,
+    ..THREE_12
+};
+
+static LAYOUTS: [Layout; 8] = [
     THREE_8,
     Layout { minor: 9, ..THREE_8 },
     Layout { minor: 10, ..THREE_8 },
@@ -135,6 +151,8 @@ static LAYOUTS: [Layout; 6] = [
         later: &[144, 152, 160, 168, 176, 192], // the same, with co_executors
         ..THREE_12
     },
+    THREE_14,
+    Layout { minor: 15, ..THREE_14 },
 ];
 
 /// The layout of the Python that runs, where `sample`, code of any function with a name of more than one ASCII letter, is laid out so.
@@ -162,6 +180,17 @@ pub fn of(sample: &Bound<'_, PyAny>) -> Option<&'static Layout> {
     if length != text.len() || state & KNOWN & !INTERNED != PLAIN || state & INTERNED == 0 {
         return None;
     }
+    // SAFETY: a new tuple of one item has its fields and the item, in one order or the other.
+    let has_tuple = unsafe {
+        let tuple = PyTuple::new(sample.py(), [&name]).ok()?;
+        let is_hash = layout.tuple == TUPLE_HASH || read::<isize>(tuple.as_ptr(), TUPLE_HASH) == -1;
+        is_hash
+            && read::<usize>(tuple.as_ptr(), ITEMS) == 1
+            && read::<*mut PyObject>(tuple.as_ptr(), layout.tuple) == name.as_ptr()
+    };
+    if !has_tuple {
+        return None;
+    }
     // SAFETY: the flags say that the content follows, and the length is that of Python's own answer.
     let content = unsafe { std::slice::from_raw_parts(name.as_ptr().cast::<u8>().add(layout.ascii), length) };
     (content == text.as_bytes()).then_some(layout)
@@ -183,6 +212,17 @@ impl Layout {
                 start if start.is_null() => &[],
                 start => std::slice::from_raw_parts(start, 8 * read::<usize>(read(code, variables), ITEMS)),
             }
+        }
+    }
+
+    /// Gives a tuple its hash: one that is not known yet.
+    ///
+    /// # Safety
+    /// `tuple` is a new tuple of this layout, which nobody else knows.
+    pub unsafe fn begin_tuple(&self, tuple: *mut PyObject) {
+        if self.tuple > TUPLE_HASH {
+            // SAFETY: the field is there.
+            unsafe { write(tuple, TUPLE_HASH, -1_isize) };
         }
     }
 

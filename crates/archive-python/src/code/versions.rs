@@ -1,4 +1,4 @@
-//! The numbers by which CPython 3.12 and 3.13 know code: a specialised call remembers the number of what it calls, so no two code objects of an
+//! The numbers by which CPython knows code from 3.12 on: a specialised call remembers the number of what it calls, so no two code objects of an
 //! interpreter may have the same one.
 //!
 //! The interpreter counts in a field of its own, and nothing tells where. New code shows the count, and so the place: of all that the interpreter
