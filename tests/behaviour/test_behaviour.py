@@ -137,6 +137,7 @@ class Start:
             "HOME": str(folder),
             "LANG": "C.UTF-8",
             "TERM": "xterm",
+            **dict(word.split("=", 1) for word in os.environ.get("SNAPBOOT_BEHAVIOUR_ENV", "").split()),
         }
 
     def _expand(self, texts):

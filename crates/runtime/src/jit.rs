@@ -1,10 +1,14 @@
-//! Ruby's just-in-time compilers, and which of them an image can hold the code of.
+//! Just-in-time compilers, and which of them an image can hold the code of.
 
 use std::ffi::OsStr;
 
 /// CRuby versions whose YJIT can be frozen. tests/ruby/yjit_test.rb has run on 3.3; run it on another version where there is one. The front
 /// end has the first of them (`YJIT_SINCE` in compilers.rb).
 pub const YJIT: [&str; 2] = ["3.3", "3.4"];
+
+/// CPython versions whose compiler can be frozen. Run tests/images/test_jit_python.py on another one, and the behaviour table with PYTHON_JIT=1
+/// (tests/behaviour/README.md).
+pub const CPYTHON: [&str; 2] = ["3.14", "3.15"];
 
 /// What an option asks of a compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -215,13 +215,14 @@ impl ProbeReply {
         };
         let minor = self.minor();
         let is_yjit = self.jit == "YJIT";
+        let is_cpythons = own == "cpython" && jit::CPYTHON.contains(&minor);
         let why = if self.implementation != own {
             "only CPython and CRuby can be frozen".to_owned()
         } else if !self.threads.is_empty() {
             "it is a free-threaded build; use an ordinary build of the same version".to_owned()
         } else if is_yjit && tried.contains(&minor) && !jit::YJIT.contains(&minor) {
             format!("YJIT is enabled, and its code can be frozen from CRuby {} on; turn it off", jit::YJIT[0])
-        } else if !self.jit.is_empty() && !is_yjit {
+        } else if !self.jit.is_empty() && !is_yjit && !is_cpythons {
             format!("{} is enabled, and its code cannot be frozen; turn it off", self.jit)
         } else if !tried.contains(&minor) {
             format!("Snapboot was tried with {}", range(tried))
@@ -270,6 +271,7 @@ mod tests {
         assert_eq!(message("cpython", "3.11.7", "", ""), None);
         assert_eq!(message("ruby", "3.1.2", "", ""), None);
         assert_eq!(message("ruby", "3.3.8", "", "YJIT"), None);
+        assert_eq!(message("cpython", "3.14.10", "", "JIT"), None);
         assert_eq!(message("ruby", "3.4.1", "", "YJIT"), None);
         let cases = [
             (message("pypy", "3.10.14", "", ""), "PyPy 3.10.14"),
