@@ -377,28 +377,6 @@ def patched(image, folder, section, record, field, value):
     return support.write(folder / "patched.img", copy.seal())
 
 
-@pytest.mark.fault("another kernel, whose vdso differs", "the ordinary start")
-def test_another_kernel(program, image):
-    folder, env = program
-    for field, value in (("vdso", bytes(16)), ("vdso_size", 4096 * 7)):
-        other = patched(image, folder, "platform", "Platform", field, value)
-        stale([other, *ASK], env, "first!", "stale", "kernel")
-        why = support.run([support.SNAPBOOT, "inspect", "--why", other], env=env, log=False)
-        assert why.status == 1 and "kernel: its vdso differs" in why.out, why
-
-
-def test_without_a_vdso_to_move(program, image):
-    """The kernel can be told to seal it, or to give none; here the image's rows say that there was none."""
-    folder, env = program
-    copy = ImageFile(support.read(image))
-    for row in copy.rows("mappings"):
-        if copy.get("Mapping", "kind", row) == copy.format.constants["VDSO"]:
-            copy.set("Mapping", "kind", row, copy.format.constants["ANONYMOUS"])
-            copy.set("Mapping", "offset", row, 0)
-    other = support.write(folder / "patched.img", copy.seal())
-    stale([other, *ASK], env, "first!", "stale", "vdso")
-
-
 def test_an_address_space_that_is_not_randomised(program, image):
     _, env = program
     personality = ctypes.CDLL(None).personality

@@ -182,7 +182,6 @@ def test_no_tables(content, tmp_path):
         ("process", "Process", "brk", 0),
         ("process", "Process", "env_end", 1 << 63),
         ("process", "Process", "tid_address", 1 << 63),
-        ("platform", "Platform", "vdso_size", 1 << 40),
     ],
 )
 @pytest.mark.fault("fields out of range under right checksums", "the ordinary start")

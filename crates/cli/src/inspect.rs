@@ -76,9 +76,10 @@ impl Share {
     fn add(&mut self, mapping: &Mapping) {
         let size = mapping.end - mapping.start;
         self.mappings += 1;
-        // A copy fills memory that an earlier row made.
-        self.size += if mapping.kind == mapping_kind::COPY { 0 } else { size };
-        self.in_image += if matches!(mapping.kind, mapping_kind::IMAGE | mapping_kind::COPY) { size } else { 0 };
+        // A copy fills memory of an earlier row, or is made in its place.
+        let is_copy = matches!(mapping.kind, mapping_kind::COPY | mapping_kind::VDSO_COPY);
+        self.size += if is_copy { 0 } else { size };
+        self.in_image += if mapping.has_pages() { size } else { 0 };
     }
 }
 
@@ -369,6 +370,7 @@ fn kind_name(kind: u32) -> &'static str {
         mapping_kind::COPY => "copied pages",
         mapping_kind::VDSO => "vdso",
         mapping_kind::STACK => "stack",
+        mapping_kind::VDSO_COPY => "vdso for other kernels",
         _ => "unknown",
     }
 }

@@ -80,13 +80,13 @@ fn memory(tables: &Tables<'_>) -> Result<Vec<Area>> {
         Ok(match file {
             Some(file) => String::from_utf8_lossy(tables.text(file.path)?).into_owned(),
             None if row.kind == mapping_kind::COPY => "[stack]".to_owned(),
+            None if row.kind == mapping_kind::VDSO_COPY => "[vdso]".to_owned(),
             None if row.start < process.brk && row.end > process.start_brk => "[heap]".to_owned(),
             None => format!("[anonymous {:#x}]", row.start),
         })
     };
-    let kept = |row: &Mapping| matches!(row.kind, mapping_kind::IMAGE | mapping_kind::COPY);
     let mut areas = Vec::new();
-    for row in tables.rows::<Mapping>(Section::Mappings)?.filter(kept) {
+    for row in tables.rows::<Mapping>(Section::Mappings)?.filter(Mapping::has_pages) {
         areas.push(Area { start: row.start, size: row.end - row.start, offset: row.offset, name: name(&row)? });
     }
     areas.sort_by_key(|area| area.start);

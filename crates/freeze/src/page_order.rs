@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use image::{mapping_kind, Mapping, TouchedRange, PAGE};
+use image::{Mapping, TouchedRange, PAGE};
 
 /// Parts of the file that are nearer to each other than this are read in one go (bytes).
 const GAP: u64 = 32 * 1024;
@@ -33,7 +33,7 @@ impl PageOrder {
             (until(offset + size) - until(offset)) as u64
         };
         let mut parts: Vec<(u64, u64)> =
-            mappings.iter().filter(|row| has_pages(row)).map(|row| (row.offset, row.end - row.start)).collect();
+            mappings.iter().filter(|row| row.has_pages()).map(|row| (row.offset, row.end - row.start)).collect();
         parts.sort_unstable();
         parts.dedup();
         // Thousandths: parts without any touched page come last, and equal ones keep their order.
@@ -49,7 +49,7 @@ impl PageOrder {
         order.touched = joined(moved);
         for index in 0..order.mappings.len() {
             let row = order.mappings[index];
-            if has_pages(&row) {
+            if row.has_pages() {
                 order.mappings[index].offset = order.moved(row.offset).unwrap_or(row.offset);
             }
         }
@@ -80,10 +80,6 @@ impl PageOrder {
     }
 }
 
-fn has_pages(row: &Mapping) -> bool {
-    matches!(row.kind, mapping_kind::IMAGE | mapping_kind::COPY)
-}
-
 /// Pages joined to ranges.
 fn joined(mut pages: Vec<u64>) -> Vec<TouchedRange> {
     pages.sort_unstable();
@@ -99,6 +95,8 @@ fn joined(mut pages: Vec<u64>) -> Vec<TouchedRange> {
 
 #[cfg(test)]
 mod tests {
+    use image::mapping_kind;
+
     use super::*;
     use std::os::unix::fs::FileExt;
 

@@ -82,7 +82,7 @@ fn write(directory: &[u8], registers: &Registers, findings: &mut Findings) -> Re
 
     fault_point(directory, b"freezer-before-pages");
     let mut writer = PageWriter::new(&image).map_err(failed(b"opening /proc/self/mem"))?;
-    for row in rows.iter().filter(|row| matches!(row.kind, mapping_kind::IMAGE | mapping_kind::COPY)) {
+    for row in rows.iter().filter(|row| row.has_pages()) {
         writer.write(row.start..row.end, row.offset).map_err(failed(b"writing memory to the image"))?;
     }
     fault_point(directory, b"freezer-after-pages");

@@ -134,6 +134,11 @@ impl<'a> MemoryLayout<'a> {
             flags: 0,
         });
         self.vdso = Some((group, area.start..area.end));
+        if area.name == b"[vdso]" {
+            let offset = self.take_pages(area.end - area.start);
+            let row = self.rows[self.rows.len() - 1];
+            self.push(Mapping { offset, kind: mapping_kind::VDSO_COPY, ..row });
+        }
     }
 
     fn add_stack(&mut self, area: &Area, below: u64) -> Result<(), i32> {

@@ -5,17 +5,14 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use failure::{Failure, Result};
-use image::{
-    directory_flag, policy, Directory, FileLookup, Input, MappedFile, Platform, Section, Settings, Tables, Text,
-};
+use image::{directory_flag, policy, Directory, FileLookup, Input, MappedFile, Section, Settings, Tables, Text};
 use inputs::cpu;
 use inputs::environment::{Difference, ALL, LOCALE};
 use inputs::facts::Value;
@@ -39,16 +36,11 @@ pub struct Seen {
 #[derive(Default)]
 struct ProcessFiles {
     environment: OnceCell<Vec<u8>>,
-    vdso: OnceCell<Vec<u8>>,
 }
 
 impl ProcessFiles {
     fn environment(&self) -> Result<&[u8]> {
         read_once(&self.environment, environment, "/proc/self/environ")
-    }
-
-    fn vdso(&self) -> Result<&[u8]> {
-        read_once(&self.vdso, vdso, "/proc/self/mem")
     }
 }
 
@@ -152,7 +144,7 @@ pub fn lines(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> R
     let mut variants = Vec::new();
     let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
     for (tables, variant) in tables.iter().zip(&image.variants) {
-        let mut lines: Vec<Line> = machine(tables, process_files.vdso()?)?.into_iter().map(Line::other).collect();
+        let mut lines: Vec<Line> = machine(tables)?.into_iter().map(Line::other).collect();
         lines.extend(self::differences(tables, environment, process, seen)?);
         lines.extend(directories(image, variant, seen)?);
         variants.push(lines);
@@ -260,13 +252,8 @@ fn directories(image: &ImageFile, variant: &Variant, seen: Option<&Seen>) -> Res
     Ok(found)
 }
 
-fn machine(tables: &Tables<'_>, vdso: &[u8]) -> Result<Vec<String>> {
-    let recorded: Platform = tables.one(Section::Platform)?;
-    let mut found: Vec<String> = cpu::differences(tables)?.flat_map(|difference| cpu_lines(&difference)).collect();
-    if vdso.len() as u64 != recorded.vdso_size || image::digest(vdso) != recorded.vdso {
-        found.push("kernel: its vdso differs from that where the image was made (another kernel)".to_owned());
-    }
-    Ok(found)
+fn machine(tables: &Tables<'_>) -> Result<Vec<String>> {
+    Ok(cpu::differences(tables)?.flat_map(|difference| cpu_lines(&difference)).collect())
 }
 
 /// A line for each feature that differs.
@@ -297,19 +284,6 @@ fn fact(tables: &Tables<'_>, fact: &image::HostFact, process: &ThisProcess) -> R
         _ => Subject::Fact(name.to_owned()),
     };
     Ok(Some(Line { subject, text }))
-}
-
-/// The bytes of this process' vdso; none when it has none.
-fn vdso() -> io::Result<Vec<u8>> {
-    let maps = fs::read_to_string("/proc/self/maps")?;
-    let Some(line) = maps.lines().find(|line| line.ends_with("[vdso]")) else { return Ok(Vec::new()) };
-    let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-    let address = |text: &str| u64::from_str_radix(text, 16).map_err(io::Error::other);
-    let (start, end) = range.ok_or(io::ErrorKind::InvalidData)?;
-    let (start, end) = (address(start)?, address(end)?);
-    let mut bytes = vec![0; (end - start) as usize];
-    File::open("/proc/self/mem")?.read_exact_at(&mut bytes, start)?;
-    Ok(bytes)
 }
 
 /// A difference in the environment. Values are kept as digests, so they cannot be shown.
@@ -384,14 +358,13 @@ fn time(ns: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use image::{Item, Variable};
+    use image::{Item, Platform, Variable};
     use image_writer::TablesWriter;
 
     use super::*;
 
     fn lines(change: impl FnOnce(&mut TablesWriter), environment: &[(&str, &str)]) -> Vec<String> {
-        let vdso = vdso().unwrap();
-        let platform = Platform { vdso: image::digest(&vdso), vdso_size: vdso.len() as u64 };
+        let platform = Platform { vdso: [1; 16], vdso_size: 4096 };
         let mut writer = TablesWriter::new();
         writer.push(Section::Platform, &platform);
         cpu::native().for_each(|leaf| writer.push(Section::Cpu, &leaf));
@@ -399,7 +372,7 @@ mod tests {
         let bytes = writer.finish();
         let entries: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let tables = Tables::parse_unchecked_sum(&bytes).unwrap();
-        let mut found = machine(&tables, &vdso).unwrap();
+        let mut found = machine(&tables).unwrap();
         let differences = differences(&tables, entries.join("\0").as_bytes(), &ThisProcess::ITSELF, None).unwrap();
         found.extend(differences.into_iter().map(|line| line.text));
         found
@@ -412,21 +385,19 @@ mod tests {
 
     #[test]
     fn another_machine_is_named() {
-        let platform = Platform { vdso: [1; 16], vdso_size: 4096 };
         let mut leaves: Vec<_> = cpu::native().collect();
         leaves[0].ecx_mask |= 1 << 28;
         leaves[0].ecx ^= 1 << 28;
         leaves[1].edx_mask |= 1;
         leaves[1].edx ^= 1;
         let change = |tables: &mut TablesWriter| {
-            tables.replace_all(Section::Platform, &[platform]);
             tables.replace_all(Section::Cpu, &leaves);
         };
         let found = lines(change, &[]);
         let wanted = leaves[0].ecx >> 28 & 1 != 0;
         assert_eq!(found[0], format!("CPU: avx: {}", if wanted { "there -> gone" } else { "not there -> there" }));
         assert!(found[1].starts_with("CPU: bit 0 of edx in leaf 0x7.0: "), "{found:?}");
-        assert!(found[2].starts_with("kernel: ") && found.len() == 3, "{found:?}");
+        assert_eq!(found.len(), 2, "{found:?}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use tables::{Entry, Rows, Section, Tables, Trailer};
 pub use text::Text;
 
 /// The version of this format. A launcher thaws only images of its own version.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Memory and file offsets are multiples of this (bytes). Linux on x86-64 has no other base page size.
 pub const PAGE: u64 = 4096;
@@ -106,6 +106,8 @@ pub mod reserved {
     pub const CHANGED_PATH: u64 = RESERVED_START + 0x1f_0000_0000;
     /// A file that the whole machine shares, while the launcher looks answers up in it.
     pub const SHARED: u64 = RESERVED_START + 0x1f_1000_0000;
+    /// The vvar and vdso group of another kernel than the image was made under stays here, where memory of the frozen process is in its way.
+    pub const OTHER_VDSO: u64 = RESERVED_START + 0x1f_2000_0000;
     /// The freezer's working memory, which never gets into an image.
     pub const ARENA: u64 = RESERVED_START + 0x8_0000_0000;
 }

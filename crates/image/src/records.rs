@@ -36,6 +36,13 @@ impl Mapping {
     }
 }
 
+impl Mapping {
+    /// Whether its bytes are data pages of the image.
+    pub fn has_pages(&self) -> bool {
+        matches!(self.kind, mapping_kind::IMAGE | mapping_kind::COPY | mapping_kind::VDSO_COPY)
+    }
+}
+
 /// `Mapping::file` of memory that belongs to no file.
 pub const NO_FILE: u32 = u32::MAX;
 
@@ -54,6 +61,8 @@ pub mod mapping_kind {
     pub const VDSO: u32 = 5;
     /// The main thread's stack: zeros, with room to grow to the limit.
     pub const STACK: u32 = 6;
+    /// The bytes of the vdso, at its place. Made only where the kernel has another one, to which its functions lead then.
+    pub const VDSO_COPY: u32 = 7;
 }
 
 /// What holds for a mapping besides its protection.
@@ -206,7 +215,7 @@ pub mod process_flag {
 }
 
 record! {
-    /// What must be the same on the machine that thaws, besides its CPU.
+    /// The kernel's vdso. One that differs is called by way of the copy ([`mapping_kind::VDSO_COPY`]).
     pub struct Platform {
         /// Digest of the vdso's bytes.
         pub vdso: [u8; 16],

@@ -140,7 +140,9 @@ impl Needed {
 
     /// Later mappings replace earlier ones.
     fn look_at(&mut self, mapping: &Mapping) {
-        let replaces = mapping.kind != mapping_kind::COPY && mapping.start < self.end && mapping.end > self.start;
+        let replaces = !matches!(mapping.kind, mapping_kind::COPY | mapping_kind::VDSO_COPY)
+            && mapping.start < self.end
+            && mapping.end > self.start;
         if replaces {
             let inside = mapping.start <= self.start && mapping.end >= self.end;
             // A file may be shorter than its mapping.
@@ -172,7 +174,7 @@ fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Err
     }
     at_most("the protection of a mapping", mapping.protection.into(), 7)?;
     match mapping.kind {
-        mapping_kind::IMAGE | mapping_kind::COPY => {
+        mapping_kind::IMAGE | mapping_kind::COPY | mapping_kind::VDSO_COPY => {
             in_data_pages("the offset of a mapping", mapping.offset, size, head)?;
         }
         // Moved to that distance from where the group waits.

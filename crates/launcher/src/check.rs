@@ -1,12 +1,6 @@
 //! Everything that decides whether the image may be used, before anything is changed.
-#![allow(unsafe_code)]
 
-use core::slice;
-
-use image::{
-    descriptor_kind, mapping_kind, reserved, Descriptor, Head, Item, Mapping, Platform, Section, Tables, TouchedRange,
-    MAX_TABLES,
-};
+use image::{descriptor_kind, reserved, Descriptor, Head, Item, Section, Tables, TouchedRange, MAX_TABLES};
 use inputs::cpu;
 use inputs::environment::{self, Difference};
 use linux_raw_sys::general::RLIMIT_STACK;
@@ -21,6 +15,7 @@ use crate::rotation;
 use crate::start::Start;
 use crate::starts;
 use crate::sys::{self, Errno, Fd, FilePart};
+use crate::vdso::Vdso;
 
 /// Checks the file, the machine, the process, the environment and the arguments, cheapest first.
 pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, Reason> {
@@ -32,8 +27,7 @@ pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, 
         process: tables.one(Section::Process).map_err(Reason::image)?,
         settings: tables.rows(Section::Settings).map_err(Reason::image)?.next().unwrap_or_default(),
         tables,
-        vdso_group: 0,
-        vdso_group_size: 0,
+        vdso: Vdso::default(),
         head,
         image_id,
     };
@@ -198,33 +192,12 @@ fn process(frozen: &mut Frozen) -> Result<(), Reason> {
     Ok(())
 }
 
+/// What the machine must be, and which vdso it has.
 fn platform(start: &Start, frozen: &mut Frozen) -> Result<(), Reason> {
-    let recorded: Platform = frozen.tables.one(Section::Platform).map_err(Reason::image)?;
     if let Some(difference) = cpu::differences(&frozen.tables).map_err(Reason::image)?.next() {
         return Err(another_cpu(&difference));
     }
-    let mut rows = frozen.rows::<Mapping>(Section::Mappings)?.filter(|row| row.kind == mapping_kind::VDSO);
-    let Some(last) = rows.by_ref().last() else {
-        return if start.vdso == 0 { Ok(()) } else { Err(Reason::new("stale: the image was made without a vdso")) };
-    };
-    // The vdso is the last part of the group.
-    let vdso_size = last.end - last.start;
-    let another = Reason::new("stale: the image was made under another kernel (its vdso differs)");
-    if start.vdso == 0 || vdso_size != recorded.vdso_size || start.vdso < last.offset {
-        return Err(another);
-    }
-    // SAFETY: the kernel maps the vdso here, and its own headers say that it has at least this size.
-    let bytes = unsafe {
-        if vdso_image_size(start.vdso).next_multiple_of(image::PAGE) < vdso_size {
-            return Err(another);
-        }
-        slice::from_raw_parts(start.vdso as *const u8, vdso_size as usize)
-    };
-    if image::digest(bytes) != recorded.vdso {
-        return Err(another);
-    }
-    frozen.vdso_group = start.vdso - last.offset;
-    frozen.vdso_group_size = last.offset + vdso_size;
+    frozen.vdso = Vdso::find(start, &frozen.tables)?;
     Ok(())
 }
 
@@ -238,21 +211,4 @@ fn another_cpu(difference: &cpu::Difference) -> Reason {
         "stale: the image was made for a CPU without a feature of this one"
     };
     Reason::new(reason).subject(name.as_bytes())
-}
-
-/// Size of the vdso according to its ELF header: its section headers are the last thing in it.
-///
-/// # Safety
-/// `vdso` is where the kernel mapped it.
-unsafe fn vdso_image_size(vdso: u64) -> u64 {
-    /// Offsets of e_shoff, e_shentsize and e_shnum in a 64-bit ELF header.
-    const SHOFF: u64 = 40;
-    const SHENTSIZE: u64 = 58;
-    const SHNUM: u64 = 60;
-    // SAFETY: a mapped ELF file has its header.
-    unsafe {
-        let table = ((vdso + SHOFF) as *const u64).read_unaligned();
-        let entry = u64::from(((vdso + SHENTSIZE) as *const u16).read_unaligned());
-        table.saturating_add(entry * u64::from(((vdso + SHNUM) as *const u16).read_unaligned()))
-    }
 }

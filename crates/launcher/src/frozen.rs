@@ -5,6 +5,7 @@ use image::{Head, Process, Rows, Section, Settings, Tables};
 
 use crate::reason::Reason;
 use crate::sys::Fd;
+use crate::vdso::Vdso;
 
 /// A frozen process whose image was found good.
 pub struct Frozen {
@@ -16,10 +17,8 @@ pub struct Frozen {
     pub registers: Registers,
     /// Kernel state.
     pub process: Process,
-    /// First address of the vvar and vdso group as the kernel placed it now.
-    pub vdso_group: u64,
-    /// Its size.
-    pub vdso_group_size: u64,
+    /// The vdso as the kernel has mapped it.
+    pub vdso: Vdso,
     /// The head of this variant.
     pub head: Head,
     /// By which files beside the image know it.

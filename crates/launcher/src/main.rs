@@ -42,6 +42,7 @@ mod starts;
 mod steps;
 mod sys;
 mod text;
+mod vdso;
 
 use core::convert::Infallible;
 
@@ -95,12 +96,12 @@ fn thaw(start: &Start, image: &ImageFile, block: &mut Block) -> Result<Infallibl
     let is_beside = files.done().is_none();
     let files = files.finish();
     files.outcome()?;
-    laid_out?;
+    let vdso = laid_out?;
     steps.have_checked(core::mem::take(&mut files.laps), is_beside);
     check::last(&frozen, block)?;
     files.freshness.remember();
     steps.next("launcher restoring the kernel's state");
-    restore::go_on(&frozen, block, &mut steps)
+    restore::go_on(&frozen, &vdso, block, &mut steps)
 }
 
 #[panic_handler]

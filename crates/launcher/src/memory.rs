@@ -3,8 +3,8 @@
 
 use image::validate::ADDRESS_END;
 use image::{
-    mapping_flag, mapping_kind, reserved, trained_kind, HotRange, MappedFile, Mapping, Rows, Section, TrainedStart,
-    RESERVED_END, RESERVED_START,
+    mapping_flag, mapping_kind, trained_kind, HotRange, MappedFile, Mapping, Rows, Section, TrainedStart, RESERVED_END,
+    RESERVED_START,
 };
 use linux_raw_sys::general::{
     MADV_DONTDUMP, MADV_GUARD_INSTALL, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE,
@@ -21,11 +21,12 @@ use crate::steps::Steps;
 use crate::sys::{
     self, Errno, Fd, Part, MAP_ANONYMOUS, MAP_FIXED, MAP_GROWSDOWN, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MAP_STACK,
 };
+use crate::vdso::Vdso;
 
 /// MAP_DROPPABLE of linux/mman.h (Linux 6.11), which replaces MAP_PRIVATE.
 const MAP_DROPPABLE: u32 = 0x08;
 
-/// Replaces everything outside of the launcher's own range by the frozen process' memory.
+/// Replaces everything outside of the launcher's own range by the frozen process' memory. Returns what has become of the vdso.
 ///
 /// `inputs` is used, and waited for, only for a library whose times have changed. `first_argument`: empty where there is none.
 pub fn lay_out(
@@ -33,9 +34,10 @@ pub fn lay_out(
     inputs: &mut HelperProcess<'_, Files<'_>>,
     first_argument: &[u8],
     steps: &mut Steps,
-) -> Result<(), Reason> {
+) -> Result<Vdso, Reason> {
     steps.next("mapping mapping memory and libraries");
-    let mut vdso = Vdso { group: drop_old(frozen)?, size: frozen.vdso_group_size, was_moved: false };
+    let mut vdso = frozen.vdso;
+    drop_old(frozen, &mut vdso)?;
     let mut library = Library { index: image::NO_FILE, file: Fd(0), inputs };
     let files = frozen.rows::<MappedFile>(Section::Files)?;
     let laps = steps.files(files.len() + 2);
@@ -51,7 +53,8 @@ pub fn lay_out(
     library.close();
     laps.end(lap);
     steps.next("faults pages that every start writes to");
-    populate(hot(frozen, first_argument)?)
+    populate(hot(frozen, first_argument)?)?;
+    Ok(vdso)
 }
 
 /// The pages that a start with this first argument surely writes to: what every start does, and what the training runs like it did.
@@ -99,20 +102,10 @@ fn populate(mut hot: impl Iterator<Item = HotRange>) -> Result<(), Reason> {
     }
 }
 
-/// Unmaps what the kernel made, but for the vvar and vdso group. Returns the group's first address: as it was or, when memory of the
-/// frozen process comes there, in the reserved range.
-fn drop_old(frozen: &Frozen) -> Result<u64, Reason> {
-    let mappings = frozen.rows::<Mapping>(Section::Mappings)?;
-    let group = frozen.vdso_group..frozen.vdso_group + frozen.vdso_group_size;
-    let can_stay =
-        group.start >= RESERVED_END && !mappings.clone().any(|row| row.start < group.end && group.start < row.end);
-    if !can_stay {
-        for part in mappings.filter(|row| row.kind == mapping_kind::VDSO) {
-            // SAFETY: nothing uses the vdso before the jump, and the place is reserved for it.
-            unsafe { sys::move_to(group.start + part.offset, part.end - part.start, reserved::VDSO + part.offset) }
-                .map_err(vdso_stays)?;
-        }
-    }
+/// Unmaps what the kernel made, but for the vvar and vdso group, which stays where it is, or moves to the reserved range when memory of the
+/// frozen process comes there.
+fn drop_old(frozen: &Frozen, vdso: &mut Vdso) -> Result<(), Reason> {
+    vdso.make_way(frozen.rows::<Mapping>(Section::Mappings)?)?;
     let drop = |start: u64, end: u64| {
         // SAFETY: code, data and stack of the launcher, the tables and the block are in the reserved range; arguments and
         // environment were copied there.
@@ -120,41 +113,12 @@ fn drop_old(frozen: &Frozen) -> Result<u64, Reason> {
             .map_err(|errno| Reason::new("cannot drop the memory that the process started with").errno(errno))
     };
     drop(0, RESERVED_START)?;
-    if can_stay {
-        drop(RESERVED_END, group.start)?;
-        drop(group.end, ADDRESS_END)?;
-        Ok(group.start)
-    } else {
-        drop(RESERVED_END, ADDRESS_END)?;
-        Ok(reserved::VDSO)
-    }
-}
-
-fn vdso_stays(errno: Errno) -> Reason {
-    Reason::new("this kernel does not let the vdso move").errno(errno)
-}
-
-/// The vvar and vdso group: the parts lie as far from each other as in the frozen process.
-struct Vdso {
-    group: u64,
-    size: u64,
-    was_moved: bool,
-}
-
-impl Vdso {
-    /// Moves a part to its place; with the first one all of them, where the kernel moves several mappings in one call (Linux 6.17).
-    ///
-    /// # Safety
-    /// The places of all parts belong to the vdso of the frozen process, and nothing uses it before the jump.
-    unsafe fn bring(&mut self, part: &Mapping) -> sys::Result<()> {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            self.was_moved |= part.offset == 0 && sys::move_to(self.group, self.size, part.start).is_ok();
-            if !self.was_moved {
-                sys::move_to(self.group + part.offset, part.end - part.start, part.start)?;
-            }
+    match vdso.range() {
+        (start, end) if start >= RESERVED_END => {
+            drop(RESERVED_END, start)?;
+            drop(end, ADDRESS_END)
         }
-        Ok(())
+        _ => drop(RESERVED_END, ADDRESS_END),
     }
 }
 
@@ -229,7 +193,11 @@ fn make(
                 map(mapping.protection, flags, Some(file), mapping.offset).map_err(failed)?;
             }
             mapping_kind::ANONYMOUS if mapping.flags & mapping_flag::DROPPABLE != 0 => {
-                map(mapping.protection, MAP_DROPPABLE | MAP_ANONYMOUS | MAP_FIXED, None, 0).map_err(failed)?;
+                // Linux before 6.11 does not know such memory. A process that forks finds zeros in private memory as well (it has that advice, too),
+                // and the kernel may not drop it, which nobody can rely on.
+                map(mapping.protection, MAP_DROPPABLE | MAP_ANONYMOUS | MAP_FIXED, None, 0)
+                    .or_else(|_| map(mapping.protection, private | MAP_ANONYMOUS, None, 0))
+                    .map_err(failed)?;
             }
             mapping_kind::ANONYMOUS => {
                 map(mapping.protection, private | MAP_ANONYMOUS, None, 0).map_err(failed)?;
@@ -241,7 +209,8 @@ fn make(
             mapping_kind::COPY => {
                 sys::read_into(frozen.file, mapping.start, size, mapping.offset).map_err(failed)?;
             }
-            _ => vdso.bring(mapping).map_err(vdso_stays)?,
+            mapping_kind::VDSO_COPY => return vdso.copy(frozen.file, mapping),
+            _ => return vdso.bring(mapping),
         }
         for (flag, advice) in ADVICE {
             if mapping.flags & flag != 0 {

@@ -4,6 +4,7 @@
 use core::convert::Infallible;
 
 use image::{descriptor_kind, process_flag, reserved, Descriptor, Process, Section, SignalAction, RESERVED_START};
+use linux_raw_sys::auxvec::AT_SYSINFO_EHDR;
 use linux_raw_sys::errno::EBADF;
 use linux_raw_sys::general::{O_ACCMODE, O_APPEND, O_CLOEXEC, O_DIRECT, O_NONBLOCK, SIGCHLD};
 use linux_raw_sys::prctl::{prctl_mm_map, PR_SET_MM, PR_SET_MM_MAP, PR_SET_NAME};
@@ -14,23 +15,27 @@ use crate::frozen::Frozen;
 use crate::reason::Reason;
 use crate::steps::Steps;
 use crate::sys::{self, Action, Errno, Fd};
+use crate::vdso::Vdso;
 
 /// SIGCANCEL and SIGSETXID, which glibc keeps for itself. It takes them over whatever they were (and its posix_spawn leaves them
 /// ignored).
 const C_LIBRARY_SIGNALS: core::ops::RangeInclusive<u32> = 32..=33;
 
+/// More than kernels keep of an auxiliary vector (bytes).
+const AUXV_ROOM: usize = 1024;
+
 /// SIG_IGN of the kernel.
 const IGNORE: u64 = 1;
 
 /// Restores everything but memory, and jumps into the frozen process.
-pub fn go_on(frozen: &Frozen, block: &mut Block, steps: &mut Steps) -> Result<Infallible, Reason> {
+pub fn go_on(frozen: &Frozen, vdso: &Vdso, block: &mut Block, steps: &mut Steps) -> Result<Infallible, Reason> {
     let process = &frozen.process;
     let inherited = note_ignored_signals(frozen, block)?;
     descriptors(frozen, block.rehearsal().is_some())?;
     // SAFETY: the frozen process' memory is in place; its argv area is writable memory of its stack.
     let (argv, environment) = unsafe { block.copy_strings_to(process.arg_start..process.env_end) };
     let in_arguments = argv.start == process.arg_start;
-    set_memory_map(frozen, &argv, &environment)?;
+    set_memory_map(frozen, vdso, &argv, &environment)?;
     if in_arguments {
         // SAFETY: the strings were just copied there, and the start of the stack is the frozen process' memory.
         unsafe { block.point_arguments(process) };
@@ -116,11 +121,13 @@ fn note_ignored_signals(frozen: &Frozen, block: &mut Block) -> Result<u64, Reaso
 /// Tells the kernel where heap, stack, arguments and environment are. This is what /proc shows and what `brk` goes by.
 fn set_memory_map(
     frozen: &Frozen,
+    vdso: &Vdso,
     argv: &core::ops::Range<u64>,
     environment: &core::ops::Range<u64>,
 ) -> Result<(), Reason> {
     let Process { start_code, end_code, start_data, end_data, start_brk, brk, start_stack, .. } = frozen.process;
-    let auxv = frozen.tables.bytes(Section::Auxv);
+    let mut room = [0; AUXV_ROOM];
+    let auxv = auxiliary_vector(frozen, vdso, &mut room);
     let map = prctl_mm_map {
         start_code,
         end_code,
@@ -144,6 +151,22 @@ fn set_memory_map(
     }
     .map(drop)
     .map_err(|errno| Reason::new("this kernel does not let a process set its memory map").errno(errno))
+}
+
+/// The auxiliary vector that the kernel keeps for debuggers and profilers. Where functions of another vdso are called, it names that one, so that
+/// they can unwind through it; the process itself goes by the copy of the vector on its stack.
+fn auxiliary_vector<'a>(frozen: &Frozen, vdso: &Vdso, room: &'a mut [u8; AUXV_ROOM]) -> &'a [u8] {
+    const ENTRY: usize = 16;
+    let recorded = frozen.tables.bytes(Section::Auxv);
+    let auxv = &mut room[..recorded.len().min(AUXV_ROOM)];
+    auxv.copy_from_slice(&recorded[..auxv.len()]);
+    if let Some(address) = vdso.other() {
+        let kind = u64::from(AT_SYSINFO_EHDR).to_ne_bytes();
+        auxv.chunks_exact_mut(ENTRY)
+            .filter(|entry| entry.starts_with(&kind))
+            .for_each(|entry| entry[ENTRY / 2..].copy_from_slice(&address.to_ne_bytes()));
+    }
+    auxv
 }
 
 /// Makes the descriptors again. All get O_CLOEXEC first, so that a fallback after a failure does not pass them on. In a rehearsal

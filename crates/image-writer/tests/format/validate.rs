@@ -169,7 +169,7 @@ fn mappings_are_whole_pages_of_a_processs_addresses() {
     assert_eq!(wrong(|all| all.mapping.end = all.mapping.start - PAGE), edge);
     assert_eq!(wrong(|all| all.mapping.end = ADDRESS_END + PAGE), "the end of a mapping");
     assert_eq!(wrong(|all| all.mapping.protection = 8), "the protection of a mapping");
-    for kind in [0, mapping_kind::STACK + 1, u32::MAX] {
+    for kind in [0, mapping_kind::VDSO_COPY + 1, u32::MAX] {
         assert_eq!(wrong(|all| all.mapping.kind = kind), "the kind of a mapping");
     }
 }
@@ -194,7 +194,7 @@ fn mappings_keep_off_the_launchers_range() {
 
 #[test]
 fn pages_come_from_the_data_pages_and_files_from_the_files() {
-    for kind in [mapping_kind::IMAGE, mapping_kind::COPY] {
+    for kind in [mapping_kind::IMAGE, mapping_kind::COPY, mapping_kind::VDSO_COPY] {
         for offset in [0, HEAD.pages_offset - PAGE, HEAD.pages_offset + 3 * PAGE, u64::MAX - PAGE + 1] {
             assert_eq!(wrong(|all| (all.mapping.kind, all.mapping.offset) = (kind, offset)), "the offset of a mapping");
         }

@@ -54,7 +54,7 @@ impl Holders {
         let mut ranges: Vec<_> = tables
             .rows::<Mapping>(Section::Mappings)?
             // A copy fills memory of an earlier row; nothing of the vdso is ever brought in.
-            .filter(|row| !matches!(row.kind, mapping_kind::COPY | mapping_kind::VDSO))
+            .filter(|row| !matches!(row.kind, mapping_kind::COPY | mapping_kind::VDSO | mapping_kind::VDSO_COPY))
             .map(|row| (row.start..row.end, name(&row)))
             .collect();
         ranges.sort_by_key(|(range, _)| range.start);
