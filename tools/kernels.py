@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""Tries images under other kernels: Debian's cloud kernels in QEMU, emulated, with this machine's files as their root (virtiofs).
+
+    tools/kernels.py           all of KERNELS
+    tools/kernels.py sid       some
+
+What is frozen here is thawed there, and what is frozen there is thawed here and there; each must print what an ordinary start prints
+here, and none may fall back. Kernels are unpacked in .work/kernels, never installed. The CPU is emulated as well, so images are made for
+the baseline.
+"""
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+import workloads
+from workloads import Unavailable
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = workloads.WORK / "kernels"
+MIRROR = "http://deb.debian.org/debian"
+SNAPBOOT = ROOT / "target/release/snapboot"
+SECONDS = 900  # emulated machines are slow
+MEMORY = 2048  # MiB
+VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
+# Built into some of the kernels; in the order in which they need each other.
+MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "fuse", "virtiofs")
+
+
+@dataclasses.dataclass
+class Kernel:
+    """A suite of Debian whose kernel it is, and what its command line has besides."""
+
+    suite: str
+    options: str = ""
+
+
+KERNELS = {
+    "bookworm": Kernel("bookworm"),
+    "trixie": Kernel("trixie"),
+    "trixie-without-vdso": Kernel("trixie", "vdso=0"),
+    "sid": Kernel("sid"),
+}
+
+HELLO = """\
+import datetime, json, random, time
+def main():
+    begun, now = time.monotonic(), time.time()
+    print('hello', json.dumps([1, 2]), begun > 0, now > 1e9, datetime.datetime.now().year > 2000, time.monotonic() >= begun)
+    print(len({random.random() for _ in range(9)}))
+if __name__ == '__main__':
+    main()
+"""
+WEB = """\
+import flask, pymongo, requests
+app = flask.Flask(__name__)
+@app.route('/')
+def index():
+    return 'hello from flask'
+if __name__ == '__main__':
+    print(app.test_client().get('/').data, requests.Request('GET', 'http://localhost/').prepare().url)
+"""
+NUMPY = """\
+import numpy as np
+if __name__ == '__main__':
+    a = np.arange(250000.0).reshape(500, 500)
+    print((a @ a).sum(), np.sort(a.ravel()[::-1])[:3], np.exp(a[0, :3]))
+"""
+RUBY = """\
+require 'json'
+require 'set'
+now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+later = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+puts ['hello', JSON.generate([1, 2]), Time.now.year > 2000, later >= now, Random.urandom(4).size].inspect
+"""
+
+
+def programs() -> dict[str, tuple[list[str], list[str]]]:
+    """Options of the freeze and command, of each program that can be had here."""
+    folder = FOLDER / "programs"
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def script(name: str, text: str) -> str:
+        path = folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+        return str(path)
+
+    found = {"hello": (["--preload", "json,random,datetime"], [sys.executable, "-I", script("hello.py", HELLO)])}
+    for name, workload, text in (("web", "web", WEB), ("numpy", "pandas", NUMPY)):
+        try:
+            found[name] = ([], [workloads.prepare(workload)["python"], script(f"{name}.py", text)])
+        except Unavailable as reason:
+            print(f"{name}: {reason}")
+    try:
+        workloads.install_debian_packages(("ruby",))
+        found["ruby"] = (["--preload", "json,set"], ["ruby", script("hello.rb", RUBY)])
+    except Unavailable as reason:
+        print(f"ruby: {reason}")
+    return found
+
+
+def unpacked(suite: str) -> pathlib.Path:
+    """A folder with the newest cloud kernel of a suite, and its modules."""
+    folder = FOLDER / suite
+    with workloads.locked("kernels"):
+        if (folder / "done").exists():
+            return folder
+        for name in ("lists/partial", "cache/archives/partial", "debs"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        sources = folder / "sources.list"
+        sources.write_text(f"deb {MIRROR} {suite} main\n")
+        options = {
+            "Dir::Etc::sourcelist": sources,
+            "Dir::Etc::sourceparts": "-",
+            "Dir::State::lists": folder / "lists",
+            "Dir::Cache": folder / "cache",
+            "APT::Sandbox::User": "root",
+        }
+        apt = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+        workloads.run(["apt-get", *apt, "update"])
+
+        def needed(package: str, pattern: str) -> list[str]:
+            done = subprocess.run(["apt-cache", *apt, "depends", package], capture_output=True, text=True)
+            return re.findall(rf"Depends: (linux-(?:{pattern})-\d\S*)", done.stdout)
+
+        images = needed("linux-image-cloud-amd64", "image")
+        if not images:
+            raise Unavailable(f"{MIRROR} names no kernel for {suite}")
+        workloads.run(["apt-get", *apt, "download", *images, *needed(images[0], "binary|modules")], cwd=folder / "debs")
+        for package in (folder / "debs").glob("*.deb"):
+            workloads.run(["dpkg-deb", "-x", package, folder / "system"])
+        (folder / "done").touch()
+    return folder
+
+
+def kernel_file(folder: pathlib.Path) -> pathlib.Path:
+    found = [path for path in (folder / "system").rglob("vmlinuz*") if path.is_file()]
+    if not found:
+        raise Unavailable(f"the package in {folder} has no kernel")
+    return found[0]
+
+
+def initial_files(folder: pathlib.Path) -> pathlib.Path:
+    """The archive of files that the kernel starts with: init, and the modules for its root."""
+    init = FOLDER / "init"
+    workloads.run(["cc", "-static", "-O1", "-o", init, ROOT / "tools/kernels/init.c"])
+    directories = [(name, b"", 0o040755, (0, 0)) for name in ("root", "dev", "modules")]
+    files = [("init", init.read_bytes(), 0o100755, (0, 0)), ("dev/console", b"", 0o020600, (5, 1))]
+    listed = []
+    for name in MODULES:
+        for path in (folder / "system").rglob(f"{name}.ko"):
+            listed.append(f"/modules/{path.name}\n")
+            files.append((f"modules/{path.name}", path.read_bytes(), 0o100644, (0, 0)))
+    files.append(("modules/list", "".join(listed).encode(), 0o100644, (0, 0)))
+    entries = enumerate([*directories, *files, ("TRAILER!!!", b"", 0, (0, 0))], 1)
+    archive = folder / "initial.cpio"
+    archive.write_bytes(b"".join(cpio_entry(number, *entry) for number, entry in entries))
+    return archive
+
+
+def cpio_entry(number: int, name: str, content: bytes, mode: int, device: tuple[int, int]) -> bytes:
+    """A file as the kernel reads it (buffer-format.rst, "newc")."""
+    fields = (number, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(name) + 1, 0)
+    head = b"070701" + b"".join(b"%08x" % field for field in fields) + name.encode() + b"\0"
+    return b"".join(part + b"\0" * (-len(part) % 4) for part in (head, content))
+
+
+def run_under(name: str, script: pathlib.Path) -> None:
+    """Run a shell script under a kernel, with this machine's files as root. Raises Unavailable where that does not work."""
+    kernel = KERNELS[name]
+    folder = unpacked(kernel.suite)
+    files = initial_files(folder)
+    daemon = next((path for path in VIRTIOFSD if os.path.exists(path)), None)
+    if daemon is None:
+        raise Unavailable("virtiofsd is not installed")
+    socket = FOLDER / f"socket.{os.getpid()}"
+    memory = f"memory-backend-memfd,id=memory,size={MEMORY}M,share=on"
+    machine = ["-M", "q35", "-accel", "tcg", "-cpu", "max", "-smp", str(os.cpu_count()), "-m", str(MEMORY)]
+    console = ["-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{FOLDER / name}.console"]
+    share = ["-object", memory, "-numa", "node,memdev=memory", "-chardev", f"socket,id=share,path={socket}"]
+    share += ["-device", "vhost-user-fs-pci,chardev=share,tag=root"]
+    line = f"console=ttyS0 quiet panic=-1 SCRIPT={script} {kernel.options}"
+    with open(FOLDER / f"{name}.virtiofsd", "wb") as log:
+        sandbox = ["-o", "source=/", "-o", "sandbox=chroot", "-o", "cache=auto"]
+        share_files = subprocess.Popen([daemon, f"--socket-path={socket}", *sandbox], stdout=log, stderr=log)
+    try:
+        for _ in range(100):
+            if socket.exists() or share_files.poll() is not None:
+                break
+            time.sleep(0.1)
+        boot = ["-kernel", kernel_file(folder), "-initrd", files, "-append", line]
+        qemu = [str(word) for word in ("qemu-system-x86_64", *machine, *console, *share, *boot)]
+        done = subprocess.run(qemu, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+        if done.returncode:
+            raise Unavailable(f"the emulator says: {done.stderr[-500:]}")
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{name} took longer than {SECONDS} s; see {FOLDER / name}.console") from None
+    finally:
+        share_files.terminate()
+        share_files.wait()
+        socket.unlink(missing_ok=True)
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """That of every start, here and there."""
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(FOLDER), "LANG": "C.UTF-8", **extra}
+
+
+def freezing(options: list[str], command: list[str], image: pathlib.Path) -> list[str]:
+    return [str(SNAPBOOT), "freeze", "-q", "--cpu", "baseline", *options, "-o", str(image), "--", *command]
+
+
+def here(argv: list[str], **extra: str) -> tuple[int, str]:
+    """Status and output of a command on this machine."""
+    done = subprocess.run(
+        argv, env=environment(**extra), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    return done.returncode, done.stdout
+
+
+def there(name: str, commands: dict[str, tuple[list[str], dict[str, str]]]) -> dict[str, tuple[int, str]]:
+    """The same of several commands, under another kernel."""
+    folder = FOLDER / f"{name}.run"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    lines = ["mkdir -p /dev/shm", f"uname -r > {folder}/release"]
+    for key, (argv, extra) in commands.items():
+        variables = [f"{variable}={value}" for variable, value in environment(**extra).items()]
+        words = shlex.join(["env", "-i", *variables, *argv])
+        lines.append(f"{words} < /dev/null > {folder}/{key}.out 2>&1; echo $? > {folder}/{key}.status")
+    script = folder / "script"
+    script.write_text("\n".join(lines) + "\n")
+    run_under(name, script)
+    if not (folder / "release").exists():
+        raise Unavailable(f"{name} did not boot; see {FOLDER / name}.console")
+    read = {}
+    for key in commands:
+        status = folder / f"{key}.status"
+        known = status.exists() and status.read_text().strip()
+        read[key] = (int(known), (folder / f"{key}.out").read_text()) if known else (-1, "it did not end")
+    return {"release": (0, (folder / "release").read_text().strip()), **read}
+
+
+def tell(what: str, result: tuple[int, str], expected: tuple[int, str]) -> bool:
+    """Print a line for a result. Returns whether it is the expected one."""
+    print(f"  {what:34} {'the same' if result == expected else f'ANOTHER: status {result[0]}, {result[1]!r}'}", flush=True)
+    return result == expected
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kernels", nargs="*", help=f"some of {', '.join(KERNELS)}")
+    chosen = parser.parse_args().kernels or list(KERNELS)
+    try:
+        workloads.install_debian_packages(("qemu-system-x86",))
+        good = all([try_kernel(name) for name in chosen])
+    except Unavailable as reason:
+        print(f"cannot try: {reason}", file=sys.stderr)
+        return 1
+    return 0 if good else 1
+
+
+def try_kernel(name: str) -> bool:
+    """Try all programs under one kernel. Returns whether all is well."""
+    strict = {"SNAPBOOT_ON_STALE": "error"}
+    expected, commands, good = {}, {}, True
+    ours, theirs = FOLDER / "images", FOLDER / f"{name}.images"
+    for folder in (ours, theirs):
+        folder.mkdir(parents=True, exist_ok=True)
+    for program, (options, command) in programs().items():
+        expected[program] = here(command)
+        image = ours / f"{program}.img"
+        status, text = here(freezing(options, command, image))
+        if status:
+            print(f"  {program}: cannot be frozen here: {text}")
+            good = False
+            continue
+        commands[f"{program}-thawed"] = ([str(image)], strict)
+        (theirs / f"{program}.img").unlink(missing_ok=True)
+        commands[f"{program}-freeze"] = (freezing(options, command, theirs / f"{program}.img"), {})
+        commands[f"{program}-own"] = ([str(theirs / f"{program}.img")], strict)
+    results = there(name, commands)
+    print(f"{name}: Linux {results['release'][1]}")
+    for program in expected:
+        if f"{program}-thawed" in results:
+            good &= tell(f"{program}, frozen here", results[f"{program}-thawed"], expected[program])
+            status, text = results[f"{program}-freeze"]
+            if status:
+                print(f"  {program}, frozen there: not made: {text}")
+                good = False
+                continue
+            good &= tell(f"{program}, frozen and thawed there", results[f"{program}-own"], expected[program])
+            good &= tell(f"{program}, frozen there, thawed here", here([str(theirs / f"{program}.img")], **strict), expected[program])
+    return good
+
+
+if __name__ == "__main__":
+    sys.exit(main())
