@@ -31,6 +31,7 @@ use super::control_dir::ControlDir;
 use super::interrupt::Interrupt;
 use super::kernel_files;
 use super::watched::{not_watched, Start, SOCKET};
+use crate::elsewhere::Otherwise;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
 use crate::request::InStore;
@@ -110,9 +111,9 @@ pub enum Watch {
     InputsAgain,
     /// To learn where in the program descriptors are opened, and names are made in these folders.
     Origins(BTreeSet<PathBuf>),
-    /// To learn what the program makes of other facts about its start, in this directory, and of more variables if so (DIR/more). The
-    /// image that was written before stays.
-    OtherStart(PathBuf, bool),
+    /// To learn what the program makes of other facts about its start, in this directory, and of what else is another. The image
+    /// that was written before stays.
+    OtherStart(PathBuf, Otherwise),
     /// To learn what the program makes of its secrets. The same.
     Secrets,
 }
@@ -241,8 +242,11 @@ impl<'a> Boot<'a> {
                 .iter()
                 .for_each(|(name, value)| request.push("fact", [name.as_os_str(), value].join(OsStr::new("="))));
         }
-        if let Watch::OtherStart(_, true) = watch {
-            request.push("more_variables", "1");
+        if let Watch::OtherStart(_, more) = watch {
+            if more.more_variables {
+                request.push("more_variables", "1");
+            }
+            more.kernel.iter().for_each(|(name, value)| request.push("kernel", [&**name, value].join(OsStr::new("="))));
         }
         if let Watch::Secrets = watch {
             request.push("compares_secrets", "1");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use failure::{Failure, Result};
-use judge::evidence::CWD;
+use judge::evidence::{CWD, KERNEL, KERNEL_VERSION};
 use recorder::{Accesses, Named, PathAccess};
 
 use super::boot_inputs::{looked_up_below, Ignored, Importer};
@@ -50,6 +50,9 @@ impl Elsewhere {
                 let [first, last] = self.bins.each_ref().map(|folder| folder.as_os_str());
                 [first, value, last].join(OsStr::new(":"))
             }
+            // The oldest that thaws: what a program does only from some version on, it does not here.
+            KERNEL => format!("4.17.0-{}-for-another-start", self.mark).into(),
+            KERNEL_VERSION => format!("#1 SMP {}-for-another-start", self.mark).into(),
             _ => self.user(name).into(),
         }
     }
@@ -134,6 +137,15 @@ impl Elsewhere {
         };
         Some(notes.places.iter().filter_map(below).collect())
     }
+}
+
+/// What is another one in a boot as another start, besides environment and directory.
+#[derive(Default)]
+pub struct Otherwise {
+    /// Whether there are more variables (DIR/more).
+    pub more_variables: bool,
+    /// What the program is told of the kernel: name and value of each fact.
+    pub kernel: Vec<(OsString, OsString)>,
 }
 
 fn memmem(text: &[u8], part: &[u8]) -> bool {

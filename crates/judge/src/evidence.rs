@@ -12,6 +12,10 @@ use crate::reads::{Alternative, FullEnvironmentRead, OtherValue, Reads};
 
 /// What stands for the current directory among the names of variables.
 pub const CWD: &str = "cwd";
+/// What stands for the kernel's release.
+pub const KERNEL: &str = "kernel";
+/// What stands for the kernel's version: its number and time of build.
+pub const KERNEL_VERSION: &str = "kernel-version";
 /// What stands for all variables that were not read by name.
 pub const ALL: &str = "*";
 
@@ -28,6 +32,14 @@ impl Reads {
                     self.facts.sort_unstable();
                 }
                 let place = self.places.entry((fact_kind::CWD, 0)).or_default();
+                *place = with_object(place, object);
+            }
+            KERNEL | KERNEL_VERSION => {
+                if !self.asks_for_kernel() {
+                    self.facts.push((fact_kind::KERNEL, 0));
+                    self.facts.sort_unstable();
+                }
+                let place = self.places.entry((fact_kind::KERNEL, 0)).or_default();
                 *place = with_object(place, object);
             }
             name => {
@@ -58,6 +70,21 @@ impl Reads {
         self.facts.retain(|fact| *fact != (fact_kind::CWD, 0));
         let why = "the program only keeps texts with its path, as a boot in another one has shown";
         self.decide(FOLDER, Verdict::Renewed, why.to_owned());
+    }
+
+    /// The same of the kernel's release and version. What C code keeps of them, nobody can see.
+    pub fn renew_kernel(&mut self) {
+        if !self.asks_for_kernel() || self.facts_by_c.contains(&(fact_kind::KERNEL, 0)) {
+            return;
+        }
+        self.facts.retain(|fact| *fact != (fact_kind::KERNEL, 0));
+        let why = "the program only keeps texts with its release, as a boot that was told of another one has shown";
+        self.decide("the kernel's version", Verdict::Renewed, why.to_owned());
+    }
+
+    /// Whether the program has asked for the kernel's release or version.
+    pub fn asks_for_kernel(&self) -> bool {
+        self.facts.contains(&(fact_kind::KERNEL, 0))
     }
 
     /// Of all variables only those count that the program picks by these patterns. `largest`: see [`Reads::largest`].

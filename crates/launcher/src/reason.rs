@@ -1,6 +1,6 @@
 //! Why an image is not used, in words for people: how such a reason is put together.
 //!
-//! The words themselves stand where the comparison is made: arguments, environment, kernel and CPU in check.rs; files and directories
+//! The words themselves stand where the comparison is made: arguments, environment and CPU in check.rs; the vdso in vdso.rs; files and directories
 //! in files.rs, and in [`Reason::gone`] here; what a directory lists in answers.rs; files that the machine shares in shared_file.rs and
 //! inputs/src/lookups.rs; libraries in memory.rs; facts in facts.rs, those of terminals in inputs/src/facts.rs; age and number of
 //! thaws in rotation.rs. The front ends add theirs where they call `fall_back`. fallback.rs says the reason.

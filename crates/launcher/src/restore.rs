@@ -45,6 +45,10 @@ pub fn go_on(frozen: &Frozen, vdso: &Vdso, block: &mut Block, steps: &mut Steps)
         let registers = &frozen.registers;
         let tid = sys::adopt_thread(process, registers)
             .map_err(|errno| Reason::new("cannot register the thread").errno(errno))?;
+        sys::register_rseq(process).map_err(|errno| {
+            let text = "this kernel does not take the restartable sequences (rseq) of the frozen process; freeze with GLIBC_TUNABLES=glibc.pthread.rseq=0";
+            Reason::new(text).errno(errno)
+        })?;
         (process.tid_address as *mut u32).write(tid);
         let comm = block.comm(process.comm);
         sys::prctl(&[PR_SET_NAME as usize, comm.as_ptr() as usize])

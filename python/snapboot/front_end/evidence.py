@@ -25,6 +25,8 @@ from .request import decode, encode, read_file
 LONGEST = 8
 CWD = b"cwd"
 HOME = b"HOME"
+# The names of what uname(2) tells of the kernel, and where it stands in the answer.
+KERNEL = {b"kernel": 2, b"kernel-version": 3}
 # Before and behind the number of a variable that only another start has, in its value.
 MARK = b"zq"
 
@@ -40,7 +42,8 @@ class Evidence:
         self.facts = request.facts
         self.folder = request.folder
         # As they are before the program can change anything.
-        self.here = {name: posix.getcwdb() if name == CWD else posix.environ.get(name, b"") for name in self.facts}
+        self.here = {name: fact_of_process(name, posix.environ) or b"" for name in self.facts}
+        self.here.update(request.kernel)
         self.more = {}
         self._fingerprint = None  # a function that returns a number for a text or bytes
         self._kept = []
@@ -87,7 +90,7 @@ class Evidence:
         there is none."""
         here = {}
         for name in self._read:
-            value = posix.getcwdb() if name == CWD else variables.get(name)
+            value = fact_of_process(name, variables)
             here[name] = home_of_user() if name == HOME and value is None else value
         untried = start_form.problem({name: self.facts[name] for name in here}, here)
         if untried is not None:
@@ -247,6 +250,15 @@ class Evidence:
         self._read = [name for name in self.facts if name in self._names or name in self._read]
         for name, problem in search.held:
             report.add_record("held", name, problem)
+
+
+def fact_of_process(name, variables):
+    """What a fact is now. variables: the environment. None for a variable that is not set."""
+    if name == CWD:
+        return posix.getcwdb()
+    if name in KERNEL:
+        return encode(posix.uname()[KERNEL[name]])
+    return variables.get(name)
 
 
 class Translation:

@@ -28,6 +28,7 @@ class Reads:
         self._facts = {}  # (fact, number that it is of, reader): place
         self._early = {}  # (what, reader): place
         self.terminal = None  # as in the request
+        self.kernel = {}  # release and version of another kernel, as in the request
         self.more = None  # called for more variables when all are read: see evidence.py
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
@@ -39,7 +40,7 @@ class Reads:
         if loaded is not None:
             for name in ("getcwd", "getcwdb"):
                 self.watch(loaded.__dict__, name, self._reads_folder)
-            self.watch(loaded.__dict__, "uname", self._reads_names)
+            self.watch(loaded.__dict__, "uname", self._reads_names, self._names_of_system)
         self.tell_phase(OF_PROGRAM)
 
     def tell_phase(self, who):
@@ -105,14 +106,16 @@ class Reads:
     def knows_start(self):
         """Whether anybody but the interpreter has read what evidence.py has another start for."""
         names = any(name in OF_A_START and reader != SITE for name, reader in self._names)
-        return names or bool(self._wholes) or any(fact in ("cwd", "terminal", "window") for fact, _, _ in self._facts)
+        return names or bool(self._wholes) or any(fact in ("cwd", "kernel", "terminal", "window") for fact, _, _ in self._facts)
 
     def facts_read(self, names):
         """Those of these names (bytes; "cwd" is the current directory) that anybody but the interpreter has read."""
         read = {name for name, reader in self._names if reader != SITE}
         if any(fact == "cwd" for fact, _, _ in self._facts):
             read.add(b"cwd")
-        return [name for name in names if self._wholes or name in read]
+        if any(fact == "kernel" for fact, _, _ in self._facts):
+            read.update((KERNEL, KERNEL_VERSION))
+        return [name for name in names if name in read or self._wholes and name not in (KERNEL, KERNEL_VERSION)]
 
     def names_read(self):
         """The names of the variables that were read by their names, and those of all that are set: two sets."""
@@ -162,19 +165,20 @@ class Reads:
             if getattr(environment, "_data", None) is old:
                 environment._data = new
 
-    def watch(self, names, name, note):
+    def watch(self, names, name, note, instead=None):
         """Has `note` called before the function of that name, with the caller's frame and the arguments. Where it returns that the call
-        does not count, the freezer does not count it either."""
+        does not count, the freezer does not count it either. instead: what is called in the function's place."""
         original = names[name]
+        called = instead or original
         is_method = hasattr(original, "__get__")
         distance = 1 if is_method else 2  # of the caller's frame
 
         def function(*args, **kwargs):
             if not note(sys._getframe(distance), args):
-                return original(*args, **kwargs)
+                return called(*args, **kwargs)
             phase = self.tell_phase(OF_FRONT_END)
             try:
-                return original(*args, **kwargs)
+                return called(*args, **kwargs)
             finally:
                 self.tell_phase(phase)
 
@@ -197,14 +201,23 @@ class Reads:
 
     def _reads_names(self, frame, _):
         """`os.uname`: the host's name is among its answers. `platform` reads all of them at once, and keeps them; whoever wants
-        to know only the system from it does not depend on the host. Nor does who picks another answer at once."""
+        to know only the system from it does not depend on the host. Nor does who picks another answer at once. Whether anything follows
+        from the kernel's, another start shows (evidence.py)."""
         names = frame.f_globals
+        self.fact("kernel", frame)
         if frame.f_code.co_name == "uname" and names.get("__name__") == "platform":
             if id(names["uname"]) not in self._functions:
                 self.watch(names, "uname", self._reads_platform)
                 self._reads_platform(frame.f_back, ())
         elif not _picks_another(frame):
             self.fact("hostname", frame)
+
+    def _names_of_system(self):
+        """What `os.uname` returns; in a boot as another start the kernel is another one."""
+        system, node, release, version, machine = answer = posix.uname()
+        if not self.kernel:
+            return answer
+        return posix.uname_result((system, node, self.kernel.get(KERNEL, release), self.kernel.get(KERNEL_VERSION, version), machine))
 
     def _reads_platform(self, frame, _):
         """`platform.uname`, or a function in there that picks one of its answers."""
@@ -250,7 +263,7 @@ class Reads:
         wholes = [place for reader, place in _after(self._wholes, wholes) if not is_harmless("*", reader)]
         found += ["reads the whole environment (%s)" % place for place in wholes]
         for (fact, _, reader), place in _after(self._facts, facts):
-            if not is_harmless(fact, reader) and not self._is_bound(fact):
+            if fact != "kernel" and not is_harmless(fact, reader) and not self._is_bound(fact):
                 found.append("reads %s (%s)" % (FACTS.get(fact, fact), place))
         for (name, _), place in _after(self._names, names):
             # Who sets it itself, or after one that has, sees what it would see in any order.
@@ -429,6 +442,9 @@ MODULE_FINDER = LIBRARY + "inspect.py"
 # What the facts are called that are noted here.
 FACTS = {"cwd": "the current directory", "hostname": "the name of the host", "terminal": "what its terminal is"}
 FACTS["window"] = "the size of its terminal"
+# Names of facts: the kernel's release and version.
+KERNEL = b"kernel"
+KERNEL_VERSION = b"kernel-version"
 SIZES = (b"COLUMNS", b"LINES")
 # Variables of which crates/freeze session/other_start.rs makes up others, or everyday.rs has others.
 OF_A_START = frozenset(

@@ -11,6 +11,7 @@ import posix
 CWD = b"cwd"
 HOME = b"HOME"
 PATH = b"PATH"
+KERNEL = (b"kernel", b"kernel-version")
 ALLOWED = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 # Bytes. The values of the other start are longer.
 LONGEST_PATH = 200
@@ -35,6 +36,8 @@ def problem(image, here):
 
 
 def _is_tried(name, value, before):
+    if name in KERNEL:
+        return True  # whatever kernels are called; what follows from their order, the other start shows with the oldest
     if name == PATH:
         folders, known = value.split(b":"), before.split(b":")
         repeats = len(set(folders)) < len(folders) and len(set(known)) == len(known)

@@ -13,6 +13,7 @@ use super::other_start::OtherStart;
 use super::Session;
 use crate::boot::{leave_on_demand, Boot, Watch};
 use crate::control_dir::ControlDir;
+use crate::elsewhere::Otherwise;
 use crate::outcome::Result;
 use crate::report::Report;
 
@@ -152,7 +153,7 @@ impl Session<'_> {
         shown: &OtherStart,
         first: &Reads,
     ) -> Result<Vec<Option<(Reads, Accesses)>>> {
-        let watch = Watch::OtherStart(std::env::current_dir().unwrap_or_default(), false);
+        let watch = Watch::OtherStart(std::env::current_dir().unwrap_or_default(), Otherwise::default());
         let environments: Vec<Environment> =
             values.iter().map(|values| boot.environment.with_values(&resolved(values, boot.environment))).collect();
         let boots: Vec<Boot<'_>> =

@@ -17,7 +17,7 @@ use image::fact_kind;
 use inputs::attributes::Attribute;
 use inputs::environment::matches;
 use judge::environment::Environment;
-use judge::evidence::{ALL, CWD};
+use judge::evidence::{ALL, CWD, KERNEL, KERNEL_VERSION};
 use judge::reads::Reads;
 use judge::variables::always_compared;
 use recorder::{Accesses, PathAccess, State};
@@ -27,7 +27,7 @@ use super::Session;
 use crate::boot::{leave_on_demand, Boot, Running, Watch};
 use crate::boot_inputs::Ignored;
 use crate::control_dir::ControlDir;
-use crate::elsewhere::{self, Elsewhere};
+use crate::elsewhere::{self, Elsewhere, Otherwise};
 use crate::outcome::{Result, Stop};
 use crate::progress::Step;
 use crate::report::{Outcome, Report};
@@ -93,7 +93,10 @@ impl Session<'_> {
         let Ok(directory) = std::env::current_dir() else { return Vec::new() };
         let set = VARIABLES.iter().filter_map(|name| Some((OsString::from(name), environment.value(name)?.to_owned())));
         let set = set.filter(|(name, value)| !value.is_empty() && !environment.is_secret(name));
-        [(CWD.into(), directory.into_os_string())].into_iter().chain(set).collect()
+        let kernel = (self.runtime.language == Language::Python).then(rustix::system::uname);
+        let kernel = kernel.iter().flat_map(|names| [(KERNEL, names.release()), (KERNEL_VERSION, names.version())]);
+        let kernel = kernel.map(|(name, value)| (name.into(), OsStr::from_bytes(value.to_bytes()).to_owned()));
+        [(CWD.into(), directory.into_os_string())].into_iter().chain(set).chain(kernel).collect()
     }
 
     /// Whether the runtime is named from here, so that it is not found from another folder.
@@ -151,6 +154,7 @@ impl Session<'_> {
         // RubyGems reads HOME in each start; that is no reason to look at what was read by relative names, which counts where an image starts.
         let is_of_ruby = self.runtime.language == Language::Ruby;
         all.retain(|name| *name != CWD || !is_of_ruby || first.reads.facts.contains(&(fact_kind::CWD, 0)));
+        all.retain(|name| !is_of_kernel(name) || first.reads.asks_for_kernel());
         let mut other = self.boot_with(boot, dir, &elsewhere, &all)?;
         if other.is_none() {
             // What is named by a relative path is found from its own directory only.
@@ -259,26 +263,34 @@ impl Session<'_> {
         elsewhere: &Elsewhere,
         names: &[&str],
     ) -> Result<Option<(Report, Accesses)>> {
-        let variables = boot.facts.iter().filter(|(name, _)| name != CWD && names.iter().any(|wanted| name == wanted));
+        let (of_kernel, variables): (Vec<_>, Vec<_>) = boot
+            .facts
+            .iter()
+            .filter(|(name, _)| name != CWD && names.iter().any(|wanted| name == wanted))
+            .partition(|(name, _)| name.to_str().is_some_and(is_of_kernel));
         let values: Vec<_> = variables
+            .into_iter()
             .filter_map(|(name, value)| Some((name.clone(), Some(elsewhere.value(name.to_str()?, value)))))
             .collect();
         let environment = boot.environment.with_values(&values);
         let here = std::env::current_dir().unwrap_or_default();
         let folder = if names.contains(&CWD) { elsewhere.folder() } else { &here };
-        self.boot_otherwise(boot, dir, &environment, folder, names.contains(&ALL))
+        let kernel =
+            of_kernel.iter().filter_map(|(name, value)| Some((name.clone(), elsewhere.value(name.to_str()?, value))));
+        let more = Otherwise { more_variables: names.contains(&ALL), kernel: kernel.collect() };
+        self.boot_otherwise(boot, dir, &environment, folder, more)
     }
 
-    /// Boots in another environment or folder, and with more variables if so, to compare what it comes to. None where that does not work.
+    /// Boots in another environment or folder, and with what else is another, to compare what it comes to. None where that does not work.
     pub(super) fn boot_otherwise(
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
         environment: &Environment,
         folder: &Path,
-        more_variables: bool,
+        more: Otherwise,
     ) -> Result<Option<(Report, Accesses)>> {
-        let watch = Watch::OtherStart(folder.to_owned(), more_variables);
+        let watch = Watch::OtherStart(folder.to_owned(), more);
         let other = Boot { environment, ..*boot };
         let ended = self.begin_otherwise(&other, dir, &watch).and_then(|running| self.end(running, &other, dir));
         leave_on_demand(boot.environment, dir)?;
@@ -342,6 +354,8 @@ impl OtherStart {
             match name.as_str() {
                 CWD if reads.asks_for_folder() && self.follow(notes, start, ignored) => reads.renew_folder(),
                 CWD => {}
+                KERNEL if self.free.contains(KERNEL_VERSION) => reads.renew_kernel(),
+                KERNEL | KERNEL_VERSION => {}
                 ALL => reads.pick(&self.report.picked, self.largest, environment),
                 "HOME" => self.found_at_home(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
                 "PATH" => self.along_path(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
@@ -379,6 +393,10 @@ impl OtherStart {
         }
         Some(rows)
     }
+}
+
+fn is_of_kernel(name: &str) -> bool {
+    matches!(name, KERNEL | KERNEL_VERSION)
 }
 
 /// The size of an environment (bytes), as inputs/environment.rs counts it.

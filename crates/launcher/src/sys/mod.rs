@@ -413,13 +413,22 @@ pub unsafe fn adopt_thread(process: &image::Process, registers: &Registers) -> R
         if process.altstack_size != 0 {
             call(raw::__NR_sigaltstack, &[&raw const altstack as usize, 0])?;
         }
-        if process.rseq_area != 0 {
-            let (area, length) = (process.rseq_area as usize, process.rseq_length as usize);
-            call(raw::__NR_rseq, &[area, length, 0, process.rseq_signature as usize])?;
-        }
         set_thread_pointer(registers)?;
         Ok(tid as u32)
     }
+}
+
+/// Registers the area of the restartable sequences, if there is one.
+///
+/// # Safety
+/// The area is memory of the frozen process.
+pub unsafe fn register_rseq(process: &image::Process) -> Result<()> {
+    if process.rseq_area != 0 {
+        let (area, length) = (process.rseq_area as usize, process.rseq_length as usize);
+        // SAFETY: the caller answers for the area.
+        unsafe { call(raw::__NR_rseq, &[area, length, 0, process.rseq_signature as usize])? };
+    }
+    Ok(())
 }
 
 /// Executes a program; returns only on failure. `program` and all strings end with a NUL, both lists with a null pointer.
