@@ -6,7 +6,7 @@
 
 What is frozen here is thawed there, and what is frozen there is thawed here and there; each must print what an ordinary start prints
 here, and none may fall back. Kernels are unpacked in .work/kernels, never installed. The CPU is emulated as well, so images are made for
-the baseline.
+level v2, which every emulator has.
 """
 
 import argparse
@@ -214,7 +214,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def freezing(options: list[str], command: list[str], image: pathlib.Path) -> list[str]:
-    return [str(SNAPBOOT), "freeze", "-q", "--cpu", "baseline", *options, "-o", str(image), "--", *command]
+    return [str(SNAPBOOT), "freeze", "-q", "--cpu", "v2", *options, "-o", str(image), "--", *command]
 
 
 def here(argv: list[str], **extra: str) -> tuple[int, str]:
