@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import shlex
+import re
 import shutil
 import subprocess
 import sys
@@ -85,8 +86,10 @@ def locked(name: str):
 
 
 def install_debian_packages(packages: tuple[str, ...]) -> None:
-    """Install what is missing of `packages`. Raises Unavailable where that is not possible or not allowed."""
-    missing = [package for package in packages if not debian_package_installed(package)]
+    """Install what is missing of `packages`; a name with a question mark behind it is left out where this Debian has no such package. Raises
+    Unavailable where that is not possible or not allowed."""
+    lacking = [package for package in packages if not debian_package_installed(package.rstrip("?"))]
+    missing = those_of_this_debian(lacking)
     if not missing:
         return
     remedy = f"apt-get install {' '.join(missing)}"
@@ -105,7 +108,18 @@ def install_debian_packages(packages: tuple[str, ...]) -> None:
             run([*apt, "install", "--no-install-recommends", *missing])
         except Unavailable:  # most often: no package lists, or old ones
             run([*apt, "update"])
-            run([*apt, "install", "--no-install-recommends", *missing])
+            run([*apt, "install", "--no-install-recommends", *those_of_this_debian(lacking)])
+
+
+def those_of_this_debian(packages: list[str]) -> list[str]:
+    """Names of packages without those that end with a question mark and that apt could not install."""
+
+    def can_be_had(package: str) -> bool:
+        answer = subprocess.run(["apt-cache", "policy", package], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+        return re.search(r"^ *Candidate: (?!\(none\))", answer.stdout, re.MULTILINE) is not None
+
+    optional = [name.rstrip("?") for name in packages if name.endswith("?")] if shutil.which("apt-cache") else []
+    return [name for name in packages if not name.endswith("?")] + [name for name in optional if can_be_had(name)]
 
 
 def debian_package_installed(package: str) -> bool:
@@ -181,10 +195,13 @@ LOCK_GEMS = ["bundle", "lock", "--local"]
 
 
 def build_rails(directory: pathlib.Path, values: dict) -> None:
-    """A new Rails 6.1 application in production mode, with one page to ask for."""
+    """A new Rails application in production mode, with one page to ask for: of Rails 6.1 in Debian 12, of 7.2 in Debian 13."""
     skel = directory / "skel"
-    skipped = ["bundle", "javascript", "webpack-install", "spring", "git", "system-test", "bootsnap"]
-    run(["rails", "new", "skel", *(f"--skip-{part}" for part in skipped), "--database=sqlite3", "-q"], cwd=directory)
+    options = [f"--skip-{part}" for part in ("bundle", "javascript", "webpack-install", "spring", "git", "system-test", "bootsnap", "docker")]
+    options.append("--asset-pipeline=propshaft")  # of those that Rails 7.2 asks for, the one that Debian has
+    known = subprocess.run(["rails", "new", "--help"], cwd=directory, capture_output=True, text=True).stdout
+    options = [option for option in options if option.split("=")[0] in known]
+    run(["rails", "new", "skel", *options, "--database=sqlite3", "-q"], cwd=directory)
     gemfile = (skel / "Gemfile").read_text()
     (skel / "Gemfile").write_text(gemfile[: gemfile.index("group :development")])
     edit(skel / "config/environments/production.rb", "config.eager_load = true", "config.eager_load = ENV['EL'] != '0'")
@@ -312,7 +329,9 @@ class Workload:
 
 RAILS_PACKAGES = (
     *("ruby", "ruby-dev", "ruby-rails", "ruby-sqlite3", "puma", "ruby-bundler", "bundler"),
-    *("ruby-sass-rails", "ruby-turbolinks", "ruby-jbuilder", "ruby-listen", "ruby-jquery-rails"),
+    *("ruby-jbuilder", "ruby-listen", "ruby-jquery-rails"),
+    *("ruby-sass-rails?", "ruby-turbolinks?"),  # that a new application of Rails 6.1 wants
+    "ruby-rails-propshaft?",  # and one of 7.2
 )
 
 # Compilers and what makes faults, other allocators, other users' tests, a browser.
@@ -357,7 +376,7 @@ WORKLOADS = {
     "rack": Workload("Rack", debian=("ruby", "ruby-rack")),
     "rubocop": Workload("what checks the project's Ruby", debian=("ruby", "rubocop")),
     "rails": Workload(
-        "a new Rails 6.1 application, production mode", debian=RAILS_PACKAGES, build=build_rails, sources="bench/programs/rails"
+        "a new Rails application, production mode", debian=RAILS_PACKAGES, build=build_rails, sources="bench/programs/rails"
     ),
     "truffleruby": Workload(
         "TruffleRuby 25.0 on a JVM, interpreted",

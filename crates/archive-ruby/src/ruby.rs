@@ -104,7 +104,6 @@ unsafe extern "C-unwind" {
     ) -> Value<'r>;
     fn rb_call_super_kw<'r>(count: c_int, arguments: *const Value<'_>, has_keywords: c_int) -> Value<'r>;
     fn rb_keyword_given_p() -> c_int;
-    fn rb_warning_category_enabled_p(category: c_int) -> bool;
     fn rb_respond_to(object: Value<'_>, method: Id) -> c_int;
     fn rb_num2long(number: Value<'_>) -> c_long;
     fn rb_gv_get<'r>(name: *const std::ffi::c_char) -> Value<'r>;
@@ -112,9 +111,6 @@ unsafe extern "C-unwind" {
 
 static NIL: AtomicUsize = AtomicUsize::new(0);
 static TRUE: AtomicUsize = AtomicUsize::new(0);
-
-/// RB_WARN_CATEGORY_EXPERIMENTAL. Part of the public API, the same in all versions.
-const EXPERIMENTAL: c_int = 2;
 
 /// Does what a function that Ruby calls is for. A jump goes on, after all that `work` owned was dropped.
 ///
@@ -318,8 +314,9 @@ impl<'r> Ruby<'r> {
 
     /// Whether warnings are off (-W0), or those about experimental features are.
     pub fn is_quiet(self) -> bool {
-        // SAFETY: Ruby's own variable, which is there as long as the process, and a category that every Ruby has.
-        unsafe { (*rb_ruby_verbose_ptr()).is_nil() || !rb_warning_category_enabled_p(EXPERIMENTAL) }
+        // SAFETY: Ruby's own variable, which is there as long as the process.
+        let is_off = unsafe { (*rb_ruby_verbose_ptr()).is_nil() };
+        is_off || !self.warns_of_experiments()
     }
 
     /// Whether Ruby reports every exception (-d).

@@ -5,7 +5,8 @@ module Snapboot
     module Gems
       # Which gem has a feature that is on no load path: RubyGems asks for files of that name in the directories of all
       # installed gems. The names in these directories are one entry of the archive, which is checked at each search;
-      # RubyGems then looks only at gems that may have it. Prepended to the singleton class of Gem::Specification.
+      # RubyGems then looks only at gems that may have it. Prepended to Gem::SpecificationRecord, or to the singleton class of
+      # Gem::Specification where RubyGems (up to 3.5) has no such record.
       module Libraries
         # What the archive can tell of: nothing absolute, and no way out of a directory.
         FEATURE = %r{\A[^./][^/]*}
@@ -24,12 +25,15 @@ module Snapboot
         end
 
         class << self
-          # Returns nil, or why it cannot be switched on: RubyGems has to search as it does from 3.2 to 3.5.
+          # Returns nil, or why it cannot be switched on: RubyGems has to search as it does since 3.2.
           def install
             return "names of files may have several forms here" unless RUBY_PLATFORM.include?("linux")
-            return "unknown RubyGems #{Gem::VERSION}" if defined?(Gem::SpecificationRecord)
 
-            Gem::Specification.singleton_class.prepend(self)
+            searcher = defined?(Gem::SpecificationRecord) ? Gem::SpecificationRecord : Gem::Specification.singleton_class
+            known = instance_methods(false).all? { |name| searcher.method_defined?(name) }
+            return "unknown RubyGems #{Gem::VERSION}" unless known
+
+            searcher.prepend(self)
             nil
           end
 
