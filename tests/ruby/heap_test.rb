@@ -28,7 +28,7 @@ class HeapTest < Minitest::Test
   LATER = PROGRAM.sub("number == #{FILES / 10}", "number == 520").freeze
 
   def setup
-    skip "the heap of this Ruby is not of one kind" unless RUBY_VERSION.match?(/\A3\.[01]\./)
+    skip "the heap of this Ruby is not known" unless RUBY_VERSION.match?(/\A3\.[0-4]\./)
 
     @directory = Dir.mktmpdir
     FileUtils.mkdir(File.join(@directory, "lib"))

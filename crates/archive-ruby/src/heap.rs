@@ -6,7 +6,8 @@
 //!
 //! Ruby has no call for that, so garbage objects are made while the collector is off. The next collection frees them, and the
 //! slots remain: Ruby would give back a heap that is more than two thirds empty, so one object of each page is kept until half of
-//! the boot is done. Only for Ruby 3.0 and 3.1, where all slots have the same size, and not where RUBY_GC_* variables are set.
+//! the boot is done. From Ruby 3.2 on there are heaps for objects of several sizes; each gets the part of the room that it had of all slots in
+//! the earlier boot. Not where RUBY_GC_* variables are set.
 
 use archive::session::Session;
 use archive::{Kind, NewInput};
@@ -15,7 +16,10 @@ use rustix::process::{getrlimit, Resource};
 use crate::ruby::{Main, Protected, Ruby, Value};
 use crate::session::SESSION;
 
-/// The entry's name in the archive. Its payload is two numbers of eight bytes: files loaded, and objects that survived.
+/// Numbers for each of Ruby's heaps, those that it has not left out.
+pub type OfHeaps = Vec<usize>;
+
+/// The entry's name in the archive. Its payload are numbers of eight bytes: files loaded, objects that survived, and the slots of each heap.
 const NAME: &[u8] = b"heap";
 
 /// A boot that has loaded one file in this many is expected to load the rest, too.
@@ -34,18 +38,21 @@ const MAX_FORGIVEN: usize = 64 << 20;
 
 /// The objects of this boot, and of an earlier one.
 pub struct Heap {
-    is_known_ruby: bool,
+    /// How many heaps this Ruby has; 0: its heap is left alone.
+    heaps: usize,
     scope: usize,
     /// Files and objects of an earlier boot. 0: unknown.
     expected: (u64, u64),
+    /// Slots of each heap in that.
+    slots: OfHeaps,
     /// Files of this boot.
     loaded: u64,
     /// An Array of an object in each page of the room.
     pages: Value<'static>,
     /// Bytes that were not counted for the next collection.
     forgiven: usize,
-    /// Objects that have survived so far, if worth recording.
-    stayed: Option<u64>,
+    /// Objects that have survived so far, and slots of each heap, if worth recording.
+    stayed: Option<(u64, OfHeaps)>,
 }
 
 impl Heap {
@@ -54,17 +61,26 @@ impl Heap {
         let is_set = std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"RUBY_GC_"));
         // Where memory is limited, slots that are not needed after all could be missing elsewhere.
         let is_limited = [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some());
-        let is_known_ruby = (version.starts_with(b"3.0.") || version.starts_with(b"3.1.")) && !is_set && !is_limited;
+        let heaps = match version.get(..4) {
+            _ if is_set || is_limited => 0,
+            Some(b"3.0." | b"3.1.") => 1,
+            Some(b"3.2." | b"3.3." | b"3.4.") => 5,
+            _ => 0,
+        };
         let scope = session.scope(Kind::Memo, description);
         let expected = session.recall(scope, NAME).and_then(|payload| {
             let (numbers, []) = payload.as_chunks::<8>() else { return None };
-            let [files, objects] = numbers else { return None };
-            Some((u64::from_le_bytes(*files), u64::from_le_bytes(*objects)))
+            let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
+            let [files, objects, slots @ ..] = &numbers[..] else { return None };
+            let slots: OfHeaps = slots.iter().map(|&number| number as usize).collect();
+            (slots.len() == heaps).then_some(((*files, *objects), slots))
         });
+        let (expected, slots) = expected.unwrap_or_default();
         Ok(Heap {
-            is_known_ruby,
+            heaps,
             scope,
-            expected: expected.unwrap_or_default(),
+            expected,
+            slots,
             loaded: 0,
             pages: ruby.keep(ruby.array()?)?,
             forgiven: 0,
@@ -72,16 +88,16 @@ impl Heap {
         })
     }
 
-    /// A file is about to be loaded. Answers how large the heap should be now (objects), and the Array that keeps it so large.
-    pub fn count(&mut self, ruby: Main<'_>) -> Protected<Option<(usize, Value<'static>)>> {
-        if !self.is_known_ruby {
+    /// A file is about to be loaded. Answers how large each heap should be now (slots), and the Array that keeps it so large.
+    pub fn count(&mut self, ruby: Main<'_>) -> Protected<Option<(OfHeaps, Value<'static>)>> {
+        if self.heaps == 0 {
             return Ok(None);
         }
         self.loaded += 1;
         let (files, objects) = self.expected;
         // A few files more are no new record.
         if self.loaded >= FEWEST.max(files + files / 8) {
-            self.stayed = Some(self.old_objects(ruby)?);
+            self.stayed = Some((self.old_objects(ruby)?, ruby.slots_of_heaps(self.heaps)?));
             // A server that has booted may never end.
             if self.loaded.is_multiple_of(NOTED) {
                 SESSION.with(ruby, |session| self.note(session));
@@ -102,7 +118,10 @@ impl Heap {
         }
         // The other half is for objects that do not survive.
         let room = if files > 0 { 2 * objects } else { 3 * self.old_objects(ruby)? };
-        Ok(Some((room as usize, self.pages)))
+        let slots = if files > 0 { self.slots.clone() } else { ruby.slots_of_heaps(self.heaps)? };
+        let all = slots.iter().sum::<usize>().max(1) as u64;
+        let parts = slots.iter().map(|&number| (room * number as u64 / all) as usize);
+        Ok(Some((parts.collect(), self.pages)))
     }
 
     /// Objects that have survived so far, without the program's data.
@@ -112,8 +131,9 @@ impl Heap {
 
     /// Queues the record of this boot, if it was larger than the earlier one.
     pub fn note(&self, session: &mut Session) {
-        if let Some(stayed) = self.stayed {
-            let payload = [self.loaded.to_le_bytes(), stayed.to_le_bytes()].concat();
+        if let Some((stayed, slots)) = &self.stayed {
+            let slots = slots.iter().map(|&number| number as u64);
+            let payload: Vec<u8> = [self.loaded, *stayed].into_iter().chain(slots).flat_map(u64::to_le_bytes).collect();
             session.add(self.scope, NAME.to_vec(), Vec::<NewInput>::new(), payload, false);
         }
     }

@@ -249,8 +249,8 @@ fn provided(ruby: Main<'_>, feature: &[u8]) -> Protected<Provided> {
 
 /// Loads a script and makes it a feature, in one of three ways.
 fn load<'r>(ruby: Main<'r>, receiver: Value<'r>, script: Script) -> Protected<Value<'r>> {
-    if let Some((objects, pages)) = BOOT.with(ruby, |boot| boot.heap.count(ruby)).transpose()?.flatten() {
-        ruby.make_room(objects, pages)?;
+    if let Some((slots, pages)) = BOOT.with(ruby, |boot| boot.heap.count(ruby)).transpose()?.flatten() {
+        ruby.make_room(&slots, pages)?;
     }
     if !code::is_usable(ruby)? {
         return load_source(ruby, receiver, &script);

@@ -1,6 +1,8 @@
 //! The garbage collector and its heap.
 #![allow(unsafe_code)]
 
+use std::ffi::c_long;
+
 use super::{Protected, Ruby, Value};
 
 unsafe extern "C-unwind" {
@@ -8,11 +10,16 @@ unsafe extern "C-unwind" {
     fn rb_gc_disable() -> Value<'static>;
     fn rb_gc_stat(key: Value<'_>) -> usize;
     fn rb_float_new<'r>(number: f64) -> Value<'r>;
+    fn rb_str_new<'r>(bytes: *const u8, size: c_long) -> Value<'r>;
     fn rb_gc_adjust_memory_usage(difference: isize);
 }
 
-/// Nearly as many objects as a page of Ruby's heap holds: 16 kB, 40 bytes each (HEAP_PAGE_SIZE and RVALUE in gc.c).
-const OBJECTS_OF_PAGE: usize = 400;
+/// The size of an object (bytes): in the only heap, or in the first one. Each further heap has slots of twice the size (gc.c: RVALUE, BASE_SLOT_SIZE).
+const SLOT: usize = 40;
+
+/// The size of a page (bytes) where there is one heap, and where there are several (gc.c: HEAP_PAGE_SIZE), without its head.
+const PAGE_OF_ONE: usize = 16 * 1024 - 384;
+const PAGE_OF_SEVERAL: usize = 64 * 1024 - 512;
 
 impl<'r> Ruby<'r> {
     /// A number that GC.stat knows.
@@ -27,9 +34,24 @@ impl<'r> Ruby<'r> {
         self.gc_stat("old_objects")
     }
 
-    /// Grows the heap until it has slots for so many objects, unless the collector is off, which makes it grow anyway. Some of
-    /// the new objects are put into an Array: while they are kept, no page of the heap is empty, and Ruby gives none back.
-    pub fn make_room(self, objects: usize, kept: Value<'_>) -> Protected<()> {
+    /// Slots of each heap, of which this Ruby has so many.
+    pub fn slots_of_heaps(self, count: usize) -> Protected<Vec<usize>> {
+        (0..count).map(|heap| self.slots(heap, count)).collect()
+    }
+
+    fn slots(self, heap: usize, count: usize) -> Protected<usize> {
+        if count == 1 {
+            return self.gc_stat("heap_available_slots");
+        }
+        let Some(collector) = self.find_constant(self.object_class(), "GC")? else { return Ok(0) };
+        let name = self.symbol("heap_eden_slots")?;
+        let slots = self.call(collector, self.intern("stat_heap")?, &[self.number(heap), name])?;
+        Ok(self.integer(slots)? as usize)
+    }
+
+    /// Grows each heap until it has so many slots, unless the collector is off, which makes it grow anyway. Some of the new objects are put
+    /// into an Array: while they are kept, no page of the heap is empty, and Ruby gives none back.
+    pub fn make_room(self, slots: &[usize], kept: Value<'_>) -> Protected<()> {
         // SAFETY: it takes nothing.
         let is_off = self.protect(|| unsafe { rb_gc_disable() })?.is_truthy();
         if is_off {
@@ -37,16 +59,16 @@ impl<'r> Ruby<'r> {
         }
         let before = self.error_info();
         let grow = || -> Protected<()> {
-            while self.gc_stat("heap_available_slots")? < objects {
-                // A number beyond what fits into a Value: an object, and the cheapest to make and to free.
-                // SAFETY: it takes any number.
-                self.push(kept, self.protect(|| unsafe { rb_float_new(f64::MAX) })?)?;
-                self.protect(|| {
-                    for _ in 1..OBJECTS_OF_PAGE {
-                        // SAFETY: as above.
-                        unsafe { rb_float_new(f64::MAX) };
-                    }
-                })?;
+            for (heap, &wanted) in slots.iter().enumerate() {
+                let page = if slots.len() == 1 { PAGE_OF_ONE } else { PAGE_OF_SEVERAL } / (SLOT << heap);
+                while self.slots(heap, slots.len())? < wanted {
+                    self.push(kept, self.protect(|| new_object(heap))?)?;
+                    self.protect(|| {
+                        for _ in 1..page {
+                            new_object(heap);
+                        }
+                    })?;
+                }
             }
             Ok(())
         };
@@ -66,5 +88,19 @@ impl<'r> Ruby<'r> {
     pub fn forgive(self, bytes: usize) {
         // SAFETY: a number that is only subtracted from a counter, which is negative at worst.
         unsafe { rb_gc_adjust_memory_usage(-(bytes as isize)) };
+    }
+}
+
+/// An object of that heap. May raise NoMemoryError, so it is called where that is caught.
+fn new_object<'r>(heap: usize) -> Value<'r> {
+    /// So much longer is a slot than the text in it (bytes): RString's head and the NUL at the end need 25.
+    const AROUND: usize = 30;
+    static TEXT: [u8; SLOT << 4] = [b' '; SLOT << 4];
+    match heap {
+        // A number beyond what fits into a Value: an object, and the cheapest to make and to free.
+        // SAFETY: it takes any number.
+        0 => unsafe { rb_float_new(f64::MAX) },
+        // SAFETY: the text is as long as that, and is copied.
+        _ => unsafe { rb_str_new(TEXT.as_ptr(), ((SLOT << heap.min(4)) - AROUND) as c_long) },
     }
 }
