@@ -9,6 +9,7 @@ mod events;
 mod exits;
 mod gems;
 mod heap;
+mod linked_in;
 mod load_path;
 mod methods;
 mod names;

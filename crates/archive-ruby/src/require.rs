@@ -20,7 +20,7 @@ use crate::names::{self, Extension, Place};
 use crate::ruby::{Main, Method, Protected, Provided, Ruby, Value};
 use crate::script::Script;
 use crate::session::SESSION;
-use crate::{events, gems, tracers};
+use crate::{events, gems, linked_in, tracers};
 
 /// The name under which the original require remains: a private method of Kernel.
 const BEFORE: &str = "snapboot_require_before";
@@ -233,6 +233,7 @@ fn look_up(ruby: Main<'_>, feature: &[u8], extension: Extension) -> Protected<St
     }
     Ok(match find(b".so") {
         Some(LookUp::Found(library)) => Step::Library(library.path),
+        Some(LookUp::NotFound) if extension == Extension::None && linked_in::may_have(ruby, stem)? => Step::Unknown,
         // Ruby would also look for `x.so.rb`.
         Some(LookUp::NotFound) if extension == Extension::None => Step::NotFound,
         _ => Step::Unknown,

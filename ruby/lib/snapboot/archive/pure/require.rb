@@ -42,7 +42,7 @@ module Snapboot
           def inner(name)
             path = find(name)
             return path unless path == :missing
-            return if RUBY_ENGINE == "jruby" # it has features without files
+            return if RUBY_ENGINE == "jruby" || linked_in?(name) # they have features without files
 
             raise missing(name)
           end
@@ -54,6 +54,11 @@ module Snapboot
           end
 
           private
+
+          # Whether CRuby finds an extension that is a part of itself, as Prism is from 3.3 on.
+          def linked_in?(name)
+            RUBY_ENGINE == "ruby" && $LOAD_PATH.resolve_feature_path(name) ? true : false
+          end
 
           # As the runtime has it: CRuby's message is in no encoding.
           def missing(name)
