@@ -22,8 +22,8 @@ import inspect
 import json
 import os
 import pathlib
-import shlex
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -86,7 +86,7 @@ def locked(name: str):
 
 
 def install_debian_packages(packages: tuple[str, ...]) -> None:
-    """Install what is missing of `packages`; a name with a question mark behind it is left out where this Debian has no such package. Raises
+    """Install what is missing of `packages`; a name with a question mark behind it only where this Debian has that package. Raises
     Unavailable where that is not possible or not allowed."""
     lacking = [package for package in packages if not debian_package_installed(package.rstrip("?"))]
     missing = those_of_this_debian(lacking)
@@ -197,7 +197,8 @@ LOCK_GEMS = ["bundle", "lock", "--local"]
 def build_rails(directory: pathlib.Path, values: dict) -> None:
     """A new Rails application in production mode, with one page to ask for: of Rails 6.1 in Debian 12, of 7.2 in Debian 13."""
     skel = directory / "skel"
-    options = [f"--skip-{part}" for part in ("bundle", "javascript", "webpack-install", "spring", "git", "system-test", "bootsnap", "docker")]
+    skipped = ["bundle", "javascript", "webpack-install", "spring", "git", "system-test", "bootsnap", "docker"]
+    options = [f"--skip-{part}" for part in skipped]
     options.append("--asset-pipeline=propshaft")  # of those that Rails 7.2 asks for, the one that Debian has
     known = subprocess.run(["rails", "new", "--help"], cwd=directory, capture_output=True, text=True).stdout
     options = [option for option in options if option.split("=")[0] in known]

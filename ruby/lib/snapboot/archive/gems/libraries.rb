@@ -5,8 +5,8 @@ module Snapboot
     module Gems
       # Which gem has a feature that is on no load path: RubyGems asks for files of that name in the directories of all
       # installed gems. The names in these directories are one entry of the archive, which is checked at each search;
-      # RubyGems then looks only at gems that may have it. Prepended to Gem::SpecificationRecord, or to the singleton class of
-      # Gem::Specification where RubyGems (up to 3.5) has no such record.
+      # RubyGems then looks only at gems that may have it. Prepended to Gem::SpecificationRecord, or to the singleton class
+      # of Gem::Specification where RubyGems (up to 3.5) has no such record.
       module Libraries
         # What the archive can tell of: nothing absolute, and no way out of a directory.
         FEATURE = %r{\A[^./][^/]*}
