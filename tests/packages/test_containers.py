@@ -106,6 +106,7 @@ def test_a_tool_is_frozen_in_one_layer_and_thawed_in_another(podman, tool):
     assert tool("tool", "--version") == ordinary
     assert tool("--user", "4321:4321", "tool", "--version") == ordinary
     assert tool("--user", "0", "tool", "--version") == ordinary
+    assert tool("--user", "4321:4321", "-e", "HOME=/elsewhere", "-e", "LANG=C.UTF-8", "tool", "--version") == ordinary
     assert podman("run", "--rm", "--entrypoint", "/opt/snapboot/bin/snapboot", *podman.limits, "tool").returncode != 0
 
 
@@ -122,7 +123,7 @@ def test_what_a_later_layer_or_the_environment_changes_is_named(podman, tool, tm
     text = "FROM tool\nUSER 0\nRUN for file in /opt/app/lib/python3*/site-packages/click/__init__.py; do echo '# edited' >> $file; done\n"
     podman.build(text, "edited", tmp_path)
     ordinary = podman.start("--entrypoint", "/opt/app/bin/black", "tool", "--version")
-    cases = {"click/__init__.py": ["edited"], "HOME": ["-e", "HOME=/elsewhere", "tool"]}
+    cases = {"click/__init__.py": ["edited"], "XDG_CACHE_HOME": ["-e", "XDG_CACHE_HOME=/elsewhere", "tool"]}
     for name, words in cases.items():
         done = podman("run", "--rm", "--network=none", *podman.limits, "-e", "SNAPBOOT_LOG=1", *words, "--version")
         assert done.stdout == ordinary
