@@ -5,10 +5,12 @@
 # The front end lives in an anonymous module: its files are evaluated, not required, so the frozen program sees neither
 # constants nor features of it. It may use nothing but core classes, because a library it required would be one that
 # the program finds loaded although it never required it.
+#
+# What is evaluated sees the local variables here. None has a name that is used there: Prism of Ruby 3.4 would compile code that crashes.
 front_end = Module.new
-load_file = lambda do |name, folder = "front_end"|
-  file = "#{__dir__}/#{folder}/#{name}.rb"
-  front_end.module_eval(File.read(file, encoding: Encoding::UTF_8), file)
+load_file = lambda do |front_end_name, front_end_folder = "front_end"|
+  front_end_file = "#{__dir__}/#{front_end_folder}/#{front_end_name}.rb"
+  front_end.module_eval(File.read(front_end_file, encoding: Encoding::UTF_8), front_end_file)
 end
 %w[channel request report object_header settings compilers command_line standard_input main_syntax main_script
    prism_script stdio environment seeding randomness explained context exit origins inputs wrappers kept_gems
