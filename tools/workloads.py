@@ -22,12 +22,13 @@ import inspect
 import json
 import os
 import pathlib
-import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+
+from debian_packages import is_installed, that_can_be_had
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = (ROOT / ".work").resolve()
@@ -40,10 +41,6 @@ FOR_PACKAGE_MANAGERS = (
     *("PIP_", "MAVEN_", "JAVA_HOME", "SSL_CERT", "REQUESTS_CA", "CURL_CA"),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
-
-
-# What a package is there for, where it is not called like that.
-COMMANDS = {"default-jdk-headless": "javac", "maven": "mvn"}
 
 
 class Unavailable(Exception):
@@ -88,8 +85,8 @@ def locked(name: str):
 def install_debian_packages(packages: tuple[str, ...]) -> None:
     """Install what is missing of `packages`; a name with a question mark behind it only where this Debian has that package. Raises
     Unavailable where that is not possible or not allowed."""
-    lacking = [package for package in packages if not debian_package_installed(package.rstrip("?"))]
-    missing = those_of_this_debian(lacking)
+    lacking = [package for package in packages if not is_installed(package.rstrip("?"))]
+    missing = that_can_be_had(lacking)
     if not missing:
         return
     remedy = f"apt-get install {' '.join(missing)}"
@@ -108,27 +105,7 @@ def install_debian_packages(packages: tuple[str, ...]) -> None:
             run([*apt, "install", "--no-install-recommends", *missing])
         except Unavailable:  # most often: no package lists, or old ones
             run([*apt, "update"])
-            run([*apt, "install", "--no-install-recommends", *those_of_this_debian(lacking)])
-
-
-def those_of_this_debian(packages: list[str]) -> list[str]:
-    """Names of packages without those that end with a question mark and that apt could not install."""
-
-    def can_be_had(package: str) -> bool:
-        answer = subprocess.run(["apt-cache", "policy", package], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
-        return re.search(r"^ *Candidate: (?!\(none\))", answer.stdout, re.MULTILINE) is not None
-
-    optional = [name.rstrip("?") for name in packages if name.endswith("?")] if shutil.which("apt-cache") else []
-    return [name for name in packages if not name.endswith("?")] + [name for name in optional if can_be_had(name)]
-
-
-def debian_package_installed(package: str) -> bool:
-    """Whether dpkg has it installed; a command of that name from elsewhere will do as well."""
-    query = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
-    with contextlib.suppress(FileNotFoundError):
-        if subprocess.run(query, capture_output=True, text=True).stdout == "installed":
-            return True
-    return shutil.which(COMMANDS.get(package, package)) is not None
+            run([*apt, "install", "--no-install-recommends", *that_can_be_had(lacking)])
 
 
 def install_all_debian_packages() -> None:

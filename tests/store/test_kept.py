@@ -3,7 +3,9 @@
 import json
 import os
 import pty
+import socket
 import subprocess
+import threading
 
 import pytest
 from common import support
@@ -100,3 +102,43 @@ def test_a_folder_that_lost_its_command_has_images_again(tmp_path, language):
         (image,) = (row["path"] for row in store.list())
         os.unlink(os.path.join(os.path.dirname(image), "command.json"))
     assert store.run(language.program, script).out.strip() == "2"
+
+
+# What this boot asks a socket is no input. Where that says so, it finds its folder of the store removed, and another one in its place, as a
+# later start would make it.
+FAILS_WITH_THE_STORE = """
+import pathlib, shutil, socket, sys
+here = pathlib.Path(__file__).parent
+with socket.socket(socket.AF_UNIX) as asked:
+    is_second = asked.connect_ex("\\0" + str(here)) == 0 and asked.recv(1) == b"2"
+if is_second:
+    (folder,) = here.glob("store/cache/*/")
+    shutil.copy(folder / "command.json", here)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    shutil.move(here / "command.json", folder)
+    sys.exit("a file is gone")
+"""
+
+
+def test_a_failure_says_nothing_where_the_store_was_removed_meanwhile(tmp_path):
+    store = Store(tmp_path)
+    (tmp_path / "boot.py").write_text(FAILS_WITH_THE_STORE)
+    (tmp_path / "tool.py").write_text("import boot\nprint(1)\n")
+    words = [PYTHON.program, "tool.py"]
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.bind("\0" + str(tmp_path))
+        asked.listen()
+        asked.settimeout(support.SECONDS)
+        start = threading.Thread(target=store.run, args=words)
+        start.start()
+        for answer in (b"1", b"2"):
+            boot, _ = asked.accept()
+            with boot:
+                boot.sendall(answer)
+        start.join()
+    store.wait()
+    assert list(store.place.glob("cache/*/1.img")) == []
+    assert store.run(*words).out == "1\n"
+    store.wait()
+    assert len(list(store.place.glob("cache/*/1.img"))) == 1

@@ -188,6 +188,7 @@ fn attempt(
     progress: &dyn Progress,
 ) -> Option<FreezeOutcome> {
     let command = folder.command()?;
+    let place = place(folder);
     room::make();
     let mut attempts = Attempts::of(folder);
     if let Err(failure) = attempts.begin(folder, for_news) {
@@ -211,7 +212,10 @@ fn attempt(
         changes.settle(output);
         changes.keep(folder);
     }
+    let is_removed = self::place(folder) != place;
     let came_of_it = match &outcome {
+        // What it lacked went with the store.
+        FreezeOutcome::Failed(_) | FreezeOutcome::Refused(_) if is_removed => return Some(outcome),
         FreezeOutcome::Written(written) => {
             attempts.count_made(unused, (written.learnt, written.learnt_in.clone()), written.lacks);
             // Without a terminal it cannot be measured at one.
@@ -249,6 +253,11 @@ fn attempt(
     let files = files.iter().chain([&command.file]).map(|path| FileState::of(path));
     attempts.end(folder, whom.environment, came_of_it, files);
     Some(outcome)
+}
+
+/// What tells a folder from another one that somebody has made in its place.
+fn place(folder: &Folder) -> Option<(u64, u64)> {
+    folder.path().metadata().ok().map(|status| (status.dev(), status.ino()))
 }
 
 /// How many files were loaded for an image.
