@@ -6,8 +6,8 @@
 # constants nor features of it. It may use nothing but core classes, because a library it required would be one that
 # the program finds loaded although it never required it.
 #
-# What is evaluated sees the local variables here. None has a name that is used there: Prism of Ruby 3.4 would compile code that
-# crashes.
+# What is evaluated sees the local variables here. None has a name that is used there: Prism of Ruby 3.4 would compile code
+# that crashes.
 front_end = Module.new
 load_file = lambda do |front_end_name, front_end_folder = "front_end"|
   front_end_file = "#{__dir__}/#{front_end_folder}/#{front_end_name}.rb"
