@@ -43,6 +43,8 @@ class Stdio
     stream.sync = sync
     stream.lineno = line if line
     stream.binmode if binary
-    stream.set_encoding(*encodings) if binary && encodings.first
+    # A reopened stream has the encodings of the other one from Ruby 3.4 on.
+    is_kept = encodings == [stream.external_encoding, stream.internal_encoding]
+    stream.set_encoding(*encodings) if encodings.first && !is_kept
   end
 end
