@@ -198,7 +198,8 @@ def has(level):
     return f"x86-64-{level} (supported" in loader.stdout
 
 
-# Of each level: the leaves and registers of which it wants anything, a core of OpenBLAS, features that numpy has, and such as it has not.
+# For each level: the leaves that an image compares, the core that OpenBLAS chooses, features of which numpy uses one, and how the
+# names of those begin that it does not use.
 LEVELS = {
     "v3": ([1, 7, 0x80000001, XCR0], "Haswell", ["AVX2", "X86_V3"], ("AVX512", "X86_V4")),
     "v4": ([1, 7, 0x80000001, XCR0], "SkylakeX", ["AVX512_SKX", "X86_V4"], ("AVX512_ICL", "AVX512_SPR")),

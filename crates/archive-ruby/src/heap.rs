@@ -16,9 +16,6 @@ use rustix::process::{getrlimit, Resource};
 use crate::ruby::{Main, Protected, Ruby, Value};
 use crate::session::SESSION;
 
-/// Numbers for each of Ruby's heaps, those that it has not left out.
-pub type OfHeaps = Vec<usize>;
-
 /// The entry's name in the archive. Its payload are numbers of eight bytes: files loaded, objects that survived, and the slots of each heap.
 const NAME: &[u8] = b"heap";
 
@@ -43,16 +40,16 @@ pub struct Heap {
     scope: usize,
     /// Files and objects of an earlier boot. 0: unknown.
     expected: (u64, u64),
-    /// Slots of each heap in that.
-    slots: OfHeaps,
+    /// Slots of each heap: in that boot, or when this one has last looked.
+    slots: Vec<usize>,
     /// Files of this boot.
     loaded: u64,
     /// An Array of an object in each page of the room.
     pages: Value<'static>,
     /// Bytes that were not counted for the next collection.
     forgiven: usize,
-    /// Objects that have survived so far, and slots of each heap, if worth recording.
-    stayed: Option<(u64, OfHeaps)>,
+    /// Objects that have survived so far, if worth recording.
+    stayed: Option<u64>,
 }
 
 impl Heap {
@@ -72,7 +69,7 @@ impl Heap {
             let (numbers, []) = payload.as_chunks::<8>() else { return None };
             let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
             let [files, objects, slots @ ..] = &numbers[..] else { return None };
-            let slots: OfHeaps = slots.iter().map(|&number| number as usize).collect();
+            let slots: Vec<usize> = slots.iter().map(|&number| number as usize).collect();
             (slots.len() == heaps).then_some(((*files, *objects), slots))
         });
         let (expected, slots) = expected.unwrap_or_default();
@@ -89,7 +86,7 @@ impl Heap {
     }
 
     /// A file is about to be loaded. Answers how large each heap should be now (slots), and the Array that keeps it so large.
-    pub fn count(&mut self, ruby: Main<'_>) -> Protected<Option<(OfHeaps, Value<'static>)>> {
+    pub fn count(&mut self, ruby: Main<'_>) -> Protected<Option<(Vec<usize>, Value<'static>)>> {
         if self.heaps == 0 {
             return Ok(None);
         }
@@ -97,9 +94,10 @@ impl Heap {
         let (files, objects) = self.expected;
         // A few files more are no new record.
         if self.loaded >= FEWEST.max(files + files / 8) {
-            self.stayed = Some((self.old_objects(ruby)?, ruby.slots_of_heaps(self.heaps)?));
+            self.stayed = Some(self.old_objects(ruby)?);
             // A server that has booted may never end.
             if self.loaded.is_multiple_of(NOTED) {
+                self.slots = ruby.slots_of_heaps(self.heaps)?;
                 SESSION.with(ruby, |session| self.note(session));
             }
         }
@@ -118,9 +116,8 @@ impl Heap {
         }
         // The other half is for objects that do not survive.
         let room = if files > 0 { 2 * objects } else { 3 * self.old_objects(ruby)? };
-        let slots = if files > 0 { self.slots.clone() } else { ruby.slots_of_heaps(self.heaps)? };
-        let all = slots.iter().sum::<usize>().max(1) as u64;
-        let parts = slots.iter().map(|&number| (room * number as u64 / all) as usize);
+        let all = self.slots.iter().sum::<usize>().max(1) as u64;
+        let parts = self.slots.iter().map(|&number| (room * number as u64 / all) as usize);
         Ok(Some((parts.collect(), self.pages)))
     }
 
@@ -131,9 +128,9 @@ impl Heap {
 
     /// Queues the record of this boot, if it was larger than the earlier one.
     pub fn note(&self, session: &mut Session) {
-        if let Some((stayed, slots)) = &self.stayed {
-            let slots = slots.iter().map(|&number| number as u64);
-            let payload: Vec<u8> = [self.loaded, *stayed].into_iter().chain(slots).flat_map(u64::to_le_bytes).collect();
+        if let Some(stayed) = self.stayed {
+            let slots = self.slots.iter().map(|&number| number as u64);
+            let payload: Vec<u8> = [self.loaded, stayed].into_iter().chain(slots).flat_map(u64::to_le_bytes).collect();
             session.add(self.scope, NAME.to_vec(), Vec::<NewInput>::new(), payload, false);
         }
     }

@@ -7,9 +7,10 @@
 //! glibc that is lazy binding, which no boot leaves anything to (boot.rs sets LD_BIND_NOW), and descriptors of thread-local memory (TLSDESC),
 //! from glibc 2.40 on: a library with such is refused for v3 and v4. For v2 glibc does without XSAVE.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -143,16 +144,14 @@ fn keeps_to(said: &str, level: Level) -> bool {
         let number = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("=0x"))?;
         u64::from_str_radix(number, 16).ok()
     };
-    // ebx of leaf 7.
+    // ebx of leaf 7. Of AVX-512 without IFMA, which glibc has no functions for.
     const RTM: u64 = 1 << 11;
-    const AVX_512: u64 = 0xdc23_0000;
+    const AVX_512: u64 = 0xdc03_0000;
     let beyond = match level {
         Level::V2 => return value("x86.cpu_features.xsave_state_size") == Some(0),
-        Level::V3 => RTM | AVX_512 & !IFMA,
+        Level::V3 => RTM | AVX_512,
         Level::V4 => RTM,
     };
-    // Which glibc has no functions for.
-    const IFMA: u64 = 1 << 21;
     value("x86.cpu_features.features[0x1].active[0x1]").is_some_and(|active| active & beyond == 0)
 }
 
@@ -160,14 +159,15 @@ fn keeps_to(said: &str, level: Level) -> bool {
 pub fn check_libraries(dumped: &Tables<'_>, level: Level) -> Result<()> {
     let word = Cpu::Level(level).word();
     let (mut asking, mut measuring) = (BTreeSet::new(), BTreeSet::new());
-    for path in libraries(dumped)? {
+    for (path, code) in libraries(dumped)? {
         let name = path.file_name().unwrap_or_default().as_bytes();
         let file = trust::look::open(&path).and_then(|mut file| {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).map(|_| bytes)
         });
         let file = file.map_err(|error| Failure::io("read", &path, &error))?;
-        if !STEERED.iter().any(|start| name.starts_with(start.as_bytes())) && asks_the_cpu(&file) {
+        let mut code = code.into_iter().filter_map(|part| file.get(part.start..part.end.min(file.len())));
+        if !STEERED.iter().any(|start| name.starts_with(start.as_bytes())) && code.any(asks_the_cpu) {
             asking.insert(path.display().to_string());
         }
         if level != Level::V2 && has_tls_descriptors(&file) {
@@ -192,15 +192,17 @@ pub fn check_libraries(dumped: &Tables<'_>, level: Level) -> Result<()> {
     Ok(())
 }
 
-/// Files of which code is mapped.
-fn libraries(dumped: &Tables<'_>) -> Result<BTreeSet<PathBuf>> {
+/// Files of which code is mapped, and where in them that is.
+fn libraries(dumped: &Tables<'_>) -> Result<BTreeMap<PathBuf, Vec<Range<usize>>>> {
     const EXECUTE: u32 = 4;
     let files = dumped.rows::<MappedFile>(Section::Files)?;
-    let mut found = BTreeSet::new();
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let code = |row: &Mapping| row.kind == mapping_kind::FILE && row.protection & EXECUTE != 0;
     for row in dumped.rows::<Mapping>(Section::Mappings)?.filter(code) {
         if let Some(file) = files.get(row.file as usize) {
-            found.insert(PathBuf::from(OsStr::from_bytes(dumped.text(file.path)?)));
+            let path = PathBuf::from(OsStr::from_bytes(dumped.text(file.path)?));
+            let start = row.offset as usize;
+            found.entry(path).or_default().push(start..start + (row.end - row.start) as usize);
         }
     }
     Ok(found)

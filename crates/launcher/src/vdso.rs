@@ -197,28 +197,13 @@ fn range(line: &[u8]) -> Option<(u64, u64)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Whether the kernel's vdso has this digest in its first `size` bytes, all of which it has.
+/// Whether the kernel's vdso has at least this size, and its first `size` bytes have this digest.
 fn has_digest(vdso: u64, size: u64, digest: [u8; 16]) -> bool {
-    // SAFETY: the kernel maps the vdso here, and its own headers say that it has at least this size.
-    unsafe {
-        image_size(vdso).next_multiple_of(image::PAGE) >= size
-            && image::digest(slice::from_raw_parts(vdso as *const u8, size as usize)) == digest
+    // SAFETY: the kernel maps the vdso here, which starts with its header.
+    let header = unsafe { slice::from_raw_parts(vdso as *const u8, vdso::HEADER) };
+    if vdso::size(header).is_none_or(|whole| whole.next_multiple_of(image::PAGE) < size) {
+        return false;
     }
-}
-
-/// Size of the vdso according to its ELF header: its section headers are the last thing in it.
-///
-/// # Safety
-/// `vdso` is where the kernel mapped it.
-unsafe fn image_size(vdso: u64) -> u64 {
-    /// Offsets of e_shoff, e_shentsize and e_shnum in a 64-bit ELF header.
-    const SHOFF: u64 = 40;
-    const SHENTSIZE: u64 = 58;
-    const SHNUM: u64 = 60;
-    // SAFETY: a mapped ELF file has its header.
-    unsafe {
-        let table = ((vdso + SHOFF) as *const u64).read_unaligned();
-        let entry = u64::from(((vdso + SHENTSIZE) as *const u16).read_unaligned());
-        table.saturating_add(entry * u64::from(((vdso + SHNUM) as *const u16).read_unaligned()))
-    }
+    // SAFETY: its header says that it has at least this size.
+    image::digest(unsafe { slice::from_raw_parts(vdso as *const u8, size as usize) }) == digest
 }

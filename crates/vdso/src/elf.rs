@@ -11,7 +11,10 @@ pub struct Function<'a> {
     pub size: usize,
 }
 
-/// Offsets in a 64-bit ELF header: e_shoff, e_shentsize, e_shnum.
+/// Size of a 64-bit ELF header (bytes).
+pub const HEADER: usize = 64;
+
+/// Offsets in it: e_shoff, e_shentsize, e_shnum.
 const SECTIONS: usize = 40;
 const SECTION_SIZE: usize = 58;
 const SECTION_COUNT: usize = 60;
@@ -50,6 +53,12 @@ pub fn functions(vdso: &[u8]) -> Option<impl Iterator<Item = Function<'_>>> {
         Some(Function { name, offset: usize::try_from(offset).ok()?, size: usize::try_from(size).ok()? })
     };
     Some(content(header)?.chunks_exact(SYMBOL).filter_map(function))
+}
+
+/// Size of a vdso (bytes) according to its header: its section headers are the last thing in it. None where there is less than a header.
+pub fn size(header: &[u8]) -> Option<u64> {
+    let sections = number(header, SECTION_SIZE, 2)? * number(header, SECTION_COUNT, 2)?;
+    Some(number(header, SECTIONS, 8)?.saturating_add(sections))
 }
 
 /// A number of `size` bytes.

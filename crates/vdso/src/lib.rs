@@ -13,7 +13,7 @@
 mod arch;
 mod elf;
 
-pub use elf::{functions, Function};
+pub use elf::{functions, size, Function, HEADER};
 
 /// Why the copy cannot be redirected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

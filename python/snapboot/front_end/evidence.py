@@ -20,13 +20,12 @@ from .holders_of_texts import TEXTS, path_kinds
 from .main_part import Fallback
 from .report import write_file
 from .request import decode, encode, read_file
+from .start_form import KERNEL
 
 # Seconds of processor time that a look at what this process holds may take.
 LONGEST = 8
 CWD = b"cwd"
 HOME = b"HOME"
-# The names of what uname(2) tells of the kernel, and where it stands in the answer.
-KERNEL = {b"kernel": 2, b"kernel-version": 3}
 # Before and behind the number of a variable that only another start has, in its value.
 MARK = b"zq"
 

@@ -11,6 +11,7 @@ import sys
 from . import modules, passing
 from .channel import ALL_VARIABLES, EARLY, FACT, OF_FRONT_END, OF_PROGRAM, PHASE, VARIABLE, call
 from .request import encode, read_file
+from .start_form import KERNEL
 
 
 class Reads:
@@ -114,8 +115,8 @@ class Reads:
         if any(fact == "cwd" for fact, _, _ in self._facts):
             read.add(b"cwd")
         if any(fact == "kernel" for fact, _, _ in self._facts):
-            read.update((KERNEL, KERNEL_VERSION))
-        return [name for name in names if name in read or self._wholes and name not in (KERNEL, KERNEL_VERSION)]
+            read.update(KERNEL)
+        return [name for name in names if name in read or self._wholes and name not in KERNEL]
 
     def names_read(self):
         """The names of the variables that were read by their names, and those of all that are set: two sets."""
@@ -214,10 +215,10 @@ class Reads:
 
     def _names_of_system(self):
         """What `os.uname` returns; in a boot as another start the kernel is another one."""
-        system, node, release, version, machine = answer = posix.uname()
-        if not self.kernel:
-            return answer
-        return posix.uname_result((system, node, self.kernel.get(KERNEL, release), self.kernel.get(KERNEL_VERSION, version), machine))
+        answer = [*posix.uname()]
+        for name, value in self.kernel.items():
+            answer[KERNEL[name]] = value
+        return posix.uname_result(answer)
 
     def _reads_platform(self, frame, _):
         """`platform.uname`, or a function in there that picks one of its answers."""
@@ -442,9 +443,6 @@ MODULE_FINDER = LIBRARY + "inspect.py"
 # What the facts are called that are noted here.
 FACTS = {"cwd": "the current directory", "hostname": "the name of the host", "terminal": "what its terminal is"}
 FACTS["window"] = "the size of its terminal"
-# Names of facts: the kernel's release and version.
-KERNEL = b"kernel"
-KERNEL_VERSION = b"kernel-version"
 SIZES = (b"COLUMNS", b"LINES")
 # Variables of which crates/freeze session/other_start.rs makes up others, or everyday.rs has others.
 OF_A_START = frozenset(

@@ -11,7 +11,8 @@ import posix
 CWD = b"cwd"
 HOME = b"HOME"
 PATH = b"PATH"
-KERNEL = (b"kernel", b"kernel-version")
+# The names of what uname(2) tells of the kernel, and where it stands in the answer.
+KERNEL = {b"kernel": 2, b"kernel-version": 3}
 ALLOWED = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 # Bytes. The values of the other start are longer.
 LONGEST_PATH = 200

@@ -7,7 +7,6 @@ mod project;
 mod settings;
 mod summary;
 
-use inputs::cpu::Level;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -16,6 +15,7 @@ use clap::{ArgMatches, CommandFactory};
 use failure::{Failure, Result};
 use freeze::{Cpu, FreezeOutcome, FreezeRequest};
 use image_file::info::Origin;
+use inputs::cpu::Level;
 use installation::Installation;
 use runtime::search_path;
 

@@ -72,9 +72,9 @@ fn name_below<'p>(path: &'p Path, home: &Path, names: &BTreeSet<PathBuf>) -> Opt
 pub(super) fn follow_user_site(reads: &mut Reads, notes: &mut Accesses, environment: &Environment) {
     let Some(home) = environment.value("HOME").map(Path::new).filter(|home| home.is_absolute()) else { return };
     let counts = |name: &str| {
-        let is_read =
-            |set: &str| reads.renewed.contains(OsStr::new(set)) || reads.variables.contains_key(OsStr::new(set));
-        environment.value(name).is_some_and(|value| !value.is_empty()) && is_read(name)
+        let variable = OsStr::new(name);
+        let is_read = reads.renewed.contains(variable) || reads.variables.contains_key(variable);
+        is_read && environment.value(name).is_some_and(|value| !value.is_empty())
     };
     if counts("HOME") || counts("PYTHONUSERBASE") {
         return;
