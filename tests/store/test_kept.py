@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import socket
 import subprocess
 import threading
@@ -104,26 +105,19 @@ def test_a_folder_that_lost_its_command_has_images_again(tmp_path, language):
     assert store.run(language.program, script).out.strip() == "2"
 
 
-# What this boot asks a socket is no input. Where that says so, it finds its folder of the store removed, and another one in its place, as a
-# later start would make it.
-FAILS_WITH_THE_STORE = """
-import pathlib, shutil, socket, sys
-here = pathlib.Path(__file__).parent
+# What this boot asks a socket is no input.
+FAILS_WHEN_TOLD = """
+import pathlib, socket, sys
 with socket.socket(socket.AF_UNIX) as asked:
-    is_second = asked.connect_ex("\\0" + str(here)) == 0 and asked.recv(1) == b"2"
-if is_second:
-    (folder,) = here.glob("store/cache/*/")
-    shutil.copy(folder / "command.json", here)
-    shutil.rmtree(folder)
-    folder.mkdir()
-    shutil.move(here / "command.json", folder)
-    sys.exit("a file is gone")
+    if asked.connect_ex("\\0" + str(pathlib.Path(__file__).parent)) == 0 and asked.recv(1) == b"2":
+        sys.exit("a file is gone")
 """
 
 
-def test_a_failure_says_nothing_where_the_store_was_removed_meanwhile(tmp_path):
+@pytest.mark.parametrize("is_whole", [True, False], ids=["removed", "emptied"])
+def test_a_failure_says_nothing_where_the_store_was_removed_meanwhile(tmp_path, is_whole):
     store = Store(tmp_path)
-    (tmp_path / "boot.py").write_text(FAILS_WITH_THE_STORE)
+    (tmp_path / "boot.py").write_text(FAILS_WHEN_TOLD)
     (tmp_path / "tool.py").write_text("import boot\nprint(1)\n")
     words = [PYTHON.program, "tool.py"]
     with socket.socket(socket.AF_UNIX) as asked:
@@ -134,6 +128,8 @@ def test_a_failure_says_nothing_where_the_store_was_removed_meanwhile(tmp_path):
         start.start()
         for answer in (b"1", b"2"):
             boot, _ = asked.accept()
+            if answer == b"2":
+                make_again(store, is_whole)
             with boot:
                 boot.sendall(answer)
         start.join()
@@ -142,3 +138,13 @@ def test_a_failure_says_nothing_where_the_store_was_removed_meanwhile(tmp_path):
     assert store.run(*words).out == "1\n"
     store.wait()
     assert len(list(store.place.glob("cache/*/1.img"))) == 1
+
+
+def make_again(store, is_whole):
+    """Removes the folder of the program, or all that is in it, and makes another one in its place as a later start would."""
+    (folder,) = store.place.glob("cache/*/")
+    command = (folder / "command.json").read_bytes()
+    for entry in [folder] if is_whole else folder.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    folder.mkdir(exist_ok=True, mode=0o700)
+    (folder / "command.json").write_bytes(command)

@@ -107,7 +107,7 @@ pub struct Assembly<'a> {
     dir: &'a ControlDir,
     /// The heads of the variants that are in the file `finished`.
     heads: Vec<Head>,
-    /// Where each variant's stack started: what tells whether the kernel gives each boot a layout of its own.
+    /// Where each variant's stack began, above all that its length depends on: what tells whether the kernel gives each boot a layout of its own.
     stacks: Vec<u64>,
     inputs: Vec<Inputs>,
     /// Who may read all that the boots have read.
@@ -175,7 +175,7 @@ impl<'a> Assembly<'a> {
         self.append(&path, trailer.pages_offset, added)?;
         // Its space on the disk is not needed any longer, and there shall be one image only.
         fs::remove_file(&path).map_err(cannot)?;
-        self.stacks.push(dumped.one::<Process>(Section::Process)?.start_stack);
+        self.stacks.push(dumped.one::<Process>(Section::Process)?.env_end);
         self.inputs.push(inputs);
         Ok(None)
     }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -188,7 +189,8 @@ fn attempt(
     progress: &dyn Progress,
 ) -> Option<FreezeOutcome> {
     let command = folder.command()?;
-    let place = place(folder);
+    // Open, so that no other file has its number meanwhile.
+    let known_by = File::open(folder.command_file()).ok()?;
     room::make();
     let mut attempts = Attempts::of(folder);
     if let Err(failure) = attempts.begin(folder, for_news) {
@@ -212,7 +214,7 @@ fn attempt(
         changes.settle(output);
         changes.keep(folder);
     }
-    let is_removed = self::place(folder) != place;
+    let is_removed = known_by.metadata().map_or(true, |status| status.nlink() == 0);
     let came_of_it = match &outcome {
         // What it lacked went with the store.
         FreezeOutcome::Failed(_) | FreezeOutcome::Refused(_) if is_removed => return Some(outcome),
@@ -250,14 +252,11 @@ fn attempt(
         FreezeOutcome::Interrupted(_) => return Some(outcome),
     };
     let files = progress.files.borrow();
-    let files = files.iter().chain([&command.file]).map(|path| FileState::of(path));
+    // And the folder's own file, since a store that is removed later and made again is another one.
+    let command_file = folder.command_file();
+    let files = files.iter().chain([&command.file, &command_file]).map(|path| FileState::of(path));
     attempts.end(folder, whom.environment, came_of_it, files);
     Some(outcome)
-}
-
-/// What tells a folder from another one that somebody has made in its place.
-fn place(folder: &Folder) -> Option<(u64, u64)> {
-    folder.path().metadata().ok().map(|status| (status.dev(), status.ino()))
 }
 
 /// How many files were loaded for an image.

@@ -23,6 +23,8 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// How names of images end.
 const IMAGE: &str = ".img";
 
+/// The file that says whose folder it is.
+const COMMAND: &str = "command.json";
 /// The file that says as which command the image of a folder is installed.
 pub(crate) const INSTALLED: &str = "installed.json";
 
@@ -72,12 +74,17 @@ impl Folder {
         if self.command().as_ref() == Some(command) {
             return Ok(());
         }
-        self.write("command.json", command)
+        self.write(COMMAND, command)
     }
 
     /// Whose folder it is; None where that is not known.
     pub fn command(&self) -> Option<Command> {
-        self.read("command.json")
+        self.read(COMMAND)
+    }
+
+    /// Where that is written. Who removes the store, or what is in it, removes this file.
+    pub(crate) fn command_file(&self) -> PathBuf {
+        self.path.join(COMMAND)
     }
 
     /// Its images, by number.
