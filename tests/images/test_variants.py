@@ -63,7 +63,9 @@ def test_it_is_one_file(image, tmp_path):
     assert os.listdir(tmp_path) == ["moved.img"]
     assert support.run([support.SNAPBOOT, "verify", moved], log=False).status == 0
     out = support.run([support.SNAPBOOT, "inspect", moved], log=False).out
-    assert re.search(r"variants +3\n", out), out
+    # All that Ruby keeps has the encoding of its locale.
+    count = "6, 3 of them for another encoding" if "ruby" in path.name else "3"
+    assert re.search(rf"variants +{count}\n", out), out
     assert support.run([support.SNAPBOOT, "inspect", "--why", moved], log=False).out == f"{moved}: fresh\n"
 
 
@@ -81,6 +83,7 @@ def test_damage_is_found_in_every_variant(image, tmp_path):
     path, ask = image
     for number, head in enumerate(variant_heads(ImageFile(support.read(path)))):
         patched = ImageFile(support.read(path))
+        env = support.environment(LC_ALL="C" if number % patched.head("kinds") else None)
         patched.bytes[patched.get("Head", "pages_offset", head) + 100] ^= 1
         damaged = support.write(tmp_path / "pages.img", patched.bytes)
         result = support.run([support.SNAPBOOT, "verify", damaged], log=False)
@@ -90,7 +93,8 @@ def test_damage_is_found_in_every_variant(image, tmp_path):
         damaged = support.write(tmp_path / "tables.img", patched.bytes)
         result = support.run([support.SNAPBOOT, "verify", damaged], log=False)
         assert result.status == 1 and "tables" in result.err, (number, result)
-        fallbacks = [support.run([damaged, CODE["ruby" if "ruby" in path.name else "python"], ""]) for _ in range(RUNS)]
+        empty = [damaged, CODE["ruby" if "ruby" in path.name else "python"], ""]
+        fallbacks = [support.run(empty, env=env) for _ in range(RUNS)]
         assert all(result.status == 0 for result in fallbacks)
         assert 0 < sum(result.fell_back for result in fallbacks) <= RUNS, number
         patched = ImageFile(support.read(path))
@@ -98,7 +102,7 @@ def test_damage_is_found_in_every_variant(image, tmp_path):
         damaged = support.write(tmp_path / "head.img", patched.bytes)
         result = support.run([support.SNAPBOOT, "verify", damaged], log=False)
         assert result.status == 1 and "head" in result.err, (number, result)
-        assert any(support.run([damaged, *ask]).fell_back for _ in range(RUNS))
+        assert any(support.run([damaged, *ask], env=env).fell_back for _ in range(RUNS))
 
 
 def test_what_was_compared_is_remembered_for_all_variants(tmp_path):

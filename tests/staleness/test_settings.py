@@ -1,5 +1,7 @@
 """What an interpreter takes from its environment at its start: a thaw renews it, unless the program has read it while it booted."""
 
+import json
+
 import pytest
 
 from tests.common import support
@@ -92,9 +94,17 @@ READS = {
 def test_what_was_read_binds(what, tmp_path):
     boot, bound = READS[what]
     image, program, env = freeze(tmp_path, boot)
+    # What is bound to the locale has a process for each encoding.
+    assert in_other_locale(image) == (LOCALE in bound)
     assert not answers(image, program, env, {})
     for changed in ALL:
-        assert answers(image, program, env, changed) is (changed in bound), changed
+        is_served = changed not in bound or (changed is LOCALE and what != "all variables")
+        assert answers(image, program, env, changed) is not is_served, changed
+
+
+def in_other_locale(image):
+    """How many processes of an image are for another encoding than the first."""
+    return json.loads(support.run([support.SNAPBOOT, "inspect", "--json", image], log=False).out)["in_other_locale"]
 
 
 def test_the_freeze_says_what_is_bound(tmp_path):
@@ -105,7 +115,7 @@ def test_the_freeze_says_what_is_bound(tmp_path):
 
 @pytest.mark.parametrize("option", ["-B", "-u", "-E", "-I", "-Xutf8"])
 def test_options_that_decide_bind(option, tmp_path):
-    """What an option says and what the environment says cannot be told apart afterwards."""
+    """What an option says and what the environment says cannot be told apart afterwards. For the locale C there is a process of its own."""
     env = support.environment()
     code = "import sys; print(sys.flags, sys.dont_write_bytecode, sys.stdout.write_through)"
     command = [support.PYTHON, option, "-c", code]
@@ -113,7 +123,8 @@ def test_options_that_decide_bind(option, tmp_path):
     for changed in (LOCALE, UNBUFFERED, {"PYTHONDONTWRITEBYTECODE": "1"}):
         ordinary = support.run(command, env={**env, **changed}, log=False)
         result = support.run([image], env={**env, **changed})
-        assert result.out == ordinary.out and result.fell_back, result
+        assert result.out == ordinary.out and result.fell_back is (changed is not LOCALE), result
+    assert in_other_locale(image) == 1
 
 
 RUBY = "p Encoding.default_external, Encoding.find('locale'), $0.encoding, ENV['PATH'].encoding, KEPT"
@@ -121,7 +132,7 @@ RUBY = "p Encoding.default_external, Encoding.find('locale'), $0.encoding, ENV['
 
 @needs_ruby
 @pytest.mark.parametrize("locale", [None, "C.UTF-8"])
-def test_an_image_of_ruby_serves_locales_of_its_encoding(locale, tmp_path):
+def test_an_image_of_ruby_serves_locales_of_both_encodings(locale, tmp_path):
     env = support.environment(LANG=locale)
     (tmp_path / "boot.rb").write_text("KEPT = 0\n")
     program = tmp_path / "program.rb"
@@ -134,4 +145,5 @@ def test_an_image_of_ruby_serves_locales_of_its_encoding(locale, tmp_path):
         ordinary = support.run([support.RUBY, program], env=start, log=False)
         result = support.run([image], env=start)
         assert result.out == ordinary.out, (changed, ordinary, result)
-        assert result.fell_back is (changed not in (of_utf8 if locale else of_c)), (changed, result)
+        assert result.fell_back is (changed not in (*of_utf8, *of_c)), (changed, result)
+    assert in_other_locale(image) == 1

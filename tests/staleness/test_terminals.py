@@ -51,8 +51,9 @@ class AtTerminal(Program):
 
     @property
     def variants(self):
-        """How many boots its image holds."""
-        return json.loads(support.run([support.SNAPBOOT, "inspect", "--json", self.image]).out)["variants"]
+        """How many boots its image holds for the encoding of the freeze."""
+        shown = json.loads(support.run([support.SNAPBOOT, "inspect", "--json", self.image]).out)
+        return shown["variants"] - shown["in_other_locale"]
 
     def check_at_terminal(self, is_served, columns=80, **changes):
         """A start at one of so many columns shows what an ordinary one shows. is_served: whether the image serves it, or None."""

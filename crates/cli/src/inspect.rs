@@ -12,6 +12,7 @@ use image_file::info::{Decision, Info};
 use image_file::rotation;
 use image_file::starts::Starts;
 use image_file::ImageFile;
+use inputs::environment::LOCALE;
 use inputs::facts::{is_of_terminal, NO_TERMINAL};
 use serde::Serialize;
 
@@ -39,6 +40,8 @@ struct Contents {
     variants: usize,
     /// How many of them are for starts at a terminal alone.
     at_terminals: usize,
+    /// How many of them are for starts in a locale of another encoding than the first.
+    in_other_locale: usize,
     /// The program that the fallback executes, then its argv.
     command: Vec<String>,
     #[serde(flatten)]
@@ -194,6 +197,11 @@ impl Contents {
             tables: image.variants.iter().map(|variant| variant.head.tables_size).sum(),
             variants: image.variants.len(),
             at_terminals: image.variants.iter().filter(|variant| is_for_terminal(&variant.tables())).count(),
+            in_other_locale: image
+                .variants
+                .iter()
+                .filter(|variant| locale(&variant.tables()) != locale(&tables))
+                .count(),
             command: image.command()?,
             info: Info::of(&tables),
             kinds,
@@ -221,10 +229,10 @@ impl Contents {
     }
 
     fn variants_line(&self) -> String {
-        match self.at_terminals {
-            0 => self.variants.to_string(),
-            count => format!("{}, {count} of them for starts at a terminal", self.variants),
-        }
+        let kinds = [(self.at_terminals, "for starts at a terminal"), (self.in_other_locale, "for another encoding")];
+        let kinds = kinds.iter().filter(|(count, _)| *count > 0);
+        let kinds: String = kinds.map(|(count, which)| format!(", {count} of them {which}")).collect();
+        format!("{}{kinds}", self.variants)
     }
 
     /// The page that people see.
@@ -316,6 +324,13 @@ fn is_for_terminal(tables: &Tables<'_>) -> bool {
     let facts = tables.rows::<image::HostFact>(Section::Facts).into_iter().flatten();
     let mut terminals = facts.filter(|fact| is_of_terminal(fact.kind));
     terminals.any(|fact| tables.text(fact.value).is_ok_and(|value| value != NO_TERMINAL))
+}
+
+/// Which locales a variant is for, as its row of variables says.
+fn locale(tables: &Tables<'_>) -> Option<(u32, [u8; 16])> {
+    let mut rows = tables.rows::<Variable>(Section::Variables).into_iter().flatten();
+    let row = rows.find(|row| tables.text(row.name).is_ok_and(|name| name == LOCALE))?;
+    Some((row.present, row.value))
 }
 
 fn directories(image: &ImageFile) -> Result<Vec<DirectoryShown>> {

@@ -29,7 +29,7 @@ use super::boot_inputs::{Booted, Inputs};
 use super::control_dir::ControlDir;
 use super::cpu::check_libraries;
 use super::dump::{mapped_files, read_at, trailer};
-use super::first_start::first_start;
+use super::first_start::{first_start, StartKind};
 use super::interrupt::Interrupt;
 use super::kernel_files::KernelFiles;
 use super::page_order::PageOrder;
@@ -268,13 +268,16 @@ impl<'a> Assembly<'a> {
         })
     }
 
-    /// Has variants for starts at a terminal alternate with the others: a start takes the next one that is for it, from any on, and so each as often.
-    fn alternate(&mut self, terminals: &[Option<Terminal>]) {
-        let heads = self.heads.drain(..).zip(terminals);
-        let (first, others): (Vec<_>, Vec<_>) = heads.partition(|(_, terminal)| **terminal == terminals[0]);
-        let mut others = others.into_iter();
-        self.heads =
-            first.into_iter().flat_map(|one| [Some(one), others.next()]).flatten().map(|(head, _)| head).collect();
+    /// Has variants for starts of several kinds alternate: a start takes the next one that is for it, from any of the first kind on, and so
+    /// each as often. `kinds`: of the variants, those of a kind together. Where one could not have all of its variants nothing alternates.
+    fn alternate(&mut self, kinds: &[StartKind]) {
+        let all: Vec<&[StartKind]> = kinds.chunk_by(|one, next| one == next).collect();
+        if all.iter().any(|of_kind| of_kind.len() != all[0].len()) {
+            return;
+        }
+        let (count, each) = (all.len(), all[0].len());
+        let heads = (0..each).flat_map(|start| self.heads.iter().skip(start).step_by(each));
+        self.heads = heads.map(|head| Head { kinds: count as u32, ..*head }).collect();
     }
 
     /// Whether the kernel has given two variants the same memory layout.
@@ -283,7 +286,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// Starts the image once of each kind and gives it its name, and a counter if its thaws are limited. `command` and `store_words`: see [`Added`];
-    /// `terminals`: those of its variants, in their order.
+    /// `kinds`: those of its variants, in their order.
     ///
     /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the image does not thaw.
     #[allow(clippy::too_many_arguments)]
@@ -292,7 +295,7 @@ impl<'a> Assembly<'a> {
         output: &Path,
         command: &[OsString],
         store_words: &[OsString],
-        terminals: &[Option<Terminal>],
+        kinds: &[StartKind],
         max_thaws: Option<u64>,
         interrupt: &Interrupt,
         environment: &Environment,
@@ -300,7 +303,7 @@ impl<'a> Assembly<'a> {
         let (finished, counter) = (self.dir.finished(), self.dir.file("thaws"));
         let cannot = |error: io::Error| Failure::io("write", finished, &error);
         let file = self.finished().map_err(cannot)?;
-        self.alternate(terminals);
+        self.alternate(kinds);
         write_heads(&file, &mut self.heads, command, store_words, finished)?;
         file.set_permissions(Permissions::from_mode(self.mode())).map_err(cannot)?;
         traces::refuse(finished, environment)?;
@@ -311,9 +314,8 @@ impl<'a> Assembly<'a> {
         for inputs in &self.inputs {
             inputs.still_unchanged()?;
         }
-        let mut kinds = terminals.to_vec();
-        kinds.dedup();
-        let took = kinds.iter().map(|terminal| first_start(finished, &self.dir.file("said"), terminal.as_ref()));
+        let kinds = kinds.chunk_by(|one, next| one == next).map(|of_kind| &of_kind[0]);
+        let took = kinds.map(|kind| first_start(finished, &self.dir.file("said"), kind));
         let took = took.collect::<Result<Vec<_>>>()?;
         if max_thaws.is_some() {
             rotation::write_counter(&counter, self.heads[0].image_id())

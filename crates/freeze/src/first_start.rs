@@ -3,6 +3,7 @@
 //!
 //! As in a rehearsal, nothing of the program runs: no hook, and no exit handler either.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
@@ -16,14 +17,29 @@ use super::rehearse::ways;
 /// How long the first start may take: it may have to compare the contents of all inputs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Starts the image, at the terminal that it is for, and returns how long that took. `said` is a file for what the start says.
+/// For which starts a variant of an image is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StartKind {
+    /// Their terminal, if they have one.
+    pub terminal: Option<Terminal>,
+    /// Variables that have other values in them than in this process; None stands for one that is not set.
+    pub variables: Vec<(OsString, Option<OsString>)>,
+}
+
+/// Makes a start of this kind, and returns how long that took. `said` is a file for what the start says.
 ///
 /// Fails with all reasons why it did not thaw.
-pub fn first_start(image: &Path, said: &Path, terminal: Option<&Terminal>) -> Result<Duration> {
+pub fn first_start(image: &Path, said: &Path, kind: &StartKind) -> Result<Duration> {
     let cannot = |error| Failure::io("write", said, &error);
     for mut way in ways(image) {
         way.command.env("SNAPBOOT_REHEARSE", "1").stderr(File::create(said).map_err(cannot)?);
-        if let Some(((), took)) = way.run(LIMIT, terminal, |_| ()) {
+        for (name, value) in &kind.variables {
+            match value {
+                Some(value) => way.command.env(name, value),
+                None => way.command.env_remove(name),
+            };
+        }
+        if let Some(((), took)) = way.run(LIMIT, kind.terminal.as_ref(), |_| ()) {
             return Ok(took);
         }
     }

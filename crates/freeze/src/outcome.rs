@@ -37,6 +37,8 @@ pub struct Written {
     pub variants: u32,
     /// How many of them are for starts at a terminal, where the others are not.
     pub at_terminals: u32,
+    /// How many of them are for starts in the locale C, where the others are for text in UTF-8, or the other way round.
+    pub in_other_locale: u32,
     /// How many files were loaded.
     pub loaded: usize,
     /// What was preloaded, as the user or a recipe named it.

@@ -152,12 +152,17 @@ pub fn lines(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> R
     Ok(of_all(variants))
 }
 
-/// What keeps a start from each variant. Those for another terminal say nothing where there are others.
-fn of_all(variants: Vec<Vec<Line>>) -> Vec<Line> {
-    let is_of_terminal = |lines: &[Line]| lines.iter().any(|line| matches!(line.subject, Subject::Terminal(_)));
-    let has_others = !variants.iter().all(|lines| is_of_terminal(lines));
+/// What keeps a start from each variant. Those for another terminal or another locale say nothing where there are others.
+fn of_all(mut variants: Vec<Vec<Line>>) -> Vec<Line> {
+    let is_of_terminal = |line: &Line| matches!(line.subject, Subject::Terminal(_));
+    let is_of_locale = |line: &Line| line.subject == Subject::Fact(LOCALE_OF_TEXT.to_owned());
+    for is_of_kind in [&is_of_terminal as &dyn Fn(&Line) -> bool, &is_of_locale] {
+        if !variants.iter().all(|lines| lines.iter().any(is_of_kind)) {
+            variants.retain(|lines| !lines.iter().any(is_of_kind));
+        }
+    }
     let mut found: Vec<Line> = Vec::new();
-    for line in variants.into_iter().filter(|lines| !has_others || !is_of_terminal(lines)).flatten() {
+    for line in variants.into_iter().flatten() {
         // What differs for one variant mostly differs for all.
         if !found.contains(&line) {
             found.push(line);

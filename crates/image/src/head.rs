@@ -64,8 +64,8 @@ record! {
         pub answers_size: u64,
         /// Number of variants: frozen processes that a thaw picks one of.
         pub variants: u32,
-        /// Always 0.
-        pub reserved: u32,
+        /// Number of kinds of starts that the variants are for: those of the first kind are numbered 0, `kinds`, 2 * `kinds` and so on.
+        pub kinds: u32,
         /// Checksum of all fields before this one.
         pub head_sum: u64,
     }
@@ -118,6 +118,9 @@ impl Head {
         if head.variants == 0 || head.variants > MAX_VARIANTS {
             return Err(Error::OutOfRange { what: "the number of variants", value: head.variants.into() });
         }
+        if head.kinds == 0 || head.variants % head.kinds != 0 {
+            return Err(Error::OutOfRange { what: "the number of kinds of starts", value: head.kinds.into() });
+        }
         Command::parse(area, &head)?;
         if head.file_size > file_size {
             return Err(Error::Truncated { what: "the image", expected: head.file_size, found: file_size });
@@ -143,8 +146,8 @@ impl Head {
         Ok(head)
     }
 
-    /// Completes the heads of all variants (at least 1, at most [`MAX_VARIANTS`]): magic, version, the command's fields and the
-    /// checksum. Writes them and the command into `area` ([`HEAD_AREA`] bytes), ready to be stored at [`HEAD_OFFSET`].
+    /// Completes the heads of all variants (at least 1, at most [`MAX_VARIANTS`]): magic, version, the command's fields, the number of
+    /// kinds where that is 0, and the checksum. Writes them and the command into `area` ([`HEAD_AREA`] bytes), ready to be stored at [`HEAD_OFFSET`].
     ///
     /// `command` is the program to execute, the anchor (see [`Command::anchor`]), and the argv; `store_words`: see
     /// [`Command::store_words`].
@@ -182,6 +185,7 @@ impl Head {
                 command_size: needed as u64,
                 command_sum,
                 variants: variants.len() as u32,
+                kinds: head.kinds.max(1),
                 ..*head
             };
             let place = &mut area[Head::place(number)..];

@@ -99,6 +99,21 @@ where
     differences(tables, environment)?.next().transpose()
 }
 
+/// The difference in the locale of text, or None where it is one that the image is for.
+pub fn compare_locale<'a, E>(tables: &Tables<'a>, environment: E) -> Result<Option<Difference<'a>>, Error>
+where
+    E: Iterator<Item = &'a [u8]> + Clone,
+{
+    for row in tables.rows::<Variable>(Section::Variables)? {
+        if tables.text(row.name)? == LOCALE {
+            let found = difference(tables, &row, environment.clone())?;
+            let is_taken = found.is_some() && Alternatives::new(tables, environment)?.take(LOCALE)?;
+            return Ok(found.filter(|_| !is_taken));
+        }
+    }
+    Ok(None)
+}
+
 /// Compares the environment with what the image recorded: yields every difference.
 ///
 /// `environment` yields `NAME=VALUE` entries without NUL. Fails for tables that are damaged.

@@ -181,6 +181,16 @@ impl<'a> EnvironmentInputs<'a> {
         self.renewed_locale().is_some()
     }
 
+    /// What kind of text the only locales have that the image is for; None where it is for several kinds.
+    pub fn one_text(&self) -> Option<LocaleText> {
+        let entries = entries(self.environment);
+        let own = LocaleText::named(entries.iter().map(Vec::as_slice));
+        let is_other = |other: &Option<Vec<u8>>| other.is_none() == (own != LocaleText::C);
+        let is_for_several = self.renewed_locale() == Some(presence::LOCALE_OF_UTF8_OR_C)
+            || self.reads.locales.iter().any(|(other, _)| is_other(other));
+        (!is_for_several).then_some(own)
+    }
+
     /// Which locales the image is for, one of [`presence`]; None where it is for that of the boot alone.
     fn renewed_locale(&self) -> Option<u32> {
         let entries = entries(self.environment);

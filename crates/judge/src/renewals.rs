@@ -61,6 +61,11 @@ impl Renewals {
         self.renewable.contains(LOCALE)
     }
 
+    /// There is a variant of the image for locales of UTF-8 and for C.
+    pub fn split_by_locale(&mut self) {
+        self.bound.remove(LOCALE);
+    }
+
     /// Which locales an image is for that was made in this one: one of [`presence`]; None where it is for this one alone.
     pub fn locale(&self, is_read: impl Fn(&str) -> bool, is_utf8: bool) -> Option<u32> {
         self.is_renewed(LOCALE, is_read).then_some(match self.language {

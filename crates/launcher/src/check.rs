@@ -54,7 +54,7 @@ pub fn last(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
 }
 
 /// Head and tables of the variant that is to be thawed, and before them the checksum by which files beside the image know it: one for this
-/// terminal, and any of these.
+/// terminal and locale, and any of these.
 fn variant(start: &Start, image: &ImageFile, file: Fd, block: &Block) -> Result<(u64, Head, Tables<'static>), Reason> {
     let status = sys::fstat(file).map_err(|errno| Reason::new("cannot stat the image").errno(errno))?;
     if status.owner != 0 && status.owner != sys::euid() {
@@ -65,15 +65,18 @@ fn variant(start: &Start, image: &ImageFile, file: Fd, block: &Block) -> Result<
     }
     let first = Head::parse(image.area, status.size).map_err(Reason::image)?;
     let (image_id, count) = (first.image_id(), u64::from(first.variants));
+    let kinds = u64::from(first.kinds);
     let mut place = reserved::TABLES;
     let mut wrong = None;
-    for number in (start.random % count..count).chain(0..start.random % count) {
+    // Those for starts like the freeze itself first.
+    let begin = start.random % (count / kinds) * kinds;
+    for number in (begin..count).chain(0..begin) {
         let head = Head::parse_variant(number as u32, image.area, status.size).map_err(Reason::image)?;
         if place + head.tables_size > reserved::TABLES + MAX_TABLES {
             break;
         }
         let tables = tables(file, &head, place)?;
-        match if count == 1 { Ok(()) } else { facts::has_same_terminal(&tables, block) } {
+        match if count == 1 { Ok(()) } else { is_for_this_start(&tables, block) } {
             Ok(()) => {
                 bring_in(file, &head, &tables, block)?;
                 return Ok((image_id, head, tables));
@@ -84,6 +87,13 @@ fn variant(start: &Start, image: &ImageFile, file: Fd, block: &Block) -> Result<
         place += head.tables_size.next_multiple_of(image::PAGE);
     }
     Err(wrong.unwrap_or(Reason::new("the tables of its variants are too large")))
+}
+
+/// Whether a variant is for starts of this kind.
+fn is_for_this_start(tables: &Tables<'static>, block: &Block) -> Result<(), Reason> {
+    facts::has_same_terminal(tables, block)?;
+    let difference = environment::compare_locale(tables, block.environment()).map_err(Reason::image)?;
+    difference.map_or(Ok(()), |difference| Err(other_environment(difference)))
 }
 
 /// The tables of a variant, mapped at this place.
@@ -142,27 +152,30 @@ fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
 }
 
 fn environment(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
-    let (text, name) = match environment::compare(&frozen.tables, block.environment()).map_err(Reason::image)? {
-        None => return Ok(()),
-        Some(difference) if difference.name() == environment::LOCALE => {
-            return Err(Reason::new(
+    let difference = environment::compare(&frozen.tables, block.environment()).map_err(Reason::image)?;
+    difference.map_or(Ok(()), |difference| Err(other_environment(difference)))
+}
+
+/// Why an image is not used where this differs.
+fn other_environment(difference: Difference<'static>) -> Reason {
+    let (text, name) = match difference {
+        _ if difference.name() == environment::LOCALE => {
+            return Reason::new(
                 "stale: the locale of text is another one than when the image was made: the first of LC_ALL, LC_CTYPE, LANG that is set",
-            ));
+            );
         }
-        Some(Difference::Changed(environment::ALL)) => {
-            return Err(Reason::new("stale: the environment is larger than any with which the program was tried"));
+        Difference::Changed(environment::ALL) => {
+            return Reason::new("stale: the environment is larger than any with which the program was tried");
         }
-        Some(Difference::Changed(name)) => {
+        Difference::Changed(name) => {
             ("stale: this environment variable has another value than when the image was made", name)
         }
-        Some(Difference::Appeared(name)) => {
-            ("stale: this environment variable was not set when the image was made", name)
-        }
-        Some(Difference::Gone(name)) => {
+        Difference::Appeared(name) => ("stale: this environment variable was not set when the image was made", name),
+        Difference::Gone(name) => {
             ("stale: this environment variable was set when the image was made, and is not now", name)
         }
     };
-    Err(Reason::new(text).subject(name))
+    Reason::new(text).subject(name)
 }
 
 /// What the new process inherited and the frozen one cannot cope with.

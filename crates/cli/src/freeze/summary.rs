@@ -28,10 +28,13 @@ fn first_line(written: &Written, here: Option<&Path>) -> String {
     let shown = here.and_then(|here| written.path.strip_prefix(here).ok()).unwrap_or(&written.path);
     let names: Vec<&str> = written.preloaded.iter().map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
     let preloaded = if names.is_empty() { "loaded".to_owned() } else { format!("preloaded {}", names.join(", ")) };
-    let variants = match (written.variants, written.at_terminals) {
+    let kinds = [(written.at_terminals, "for terminals"), (written.in_other_locale, "for another encoding")];
+    let kinds: Vec<String> =
+        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, which)| format!("{count} {which}")).collect();
+    let variants = match (written.variants, &kinds[..]) {
         (1, _) => String::new(),
-        (count, 0) => format!("{count} variants, "),
-        (count, at_terminals) => format!("{count} variants ({at_terminals} for terminals), "),
+        (count, []) => format!("{count} variants, "),
+        (count, kinds) => format!("{count} variants ({}), ", kinds.join(", ")),
     };
     format!(
         "{}  {}  {}  {variants}{preloaded} ({})  thaws in {}",
@@ -121,6 +124,7 @@ mod tests {
             thaws_in: Duration::from_micros(14_700),
             variants: 1,
             at_terminals: 0,
+            in_other_locale: 0,
             loaded: 2,
             preloaded: vec!["./config/environment".into()],
             left: None,

@@ -42,7 +42,8 @@ def dump():
 
 def report(*more):
     files = [("loaded", loaded)] if os.path.exists(loaded) else []
-    write("report", [("runtime", "CPython 3.x"), ("preloaded", word)] + files + list(more))
+    settings = [("renews", "locale")]
+    write("report", [("runtime", "CPython 3.x"), ("preloaded", word)] + settings + files + list(more))
 
 
 def facts():

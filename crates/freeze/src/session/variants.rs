@@ -1,15 +1,18 @@
 //! The variants of one image: each is a boot with what other boots have shown of it. A program to which a terminal makes a difference has
-//! variants for starts at one and for all others; in a store each kind has images of its own, made when such a start comes.
+//! variants for starts at one and for all others, and so has one that is bound to the encoding of its locale for starts in C and in UTF-8; in
+//! a store each kind has images of its own, made when such a start comes.
 
 use std::cell::Cell;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use failure::Failure;
 use image::{fact_kind, MAX_VARIANTS};
 use image_file::starts::{self, Starts};
+use inputs::environment::LocaleText;
 use judge::depends;
 use judge::environment::Environment;
+use judge::environment_inputs::EnvironmentInputs;
 use judge::findings::Finding;
 use runtime::terminal::Terminal;
 use runtime::Language;
@@ -21,6 +24,7 @@ use crate::boot::{fallback_command, Boot};
 use crate::boot_inputs::{self, Booted, Ignored};
 use crate::control_dir::ControlDir;
 use crate::fault::Point;
+use crate::first_start::StartKind;
 use crate::lacks::Lacks;
 use crate::leftovers::Temporary;
 use crate::outcome::{Result, Stop, Written};
@@ -33,6 +37,9 @@ use crate::training::{Profile, Trainer};
 const SHARED_LAYOUT: &str =
     "the variants have the same memory layout, since the kernel gives every process the same one: address \
     randomization is switched off here (kernel.randomize_va_space, setarch -R)";
+
+/// The locale of text in UTF-8 that every C library has.
+const UTF8_LOCALE: &str = "C.UTF-8";
 
 /// What the recorder could not see.
 const HIDDEN: &str =
@@ -50,8 +57,8 @@ pub(super) enum Made {
 /// An image in the making, and what is to be said of it.
 struct Making<'a> {
     assembly: Assembly<'a>,
-    /// The terminal that the starts of each variant have.
-    terminals: Vec<Option<Terminal>>,
+    /// For which starts each variant is.
+    kinds: Vec<StartKind>,
     lacks: Lacks,
     warnings: Vec<String>,
     /// The environment, with what is known of the secrets in it.
@@ -69,6 +76,8 @@ struct Parts<'a> {
     environment: &'a Environment,
     trainer: &'a Trainer<'a>,
     profile: &'a Profile,
+    /// The variables in which this kind of starts differs: see [`StartKind`].
+    variables: &'a [(OsString, Option<OsString>)],
 }
 
 impl Session<'_> {
@@ -87,22 +96,23 @@ impl Session<'_> {
         self.check_directory()?;
         let mut making = Making {
             assembly: Assembly::new(dir),
-            terminals: Vec::new(),
+            kinds: Vec::new(),
             lacks: lacks.clone(),
             warnings: Vec::new(),
             checked: environment.clone(),
             first: None,
         };
-        let parts = Parts { output, dir, environment, trainer, profile };
+        let parts = Parts { output, dir, environment, trainer, profile, variables: &[] };
         for _ in 0..self.request.variants {
             if let Some(how) = self.add_variant(&parts, &mut making)? {
                 return Ok(Made::Disproved(how));
             }
         }
         self.add_variants_for_other_terminal(&parts, &mut making)?;
-        let Making { mut assembly, terminals, lacks, mut warnings, checked, first } = making;
+        self.add_variants_for_other_locale(&parts, &mut making)?;
+        let Making { mut assembly, kinds, lacks, mut warnings, checked, first } = making;
         warnings.extend(assembly.closed(output, self.executed));
-        if assembly.shares_layout() {
+        if self.request.variants > 1 && assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
         self.check_directory()?;
@@ -111,7 +121,7 @@ impl Session<'_> {
             output,
             &command,
             self.store_words(),
-            &terminals,
+            &kinds,
             self.request.max_thaws,
             self.interrupt,
             &checked,
@@ -125,8 +135,9 @@ impl Session<'_> {
             size,
             took: self.begun.elapsed(),
             thaws_in,
-            variants: terminals.len() as u32,
-            at_terminals: terminals.iter().filter(|terminal| **terminal != terminals[0]).count() as u32,
+            variants: kinds.len() as u32,
+            at_terminals: kinds.iter().filter(|kind| kind.terminal != kinds[0].terminal).count() as u32,
+            in_other_locale: kinds.iter().filter(|kind| kind.variables != kinds[0].variables).count() as u32,
             loaded: report.loaded.len(),
             depends: depends::all(environment, &report.reads, &report.compared, !report.preloaded.is_empty()),
             preloaded: report.preloaded,
@@ -147,15 +158,54 @@ impl Session<'_> {
     /// without one, say nothing about them.
     fn add_variants_for_other_terminal(&self, parts: &Parts<'_>, making: &mut Making<'_>) -> Result<()> {
         let makes_difference = making.first.as_ref().is_some_and(|report| report.reads.depends_on_terminal());
-        let has_room = 2 * self.request.variants <= MAX_VARIANTS;
-        if self.request.store.is_some() || !makes_difference || !has_room {
+        if !makes_difference || !self.may_have_another_kind(making) {
             return Ok(());
         }
         let Some(terminal) = Terminal::for_programs() else { return Ok(()) };
         let trainer = Trainer { terminal: Some(&terminal), ..*parts.trainer };
         let parts = Parts { trainer: &trainer, ..*parts };
+        if self.add_kind(&parts, making, "at a terminal")? {
+            if let Some(first) = &mut making.first {
+                first.reads.split_by_terminal();
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds as many variants for starts without a terminal in the locale C where an image is for text in UTF-8 alone, or the other way round, and
+    /// is in no store. Training runs, which have the locale of the freeze, say nothing about them.
+    fn add_variants_for_other_locale(&self, parts: &Parts<'_>, making: &mut Making<'_>) -> Result<()> {
+        let Some(first) = making.first.as_ref().filter(|_| self.may_have_another_kind(making)) else { return Ok(()) };
+        let other = match (EnvironmentInputs { environment: &making.checked, reads: &first.reads }).one_text() {
+            Some(LocaleText::Utf8) => None,
+            Some(LocaleText::C) => Some(UTF8_LOCALE),
+            Some(LocaleText::Other) | None => return Ok(()),
+        };
+        if !["LC_ALL", "LC_CTYPE", "LANG"].iter().all(|name| making.checked.leaves(OsStr::new(name))) {
+            return Ok(());
+        }
+        let variables = [("LC_ALL", None), ("LC_CTYPE", None), ("LANG", other)]
+            .map(|(name, value)| (name.into(), value.map(OsString::from)));
+        let environment = parts.environment.with_values(&variables);
+        let parts = Parts { environment: &environment, variables: &variables, ..*parts };
+        let which = if other.is_some() { "in a locale of UTF-8" } else { "in the locale C" };
+        if self.add_kind(&parts, making, which)? {
+            if let Some(first) = &mut making.first {
+                first.reads.renewals.split_by_locale();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the image may have variants for one more kind of starts. A store has images of their own for these.
+    fn may_have_another_kind(&self, making: &Making<'_>) -> bool {
+        self.request.store.is_none() && making.kinds.len() as u32 + self.request.variants <= MAX_VARIANTS
+    }
+
+    /// Adds variants for one more kind of starts. `which`: those, for the warning if that cannot be. Returns whether it could.
+    fn add_kind(&self, parts: &Parts<'_>, making: &mut Making<'_>, which: &str) -> Result<bool> {
         for _ in 0..self.request.variants {
-            let why = match self.add_variant(&parts, making) {
+            let why = match self.add_variant(parts, making) {
                 Ok(None) => continue,
                 Ok(Some(why)) => why,
                 Err(Stop::Interrupted(signal)) => return Err(Stop::Interrupted(signal)),
@@ -163,25 +213,23 @@ impl Session<'_> {
                 Err(Stop::Failed(failure)) => failure.message,
             };
             self.interrupt.check()?;
-            making.warnings.push(format!("a start at a terminal is an ordinary one: {why}"));
-            return Ok(());
+            making.warnings.push(format!("a start {which} is an ordinary one: {why}"));
+            return Ok(false);
         }
-        if let Some(first) = &mut making.first {
-            first.reads.split_by_terminal();
-        }
-        Ok(())
+        Ok(true)
     }
 
     /// Boots, learns from other boots what counts, and adds what that comes to. Returns why that is no variant of the image: what a training run from it
     /// did that came out differently, or that it prints while it boots what the first one does not.
     fn add_variant(&self, parts: &Parts<'_>, making: &mut Making<'_>) -> Result<Option<String>> {
-        let Parts { output, dir, environment, trainer, profile } = *parts;
+        let Parts { output, dir, environment, trainer, profile, variables } = *parts;
         let command = fallback_command(self.runtime, self.main);
         let start = std::env::current_dir().unwrap_or_default(); // where there is none, relative names are not followed
         let terminal = trainer.terminal.copied();
-        let number = making.terminals.len() as u32 + 1;
-        let is_of_trained = making.terminals.first().is_none_or(|first| *first == terminal);
-        let count = if is_of_trained { self.request.variants } else { 2 * self.request.variants };
+        let kind = StartKind { terminal, variables: variables.to_vec() };
+        let number = making.kinds.len() as u32 + 1;
+        let is_of_trained = making.kinds.first().is_none_or(|first| *first == kind);
+        let count = number.next_multiple_of(self.request.variants);
         let facts = self.facts_of_start(environment);
         let said = Cell::default();
         let boot = Boot {
@@ -231,7 +279,7 @@ impl Session<'_> {
         if report.secrets.were_read && number == 1 {
             making.checked.compares_forms = self.check_secrets(&boot, dir, &report)?;
         }
-        let environment = &making.checked;
+        let environment = &making.checked.with_values(variables);
         if let Some(file) = &self.recipe.file {
             report.loaded.push(file.clone());
             report.reads.facts.push((fact_kind::CWD, 0));
@@ -282,7 +330,7 @@ impl Session<'_> {
             warnings.push(HIDDEN.to_owned());
         }
         making.first.get_or_insert(report);
-        making.terminals.push(terminal);
+        making.kinds.push(kind);
         Ok(None)
     }
 

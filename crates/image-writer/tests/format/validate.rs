@@ -23,7 +23,7 @@ const HEAD: Head = {
         answers_offset: 0,
         answers_size: 100,
         variants: 1,
-        reserved: 0,
+        kinds: 1,
         head_sum: 0,
     }
 };

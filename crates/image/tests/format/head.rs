@@ -86,17 +86,33 @@ fn every_variant_has_a_head_of_its_own() {
     assert!(Head::parse(&area, good().file_size).is_ok());
 }
 
+/// What is out of range in the head of an image of so many variants for so many kinds of starts.
+fn wrong_counts(variants: u32, kinds: u32) -> Option<&'static str> {
+    let mut area = written(good());
+    let mut head = Head { variants, kinds, ..Head::decode(&area) };
+    head.encode(&mut area);
+    head.head_sum = checksum(&area[..Head::SIZE - 8]);
+    head.encode(&mut area);
+    match Head::parse(&area, u64::MAX) {
+        Err(Error::OutOfRange { what, .. }) => Some(what),
+        other => other.map(|_| None).unwrap(),
+    }
+}
+
 #[test]
 fn the_number_of_variants_has_bounds() {
     for wrong in [0, MAX_VARIANTS + 1, u32::MAX] {
-        let mut area = written(good());
-        let mut head = Head::decode(&area);
-        head.variants = wrong;
-        head.encode(&mut area);
-        head.head_sum = checksum(&area[..Head::SIZE - 8]);
-        head.encode(&mut area);
-        let parsed = Head::parse(&area, u64::MAX);
-        assert!(matches!(parsed, Err(Error::OutOfRange { what: "the number of variants", .. })), "{wrong}");
+        assert_eq!(wrong_counts(wrong, 1), Some("the number of variants"), "{wrong}");
+    }
+}
+
+#[test]
+fn each_kind_of_starts_has_as_many_variants() {
+    for (variants, kinds) in [(1, 1), (2, 1), (2, 2), (6, 3), (MAX_VARIANTS, MAX_VARIANTS)] {
+        assert_eq!(wrong_counts(variants, kinds), None, "{variants} {kinds}");
+    }
+    for (variants, wrong) in [(1, 0), (1, 2), (4, 3), (4, u32::MAX)] {
+        assert_eq!(wrong_counts(variants, wrong), Some("the number of kinds of starts"), "{variants} {wrong}");
     }
 }
 

@@ -2,7 +2,8 @@
 
 # The locale that Ruby takes from the environment when it starts. A start in another one of the same encoding renews it: then
 # all strings of the image have the encodings that they would have. In a locale of another encoding each path would have
-# another, those in $LOAD_PATH and in what was loaded from there; so an image is bound to the encoding.
+# another, those in $LOAD_PATH and in what was loaded from there; so a frozen process is bound to the encoding, and an image
+# holds one for each.
 #
 # The freezer, in this same process, tells and sets it (crates/freezer sys/renewal.rs).
 class Locale
