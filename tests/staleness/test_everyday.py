@@ -94,6 +94,25 @@ def test_each_value_of_a_boot_is_tried_alone_where_one_makes_a_difference(tmp_pa
     made.check(True, LANG="en_US.UTF-8")
 
 
+CONFIG = "os.environ.get('XDG_CONFIG_HOME') or os.path.expanduser('~/.config')"
+
+
+def test_a_locale_that_counts_takes_no_boots_from_the_rest(tmp_path, home):
+    made = program(tmp_path, home, f"VALUE = os.environ.get('LANG'), {CONFIG}")
+    made.check(True, HOME=None)
+    made.check(True, XDG_CONFIG_HOME=f"{home}/.config")
+    made.check(False, LANG=None)
+
+
+@support.needs_ruby
+def test_rubygems_makes_directories_of_the_user_when_they_are_asked_for(tmp_path, home):
+    asked = "def VALUE.inspect\n  [Gem.data_home, Gem.data_home.frozen?, Gem.config_home.frozen?].inspect\nend"
+    made = program(tmp_path, home, f"VALUE = Object.new\nGem.data_home\n{asked}", "ruby")
+    made.check(True)
+    made.check(True, XDG_DATA_HOME=f"{home}/.local/share")
+    made.check(False, XDG_DATA_HOME="/usr/share")
+
+
 def test_values_of_several_boots_do_not_go_together(tmp_path, home):
     both = "os.environ.get('LANG') == 'en_US.UTF-8' and os.environ.get('LC_ALL') == 'C'"
     made = program(tmp_path, home, f"VALUE = {both}")

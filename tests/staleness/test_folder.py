@@ -1,8 +1,12 @@
 """The current directory, where a program has asked for it while it booted: renewed where it is only kept, or else an input."""
 
+import os
+
 import pytest
 from common import support
 from common.languages import PYTHON, RUBY, both, names
+
+from .test_other_start import Program
 
 pytestmark = pytest.mark.sample(3, whole=True)
 
@@ -141,3 +145,14 @@ def test_temporary_files_do_not_bind_an_image(tmp_path):
     case = Case(PYTHON, tmp_path, "import tempfile\nVALUE = tempfile.gettempdir()")
     assert "depends on" not in case.result.out, case.result
     case.check(case.other, thaws=True)
+
+
+def test_who_looks_above_the_current_directory_is_bound_to_that_alone(tmp_path):
+    path = os.environ["PATH"]
+    above = "[os.path.exists(f'{folder}/.no-such') for folder in pathlib.Path.cwd().parents]"
+    program = Program(tmp_path, f"VALUE = any({above}), shutil.which('no-such-thing')", {"PATH": path})
+    program.check(True, PATH=f"{path}:/nowhere")
+    program.start = tmp_path.parent
+    program.check(False)
+    why = support.run([support.SNAPBOOT, "inspect", "--why", program.image], env=program.env, cwd=program.start).out
+    assert ".no-such above it, which it uses, follows from it" in why, why

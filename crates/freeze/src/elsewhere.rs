@@ -16,9 +16,10 @@ use recorder::{Accesses, Named, PathAccess};
 use super::boot_inputs::{looked_up_below, Ignored, Importer};
 use super::control_dir::ControlDir;
 
-/// Empty folders in a folder, all with names of their own. They go with the control directory.
+/// Empty folders in folders, all with names of their own. They go with the control directory.
 pub struct Elsewhere {
-    above: PathBuf,
+    /// What each fact's folders are in, so that who looks there looks above these alone.
+    above: [(&'static str, PathBuf); 3],
     folder: PathBuf,
     home: PathBuf,
     bins: [PathBuf; 2],
@@ -31,11 +32,14 @@ impl Elsewhere {
     pub fn create(dir: &ControlDir) -> Result<Elsewhere> {
         let path = dir.path().canonicalize().unwrap_or_else(|_| dir.path().to_owned());
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        // What shortens a path shows with this one.
-        let above = path.join(format!("above-{:x}{}", now.reverse_bits(), "-another-start".repeat(12)));
+        // What shortens a path shows with these.
+        let above = [CWD, "HOME", "PATH"].map(|fact| {
+            let name = format!("above-{}-{:x}{}", fact.to_lowercase(), now.reverse_bits(), "-another-start".repeat(12));
+            (fact, path.join(name))
+        });
         let mark = format!("{now:x}");
-        let [folder, home, first, last] =
-            ["Folder.of", "Home.of", "First.of", "Last.of"].map(|name| above.join(format!("{name}-{mark}")));
+        let [folder, home, first, last] = [(0, "Folder.of"), (1, "Home.of"), (2, "First.of"), (2, "Last.of")]
+            .map(|(fact, name): (usize, _)| above[fact].1.join(format!("{name}-{mark}")));
         for folder in [&folder, &home, &first, &last] {
             fs::create_dir_all(folder).map_err(|error| Failure::io("make the folder", folder, &error))?;
         }
@@ -63,8 +67,8 @@ impl Elsewhere {
     }
 
     /// Facts by which the other boot (`notes`) has done more than to look for something below HOME, below the directory or along PATH: it has
-    /// written there, has looked beside these, or for a path with the name of a user. With the first path of each.
-    pub fn used_otherwise<'n>(&self, notes: &'n Accesses) -> BTreeMap<&'static str, &'n Path> {
+    /// written there, has looked beside these, or for a path with the name of a user. With the first path of each, in words.
+    pub fn used_otherwise(&self, notes: &Accesses) -> BTreeMap<&'static str, String> {
         let mut found = BTreeMap::new();
         let own = [("HOME", &self.home), (CWD, &self.folder), ("PATH", &self.bins[0]), ("PATH", &self.bins[1])];
         let users = ["USER", "LOGNAME"].map(|name| (name, self.user(name)));
@@ -72,21 +76,32 @@ impl Elsewhere {
             let text = path.as_os_str().as_encoded_bytes();
             let has = |part: &str| memmem(text, part.as_bytes());
             let mut add = |name| {
-                found.entry(name).or_insert(path.as_path());
+                found.entry(name).or_insert_with(|| self.in_words(path));
             };
             users.iter().filter(|(_, value)| has(value)).for_each(|(name, _)| add(*name));
             if let Some((name, _)) = own.iter().find(|(_, folder)| path.starts_with(folder)) {
                 if note.written || note.made {
                     add(*name);
                 }
-            } else if path.starts_with(&self.above) && (path != &self.above || note.listed.is_some()) {
+            } else if let Some((name, _)) = self.above.iter().find(|(_, above)| is_in(path, note, above)) {
                 let named: Vec<_> =
                     own.iter().filter(|(_, folder)| has(&folder.to_string_lossy())).map(|(name, _)| *name).collect();
-                let names = if named.is_empty() { vec!["HOME", CWD, "PATH"] } else { named };
+                let names = if named.is_empty() { vec![*name] } else { named };
                 names.into_iter().for_each(&mut add);
             }
         }
         found
+    }
+
+    /// A path of this boot, named from the folder of which it is below or above.
+    fn in_words(&self, path: &Path) -> String {
+        let own = [&self.home, &self.folder, &self.bins[0], &self.bins[1]];
+        let below = own.iter().find_map(|folder| Some((path.strip_prefix(folder).ok()?, "below it")));
+        let above = self.above.iter().find_map(|(_, above)| Some((path.strip_prefix(above).ok()?, "above it")));
+        match below.or(above) {
+            Some((name, where_to)) if !name.as_os_str().is_empty() => format!("{} {where_to}", name.display()),
+            _ => path.display().to_string(),
+        }
     }
 
     /// What was looked for below HOME, named from there; None where it was listed.
@@ -122,12 +137,8 @@ impl Elsewhere {
         {
             return None;
         }
-        let is_beside = |path: &Path, note: &PathAccess| {
-            path.starts_with(&self.above)
-                && ![&self.folder, &self.home, &self.bins[0], &self.bins[1]].iter().any(|own| path.starts_with(own))
-                // Links are looked for on the way to any file.
-                && (path != self.above || note.listed.is_some())
-        };
+        let is_beside =
+            |path: &Path, note: &PathAccess| is_in(path, note, &self.above[0].1) && !path.starts_with(&self.folder);
         if notes.places.iter().any(|(path, note)| is_beside(path, note)) {
             return None;
         }
@@ -146,6 +157,11 @@ pub struct Otherwise {
     pub more_variables: bool,
     /// What the program is told of the kernel: name and value of each fact.
     pub kernel: Vec<(OsString, OsString)>,
+}
+
+/// Whether something was looked at in a folder. Links are looked for on the way to any file.
+fn is_in(path: &Path, note: &PathAccess, folder: &Path) -> bool {
+    path.starts_with(folder) && (path != folder || note.listed.is_some())
 }
 
 fn memmem(text: &[u8], part: &[u8]) -> bool {

@@ -138,7 +138,7 @@ class Evidence:
 
     def _compare_otherwise(self, own):
         """In another start: writes what is held in the terms of the first boot, and tells what differs."""
-        from .object_paths import content_of_text
+        from .object_names import content_of_text
 
         fingerprint, known = self._fingerprint, set()
         has_home = HOME in posix.environ or self.here.get(HOME) is None

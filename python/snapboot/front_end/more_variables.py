@@ -9,7 +9,7 @@ import re
 import sys
 
 # A program with more words has too many for each to make variables.
-MOST = 40000
+MOST = 100000
 # A longer text, or one with a space, is for people.
 LONGEST = 256
 # Between the beginning and the end of a name.

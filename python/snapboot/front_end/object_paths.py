@@ -6,10 +6,10 @@ process that is not frozen, since it leaves much behind.
 
 import gc
 import sys
-from _blake2 import blake2b
 
 from . import object_states, process_roots
 from .holders_of_texts import TEXTS, front_end_objects, path_kinds
+from .object_names import LARGE, content_of_text, digest, id_free_name, is_address
 
 ModuleType = type(sys)
 FunctionType = type(lambda: None)
@@ -250,6 +250,13 @@ class Walk:
             if kind in CONTAINERS and all([type(value) in NUMBERS and not (type(value) is int and abs(value) >= LARGE) for value in thing]):
                 yield digest(repr(thing)), path + " (numbers)"
                 return
+            if len(thing) > 1 and kind in CONTAINERS and all([issubclass(type(value), type) or type(value) is FunctionType for value in thing]):
+                # Made of a set they have the order of their addresses.
+                names = [id_free_name(value) for value in thing]
+                yield digest("\0".join(names)), path + " (order)"
+                for name, value in sorted(zip(names, thing), key=lambda pair: pair[0]):
+                    yield value, "%s{%s}" % (path, name)
+                return
             is_search_path = path == "sys.path"
             for number, value in enumerate(base.__iter__(thing)):
                 if not (is_search_path and id(value) in self.own):
@@ -307,7 +314,7 @@ class Walk:
                 pairs.append((name, place + " (key)"))
                 pairs.append((value, place))
                 continue
-            if kind is int and not -LARGE < name < LARGE:
+            if is_address(name, kind):
                 pairs.append((name, path + "[address] (key)"))
                 pairs.append((value, path + "[address]"))
                 continue
@@ -352,7 +359,7 @@ class Walk:
     def _item(self, thing):
         """An item of a tuple, for the digest of that."""
         kind = type(thing)
-        if kind is int and not -LARGE < thing < LARGE:
+        if is_address(thing, kind):
             return "address"
         return self.content(thing, kind) or self._step(thing)
 
@@ -449,20 +456,6 @@ class Walk:
         return names
 
 
-def digest(content):
-    """A short text that stands for a value, which is a text."""
-    return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def id_free_name(kind):
-    module = getattr(kind, "__module__", None)
-    return "%s.%s" % (module if type(module) is str else "?", kind.__qualname__)
-
-
-def content_of_text(text):
-    return text if isinstance(text, str) else "b:" + text.decode("latin-1")
-
-
 NUMBERS = frozenset((int, float, bool, complex, type(None)))
 CONTAINERS = frozenset((dict, list, tuple, set, frozenset))
 BUILT_IN = type(len)
@@ -486,7 +479,5 @@ LEAF, NAMED = "a leaf", "is named"
 PARTS_OF_FUNCTION = ("__defaults__", "__kwdefaults__", "__closure__", "__annotations__")
 # So many rows are looked through at once.
 BATCH = 500
-# Larger numbers are addresses, which are others in each boot.
-LARGE = 1 << 31
 # A longer path is told by its digest.
 LONGEST = 400

@@ -42,7 +42,7 @@ const STARTS: [&[(&str, OtherValue)]; 4] = {
 pub(super) type Values = Vec<(&'static str, OtherValue)>;
 
 /// So many boots are made at most. A start whose values make a difference together takes more than one.
-const MOST_BOOTS: u32 = 4;
+const MOST_BOOTS: u32 = 5;
 
 /// Those that only count where each thaw sets the locale.
 const LOCALE: [&str; 3] = ["LANG", "LC_ALL", "LANGUAGE"];
@@ -61,8 +61,11 @@ impl Session<'_> {
     ) -> Result<Vec<Values>> {
         let (mut alike, mut left) = (Vec::new(), MOST_BOOTS);
         let mut ahead: Option<(Values, Option<(Reads, Accesses)>)> = None;
+        // Whether another locale alone has made a difference, so that what comes with one is better tried first, and without it.
+        let mut locale_differs = false;
         for (number, start) in STARTS.iter().enumerate() {
-            let mut tried = vec![self.those_that_count(start, boot, reads)];
+            let values = self.those_that_count(start, boot, reads);
+            let mut tried = if locale_differs { locale_and_rest(&values).into() } else { vec![values] };
             while let Some(values) = tried.pop() {
                 if values.is_empty() || left == 0 {
                     continue;
@@ -74,6 +77,10 @@ impl Session<'_> {
                         // With the next start in the same time, as far as is known by now what counts in that.
                         let next = STARTS.get(number + 1).filter(|_| shown.two && left > 0 && ahead.is_none());
                         let next = next.map(|start| self.those_that_count(start, boot, reads));
+                        let next = next.map(|next| match locale_and_rest(&next) {
+                            [_, rest] if locale_differs && !rest.is_empty() => rest,
+                            _ => next,
+                        });
                         let next = next.filter(|next| !next.is_empty() && *next != values);
                         let both: Vec<&Values> = [&values].into_iter().chain(&next).collect();
                         let mut booted = self.boot_alike(boot, dir, &both, shown, first)?.into_iter();
@@ -101,6 +108,8 @@ impl Session<'_> {
                     alike.push(values);
                 } else if values.len() > 1 {
                     tried.extend(halves(&values));
+                } else {
+                    locale_differs |= LOCALE.contains(&values[0].0);
                 }
             }
         }
@@ -175,11 +184,15 @@ impl Session<'_> {
                 && report.reads.early.iter().all(|read| first.early.contains(read))
                 && report.reads.wholes.iter().all(|read| first.wholes.contains(read))
         };
-        let told = ended.into_iter().map(|ended| self.told_otherwise(ended, boot));
+        let told: Vec<Option<(Report, Accesses)>> =
+            ended.into_iter().map(|ended| self.told_otherwise(ended, boot)).collect::<Result<_>>()?;
+        for (report, _) in told.iter().flatten() {
+            self.find_noise_of_order(boot, dir, shown, shown.orders_only(report).into_iter())?;
+        }
         let same = |told: Option<(Report, Accesses)>| {
             told.filter(|(report, _)| is_same(report)).map(|(report, accesses)| (report.reads, accesses))
         };
-        told.map(|told| Ok(same(told?))).collect()
+        Ok(told.into_iter().map(same).collect())
     }
 }
 
@@ -190,12 +203,17 @@ fn is_for_all_boots(name: &str) -> bool {
 
 /// Of values that make a difference together: the rest and the locale, or else two halves.
 fn halves(values: &[(&'static str, OtherValue)]) -> [Values; 2] {
-    let (locale, rest): (Values, Values) = values.iter().copied().partition(|(name, _)| LOCALE.contains(name));
+    let [locale, rest] = locale_and_rest(values);
     if locale.is_empty() || rest.is_empty() {
         let (first, second) = values.split_at(values.len() / 2);
         return [first.to_vec(), second.to_vec()];
     }
     [rest, locale]
+}
+
+fn locale_and_rest(values: &[(&'static str, OtherValue)]) -> [Values; 2] {
+    let (locale, rest) = values.iter().copied().partition(|(name, _)| LOCALE.contains(name));
+    [locale, rest]
 }
 
 fn resolved(values: &[(&'static str, OtherValue)], environment: &Environment) -> Vec<(OsString, Option<OsString>)> {

@@ -4,6 +4,7 @@
 //! what it looked for below HOME or along PATH counts by its answers. Where anything else differs, each fact is changed alone, to learn which
 //! it depends on.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -38,6 +39,11 @@ const OUTPUT: &str = "whether it prints something while it boots";
 /// The same for attributes of its process that it changes while it boots: limits, say.
 const ATTRIBUTES: &str = "what it changes of its process";
 
+/// How the path of an order ends, in the front ends' words.
+const ORDER: &str = " (order)";
+/// So many more boots like the first one find out whether an order is noise: two things have it alike in half of them.
+const MOST_BOOTS_FOR_ORDER: u32 = 3;
+
 /// Variables of which there are other values: paths and names, of which one does as well as another. The front ends have them, too.
 const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
 
@@ -71,7 +77,7 @@ pub struct OtherStart {
     /// The size of an environment up to which all variables together are free (bytes), where a larger one makes a difference.
     largest: Option<u64>,
     /// Paths at which boots differ that are alike.
-    noise: BTreeSet<String>,
+    noise: RefCell<BTreeSet<String>>,
     /// Whether a boot like the first one prints something.
     says: bool,
     /// What such a boot changes of its process.
@@ -175,7 +181,7 @@ impl Session<'_> {
             free: BTreeSet::new(),
             bound: Vec::new(),
             largest: None,
-            noise: BTreeSet::new(),
+            noise: RefCell::default(),
             says: outcome.said,
             repeated: outcome.repeated.clone(),
             limit: boot.limit.unwrap_or(MORE_PATIENCE),
@@ -185,11 +191,10 @@ impl Session<'_> {
         shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         if !outcome.differs.is_empty() {
             // What differs from a third boot like the first one is noise, too, and what differs in one other boot only.
-            if let Some((report, _)) = self.boot_with(boot, dir, &shown.elsewhere, &[])? {
-                shown.noise.extend(shown.differs(&report).map(str::to_owned).collect::<Vec<_>>());
-            }
+            self.find_noise(boot, dir, &shown)?;
+            self.find_noise_of_order(boot, dir, &shown, outcome.differs.iter().map(String::as_str))?;
             let differs: Vec<&str> =
-                outcome.differs.iter().map(String::as_str).filter(|path| !shown.noise.contains(*path)).collect();
+                outcome.differs.iter().map(String::as_str).filter(|path| !shown.is_noise(path)).collect();
             let same = |names: &[&str]| -> Result<Option<String>> {
                 let booted = self.boot_with(boot, dir, &shown.elsewhere, names)?;
                 let Some((report, _)) = booted else { return Ok(Some(String::new())) };
@@ -215,14 +220,40 @@ impl Session<'_> {
             shown.bound = bound;
         }
         let used = shown.elsewhere.used_otherwise(&shown.notes);
-        let used =
-            used.into_iter().map(|(name, path)| (name.to_owned(), format!("{}, which it uses,", path.display())));
+        let used = used.into_iter().map(|(name, what)| (name.to_owned(), format!("{what}, which it uses,")));
         for (name, holder) in outcome.held.iter().cloned().chain(used) {
             if shown.free.remove(&name) {
                 shown.bound.push((name, holder));
             }
         }
         Ok(Some((shown, (*outcome, again, begun))))
+    }
+
+    /// Boots as the first time: what differs then is noise.
+    fn find_noise(&self, boot: &Boot<'_>, dir: &ControlDir, shown: &OtherStart) -> Result<()> {
+        if let Some((report, _)) = self.boot_with(boot, dir, &shown.elsewhere, &[])? {
+            let found: Vec<String> = shown.differs(&report).map(str::to_owned).collect();
+            shown.noise.borrow_mut().extend(found);
+        }
+        Ok(())
+    }
+
+    /// Finds out whether an order that differs in one of `paths` is noise: classes that were in a set have the order of their addresses, which
+    /// two boots may have alike by chance.
+    pub(super) fn find_noise_of_order<'p>(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        shown: &OtherStart,
+        paths: impl Iterator<Item = &'p str> + Clone,
+    ) -> Result<()> {
+        for _ in 0..MOST_BOOTS_FOR_ORDER {
+            if paths.clone().all(|path| !path.ends_with(ORDER) || shown.is_noise(path)) {
+                break;
+            }
+            self.find_noise(boot, dir, shown)?;
+        }
+        Ok(())
     }
 
     /// Takes names that count anyway out of the file `more`, in which the front end has written names of variables for a boot as another start.
@@ -322,7 +353,21 @@ impl Session<'_> {
 impl OtherStart {
     /// Whether another boot differs in nothing but noise.
     pub fn is_same(&self, other: &Report) -> bool {
-        self.differs(other).all(|path| self.noise.contains(path))
+        self.differs(other).all(|path| self.is_noise(path))
+    }
+
+    fn is_noise(&self, path: &str) -> bool {
+        self.noise.borrow().contains(path)
+    }
+
+    /// The orders in which another boot differs, where it differs in nothing else but noise; else nothing.
+    pub fn orders_only<'a>(&self, other: &'a Report) -> Vec<&'a str> {
+        let differs: Vec<&str> = self.differs(other).filter(|path| !self.is_noise(path)).collect();
+        if differs.iter().all(|path| path.ends_with(ORDER)) {
+            differs
+        } else {
+            Vec::new()
+        }
     }
 
     /// Where another boot differs.

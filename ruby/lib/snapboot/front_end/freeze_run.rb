@@ -307,6 +307,7 @@ class FreezeRun
     @inputs.report_to(@report, @request.value("script"))
     @gem_lists.report_to(@report)
     @kept_gems = @gem_lists.kept
+    @gem_lists.forget_homes
     @origins&.report_to(@report)
     Times.new(@request.directory).kept.each { |kind, name| @report.add(kind.to_s, name) }
     @inputs = @gem_lists = @reads = @origins = nil

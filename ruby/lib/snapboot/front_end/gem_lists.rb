@@ -90,6 +90,11 @@ class GemLists
     @kept if @has_times && @kept.all && !given?
   end
 
+  # See KeptGems.
+  def forget_homes
+    @kept.forget_homes if defined?(Gem)
+  end
+
   private
 
   # RubyGems has found the real names of the folders of gems, of the first one by itself, too.

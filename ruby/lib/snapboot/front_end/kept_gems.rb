@@ -1,9 +1,14 @@
 # frozen_string_literal: true
 
-# What RubyGems keeps of the specifications that it has listed: by one name, or of all gems once it has looked through all.
+# What RubyGems keeps of the specifications that it has listed: by one name, or of all gems once it has looked through all;
+# and of the directories of the user.
 class KeptGems
   # A time younger than this does not tell one change from the next (s).
   TICK = 0.02
+  # Each is made from a variable of the XDG Base Directory Specification or HOME, when it is asked for, and kept.
+  HOMES = %i[cache_home config_home data_home state_home].freeze
+  OWN_FILE = "/rubygems/defaults.rb"
+  private_constant :HOMES, :OWN_FILE
 
   # All of them, or nil.
   def all
@@ -31,6 +36,16 @@ class KeptGems
   # Has RubyGems forget all if a folder has changed since.
   def renew
     forget unless @times.all? { |directory, times| times == times_now(directory) }
+  end
+
+  # Has RubyGems make the directories of the user again when somebody asks: whether such a text is frozen tells whether its
+  # variable is set. To be called before the freeze.
+  def forget_homes
+    HOMES.each do |name|
+      next unless Gem.respond_to?(name) && Gem.method(name).source_location&.first&.end_with?(OWN_FILE)
+
+      Gem.remove_instance_variable("@#{name}") if Gem.instance_variable_defined?("@#{name}")
+    end
   end
 
   private
