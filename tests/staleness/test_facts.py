@@ -82,10 +82,10 @@ ETC = "require 'etc'; "
 SOCKET = "require 'socket'; "
 # name: (Python, Ruby or None where it has no such question, what changes it, words of the reason)
 FACTS = {
-    "hostname": ("__import__('socket').gethostname()", SOCKET + "Socket.gethostname", another_host, "hostname"),
-    "uname": ("os.uname().nodename", ETC + "Etc.uname[:nodename]", another_host, "hostname"),
-    "node": ("__import__('platform').node()", ETC + "Etc.uname[:nodename].to_s", another_host, "hostname"),
-    "names": ("__import__('platform').uname()[1]", None, another_host, "hostname"),
+    "hostname": ("__import__('socket').gethostname()[::-1]", SOCKET + "Socket.gethostname", another_host, "hostname"),
+    "uname": ("os.uname().nodename[::-1]", ETC + "Etc.uname[:nodename]", another_host, "hostname"),
+    "node": ("__import__('platform').node()[::-1]", ETC + "Etc.uname[:nodename].to_s", another_host, "hostname"),
+    "names": ("__import__('platform').uname()[1][::-1]", None, another_host, "hostname"),
     "affinity": ("len(os.sched_getaffinity(0))", ETC + "Etc.nprocessors", one_cpu, "CPUs that the process may use"),
     "cpus": ("os.cpu_count()", ETC + "Etc.sysconf(Etc::SC_NPROCESSORS_ONLN)", cpus_off, "CPUs"),
     "setting": (f"open({SETTING!r}).read()", f"File.read({SETTING!r})", other_setting, SETTING),

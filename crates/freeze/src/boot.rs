@@ -246,7 +246,7 @@ impl<'a> Boot<'a> {
             if more.more_variables {
                 request.push("more_variables", "1");
             }
-            more.kernel.iter().for_each(|(name, value)| request.push("kernel", [&**name, value].join(OsStr::new("="))));
+            more.system.iter().for_each(|(name, value)| request.push("system", [&**name, value].join(OsStr::new("="))));
         }
         if let Watch::Secrets = watch {
             request.push("compares_secrets", "1");

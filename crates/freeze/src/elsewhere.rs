@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use failure::{Failure, Result};
-use judge::evidence::{CWD, KERNEL, KERNEL_VERSION};
+use judge::evidence::{CWD, HOST, KERNEL, KERNEL_VERSION};
 use recorder::{Accesses, Named, PathAccess};
 
 use super::boot_inputs::{looked_up_below, Ignored, Importer};
@@ -61,24 +61,25 @@ impl Elsewhere {
         }
     }
 
-    /// A name of a user in whose form is what such names have: capitals, a dot, many characters.
+    /// A name of a user or host in whose form is what such names have: capitals, a dot, many characters.
     fn user(&self, name: &str) -> String {
         format!("{name}.of-{}-for-another-start", self.mark)
     }
 
     /// Facts by which the other boot (`notes`) has done more than to look for something below HOME, below the directory or along PATH: it has
-    /// written there, has looked beside these, or for a path with the name of a user. With the first path of each, in words.
+    /// written there, has looked beside these, or for a path with the name of a user, host or kernel. With the first path of each, in words.
     pub fn used_otherwise(&self, notes: &Accesses) -> BTreeMap<&'static str, String> {
         let mut found = BTreeMap::new();
         let own = [("HOME", &self.home), (CWD, &self.folder), ("PATH", &self.bins[0]), ("PATH", &self.bins[1])];
-        let users = ["USER", "LOGNAME"].map(|name| (name, self.user(name)));
+        let names = ["USER", "LOGNAME", HOST, KERNEL, KERNEL_VERSION];
+        let names = names.map(|name| (name, self.value(name, OsStr::new("")).to_string_lossy().into_owned()));
         for (path, note) in &notes.places {
             let text = path.as_os_str().as_encoded_bytes();
             let has = |part: &str| memmem(text, part.as_bytes());
             let mut add = |name| {
                 found.entry(name).or_insert_with(|| self.in_words(path));
             };
-            users.iter().filter(|(_, value)| has(value)).for_each(|(name, _)| add(*name));
+            names.iter().filter(|(_, value)| has(value)).for_each(|(name, _)| add(*name));
             if let Some((name, _)) = own.iter().find(|(_, folder)| path.starts_with(folder)) {
                 if note.written || note.made {
                     add(*name);
@@ -155,8 +156,8 @@ impl Elsewhere {
 pub struct Otherwise {
     /// Whether there are more variables (DIR/more).
     pub more_variables: bool,
-    /// What the program is told of the kernel: name and value of each fact.
-    pub kernel: Vec<(OsString, OsString)>,
+    /// What the program is told of host and kernel: name and value of each fact.
+    pub system: Vec<(OsString, OsString)>,
 }
 
 /// Whether something was looked at in a folder. Links are looked for on the way to any file.

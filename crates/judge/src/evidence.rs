@@ -19,6 +19,14 @@ pub const KERNEL_VERSION: &str = "kernel-version";
 /// What stands for all variables that were not read by name.
 pub const ALL: &str = "*";
 
+/// What the name of the host is called there.
+pub const HOST: &str = "hostname";
+
+/// The fact that a part of what uname(2) tells belongs to.
+fn fact_of_system(name: &str) -> (u32, u32) {
+    (if name == HOST { fact_kind::HOSTNAME } else { fact_kind::KERNEL }, 0)
+}
+
 const FOLDER: &str = "the current directory";
 
 impl Reads {
@@ -34,12 +42,13 @@ impl Reads {
                 let place = self.places.entry((fact_kind::CWD, 0)).or_default();
                 *place = with_object(place, object);
             }
-            KERNEL | KERNEL_VERSION => {
-                if !self.asks_for_kernel() {
-                    self.facts.push((fact_kind::KERNEL, 0));
+            HOST | KERNEL | KERNEL_VERSION => {
+                let fact = fact_of_system(name);
+                if !self.facts.contains(&fact) {
+                    self.facts.push(fact);
                     self.facts.sort_unstable();
                 }
-                let place = self.places.entry((fact_kind::KERNEL, 0)).or_default();
+                let place = self.places.entry(fact).or_default();
                 *place = with_object(place, object);
             }
             name => {
@@ -72,19 +81,24 @@ impl Reads {
         self.decide(FOLDER, Verdict::Renewed, why.to_owned());
     }
 
-    /// The same of the kernel's release and version. What C code keeps of them, nobody can see.
-    pub fn renew_kernel(&mut self) {
-        if !self.asks_for_kernel() || self.facts_by_c.contains(&(fact_kind::KERNEL, 0)) {
+    /// The same of what uname(2) tells: of [`HOST`], or of [`KERNEL`] for its release and version. What C code keeps of it, nobody can see.
+    pub fn renew_system(&mut self, name: &str) {
+        let own = fact_of_system(name);
+        if !self.facts.contains(&own) || self.facts_by_c.contains(&own) {
             return;
         }
-        self.facts.retain(|fact| *fact != (fact_kind::KERNEL, 0));
-        let why = "the program only keeps texts with its release, as a boot that was told of another one has shown";
-        self.decide("the kernel's version", Verdict::Renewed, why.to_owned());
+        self.facts.retain(|fact| *fact != own);
+        let (what, why) = match name {
+            HOST => ("the name of the host", "with it"),
+            _ => ("the kernel's version", "with its release"),
+        };
+        let why = format!("the program only keeps texts {why}, as a boot that was told of another one has shown");
+        self.decide(what, Verdict::Renewed, why);
     }
 
-    /// Whether the program has asked for the kernel's release or version.
-    pub fn asks_for_kernel(&self) -> bool {
-        self.facts.contains(&(fact_kind::KERNEL, 0))
+    /// Whether the program has asked for this of what uname(2) tells.
+    pub fn asks_for_system(&self, name: &str) -> bool {
+        self.facts.contains(&fact_of_system(name))
     }
 
     /// Of all variables only those count that the program picks by these patterns. `largest`: see [`Reads::largest`].

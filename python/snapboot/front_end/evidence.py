@@ -20,7 +20,7 @@ from .holders_of_texts import TEXTS, path_kinds
 from .main_part import Fallback
 from .report import write_file
 from .request import decode, encode, read_file
-from .start_form import KERNEL
+from .start_form import SYSTEM
 
 # Seconds of processor time that a look at what this process holds may take.
 LONGEST = 8
@@ -42,7 +42,7 @@ class Evidence:
         self.folder = request.folder
         # As they are before the program can change anything.
         self.here = {name: fact_of_process(name, posix.environ) or b"" for name in self.facts}
-        self.here.update(request.kernel)
+        self.here.update(request.system)
         self.more = {}
         self._fingerprint = None  # a function that returns a number for a text or bytes
         self._kept = []
@@ -255,8 +255,8 @@ def fact_of_process(name, variables):
     """What a fact is now. variables: the environment. None for a variable that is not set."""
     if name == CWD:
         return posix.getcwdb()
-    if name in KERNEL:
-        return encode(posix.uname()[KERNEL[name]])
+    if name in SYSTEM:
+        return encode(posix.uname()[SYSTEM[name]])
     return variables.get(name)
 
 

@@ -54,7 +54,7 @@ class Freeze:
         self.context.evidence = Evidence(self.request)
         self.reads = Reads(self.folder, self._show)
         self.reads.terminal = self.request.terminal
-        self.reads.kernel = {name: decode(value) for name, value in self.request.kernel.items()}
+        self.reads.system = {name: decode(value) for name, value in self.request.system.items()}
         if self.request.more_variables:
             self.reads.more = self.context.evidence.more_variables
         self.reads.attributes = self.attributes

@@ -5,13 +5,14 @@ library the freezer notes. All of this is undone before the freeze. Most variabl
 them, so that the values of all others are not in an image.
 """
 
+import _imp
 import posix
 import sys
 
 from . import modules, passing
 from .channel import ALL_VARIABLES, EARLY, FACT, OF_FRONT_END, OF_PROGRAM, PHASE, VARIABLE, call
 from .request import encode, read_file
-from .start_form import KERNEL
+from .start_form import HOST, SYSTEM
 
 
 class Reads:
@@ -29,7 +30,7 @@ class Reads:
         self._facts = {}  # (fact, number that it is of, reader): place
         self._early = {}  # (what, reader): place
         self.terminal = None  # as in the request
-        self.kernel = {}  # release and version of another kernel, as in the request
+        self.system = {}  # what another host and kernel are called, as in the request
         self.more = None  # called for more variables when all are read: see evidence.py
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
@@ -42,6 +43,10 @@ class Reads:
             for name in ("getcwd", "getcwdb"):
                 self.watch(loaded.__dict__, name, self._reads_folder)
             self.watch(loaded.__dict__, "uname", self._reads_names, self._names_of_system)
+        # An extension is loaded by one of them.
+        for name in ("exec_builtin", "exec_dynamic"):
+            execute = _imp.__dict__[name]
+            self.watch(_imp.__dict__, name, lambda frame, arguments: None, lambda module, execute=execute: self._executes(execute, module))
         self.tell_phase(OF_PROGRAM)
 
     def tell_phase(self, who):
@@ -107,7 +112,7 @@ class Reads:
     def knows_start(self):
         """Whether anybody but the interpreter has read what evidence.py has another start for."""
         names = any(name in OF_A_START and reader != SITE for name, reader in self._names)
-        return names or bool(self._wholes) or any(fact in ("cwd", "kernel", "terminal", "window") for fact, _, _ in self._facts)
+        return names or bool(self._wholes) or any(fact in OTHERWISE for fact, _, _ in self._facts)
 
     def facts_read(self, names):
         """Those of these names (bytes; "cwd" is the current directory) that anybody but the interpreter has read."""
@@ -115,8 +120,10 @@ class Reads:
         if any(fact == "cwd" for fact, _, _ in self._facts):
             read.add(b"cwd")
         if any(fact == "kernel" for fact, _, _ in self._facts):
-            read.update(KERNEL)
-        return [name for name in names if name in read or self._wholes and name not in KERNEL]
+            read.update(name for name in SYSTEM if name != HOST)
+        if any(fact == "hostname" for fact, _, _ in self._facts):
+            read.add(HOST)
+        return [name for name in names if name in read or self._wholes and name not in SYSTEM]
 
     def names_read(self):
         """The names of the variables that were read by their names, and those of all that are set: two sets."""
@@ -203,7 +210,7 @@ class Reads:
     def _reads_names(self, frame, _):
         """`os.uname`: the host's name is among its answers. `platform` reads all of them at once, and keeps them; whoever wants
         to know only the system from it does not depend on the host. Nor does who picks another answer at once. Whether anything follows
-        from the kernel's, another start shows (evidence.py)."""
+        from the names of host and kernel, another start shows (evidence.py)."""
         names = frame.f_globals
         self.fact("kernel", frame)
         if frame.f_code.co_name == "uname" and names.get("__name__") == "platform":
@@ -214,11 +221,27 @@ class Reads:
             self.fact("hostname", frame)
 
     def _names_of_system(self):
-        """What `os.uname` returns; in a boot as another start the kernel is another one."""
+        """What `os.uname` returns; in a boot as another start host and kernel are others."""
         answer = [*posix.uname()]
-        for name, value in self.kernel.items():
-            answer[KERNEL[name]] = value
+        for name, value in self.system.items():
+            answer[SYSTEM[name]] = value
         return posix.uname_result(answer)
+
+    def _executes(self, execute, module):
+        """Executes an extension module by this function of `_imp`, and watches in `_socket` what tells the name of the host."""
+        answer = execute(module)
+        names = getattr(module, "__dict__", {})
+        if names.get("__name__") == "_socket" and not self.is_watch(names.get("gethostname")):
+            name_of_host = names["gethostname"]
+            self.watch(names, "gethostname", self._reads_host, lambda: self._name_of_host(name_of_host()))
+        return answer
+
+    def _reads_host(self, frame, _):
+        self.fact("hostname", frame)
+
+    def _name_of_host(self, name):
+        """What `socket.gethostname` returns, where the host itself has this name."""
+        return self.system.get(HOST, name)
 
     def _reads_platform(self, frame, _):
         """`platform.uname`, or a function in there that picks one of its answers."""
@@ -442,6 +465,8 @@ PASSING_ON += tuple(LIBRARY + name for name in ("os.py", "posixpath.py", "pathli
 MODULE_FINDER = LIBRARY + "inspect.py"
 # What the facts are called that are noted here.
 FACTS = {"cwd": "the current directory", "hostname": "the name of the host", "terminal": "what its terminal is"}
+# Those of which other starts have others.
+OTHERWISE = ("cwd", "hostname", "kernel", "terminal", "window")
 FACTS["window"] = "the size of its terminal"
 SIZES = (b"COLUMNS", b"LINES")
 # Variables of which crates/freeze session/other_start.rs makes up others, or everyday.rs has others.

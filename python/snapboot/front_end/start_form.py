@@ -11,8 +11,9 @@ import posix
 CWD = b"cwd"
 HOME = b"HOME"
 PATH = b"PATH"
-# The names of what uname(2) tells of the kernel, and where it stands in the answer.
-KERNEL = {b"kernel": 2, b"kernel-version": 3}
+HOST = b"hostname"
+# The names of what uname(2) tells of host and kernel, and where it stands in the answer.
+SYSTEM = {HOST: 1, b"kernel": 2, b"kernel-version": 3}
 ALLOWED = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 # Bytes. The values of the other start are longer.
 LONGEST_PATH = 200
@@ -37,7 +38,7 @@ def problem(image, here):
 
 
 def _is_tried(name, value, before):
-    if name in KERNEL:
+    if name in SYSTEM and name != HOST:
         return True  # whatever kernels are called; what follows from their order, the other start shows with the oldest
     if name == PATH:
         folders, known = value.split(b":"), before.split(b":")

@@ -1,4 +1,5 @@
-//! The boot as another start, which shows what of a program depends on facts about its start: its directory, HOME, PATH and the user's name.
+//! The boot as another start, which shows what of a program depends on facts about its start: its directory, HOME, PATH, the names of the user
+//! and of the host, the kernel's release.
 //!
 //! The front end compares what the boots hold (evidence.py). What a program only keeps of a fact, a thaw renews, and the fact is no input;
 //! what it looked for below HOME or along PATH counts by its answers. Where anything else differs, each fact is changed alone, to learn which
@@ -18,7 +19,7 @@ use image::fact_kind;
 use inputs::attributes::Attribute;
 use inputs::environment::matches;
 use judge::environment::Environment;
-use judge::evidence::{ALL, CWD, KERNEL, KERNEL_VERSION};
+use judge::evidence::{ALL, CWD, HOST, KERNEL, KERNEL_VERSION};
 use judge::reads::Reads;
 use judge::variables::always_compared;
 use recorder::{Accesses, PathAccess, State};
@@ -99,10 +100,12 @@ impl Session<'_> {
         let Ok(directory) = std::env::current_dir() else { return Vec::new() };
         let set = VARIABLES.iter().filter_map(|name| Some((OsString::from(name), environment.value(name)?.to_owned())));
         let set = set.filter(|(name, value)| !value.is_empty() && !environment.is_secret(name));
-        let kernel = (self.runtime.language == Language::Python).then(rustix::system::uname);
-        let kernel = kernel.iter().flat_map(|names| [(KERNEL, names.release()), (KERNEL_VERSION, names.version())]);
-        let kernel = kernel.map(|(name, value)| (name.into(), OsStr::from_bytes(value.to_bytes()).to_owned()));
-        [(CWD.into(), directory.into_os_string())].into_iter().chain(set).chain(kernel).collect()
+        let names = (self.runtime.language == Language::Python).then(rustix::system::uname);
+        let system = names
+            .iter()
+            .flat_map(|names| [(HOST, names.nodename()), (KERNEL, names.release()), (KERNEL_VERSION, names.version())]);
+        let system = system.map(|(name, value)| (name.into(), OsStr::from_bytes(value.to_bytes()).to_owned()));
+        [(CWD.into(), directory.into_os_string())].into_iter().chain(set).chain(system).collect()
     }
 
     /// Whether the runtime is named from here, so that it is not found from another folder.
@@ -160,7 +163,7 @@ impl Session<'_> {
         // RubyGems reads HOME in each start; that is no reason to look at what was read by relative names, which counts where an image starts.
         let is_of_ruby = self.runtime.language == Language::Ruby;
         all.retain(|name| *name != CWD || !is_of_ruby || first.reads.facts.contains(&(fact_kind::CWD, 0)));
-        all.retain(|name| !is_of_kernel(name) || first.reads.asks_for_kernel());
+        all.retain(|name| !is_of_system(name) || first.reads.asks_for_system(name));
         let mut other = self.boot_with(boot, dir, &elsewhere, &all)?;
         if other.is_none() {
             // What is named by a relative path is found from its own directory only.
@@ -294,11 +297,11 @@ impl Session<'_> {
         elsewhere: &Elsewhere,
         names: &[&str],
     ) -> Result<Option<(Report, Accesses)>> {
-        let (of_kernel, variables): (Vec<_>, Vec<_>) = boot
+        let (of_system, variables): (Vec<_>, Vec<_>) = boot
             .facts
             .iter()
             .filter(|(name, _)| name != CWD && names.iter().any(|wanted| name == wanted))
-            .partition(|(name, _)| name.to_str().is_some_and(is_of_kernel));
+            .partition(|(name, _)| name.to_str().is_some_and(is_of_system));
         let values: Vec<_> = variables
             .into_iter()
             .filter_map(|(name, value)| Some((name.clone(), Some(elsewhere.value(name.to_str()?, value)))))
@@ -306,9 +309,9 @@ impl Session<'_> {
         let environment = boot.environment.with_values(&values);
         let here = std::env::current_dir().unwrap_or_default();
         let folder = if names.contains(&CWD) { elsewhere.folder() } else { &here };
-        let kernel =
-            of_kernel.iter().filter_map(|(name, value)| Some((name.clone(), elsewhere.value(name.to_str()?, value))));
-        let more = Otherwise { more_variables: names.contains(&ALL), kernel: kernel.collect() };
+        let system =
+            of_system.iter().filter_map(|(name, value)| Some((name.clone(), elsewhere.value(name.to_str()?, value))));
+        let more = Otherwise { more_variables: names.contains(&ALL), system: system.collect() };
         self.boot_otherwise(boot, dir, &environment, folder, more)
     }
 
@@ -399,8 +402,9 @@ impl OtherStart {
             match name.as_str() {
                 CWD if reads.asks_for_folder() && self.follow(notes, start, ignored) => reads.renew_folder(),
                 CWD => {}
-                KERNEL if self.free.contains(KERNEL_VERSION) => reads.renew_kernel(),
+                KERNEL if self.free.contains(KERNEL_VERSION) => reads.renew_system(KERNEL),
                 KERNEL | KERNEL_VERSION => {}
+                HOST => reads.renew_system(HOST),
                 ALL => reads.pick(&self.report.picked, self.largest, environment),
                 "HOME" => self.found_at_home(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
                 "PATH" => self.along_path(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
@@ -440,8 +444,9 @@ impl OtherStart {
     }
 }
 
-fn is_of_kernel(name: &str) -> bool {
-    matches!(name, KERNEL | KERNEL_VERSION)
+/// Whether this is what uname(2) tells.
+fn is_of_system(name: &str) -> bool {
+    matches!(name, HOST | KERNEL | KERNEL_VERSION)
 }
 
 /// The size of an environment (bytes), as inputs/environment.rs counts it.
