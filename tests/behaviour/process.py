@@ -238,6 +238,8 @@ class Terminal(Streams):
         termios.tcsetattr(slave, termios.TCSANOW, modes)
         if stdin is not None:
             os.write(self.master, stdin + b"\x04" * ENDS)  # one for each time that the program reads on after the end
+            # The kernel echoes it when it gets to that: before the program writes anything.
+            select.select([self.master] if stdin else [], [], [], SECONDS if stdin else 0)
         self.sources = {self.master: 0}
         self.child = (slave, slave, slave)
 

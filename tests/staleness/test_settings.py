@@ -137,7 +137,8 @@ def test_an_image_of_ruby_serves_locales_of_both_encodings(locale, tmp_path):
     (tmp_path / "boot.rb").write_text("KEPT = 0\n")
     program = tmp_path / "program.rb"
     program.write_text("require_relative 'boot'\n" + RUBY)
-    image = support.frozen(tmp_path / "app.img", [support.RUBY, program], "--preload", tmp_path / "boot.rb", env=env)
+    command = [support.RUBY, program]
+    image = support.frozen(tmp_path / "app.img", command, "--preload", tmp_path / "boot.rb", env=env, encodings=2)
     of_c = [{"LANG": None}, {"LANG": "C"}, {"LC_ALL": "POSIX"}]
     of_utf8 = [{"LANG": "C.UTF-8"}, {"LC_ALL": "C.utf8"}, {"LC_CTYPE": "C.UTF-8"}]
     for changed in (*of_c, *of_utf8, {"LANG": "xx_XX.UTF-8"}):
@@ -147,3 +148,11 @@ def test_an_image_of_ruby_serves_locales_of_both_encodings(locale, tmp_path):
         assert result.out == ordinary.out, (changed, ordinary, result)
         assert result.fell_back is (changed not in (*of_utf8, *of_c)), (changed, result)
     assert in_other_locale(image) == 1
+
+
+@needs_ruby
+def test_whoever_names_the_locale_has_one_process(tmp_path):
+    env = support.environment()
+    image = support.frozen(tmp_path / "app.img", [support.RUBY], "--env", "LANG", env=env, encodings=2)
+    assert in_other_locale(image) == 0
+    assert support.thawed([image, "-e", "p Encoding.default_external"], env=env).out == "#<Encoding:UTF-8>\n"
