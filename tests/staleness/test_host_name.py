@@ -53,3 +53,13 @@ def test_a_program_that_prints_it_later_has_that_of_the_start(tmp_path):
     image, env = frozen(tmp_path, "import socket\nsocket.gethostname()\n")
     code = "import module, socket; print(socket.gethostname())"
     assert support.thawed([*another_host(), image, "-c", code], env=env).out == "another-host\n"
+
+
+NEEDS_IT = "import os, socket\nif 'another-start' in socket.gethostname(): raise OSError('no address')\nKEPT = os.path.expanduser('~')\n"
+
+
+def test_who_cannot_boot_with_another_is_bound_to_nothing_else(tmp_path):
+    image, env = frozen(tmp_path, NEEDS_IT)
+    ask = [image, "-c", "import module; print(module.KEPT)"]
+    assert support.thawed(ask, env={**env, "HOME": "/elsewhere"}).out == "/elsewhere\n"
+    assert support.run([*another_host(), *ask], env=env).fell_back

@@ -164,13 +164,7 @@ impl Session<'_> {
         let is_of_ruby = self.runtime.language == Language::Ruby;
         all.retain(|name| *name != CWD || !is_of_ruby || first.reads.facts.contains(&(fact_kind::CWD, 0)));
         all.retain(|name| !is_of_system(name) || first.reads.asks_for_system(name));
-        let mut other = self.boot_with(boot, dir, &elsewhere, &all)?;
-        if other.is_none() {
-            // What is named by a relative path is found from its own directory only.
-            all.retain(|name| *name != CWD);
-            other = self.boot_with(boot, dir, &elsewhere, &all)?;
-        }
-        let Some((other, notes)) = other else { return Ok(None) };
+        let Some((other, notes)) = self.boot_with_most(boot, dir, &elsewhere, &mut all)? else { return Ok(None) };
         let begun = dir.now()?;
         let again = Boot { knows_other_start: true, limit: None, ..*boot };
         let (mut outcome, again) = match self.boot_once(&again, dir, &Watch::InputsAgain)? {
@@ -230,6 +224,27 @@ impl Session<'_> {
             }
         }
         Ok(Some((shown, (*outcome, again, begun))))
+    }
+
+    /// Boots with other values of all of these facts, or else of as many as work: what is named by a relative path is found from its own
+    /// directory only, and a host of another name has no address. Takes the rest out of `all`.
+    fn boot_with_most(
+        &self,
+        boot: &Boot<'_>,
+        dir: &ControlDir,
+        elsewhere: &Elsewhere,
+        all: &mut Vec<&str>,
+    ) -> Result<Option<(Report, Accesses)>> {
+        for without in [&[][..], &[HOST], &[CWD], &[HOST, CWD]] {
+            if without.iter().all(|name| all.contains(name)) {
+                let names: Vec<&str> = all.iter().copied().filter(|name| !without.contains(name)).collect();
+                if let Some(booted) = self.boot_with(boot, dir, elsewhere, &names)? {
+                    *all = names;
+                    return Ok(Some(booted));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Boots as the first time: what differs then is noise.
