@@ -53,6 +53,13 @@ GEMSPEC = 'Gem::Specification.new { |s| s.name = "tiny"; s.version = "%s"; s.sum
 LIBRARY = "int answer(void) { return %d; }\n"
 
 
+def frozen_with_module(folder, text):
+    """An image of Python with a module of this text, and the environment that finds it."""
+    (folder / "module.py").write_text(text)
+    env = support.environment(PYTHONPATH=str(folder), PYTHONDONTWRITEBYTECODE="1")
+    return support.frozen(folder / "app.img", [support.PYTHON], "--preload", "module", env=env), env
+
+
 class Program:
     """A program that can be frozen, started in both ways, and changed.
 

@@ -9,15 +9,6 @@ pytestmark = pytest.mark.sample(2, whole=True)
 CONFIG = "VALUE = os.environ.get('XDG_CONFIG_HOME') or os.path.expanduser('~/.config')"
 
 
-@pytest.fixture
-def homes(tmp_path):
-    """Two home directories."""
-    folders = [tmp_path / name for name in ("home", "another-home")]
-    for folder in folders:
-        folder.mkdir()
-    return [str(folder) for folder in folders]
-
-
 def test_what_is_kept_by_addresses_makes_no_difference(tmp_path, homes):
     """As the types of cffi are."""
     by_address = "KEPT = object()\nBY_ADDRESS = {id(KEPT).to_bytes(8, sys.byteorder): KEPT}\n"

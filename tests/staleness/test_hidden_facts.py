@@ -42,14 +42,6 @@ KEPT = {
 }
 
 
-@pytest.fixture
-def homes(tmp_path):
-    folders = [tmp_path / name for name in ("home", "another-home")]
-    for folder in folders:
-        folder.mkdir()
-    return [str(folder) for folder in folders]
-
-
 def made(tmp_path, show, source, env, start=None):
     program = Program(tmp_path, source, env, start=start)
     program.show = f"import boot, os; from boot import *; print({show})"

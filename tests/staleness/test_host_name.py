@@ -3,6 +3,7 @@
 import pytest
 from common import support
 
+from .programs import frozen_with_module
 from .test_facts import another_host
 
 pytestmark = pytest.mark.sample(2, whole=True)
@@ -23,14 +24,8 @@ READS = "import os, socket\nIS_THERE = os.path.exists(f'{os.path.dirname(__file_
 CALLED_BY_C = "import ctypes\nroom = ctypes.create_string_buffer(99)\nctypes.CDLL(None).gethostname(room, 99)\nKEPT = room.value\n"
 
 
-def frozen(folder, text):
-    (folder / "module.py").write_text(text)
-    env = support.environment(PYTHONPATH=str(folder), PYTHONDONTWRITEBYTECODE="1")
-    return support.frozen(folder / "app.img", [support.PYTHON], "--preload", "module", env=env), env
-
-
 def test_what_is_only_kept_is_renewed(tmp_path):
-    image, env = frozen(tmp_path, KEEPS)
+    image, env = frozen_with_module(tmp_path, KEEPS)
     shown = "import module, socket; print(module.KEPT, type(module.gethostname), socket.gethostname is module.gethostname)"
     for start in ([], another_host()):
         ordinary = support.run([*start, support.PYTHON, "-c", shown], env=env, log=False)
@@ -41,7 +36,7 @@ def test_what_is_only_kept_is_renewed(tmp_path):
 @pytest.mark.parametrize("text", [DECIDES, READS, CALLED_BY_C])
 def test_what_follows_from_it_binds(tmp_path, text):
     (tmp_path / "another-host.conf").write_text("")
-    image, env = frozen(tmp_path, text)
+    image, env = frozen_with_module(tmp_path, text)
     shown = "import module; print({name: value for name, value in vars(module).items() if name[0].isupper()})"
     for start in ([], another_host()):
         ordinary = support.run([*start, support.PYTHON, "-c", shown], env=env, log=False)
@@ -50,7 +45,7 @@ def test_what_follows_from_it_binds(tmp_path, text):
 
 
 def test_a_program_that_prints_it_later_has_that_of_the_start(tmp_path):
-    image, env = frozen(tmp_path, "import socket\nsocket.gethostname()\n")
+    image, env = frozen_with_module(tmp_path, "import socket\nsocket.gethostname()\n")
     code = "import module, socket; print(socket.gethostname())"
     assert support.thawed([*another_host(), image, "-c", code], env=env).out == "another-host\n"
 
@@ -59,7 +54,7 @@ NEEDS_IT = "import os, socket\nif 'another-start' in socket.gethostname(): raise
 
 
 def test_who_cannot_boot_with_another_is_bound_to_nothing_else(tmp_path):
-    image, env = frozen(tmp_path, NEEDS_IT)
+    image, env = frozen_with_module(tmp_path, NEEDS_IT)
     ask = [image, "-c", "import module; print(module.KEPT)"]
     assert support.thawed(ask, env={**env, "HOME": "/elsewhere"}).out == "/elsewhere\n"
     assert support.run([*another_host(), *ask], env=env).fell_back

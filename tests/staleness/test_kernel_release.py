@@ -5,6 +5,8 @@ import subprocess
 import pytest
 from common import support
 
+from .programs import frozen_with_module
+
 OTHER = ["setarch", "--uname-2.6"]
 pytestmark = [
     pytest.mark.sample(2, whole=True),
@@ -15,14 +17,8 @@ KEEPS = "import os, platform\nKEPT = {'release': platform.release(), 'version': 
 DECIDES = "import os\nIS_OLD = int(os.uname().release.split('.')[0]) < 5\n"
 
 
-def frozen(folder, text):
-    (folder / "module.py").write_text(text)
-    env = support.environment(PYTHONPATH=str(folder), PYTHONDONTWRITEBYTECODE="1")
-    return support.frozen(folder / "app.img", [support.PYTHON], "--preload", "module", env=env), env
-
-
 def test_what_is_only_kept_is_renewed(tmp_path):
-    image, env = frozen(tmp_path, KEEPS)
+    image, env = frozen_with_module(tmp_path, KEEPS)
     shown = "import module, os; print(module.KEPT); r = os.uname().release; print(r in module.KEPT['all'], r == module.KEPT['release'])"
     for start in ([], OTHER):
         ordinary = support.run([*start, support.PYTHON, "-c", shown], env=env, log=False)
@@ -31,7 +27,7 @@ def test_what_is_only_kept_is_renewed(tmp_path):
 
 
 def test_a_decision_by_the_release_binds_the_image(tmp_path):
-    image, env = frozen(tmp_path, DECIDES)
+    image, env = frozen_with_module(tmp_path, DECIDES)
     ask = [image, "-c", "import module; print(module.IS_OLD)"]
     assert support.thawed(ask, env=env).out == "False\n"
     other = support.run([*OTHER, *ask], env=env)
@@ -41,5 +37,5 @@ def test_a_decision_by_the_release_binds_the_image(tmp_path):
 
 
 def test_who_asks_for_the_system_alone_is_not_bound(tmp_path):
-    image, env = frozen(tmp_path, "import platform\nSYSTEM, MACHINE = platform.system(), platform.uname().machine\n")
+    image, env = frozen_with_module(tmp_path, "import platform\nSYSTEM, MACHINE = platform.system(), platform.uname().machine\n")
     assert support.thawed([*OTHER, image, "-c", "import module; print(module.SYSTEM)"], env=env).out == "Linux\n"

@@ -193,15 +193,6 @@ def cases():
                 yield pytest.param(language, way, marks=[support.needs_ruby] if language == "ruby" else [])
 
 
-@pytest.fixture
-def homes(tmp_path):
-    """Two home directories."""
-    folders = [tmp_path / name for name in ("home", "another-home")]
-    for folder in folders:
-        folder.mkdir()
-    return [str(folder) for folder in folders]
-
-
 @pytest.mark.sample(32)
 @pytest.mark.parametrize("variable", ["HOME", "USER", "LOGNAME", "PATH"])
 @pytest.mark.parametrize("language, way", list(cases()))

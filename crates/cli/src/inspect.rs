@@ -12,7 +12,7 @@ use image_file::info::{Decision, Info};
 use image_file::rotation;
 use image_file::starts::Starts;
 use image_file::ImageFile;
-use inputs::environment::LOCALE;
+use inputs::environment::locale_row;
 use inputs::facts::{is_of_terminal, NO_TERMINAL};
 use serde::Serialize;
 
@@ -200,7 +200,7 @@ impl Contents {
             in_other_locale: image
                 .variants
                 .iter()
-                .filter(|variant| locale(&variant.tables()) != locale(&tables))
+                .filter(|variant| locales(&variant.tables()) != locales(&tables))
                 .count(),
             command: image.command()?,
             info: Info::of(&tables),
@@ -326,11 +326,9 @@ fn is_for_terminal(tables: &Tables<'_>) -> bool {
     terminals.any(|fact| tables.text(fact.value).is_ok_and(|value| value != NO_TERMINAL))
 }
 
-/// Which locales a variant is for, as its row of variables says.
-fn locale(tables: &Tables<'_>) -> Option<(u32, [u8; 16])> {
-    let mut rows = tables.rows::<Variable>(Section::Variables).into_iter().flatten();
-    let row = rows.find(|row| tables.text(row.name).is_ok_and(|name| name == LOCALE))?;
-    Some((row.present, row.value))
+/// Which locales a variant is for.
+fn locales(tables: &Tables<'_>) -> Option<(u32, [u8; 16])> {
+    locale_row(tables).ok().flatten().map(|row| (row.present, row.value))
 }
 
 fn directories(image: &ImageFile) -> Result<Vec<DirectoryShown>> {

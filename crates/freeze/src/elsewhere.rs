@@ -57,12 +57,12 @@ impl Elsewhere {
             // The oldest that thaws: what a program does only from some version on, it does not here.
             KERNEL => format!("4.17.0-{}-for-another-start", self.mark).into(),
             KERNEL_VERSION => format!("#1 SMP {}-for-another-start", self.mark).into(),
-            _ => self.user(name).into(),
+            _ => self.made_up_name(name).into(),
         }
     }
 
     /// A name of a user or host in whose form is what such names have: capitals, a dot, many characters.
-    fn user(&self, name: &str) -> String {
+    fn made_up_name(&self, name: &str) -> String {
         format!("{name}.of-{}-for-another-start", self.mark)
     }
 
@@ -94,7 +94,7 @@ impl Elsewhere {
         found
     }
 
-    /// A path of this boot, named from the folder of which it is below or above.
+    /// Says of a path where it lies: below a folder of this boot, or above it.
     fn in_words(&self, path: &Path) -> String {
         let own = [&self.home, &self.folder, &self.bins[0], &self.bins[1]];
         let below = own.iter().find_map(|folder| Some((path.strip_prefix(folder).ok()?, "below it")));

@@ -104,11 +104,17 @@ pub fn compare_locale<'a, E>(tables: &Tables<'a>, environment: E) -> Result<Opti
 where
     E: Iterator<Item = &'a [u8]> + Clone,
 {
+    let Some(row) = locale_row(tables)? else { return Ok(None) };
+    let found = difference(tables, &row, environment.clone())?;
+    let is_taken = found.is_some() && Alternatives::new(tables, environment)?.take(LOCALE)?;
+    Ok(found.filter(|_| !is_taken))
+}
+
+/// The row of the locale of text: which locales the image is for.
+pub fn locale_row(tables: &Tables<'_>) -> Result<Option<Variable>, Error> {
     for row in tables.rows::<Variable>(Section::Variables)? {
         if tables.text(row.name)? == LOCALE {
-            let found = difference(tables, &row, environment.clone())?;
-            let is_taken = found.is_some() && Alternatives::new(tables, environment)?.take(LOCALE)?;
-            return Ok(found.filter(|_| !is_taken));
+            return Ok(Some(row));
         }
     }
     Ok(None)

@@ -22,9 +22,14 @@ pub const ALL: &str = "*";
 /// What the name of the host is called there.
 pub const HOST: &str = "hostname";
 
-/// The fact that a part of what uname(2) tells belongs to.
-fn fact_of_system(name: &str) -> (u32, u32) {
-    (if name == HOST { fact_kind::HOSTNAME } else { fact_kind::KERNEL }, 0)
+/// The fact of this name: the current directory, or what a part of uname(2)'s answer belongs to.
+fn fact_named(name: &str) -> (u32, u32) {
+    let kind = match name {
+        CWD => fact_kind::CWD,
+        HOST => fact_kind::HOSTNAME,
+        _ => fact_kind::KERNEL,
+    };
+    (kind, 0)
 }
 
 const FOLDER: &str = "the current directory";
@@ -34,16 +39,8 @@ impl Reads {
     pub fn bind(&mut self, name: &str, object: &str) {
         match name {
             ALL => {} // it was read, and counts
-            CWD => {
-                if !self.asks_for_folder() {
-                    self.facts.push((fact_kind::CWD, 0));
-                    self.facts.sort_unstable();
-                }
-                let place = self.places.entry((fact_kind::CWD, 0)).or_default();
-                *place = with_object(place, object);
-            }
-            HOST | KERNEL | KERNEL_VERSION => {
-                let fact = fact_of_system(name);
+            CWD | HOST | KERNEL | KERNEL_VERSION => {
+                let fact = fact_named(name);
                 if !self.facts.contains(&fact) {
                     self.facts.push(fact);
                     self.facts.sort_unstable();
@@ -83,7 +80,7 @@ impl Reads {
 
     /// The same of what uname(2) tells: of [`HOST`], or of [`KERNEL`] for its release and version. What C code keeps of it, nobody can see.
     pub fn renew_system(&mut self, name: &str) {
-        let own = fact_of_system(name);
+        let own = fact_named(name);
         if !self.facts.contains(&own) || self.facts_by_c.contains(&own) {
             return;
         }
@@ -98,7 +95,7 @@ impl Reads {
 
     /// Whether the program has asked for this of what uname(2) tells.
     pub fn asks_for_system(&self, name: &str) -> bool {
-        self.facts.contains(&fact_of_system(name))
+        self.facts.contains(&fact_named(name))
     }
 
     /// Of all variables only those count that the program picks by these patterns. `largest`: see [`Reads::largest`].

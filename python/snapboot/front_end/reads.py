@@ -233,15 +233,11 @@ class Reads:
         names = getattr(module, "__dict__", {})
         if names.get("__name__") == "_socket" and not self.is_watch(names.get("gethostname")):
             name_of_host = names["gethostname"]
-            self.watch(names, "gethostname", self._reads_host, lambda: self._name_of_host(name_of_host()))
+            self.watch(names, "gethostname", self._reads_host, lambda: self.system.get(HOST, name_of_host()))
         return answer
 
     def _reads_host(self, frame, _):
         self.fact("hostname", frame)
-
-    def _name_of_host(self, name):
-        """What `socket.gethostname` returns, where the host itself has this name."""
-        return self.system.get(HOST, name)
 
     def _reads_platform(self, frame, _):
         """`platform.uname`, or a function in there that picks one of its answers."""
@@ -465,9 +461,9 @@ PASSING_ON += tuple(LIBRARY + name for name in ("os.py", "posixpath.py", "pathli
 MODULE_FINDER = LIBRARY + "inspect.py"
 # What the facts are called that are noted here.
 FACTS = {"cwd": "the current directory", "hostname": "the name of the host", "terminal": "what its terminal is"}
+FACTS["window"] = "the size of its terminal"
 # Those of which other starts have others.
 OTHERWISE = ("cwd", "hostname", "kernel", "terminal", "window")
-FACTS["window"] = "the size of its terminal"
 SIZES = (b"COLUMNS", b"LINES")
 # Variables of which crates/freeze session/other_start.rs makes up others, or everyday.rs has others.
 OF_A_START = frozenset(

@@ -64,12 +64,8 @@ impl Session<'_> {
         // Whether another locale alone has made a difference, so that what comes with one is better tried first, and without it.
         let mut locale_differs = false;
         for (number, start) in STARTS.iter().enumerate() {
-            let values = self.those_that_count(start, boot, reads);
-            let mut tried = if locale_differs { locale_and_rest(&values).into() } else { vec![values] };
-            while let Some(values) = tried.pop() {
-                if values.is_empty() || left == 0 {
-                    continue;
-                }
+            let mut tried = in_turn(self.those_that_count(start, boot, reads), locale_differs);
+            while let Some(values) = tried.pop().filter(|_| left > 0) {
                 left -= 1;
                 let booted = match ahead.take_if(|(known, _)| *known == values) {
                     Some((_, booted)) => booted,
@@ -77,11 +73,8 @@ impl Session<'_> {
                         // With the next start in the same time, as far as is known by now what counts in that.
                         let next = STARTS.get(number + 1).filter(|_| shown.two && left > 0 && ahead.is_none());
                         let next = next.map(|start| self.those_that_count(start, boot, reads));
-                        let next = next.map(|next| match locale_and_rest(&next) {
-                            [_, rest] if locale_differs && !rest.is_empty() => rest,
-                            _ => next,
-                        });
-                        let next = next.filter(|next| !next.is_empty() && *next != values);
+                        let next = next.and_then(|next| in_turn(next, locale_differs).pop());
+                        let next = next.filter(|next| *next != values);
                         let both: Vec<&Values> = [&values].into_iter().chain(&next).collect();
                         let mut booted = self.boot_alike(boot, dir, &both, shown, first)?.into_iter();
                         let own = booted.next().flatten();
@@ -209,6 +202,12 @@ fn halves(values: &[(&'static str, OtherValue)]) -> [Values; 2] {
         return [first.to_vec(), second.to_vec()];
     }
     [rest, locale]
+}
+
+/// What is tried of a start's values, last first: all together, or apart from the locale.
+fn in_turn(values: Values, is_apart: bool) -> Vec<Values> {
+    let parts = if is_apart { locale_and_rest(&values).into() } else { vec![values] };
+    parts.into_iter().filter(|part| !part.is_empty()).collect()
 }
 
 fn locale_and_rest(values: &[(&'static str, OtherValue)]) -> [Values; 2] {
