@@ -62,7 +62,10 @@ def run(argv, env=None, log=True, input=b"", **options):
 
 
 def freeze(image, command, *options, env=None, encodings=1, **more):
-    """Run `snapboot freeze`. encodings: 2 for an image of Ruby that serves other locales, too, which takes twice as long. Returns its Result."""
+    """Run `snapboot freeze`. Returns its Result.
+
+    encodings: 2 for an image of Ruby that serves other locales, too, which takes twice as long.
+    """
     of_one = ["--env", "LANG"] if encodings == 1 and command[0] == RUBY else []
     return run([SNAPBOOT, "freeze", "-o", image, *of_one, *options, "--", *command], env=env, log=False, **more)
 

@@ -247,10 +247,11 @@ class Walk:
             yield from self._mapping(thing, path)
         elif issubclass(kind, (list, tuple)):
             base = list if issubclass(kind, list) else tuple
-            if kind in CONTAINERS and all([type(value) in NUMBERS and not (type(value) is int and abs(value) >= LARGE) for value in thing]):
+            plain = kind in CONTAINERS
+            if plain and all([type(value) in NUMBERS and not (type(value) is int and abs(value) >= LARGE) for value in thing]):
                 yield digest(repr(thing)), path + " (numbers)"
                 return
-            if len(thing) > 1 and kind in CONTAINERS and all([issubclass(type(value), type) or type(value) is FunctionType for value in thing]):
+            if plain and len(thing) > 1 and all([issubclass(type(value), type) or type(value) is FunctionType for value in thing]):
                 # Made of a set they have the order of their addresses.
                 names = [id_free_name(value) for value in thing]
                 yield digest("\0".join(names)), path + " (order)"

@@ -18,10 +18,10 @@ class Request:
     thawed processes tell what else they load, or None; told_of: the script behind all links, with which they begin, if there is one;
     on_news: what they start then; known: names of modules that are not told; archive: the file that switches a boot archive on after
     the thaw, or None. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where
-    it is for starts with and without. evidence: "first", "other" or "again", where what depends on the start is looked for, and facts: the
-    values that an image holds, see evidence.py; system: names of another host, release and version of another kernel, by the names of these facts;
-    more_variables: whether whoever reads the whole environment finds more in it. secrets:
-    names of variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process
+    it is for starts with and without. evidence: "first", "other" or "again", where what depends on the start is looked for, and
+    facts: the values that an image holds, see evidence.py; system: names of another host, release and version of another kernel,
+    by the names of these facts; more_variables: whether whoever reads the whole environment finds more in it. secrets: names of
+    variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process
     is compared with a boot with others.
     """
 
