@@ -18,7 +18,7 @@ from common import support  # noqa: E402
 
 def pytest_configure(config):
     """Make the marks known."""
-    config.addinivalue_line("markers", "fault(what, outcome): a fault that is survived; tools/faults.py lists these in docs/limits.md")
+    config.addinivalue_line("markers", "fault(what, outcome): a fault that is survived; tools/faults.py lists these in tests/README.md")
     config.addinivalue_line(
         "markers",
         "sample(n, each=None, unit=None, whole=False): of the cases of this test one in n is run, of each group of them at least one; all "

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the list of faults that Snapboot is known to survive into docs/limits.md, from the tests that bring them about.
+"""Writes the list of faults that Snapboot is known to survive into tests/README.md, from the tests that bring them about.
 
     tools/faults.py           print the list
-    tools/faults.py --write   put it into docs/limits.md, between two markers
+    tools/faults.py --write   put it into tests/README.md, between two markers
 
 A test names its fault itself: `@pytest.mark.fault("what happens", "what comes of it")`.
 """
@@ -17,7 +17,7 @@ import marked
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
-DOCUMENT = ROOT / "docs/limits.md"
+DOCUMENT = ROOT / "tests/README.md"
 filled_in = functools.partial(marked.filled_in, tool="tools/faults.py")
 
 
@@ -46,13 +46,13 @@ def table(rows: list[tuple[str, str, str]]) -> str:
     lines = ["| what happens | what comes of it | test |", "| --- | --- | --- |"]
     for what, outcome, test in rows:
         path, _, name = test.partition("::")
-        lines.append(f"| {what} | {outcome} | [{name.removeprefix('test_')}](../{path}) |")
+        lines.append(f"| {what} | {outcome} | [{name.removeprefix('test_')}]({path.removeprefix('tests/')}) |")
     return "\n".join(lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="put the list into docs/limits.md")
+    parser.add_argument("--write", action="store_true", help="put the list into tests/README.md")
     text = table(faults())
     if parser.parse_args().write:
         DOCUMENT.write_text(filled_in(DOCUMENT.read_text(), text))

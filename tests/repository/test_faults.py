@@ -1,4 +1,4 @@
-"""docs/limits.md lists the faults that tests bring about, all of them and nothing else."""
+"""tests/README.md lists the faults that tests bring about, all of them and nothing else."""
 
 import pathlib
 import sys
@@ -21,7 +21,7 @@ def test_the_list_is_up_to_date():
 def test_marked_tests_are_found():
     (fault,) = faults.faults_in(MARKED + "@pytest.mark.skip\ndef test_other(): pass\n", "tests/a.py")
     assert fault == ("it rains", "it gets wet", "tests/a.py::test_rain")
-    assert "| it rains | it gets wet | [rain](../tests/a.py) |" in faults.table([fault])
+    assert "| it rains | it gets wet | [rain](a.py) |" in faults.table([fault])
 
 
 @pytest.mark.parametrize("words", ['"it rains"', '"", "wet"', '1, "wet"', ""])
