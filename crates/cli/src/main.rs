@@ -95,6 +95,7 @@ fn subcommand() -> Result<u8> {
         Subcommand::Explain(arguments) => explain::main(&arguments),
         Subcommand::Completion(arguments) => describe::completion(&arguments),
         Subcommand::Manual(arguments) => describe::manual(&arguments),
+        Subcommand::Reference(arguments) => describe::reference(&arguments),
         Subcommand::Confined(arguments) => Err(::freeze::run_confined(&arguments.program)),
         Subcommand::Watched(arguments) => ::freeze::run_watched(arguments.dir.as_deref()).map_or(Ok(REFUSED), Err),
         Subcommand::Traced(arguments) => {

@@ -27,10 +27,10 @@ pub enum ArchiveAction {
 
 /// Fill an archive with everything that boots of a program may need: for container builds.
 ///
-/// Compiles all code below the program's directory and on the load path of Ruby or Python, and lists the directories of that, without running
-/// the program. For Ruby it also reads data files and lets Bundler resolve the Gemfile; for Python it leaves out packages named `test` and
-/// `tests`. Replaces the archive that was there before. Leaves nothing behind but the archive.
-/// Parts that are switched off, by SNAPBOOT_ARCHIVE_CODE=off and the like (see `snapboot run --help`), are left out.
+/// Compiles all code below the program's directory and on the load path of Ruby or Python, and lists the directories there, without
+/// running the program. For Ruby it also reads data files and lets Bundler resolve the Gemfile. For Python it leaves out packages named
+/// `test` and `tests`. It replaces the archive that was there, and leaves nothing else behind. SNAPBOOT_ARCHIVE_CODE=off and the like
+/// (see `snapboot run --help`) leave parts out.
 #[derive(Debug, Args)]
 #[command(override_usage = "snapboot archive build [-o FILE] [DIR...] [-- COMMAND [ARG...]]")]
 pub struct ArchiveBuild {

@@ -9,15 +9,15 @@ use super::Quiet;
 
 /// Show where the time of a start goes, and what to do about it.
 ///
-/// COMMAND: what you would type to start a Python or Ruby program. It is started N times as it is and N times with its start noted, in turns,
-/// and once more to count system calls and failed look-ups. In the same way its starts by `snapboot run --no-freeze` are measured, once two to eight
-/// starts have filled a boot archive of their own. Then it is frozen for a trial, and its thaw is measured. Archive and image are in a folder that is
-/// removed afterwards. IMAGE ARGS: a start of that image alone. With --vs, two commands or images, each as it is, and what differs most.
-/// What --json has printed, in a file, can stand for what it tells of: REPORT alone shows it again, --vs compares its first start, or the one that --start names.
+/// COMMAND is what you would type to start a Python or Ruby program. Its ordinary starts are measured N times, its starts with a boot
+/// archive likewise, and thaws of a trial image. Archive and image lie in a folder that is removed afterwards. IMAGE ARGS measures
+/// thaws of that image alone. With --vs, two commands or images are measured as they are, and the parts shown by which they differ
+/// most. REPORT, a file with the output of --json, stands for what was measured then: alone it is shown again, and --vs compares its
+/// first start, or the one that --start names.
 ///
-/// Shows how long each sort of thing took, side by side; the parts of the start that cost most; and advice. Times are medians of the
-/// runs, with half the width of their middle half behind ±. Modules or features are shown with those that they load; own is the time without these.
-/// Input and output of the program are /dev/null.
+/// Shows how long each sort of work took, side by side; the parts of a start that cost most; and advice. Times are medians of the runs,
+/// with half the width of their middle half behind ±. Modules and features stand below what loads them first; own is the time without
+/// these. The program's input and output are /dev/null.
 ///
 /// Exit status: 0; 1 when the command failed (unless --allow-failure); 2 when it cannot be started or measured.
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ pub struct Explain {
     #[arg(long)]
     pub allow_failure: bool,
 
-    /// Write a page with a flame chart of each start to FILE as well: one file that loads nothing from elsewhere.
+    /// Also write a page with a flame chart of each start to FILE: one file that loads nothing from elsewhere.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
@@ -66,12 +66,12 @@ pub struct Explain {
     #[arg(long)]
     pub json: bool,
 
-    /// Compare two images or reports, or commands of one word: A B is short for A --vs B.
+    /// Compare two images or reports, or commands of one word: `A B` is short for `A --vs B`.
     #[arg(long)]
     pub diff: bool,
 
-    /// Which start --vs and --diff compare: ordinary, archive or thawed; two with a comma between them: of A and of B. Default: ordinary; of an
-    /// image its thaw, of a report the first one that it tells of.
+    /// Which start --vs and --diff compare: `ordinary`, `archive` or `thawed`; two with a comma between them, one for each side.
+    /// Default: ordinary; of an image its thaw, of a report its first start.
     #[arg(long, value_name = "KIND", value_delimiter = ',', num_args = 1)]
     pub start: Vec<Kind>,
 

@@ -51,45 +51,42 @@ Examples:
 
 /// Boot COMMAND and write it to an image.
 ///
-/// COMMAND is what you would type to start the program: `python` or `ruby` with any arguments, or a script whose first
-/// line names one of them (bin/rails, flask, manage.py). It is booted once, with the modules or features that --preload
-/// names, and paused right before its main part. Running the image continues it there: `IMAGE ARGS` does what
-/// `COMMAND ARGS` would. When a source file, the interpreter, the CPU or an environment variable that the boot has read has changed,
-/// the image runs COMMAND in the ordinary way instead.
+/// COMMAND is what you would type to start the program: `python` or `ruby` with any arguments, or a script whose first line names one
+/// of them (`bin/rails`, `flask`, `manage.py`). It is booted once and paused right before its main part. Running the image goes on from
+/// there: `IMAGE ARGS` does what `COMMAND ARGS` would. Where a source file, the interpreter, the CPU or an environment variable that
+/// the boot has read differs, the image runs COMMAND the ordinary way instead.
 ///
-/// The boot sees a small set of environment variables (see --env), /dev/null as standard input, and your standard
-/// error for all output. The image file appears when it is complete; a failed freeze leaves what was there before.
+/// The boot sees some environment variables (see --env), /dev/null as standard input, and your standard error for all output. The image
+/// appears when it is complete; a failed freeze leaves what was there before.
 ///
-/// Without COMMAND, the project says what is frozen, and how: the file snapboot.toml, or [tool.snapboot] in pyproject.toml (snapboot.toml
-/// comes first), of the current directory or of the nearest one above it, up to the repository's top. Its keys are `command` and the long options
-/// below, but for --quiet and --json; their values are strings, lists of strings for options that may be given more than once, true or false for
-/// options without a value. An option of the command line takes the place of its key, with all its values (--no-train that of `train`, too);
-/// with COMMAND on the command line the file is not read. The program boots in the file's directory, where relative paths are looked up;
-/// only -o of the command line is a path of yours.
+/// Without COMMAND, the project's file says what is frozen, and how: `snapboot.toml`, or `[tool.snapboot]` in `pyproject.toml`, of the
+/// current directory or of the nearest one above it, up to the repository's top. Its keys are `command` and the long options below, but
+/// for --quiet and --json. An option of the command line takes the place of its key. The program boots in the file's directory.
 ///
-/// Exit status: 0 when the image was written, 2 for a mistake in the arguments or a program that cannot be frozen,
-/// 1 when the program itself failed while booting.
+/// Exit status: 0 when the image was written; 2 for a mistake in the arguments or a program that cannot be frozen; 1 when the program
+/// itself failed while booting.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "snapboot freeze [OPTIONS] -- COMMAND [ARG...]\n       snapboot freeze [OPTIONS]",
     after_long_help = format!("{}\n\n{FREEZE_EXAMPLES}", freeze::variables_help())
 )]
 pub struct Freeze {
-    /// Where to write the image. Default: NAME.img in the current directory, NAME being that of the script, of
-    /// the module after -m, or of the interpreter.
+    /// Where to write the image. Default: NAME.img in the current directory, with the name of the script, of the module after -m,
+    /// or of the interpreter.
     #[arg(short, long, value_name = "IMAGE", overrides_with = "output")]
     pub output: Option<PathBuf>,
 
-    /// What to load before the image is written: Python modules (flask,django.http) and functions to call (django:setup), or Ruby features and ./paths
-    /// (json,./config/environment). May be given more than once. Default: nothing besides what COMMAND needs.
+    /// What to load before the image is written: Python modules (`flask,django.http`) and functions to call (`django:setup`), or
+    /// Ruby features and paths (`json,./config/environment`). May be given more than once. Default: nothing besides what COMMAND
+    /// needs.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub preload: Vec<String>,
 
-    /// Run COMMAND with ARGS, as a shell would take them apart, and load into the image what that run loads later than at its beginning.
-    /// May be given more than once. Each run is made two or three times, the second time from the new image, which must print the same.
-    /// What reads or changes what belongs to a start is left to each start, and named. Default: --version and --help where COMMAND is
-    /// an installed tool alone (of a Python distribution, a gem or a package of Debian), check for Django's manage.py, none where it is
-    /// anything else.
+    /// Run COMMAND with ARGS, taken apart as a shell does, and load into the image what that run loads. May be given more than
+    /// once. Each run is made two or three times, the last time from the new image, which must print the same. Modules that read or
+    /// change what belongs to one start are left to each start, and named. Default: `--version` and `--help` for an installed tool
+    /// without arguments (of a Python distribution, a gem or a Debian package), `check` for Django's `manage.py`, none for anything
+    /// else.
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     pub train: Vec<String>,
 
@@ -97,71 +94,69 @@ pub struct Freeze {
     #[arg(long, conflicts_with = "train")]
     pub no_train: bool,
 
-    /// Do not add what Snapboot's recipe for a framework says: of bin/rails the application, of Django's manage.py the project, of rackup and
-    /// puma what config.ru requires first. Default: it is loaded where --preload names nothing else.
+    /// Leave out what Snapboot's recipe for a framework adds: for `bin/rails` the application, for Django's `manage.py` the
+    /// project, for `rackup` and `puma` what `config.ru` requires first. Default: the recipe counts where --preload names nothing.
     #[arg(long)]
     pub no_recipe: bool,
 
-    /// Let the boot see the environment variable NAME, and make it an input: where NAME has another value, the image
-    /// runs COMMAND in the ordinary way. A final * stands for anything; * alone for all variables but the volatile ones. May be given
+    /// Show the environment variable NAME to the boot from its start, and make it an input: where it has another value, the image
+    /// runs COMMAND the ordinary way. A final * stands for anything, * alone for all variables but the volatile ones. May be given
     /// more than once. Default: the variables of runtimes and frameworks that are listed below.
     #[arg(long = "env", value_name = "NAME")]
     pub environment: Vec<String>,
 
-    /// Have the boot take the environment variable NAME for unset, whatever it is, and never make it an input: for one that the
-    /// program reads while it boots, and of which you know that the image need not depend on it. Patterns as for --env. May be given
-    /// more than once. Default: a variable that is set, read and not seen is a reason not to freeze.
+    /// Have the boot take the environment variable NAME for unset, and never make it an input: for a variable that the program
+    /// reads while it boots, where you know that the image need not depend on it. Patterns as for --env. May be given more than
+    /// once.
     #[arg(long = "withhold", value_name = "NAME")]
     pub withheld: Vec<String>,
 
-    /// How each start makes sure that the files which the boot read are what they were. `check`: by size and times and, where
-    /// only times differ, by content. `content`: by size and content, for CI and container layers, where times mean
-    /// nothing. `trust`: not at all, for deployments in which no file ever changes. `check` and `content` remember in
-    /// IMAGE.seen what they have compared.
+    /// How each start makes sure that the files which the boot read are unchanged. `check`: by size and times and, where only times
+    /// differ, by content. `content`: by size and content, for CI and container layers, where times mean nothing. `trust`: not at
+    /// all, for deployments in which no file ever changes. `check` and `content` remember in IMAGE.seen what they have compared.
     #[arg(long, value_name = "POLICY", value_enum, default_value_t = Policy::Check)]
     pub policy: Policy,
 
-    /// Let every start read and digest all of the image before it uses it, and run COMMAND in the ordinary way where a byte
-    /// differs. That costs about as much as the thaw itself (SNAPBOOT_VERIFY=1 asks a single start for it). Default: a start
-    /// checks head and tables, and leaves the rest to `snapboot verify`.
+    /// Have every start digest the whole image before it uses it, and run COMMAND the ordinary way where a byte differs. That costs
+    /// about as much as the thaw itself. SNAPBOOT_VERIFY=1 asks a single start for it. Default: a start checks head and tables, and
+    /// leaves the rest to `snapboot verify`.
     #[arg(long)]
     pub check_pages: bool,
 
-    /// On which CPUs the image thaws; on others it runs COMMAND in the ordinary way. `native`: on those with at least the features
-    /// of this one. `v2` (also `baseline`), `v3` and `v4`: on all that have this level of x86-64 (SSE4.2, AVX2, AVX-512) with AES
-    /// and PCLMULQDQ; the C library, OpenSSL, OpenBLAS and numpy then do without newer instructions, also after a thaw, and other
-    /// libraries that pick instructions by CPU are refused. For a fleet take `v3`: servers have it since 2015.
+    /// On which CPUs the image thaws; on others it runs COMMAND the ordinary way. `native`: those with at least the features of
+    /// this one. `v2` (also `baseline`), `v3` and `v4`: all with this level of x86-64 (SSE4.2, AVX2, AVX-512), AES and PCLMULQDQ.
+    /// The C library, OpenSSL, OpenBLAS and numpy then do without newer instructions, also after a thaw, and other libraries that
+    /// pick instructions by CPU are refused. For several kinds of servers take `v3`, which they have since 2015.
     #[arg(long, value_name = "CPU", value_enum, default_value_t = Cpu::Native)]
     pub cpu: Cpu,
 
     /// Boot the program K times, and keep all K processes in the image: each start continues one of them, drawn at random. They
-    /// differ in memory layout and hash seed (unless PYTHONHASHSEED is set), which all starts of one variant share. The image
-    /// is K times as large.
+    /// differ in memory layout and hash seed (unless PYTHONHASHSEED is set). The image is K times as large.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_VARIANTS.into()))]
     pub variants: u32,
 
-    /// How long the image may be used, as in 12h or 7d: afterwards COMMAND runs in the ordinary way until you freeze again. All
-    /// starts of an image share its memory layout and hash seed; a new image has others. Default: for ever.
+    /// How long the image may be used, as in `12h` or `7d`. Afterwards COMMAND runs the ordinary way until you freeze again, and
+    /// get another memory layout and hash seed. Default: for ever.
     #[arg(long, value_name = "DURATION", value_parser = image_file::rotation::duration)]
     pub max_age: Option<Duration>,
 
-    /// How many starts the image may be used for. They are counted in the file IMAGE.thaws, which must stay beside the image;
-    /// where it cannot be written, COMMAND runs in the ordinary way. Default: any number.
+    /// How many starts the image may be used for. The file IMAGE.thaws counts them, and must stay beside the image. Where it cannot
+    /// be written, COMMAND runs the ordinary way. Default: any number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_THAWS))]
     pub max_thaws: Option<u64>,
 
-    /// An argument that the image must not handle: where ARG is among the arguments of the image, COMMAND runs in the
-    /// ordinary way (such as --guard=-e for a Rails image frozen in production). A final * stands for anything. May be
-    /// given more than once. Default: those that Snapboot's recipe for the framework names.
+    /// An argument that the image must not handle: where ARG is among the arguments, COMMAND runs the ordinary way (`--guard=-e`
+    /// for a Rails image frozen in production). A final * stands for anything. May be given more than once. Default: those that
+    /// Snapboot's recipe for the framework names.
     #[arg(long = "guard", value_name = "ARG", allow_hyphen_values = true)]
     pub guards: Vec<OsString>,
 
     #[command(flatten)]
     pub telling: Quiet,
 
-    /// Print what came of it as JSON on standard output: outcome (written, refused, failed), settings (the project's file) and, of an image,
-    /// image, size (bytes), took, thaws_in (seconds), preloaded, files, learnt, left_out, depends, warnings; of a refusal its findings; of a
-    /// failure its message. Default: a summary for people.
+    /// Print the outcome as JSON: `outcome` (written, refused, failed) and `settings` (the project's file); of an image `image`,
+    /// `size` (bytes), `took` and `thaws_in` (seconds), `preloaded`, `files`, `learnt`, `left_out`, `depends`, `warnings`; of a
+    /// refusal its findings; of a failure its message. Default: a summary for people.
     #[arg(long)]
     pub json: bool,
 

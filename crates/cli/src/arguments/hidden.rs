@@ -31,6 +31,14 @@ pub struct Traced {
     pub command: Vec<OsString>,
 }
 
+/// What tools/reference.py starts: writes the reference of commands, a file for each.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct Reference {
+    /// Where to write them.
+    pub directory: PathBuf,
+}
+
 /// What `make install` starts: writes the manual pages.
 #[derive(Debug, Args)]
 #[command(hide = true)]

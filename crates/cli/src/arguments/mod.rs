@@ -13,7 +13,7 @@ use clap::{Args, CommandFactory, Parser, ValueHint};
 pub use archive::{Archive, ArchiveAction, ArchiveBuild, ArchiveList, ArchivePrune, ArchiveVerify};
 pub use explain::{Explain, Kind as StartKind};
 pub use freeze::{Cpu, Freeze};
-pub use hidden::{Confined, Manual, Traced, Watched};
+pub use hidden::{Confined, Manual, Reference, Traced, Watched};
 
 /// Makes Python and Ruby programs start in milliseconds: freezes a booted program into an image, an executable file
 /// that continues where the boot ended.
@@ -79,6 +79,7 @@ pub enum Subcommand {
     Explain(Explain),
     Completion(Completion),
     Manual(Manual),
+    Reference(Reference),
     Confined(Confined),
     Watched(Watched),
     Traced(Traced),
@@ -87,15 +88,15 @@ pub enum Subcommand {
 /// An option of what tells progress or a summary.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Quiet {
-    /// Tell nothing but warnings and errors: no progress, no notes, no summary.
+    /// Print warnings and errors only: no progress, no notes, no summary.
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// Make images again, each as it was made: with the same options and command, from the same directory.
+/// Make images again, each with its own options and command, from the same directory.
 ///
-/// Whatever has retired an image (an upgraded library, an edited source, its age) is in the new one. Variables count as they are now; where
-/// one that was an input of the old image has another value, nothing is made, since that would be another image: the message names it.
+/// The new image has what made the old one stale: an upgraded library, an edited source. Variables count as they are now. Where a
+/// variable that the old image depends on has another value, nothing is made, and the message names it.
 ///
 /// Exit status: 0 when all were made, else that of the last one that was not (see `snapboot freeze --help`).
 #[derive(Debug, Args)]
@@ -108,31 +109,31 @@ pub struct Refreeze {
     pub images: Vec<PathBuf>,
 }
 
-/// Start a command from its image, and have the image made when there is none.
+/// Start a command from its image, and have the image made where there is none.
 ///
-/// COMMAND: what you would type to start a Python or Ruby program. It starts from its image, which the store keeps. Where there is none
-/// yet, or something has changed that it depends on, the command starts the ordinary way, and an image for the next time is made in the background: one at
-/// a time, when nobody else wants processor or disk, never on battery or when memory is short. A program that cannot be frozen is left
-/// alone until a file that it reads has changed. `snapboot list` shows what there is, and why something is missing; SNAPBOOT_LOG=1 says what a start
-/// does, and why. The store is `snapboot/images` in XDG_CACHE_HOME (~/.cache); SNAPBOOT_STORE names another place, or is `off`.
+/// COMMAND is what you would type to start a Python or Ruby program; any other command starts as a shell starts it. Where no image of
+/// the store fits, the command starts the ordinary way, and an image for the next time is made in the background: one at a time, at the
+/// lowest priority, never on battery or when memory is short. A program that cannot be frozen is left alone until a file that it reads
+/// has changed. `snapboot list` shows the images, and why one is missing. SNAPBOOT_LOG=1 says why this start is an ordinary one. The
+/// store is `snapboot/images` in XDG_CACHE_HOME (`~/.cache`); SNAPBOOT_STORE names another place, or is `off`.
 ///
-/// Ordinary starts have their boot archive, with RUBYOPT or PYTHONPATH naming its set-up, which takes itself out of the environment before
-/// anything else runs. SNAPBOOT_ARCHIVE=off does without, and SNAPBOOT_ARCHIVE_CODE=off, SNAPBOOT_ARCHIVE_LOOKUPS=off and
-/// SNAPBOOT_ARCHIVE_DATA=off each without a part of it: compiled code, what the names of features and modules lead to, parsed data files. Of
-/// Ruby alone: SNAPBOOT_ARCHIVE_GEMS=off (what RubyGems and Bundler find out). Of Python alone: SNAPBOOT_ARCHIVE_PATTERNS=off (compiled
-/// regular expressions), SNAPBOOT_ARCHIVE_METADATA=off (entry points of installed distributions), SNAPBOOT_ARCHIVE_COLLECTOR=off (garbage
-/// collection held back while modules are imported), SNAPBOOT_ARCHIVE_EXIT=off (the shorter end of the process), SNAPBOOT_ARCHIVE_HEAP=off
-/// (small objects in huge pages).
+/// Ordinary starts use the boot archive. RUBYOPT or PYTHONPATH names its set-up, which takes itself out of the environment before
+/// anything else runs. SNAPBOOT_ARCHIVE=off does without. SNAPBOOT_ARCHIVE_CODE=off does without compiled code,
+/// SNAPBOOT_ARCHIVE_LOOKUPS=off without look-ups of features and modules, SNAPBOOT_ARCHIVE_DATA=off without parsed data files. For
+/// Ruby, SNAPBOOT_ARCHIVE_GEMS=off does without what RubyGems and Bundler find out. For Python there are SNAPBOOT_ARCHIVE_PATTERNS=off
+/// (compiled regular expressions), SNAPBOOT_ARCHIVE_METADATA=off (entry points of installed distributions),
+/// SNAPBOOT_ARCHIVE_COLLECTOR=off (no garbage collection while modules are imported), SNAPBOOT_ARCHIVE_EXIT=off (a shorter end of the
+/// process) and SNAPBOOT_ARCHIVE_HEAP=off (small objects in huge pages).
 ///
-/// IMAGE: the same as `IMAGE ARGS`, also where the kernel refuses to execute the image itself: on a file system mounted noexec, or
-/// when the file is not executable.
+/// IMAGE runs that image, also where the kernel refuses to execute it: on a file system mounted noexec, or when the file is not
+/// executable.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "snapboot run [--no-freeze] [--store-size SIZE] -- COMMAND [ARG...]\n       snapboot run IMAGE [ARG...]"
 )]
 pub struct Run {
-    /// How large the images of the store may be together, as in 500M or 2G, should one be made: those go first that were used longest ago.
-    /// Default: SNAPBOOT_STORE_SIZE, or else 2G.
+    /// How large all images of the store may be together, as in 500M or 2G. Those that were used longest ago go first. Default:
+    /// SNAPBOOT_STORE_SIZE, or else 2G.
     #[arg(long, value_name = "SIZE", value_parser = store::limits::parse)]
     pub store_size: Option<u64>,
 
@@ -150,11 +151,11 @@ pub struct Run {
     pub words: Vec<OsString>,
 }
 
-/// Put an image in front of installed commands, so that they start from it by their names.
+/// Put an image in front of installed commands, so that their names start it.
 ///
-/// COMMAND: the name of a console script, a binstub or another Python or Ruby program on PATH, or its path. It is frozen, and a link to its image is put
-/// into a directory of its own, which must come first on PATH: `snapboot shellenv` prints the line for your shell's start-up file. The
-/// command itself is left alone. Once it was upgraded, or anything else has changed that the image depends on, the next start is an
+/// COMMAND is the name of a console script, a binstub or another Python or Ruby program on PATH, or its path. It is frozen, and a link
+/// to its image is put into a directory that must come first on PATH: `snapboot shellenv` prints the line for your shell's start-up
+/// file. The command itself is left alone. After an upgrade, or any other change that the image depends on, the next start is an
 /// ordinary one, and the image is made again in the background. `snapboot uninstall` takes the link away.
 ///
 /// Exit status: 0 when all were installed, else that of the last one that was not (see `snapboot freeze --help`).
@@ -163,8 +164,9 @@ pub struct Install {
     #[command(flatten)]
     pub telling: Quiet,
 
-    /// Put the link where the command is, for those who start it by its path, and keep the command in a folder .snapboot beside it.
-    /// An upgrade of the command replaces the link: then it must be installed again. Default: leave the command alone.
+    /// Put the link where the command is, for those who start it by its path, and keep the command in a folder `.snapboot` beside
+    /// it. An upgrade replaces the link: install the command again then. Refused where others can start the command but could not
+    /// reach its image. Default: leave the command alone.
     #[arg(long)]
     pub in_place: bool,
 
@@ -184,10 +186,10 @@ pub struct Uninstall {
     pub commands: Vec<OsString>,
 }
 
-/// Show the images of the store: those of installed commands, and those that `snapboot run` has made.
+/// Show the images of the store: those of installed commands, and those that `snapboot run` has had made.
 ///
-/// The state is that of a start here and now: `fresh` (it thaws), `stale` (it does not, and why), `building`, `refused` (the program cannot
-/// be frozen, and why), `failed`. Saved is what thawed starts have saved, where `--version` could be timed.
+/// A line for each command: its images and their size, how many starts have thawed or fallen back, the time saved where `--version`
+/// could be timed, and the state for a start here and now.
 #[derive(Debug, Args)]
 pub struct List {
     /// Print JSON: for each image name, path, command, installed, state, why, size (bytes), thawed, fallen_back, saved (seconds). Default: a table
@@ -198,7 +200,7 @@ pub struct List {
 
 /// Print the line that puts installed images first on PATH, for a shell's start-up file.
 ///
-/// For bash, zsh and others like sh: eval "$(snapboot shellenv)". For fish: snapboot shellenv fish | source.
+/// For bash, zsh and others like sh: `eval "$(snapboot shellenv)"`. For fish: `snapboot shellenv fish | source`.
 #[derive(Debug, Args)]
 pub struct ShellEnv {
     /// The shell. Default: that of SHELL.
@@ -208,8 +210,8 @@ pub struct ShellEnv {
 
 /// Give every start of a Python environment its boot archive.
 ///
-/// Puts a file snapboot-archive.pth into the environment's site-packages: whatever its Python starts, by whatever name, has a boot archive then, as with
-/// `snapboot run --no-freeze -- COMMAND`. `snapboot disable` takes it away. SNAPBOOT_ARCHIVE=off does without for one start.
+/// Puts a file `snapboot-archive.pth` into the environment's site-packages. Whatever its Python starts then uses the boot archive, as
+/// with `snapboot run --no-freeze -- COMMAND`. `snapboot disable` takes the file away. SNAPBOOT_ARCHIVE=off does without for one start.
 #[derive(Debug, Args)]
 pub struct Enable {
     #[command(flatten)]
@@ -237,14 +239,14 @@ pub struct Inspect {
     /// The image to look into.
     pub image: PathBuf,
 
-    /// Say whether the image would be used here and now and, when not, everything that differs: from what, to what. Exit
-    /// status 1 when something differs. Default: say what it holds.
+    /// Say whether the image would be used here and now and, if not, everything that differs: from what, to what. Exit status 1
+    /// when something differs. Default: show what it holds.
     #[arg(long)]
     pub why: bool,
 
-    /// Look in the frozen memory, the original command and the tables for what should not be there, such as a password: print
-    /// each match of the regular expression PATTERN (of bytes) as MAPPING+OFFSET: MATCH. Exit status 0 when something was
-    /// found, 1 when not, 2 when the image cannot be read.
+    /// Search the frozen memory, the command and the tables for what should not be there, such as a password: print each match of
+    /// the regular expression PATTERN (of bytes) as MAPPING+OFFSET: MATCH. Exit status 0 when something was found, 1 when not, 2
+    /// when the image cannot be read.
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["why", "json"])]
     pub strings: Option<OsString>,
 
@@ -276,10 +278,10 @@ pub struct Check {
     pub json: bool,
 }
 
-/// Time how long a command takes from start to exit, alone or against another one.
+/// Time a command from start to exit, alone or against another one.
 ///
-/// Each command is started N times with its output going to /dev/null; with --vs the two take turns, so that both see
-/// the same machine. Shows median, fastest, spread, the ratio of the medians with a 95 % interval, and a histogram.
+/// Each command is started N times with its output going to /dev/null. With --vs the two take turns, so that both see the same machine.
+/// Shows median, fastest, spread, the ratio of the medians with a 95 % interval, and a histogram.
 ///
 /// Exit status: 0; 1 when a command failed (unless --allow-failure); 2 when one cannot be started.
 #[derive(Debug, Args)]
@@ -311,10 +313,10 @@ pub struct Time {
     pub commands: Vec<OsString>,
 }
 
-/// Print the script that lets a shell complete the words of `snapboot`, for its start-up file.
+/// Print the script that completes the words of `snapboot` in a shell, for its start-up file.
 ///
-/// For bash and zsh: eval "$(snapboot completion bash)". For fish: snapboot completion fish | source. `make install` puts the scripts where these
-/// shells find them by themselves.
+/// For bash and zsh: `eval "$(snapboot completion bash)"`. For fish: `snapboot completion fish | source`. `make install` and the wheel
+/// put these scripts where the shells find them by themselves.
 #[derive(Debug, Args)]
 pub struct Completion {
     /// The shell.

@@ -1,7 +1,8 @@
-//! What the definition of the command line says, in the forms that shells and `man` want.
+//! The definition of the command line in other forms: completion of shells, manual pages, the reference of commands.
 
 mod completion;
 mod manual;
+mod reference;
 
 use clap::{Command, CommandFactory};
 
@@ -9,6 +10,7 @@ use crate::arguments::Arguments;
 
 pub use completion::main as completion;
 pub use manual::main as manual;
+pub use reference::main as reference;
 
 /// The command line without what nobody types.
 fn visible() -> Command {
