@@ -67,7 +67,7 @@ def test_same(version, name, tmp_path):
     assert row.shows in "".join(result.out + result.err for result in ordinary[0]), ordinary[0]
     fresh()
     ways = [started.with_archive] * 3
-    # An ImportError of CPython 3.14 or later has a hint that none has after a thaw: see docs/limits.md.
+    # An ImportError of CPython 3.14 or later has a hint that none has after a thaw: see docs/limits/visible.md.
     is_the_same = name != "modules-circular" or version < (3, 14)
     if version == newest() and is_the_same and name.startswith("modules") and (is_whole() or list(TABLE).index(name) % 4 == 0):
         ways[2:] = [started.thawed] * 2

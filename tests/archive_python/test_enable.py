@@ -10,7 +10,7 @@ from common import support
 
 from . import starts
 
-# The codec by which `site` reads .pth files is there from CPython 3.13 on: see docs/limits.md.
+# The codec by which `site` reads .pth files is there from CPython 3.13 on: see docs/limits/archive.md.
 PROGRAM = """\
 import argparse, asyncio, csv, email.message, json
 import sys

@@ -20,7 +20,7 @@ MAINS = (
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """What differs between an ordinary run and a thawed one, and why that cannot be helped. docs/limits.md says it too."""
+    """What differs between an ordinary run and a thawed one, and why that cannot be helped. docs/limits/visible.md says it too."""
 
     why: str
     versions: str = ""  # of the interpreter, as "< 3.3"; all when empty

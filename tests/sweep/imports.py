@@ -27,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RUN = ROOT / "python/snapboot/archive/run"
 SECONDS = 120
-# What docs/limits.md says that a program can notice.
+# What docs/limits/archive.md says that a program can notice.
 NOTICED = ("re._compiler.compile", "sre_compile.compile", "sys.meta_path")
 PROBE = of_images.PROBE + "\nprint([name for name in sorted(sys.modules) if name != 'atexit' or sys.version_info >= (3, 10)])\n"
 # What walks installed packages, without importing anything.

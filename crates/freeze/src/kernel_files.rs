@@ -2,7 +2,7 @@
 //!
 //! Their content is made when it is read, and size and times say nothing; so an image records a digest, and each start reads the file
 //! again. Much of what is there is measured by the kernel and changes all the time, or belongs to one process: that can be no input, and a
-//! program which keeps it keeps it (docs/limits.md). No list of names knows all of it, so what changes while the program is frozen
+//! program which keeps it keeps it (docs/limits/not-noticed.md). No list of names knows all of it, so what changes while the program is frozen
 //! counts as measured, too, unless somebody can set it.
 
 use std::collections::{BTreeMap, BTreeSet};

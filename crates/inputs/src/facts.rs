@@ -4,7 +4,7 @@
 //! row of FACTS in crates/freeze kernel_files.rs leads to a fact that tells this part. To add a fact: its number in crates/image records.rs (`fact_kind`); here its system call in [`Kernel`], its text in [`Value`], its
 //! names in [`kind`] and [`name`]; for what is no file, the system call once more in crates/launcher facts.rs and crates/image-file this_process.rs; who
 //! reads it, in crates/freezer sys/libc_hooks.rs, and in reads.py and reads.rb of the front ends where the C library does not see it;
-//! its row in docs/internals/image-format.md and docs/limits.md.
+//! its row in docs/internals/image-format.md and docs/limits/ordinary-start.md.
 //!
 //! An image records those facts that its boot read, each as a short text. Whoever compares reads them from the kernel again, through
 //! [`Kernel`], and makes the same text.
