@@ -44,7 +44,7 @@ words! {
         Environment = "environment",
         /// Lets a Ruby string be changed that is frozen: its address.
         Unfreeze = "unfreeze",
-        /// A thread that is started again after each thaw, by its number: nothing is told of it.
+        /// A thread that is started again after each thaw, by its number: nothing is reported of it.
         Restarts = "restarts",
         /// The next fork of this thread is the freeze. `ADDRESS,SIZE` of an object in which a thawed process finds its arguments and its environment, or nothing.
         Arm = "arm",
