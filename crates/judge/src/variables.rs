@@ -125,8 +125,8 @@ pub fn help() -> String {
          has read them).\n  \
          The same for Ruby programs: {}.\n  \
          Seen, and inputs when the boot has read them: {}.\n  \
-         All others: seen when the boot reads them, and inputs then. Who reads the whole environment depends on all of it, but for \
-         {}.\n  \
+         All others: seen when the boot reads them, and inputs then. A program that reads the whole environment depends on all of it (of Python: \
+         on what it picks by name), but for {}.\n  \
          What looks like a secret (*TOKEN*, *PASSWORD*, *SECRET*, *_KEY and the like, an address with a password, a private key, a long \
          random value) gets into no image, unless --env names it: the boot has a made-up value, and each thaw puts the real one in its \
          place; that it is set is an input. A program that computes something of it while it boots cannot be frozen where it is set.\n  \
