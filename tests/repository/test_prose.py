@@ -12,7 +12,7 @@ USERS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *LIMITS]
 ASIDE = re.compile(r"^```[\s\S]*?^```$|<!--[^>]*-->|^#+ .*$|^ *\|.*$|^ *<.*$|^    .*$", re.MULTILINE)
 WORDS_OF_A_SENTENCE = 18
 WORDS_OF_A_PAGE = 1200
-WORDS_OF_ALL_PAGES = 4000
+WORDS_OF_ALL_PAGES = 4500
 SENTENCES_OF_A_LIMIT = 4
 WORDS_OF_A_LEAD = range(2, 6)
 # A paragraph with a bold lead.
