@@ -158,7 +158,7 @@ impl<'a> Assembly<'a> {
         let mappings: Vec<Mapping> = dumped.rows(Section::Mappings)?.collect();
         let rehearsal = rehearse(&path, &mappings, parts.environment, parts.trainer.terminal);
         if !kernel_files.drop_measured().is_empty() {
-            facts(parts.reads, &kernel_files, parts.trainer.terminal, &mut tables)?;
+            facts(parts.reads, parts.environment, &kernel_files, parts.trainer.terminal, &mut tables)?;
         }
         let runs = if parts.makes_runs {
             self.make_usable(&path, head, &tables, &answers, parts)?;
@@ -369,7 +369,7 @@ fn complete(
     tables.push(Section::Settings, &settings(parts));
     let Added { environment, reads, language, .. } = *parts;
     EnvironmentInputs { environment, reads }.write(language, &mut tables);
-    facts(parts.reads, kernel_files, parts.trainer.terminal, &mut tables)?;
+    facts(parts.reads, parts.environment, kernel_files, parts.trainer.terminal, &mut tables)?;
     for guard in parts.guards {
         let text = tables.text(guard.as_bytes());
         tables.push(Section::Guards, &Item { text });
@@ -391,7 +391,13 @@ fn settings(parts: &Added<'_>) -> Settings {
 }
 
 /// What the boot read about machine, user and process, with the answers.
-fn facts(reads: &Reads, files: &KernelFiles, terminal: Option<&Terminal>, tables: &mut TablesWriter) -> Result<()> {
+fn facts(
+    reads: &Reads,
+    environment: &Environment,
+    files: &KernelFiles,
+    terminal: Option<&Terminal>,
+    tables: &mut TablesWriter,
+) -> Result<()> {
     let kernel = ThisProcess { boot: Some(terminal.map_or([None; 3], Terminal::windows)) };
     let mut rows = Vec::new();
     for &(kind, of) in reads.facts.iter().chain(files.facts.iter().filter(|fact| !reads.facts.contains(fact))) {
@@ -409,6 +415,10 @@ fn facts(reads: &Reads, files: &KernelFiles, terminal: Option<&Terminal>, tables
     }
     for found in &reads.found {
         rows.push(HostFact { kind: fact_kind::FOUND, of: 0, value: tables.text(found) });
+    }
+    if let Some(searched) = &reads.searched {
+        let record = searched.record(environment.value(searched.variable));
+        rows.push(HostFact { kind: fact_kind::SEARCHED, of: 0, value: tables.text(&record) });
     }
     tables.replace_all(Section::Facts, &rows);
     Ok(())

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -19,31 +20,37 @@ use super::control_dir::ControlDir;
 /// Empty folders in folders, all with names of their own. They go with the control directory.
 pub struct Elsewhere {
     /// What each fact's folders are in, so that who looks there looks above these alone.
-    above: [(&'static str, PathBuf); 3],
+    above: [(&'static str, PathBuf); 4],
     folder: PathBuf,
     home: PathBuf,
     bins: [PathBuf; 2],
+    /// The runtime's search path.
+    search_path: (&'static str, [PathBuf; 2]),
     /// A part of all these names.
     mark: String,
 }
 
 impl Elsewhere {
-    /// Makes them.
-    pub fn create(dir: &ControlDir) -> Result<Elsewhere> {
+    /// Makes them. `search_path`: the variable that names directories for the runtime to search.
+    pub fn create(dir: &ControlDir, search_path: &'static str) -> Result<Elsewhere> {
         let path = dir.path().canonicalize().unwrap_or_else(|_| dir.path().to_owned());
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         // What shortens a path shows with these.
-        let above = [CWD, "HOME", "PATH"].map(|fact| {
-            let name = format!("above-{}-{:x}{}", fact.to_lowercase(), now.reverse_bits(), "-another-start".repeat(12));
-            (fact, path.join(name))
-        });
+        let above =
+            [(CWD, "cwd"), ("HOME", "home"), ("PATH", "path"), (search_path, "searched")].map(|(fact, word)| {
+                let name = format!("above-{word}-{:x}{}", now.reverse_bits(), "-another-start".repeat(12));
+                (fact, path.join(name))
+            });
         let mark = format!("{now:x}");
-        let [folder, home, first, last] = [(0, "Folder.of"), (1, "Home.of"), (2, "First.of"), (2, "Last.of")]
-            .map(|(fact, name): (usize, _)| above[fact].1.join(format!("{name}-{mark}")));
-        for folder in [&folder, &home, &first, &last] {
+        let folders =
+            [(0, "Folder.of"), (1, "Home.of"), (2, "First.of"), (2, "Last.of"), (3, "Before.of"), (3, "Behind.of")]
+                .map(|(fact, name): (usize, _)| above[fact].1.join(format!("{name}-{mark}")));
+        for folder in &folders {
             fs::create_dir_all(folder).map_err(|error| Failure::io("make the folder", folder, &error))?;
         }
-        Ok(Elsewhere { above, folder, home, bins: [first, last], mark })
+        let [folder, home, first, last, before, behind] = folders;
+        let search_path = (search_path, [before, behind]);
+        Ok(Elsewhere { above, folder, home, bins: [first, last], search_path, mark })
     }
 
     /// Another value of a variable that is known to [`crate::session`]'s other start.
@@ -53,6 +60,9 @@ impl Elsewhere {
             "PATH" => {
                 let [first, last] = self.bins.each_ref().map(|folder| folder.as_os_str());
                 [first, value, last].join(OsStr::new(":"))
+            }
+            name if name == self.search_path.0 => {
+                self.search_path.1.each_ref().map(|folder| folder.as_os_str()).join(OsStr::new(":"))
             }
             // The oldest that thaws: what a program does only from some version on, it does not here.
             KERNEL => format!("4.17.0-{}-for-another-start", self.mark).into(),
@@ -70,7 +80,7 @@ impl Elsewhere {
     /// written there, has looked beside these, or for a path with the name of a user, host or kernel. With the first path of each, in words.
     pub fn used_otherwise(&self, notes: &Accesses) -> BTreeMap<&'static str, String> {
         let mut found = BTreeMap::new();
-        let own = [("HOME", &self.home), (CWD, &self.folder), ("PATH", &self.bins[0]), ("PATH", &self.bins[1])];
+        let own = self.own();
         let names = ["USER", "LOGNAME", HOST, KERNEL, KERNEL_VERSION];
         let names = names.map(|name| (name, self.value(name, OsStr::new("")).to_string_lossy().into_owned()));
         for (path, note) in &notes.places {
@@ -94,10 +104,22 @@ impl Elsewhere {
         found
     }
 
+    /// All folders, with the fact of each.
+    fn own(&self) -> [(&'static str, &PathBuf); 6] {
+        let ([first, last], (search_path, [before, behind])) = (&self.bins, &self.search_path);
+        [
+            ("HOME", &self.home),
+            (CWD, &self.folder),
+            ("PATH", first),
+            ("PATH", last),
+            (search_path, before),
+            (search_path, behind),
+        ]
+    }
+
     /// Says of a path where it lies: below a folder of this boot, or above it.
     fn in_words(&self, path: &Path) -> String {
-        let own = [&self.home, &self.folder, &self.bins[0], &self.bins[1]];
-        let below = own.iter().find_map(|folder| Some((path.strip_prefix(folder).ok()?, "below it")));
+        let below = self.own().iter().find_map(|(_, folder)| Some((path.strip_prefix(folder).ok()?, "below it")));
         let above = self.above.iter().find_map(|(_, above)| Some((path.strip_prefix(above).ok()?, "above it")));
         match below.or(above) {
             Some((name, where_to)) if !name.as_os_str().is_empty() => format!("{} {where_to}", name.display()),
@@ -119,6 +141,28 @@ impl Elsewhere {
     pub fn looked_up_along_path(&self, notes: &Accesses) -> Option<BTreeSet<PathBuf>> {
         let [first, last] = self.bins.each_ref().map(|folder| looked_up_in(folder, notes));
         Some(&first? | &last?)
+    }
+
+    /// Names that were looked up along the search path, each up to its first dot; None where its directories were listed by others than those
+    /// who look for modules.
+    pub fn looked_up_along_search_path(&self, notes: &Accesses, importers: &[Importer]) -> Option<BTreeSet<OsString>> {
+        let mut names = BTreeSet::new();
+        for folder in &self.search_path.1 {
+            let importer = importers.iter().find(|it| it.directory == *folder);
+            let note = notes.places.get(folder).filter(|note| note.listed.is_some());
+            let lists = importer.map_or(0, |it| it.lists);
+            if note.is_some_and(|note| note.opened > lists) || importer.is_some_and(|it| !it.selections().is_empty()) {
+                return None;
+            }
+            names.extend(importer.iter().flat_map(|it| &it.names).map(|(name, _)| stem(name)));
+            names.extend(stems_below(folder, notes));
+        }
+        Some(names)
+    }
+
+    /// The variable of the search path.
+    pub fn search_path(&self) -> &'static str {
+        self.search_path.0
     }
 
     /// Where the program is booted.
@@ -176,6 +220,16 @@ fn looked_up_in(folder: &Path, notes: &Accesses) -> Option<BTreeSet<PathBuf>> {
     }
     let below = notes.places.iter().filter(|(_, note)| note.looked).map(|(path, _)| path.strip_prefix(folder));
     Some(below.flatten().filter(|name| !name.as_os_str().is_empty()).map(Path::to_owned).collect())
+}
+
+/// What was looked up in a folder, by its first part and up to a dot in that.
+pub fn stems_below<'a>(folder: &'a Path, notes: &'a Accesses) -> impl Iterator<Item = OsString> + use<'a> {
+    let below = notes.places.keys().filter_map(move |path| path.strip_prefix(folder).ok()?.components().next());
+    below.map(|name| stem(name.as_os_str()))
+}
+
+fn stem(name: &OsStr) -> OsString {
+    OsStr::from_bytes(name.as_bytes().split(|&byte| byte == b'.').next().unwrap_or_default()).to_owned()
 }
 
 /// Has what the boot looked up below `start`, and in the other boot below another folder as well (`looked_up`), count where an image is

@@ -58,6 +58,10 @@ pub struct Report {
     pub compared: Vec<String>,
     /// Whether what depends on its start can be found out by another one.
     pub knows_start: bool,
+    /// Whether that is its search path alone.
+    pub only_searches: bool,
+    /// Names that it has looked up along its search path, and directories that stand there.
+    pub searched: Searched,
     /// Whether it has printed anything.
     pub said: bool,
     /// Where it differs from another start in more than what a thaw renews.
@@ -76,6 +80,15 @@ pub struct Report {
     pub secrets: Secrets,
     /// Name and version of the runtime, in its own words.
     pub runtime: Option<String>,
+}
+
+/// What a boot has told of its search path.
+#[derive(Debug, Default)]
+pub struct Searched {
+    /// Names that were looked up behind the place of the variable's directories.
+    pub names: BTreeSet<OsString>,
+    /// The directories that stand there.
+    pub directories: Vec<PathBuf>,
 }
 
 /// What is known of secrets after a boot.
@@ -135,6 +148,11 @@ pub fn outcome(
         Some(WRITTEN) if report.all("runtime").next().is_some() => Ok(Outcome::Written(Box::new(Report {
             said: false, // whoever has listened knows
             knows_start: report.all("evidence").next().is_some(),
+            only_searches: report.all("evidence").next().is_some_and(|what| what == "search path"),
+            searched: Searched {
+                names: [&report, &site].into_iter().flat_map(|it| it.all("searched")).map(OsString::from).collect(),
+                directories: report.all("search_path").map(PathBuf::from).collect(),
+            },
             differs: report.texts("differs").collect(),
             picked: report.texts("picked").collect(),
             held: report.pairs("held").map(texts).collect(),

@@ -34,6 +34,7 @@ mod everyday;
 mod home;
 mod info;
 mod other_start;
+mod search_path;
 mod terminals;
 mod variants;
 

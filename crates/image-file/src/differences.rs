@@ -277,6 +277,13 @@ fn cpu_lines(difference: &cpu::Difference) -> Vec<String> {
 /// What differs in a fact: `hostname: a -> b`.
 fn fact(tables: &Tables<'_>, fact: &image::HostFact, process: &ThisProcess) -> Result<Option<Line>> {
     let recorded = tables.text(fact.value)?;
+    if fact.kind == image::fact_kind::SEARCHED {
+        return Ok(Value::of_obstacle(process, recorded).map(|obstacle| {
+            let name = inputs::facts::searched::variable(recorded);
+            let text = format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(obstacle.bytes()));
+            Line { subject: Subject::Variable(OsStr::from_bytes(name).to_owned()), text }
+        }));
+    }
     let now = Value::now(process, fact, recorded);
     if now.as_ref().is_some_and(|now| now.bytes() == recorded) {
         return Ok(None);

@@ -143,6 +143,22 @@ impl Kernel for ThisProcess {
         Some(value.len())
     }
 
+    fn with_variable(&self, name: &[u8], see: &mut dyn FnMut(&[u8])) {
+        std::env::var_os(OsStr::from_bytes(name)).into_iter().for_each(|value| see(value.as_bytes()));
+    }
+
+    fn names(&self, path: &[u8], each: &mut dyn FnMut(&[u8])) -> Option<bool> {
+        let entries = match std::fs::read_dir(OsStr::from_bytes(path.strip_suffix(b"\0")?)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Some(false),
+            Err(_) => return None,
+        };
+        for entry in entries {
+            each(entry.ok()?.file_name().as_bytes());
+        }
+        Some(true)
+    }
+
     fn is_there(&self, path: &[u8]) -> Option<bool> {
         let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"\0")?));
         match path.metadata().map_err(|error| error.kind()) {

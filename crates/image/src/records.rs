@@ -446,6 +446,8 @@ pub mod fact_kind {
     pub const UMASK: u32 = 13;
     /// Where a name is found first along the directories of a variable: `$PATH/git: /usr/bin/git`, or `absent`.
     pub const FOUND: u32 = 14;
+    /// Names that no directory of a variable may have, where that has another value than in the boot: `PYTHONPATH DIGEST: json/os/re`.
+    pub const SEARCHED: u32 = 15;
 }
 
 record! {

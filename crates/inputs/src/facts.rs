@@ -16,6 +16,7 @@ use image::{fact_kind, Error, HostFact, Section, Tables};
 use crate::place;
 
 mod found;
+pub mod searched;
 pub use found::{home_of_user, WITHOUT_HOME};
 
 /// What is said of a stream that is no terminal.
@@ -55,6 +56,10 @@ pub trait Kernel {
     fn variable(&self, name: &[u8], buffer: &mut [u8]) -> Option<usize>;
     /// Whether there is anything at a path, which ends with a NUL. None where nobody can tell.
     fn is_there(&self, path: &[u8]) -> Option<bool>;
+    /// Passes the value of a variable to `see`, if it is set.
+    fn with_variable(&self, name: &[u8], see: &mut dyn FnMut(&[u8]));
+    /// Passes each name in a directory to `each`; its path ends with a NUL. Returns whether it is there; None where nobody can tell.
+    fn names(&self, path: &[u8], each: &mut dyn FnMut(&[u8])) -> Option<bool>;
 }
 
 /// What is at a path.
@@ -276,6 +281,9 @@ fn compare_kinds(
 /// Not inlined: the buffer for the longest answers would make the stack of every start larger, also where no fact was read.
 #[inline(never)]
 fn is_unchanged(fact: &HostFact, recorded: &[u8], kernel: &impl Kernel) -> bool {
+    if fact.kind == fact_kind::SEARCHED {
+        return Value::of_obstacle(kernel, recorded).is_none();
+    }
     Value::now(kernel, fact, recorded).is_some_and(|now| now.bytes() == recorded)
 }
 
@@ -338,6 +346,7 @@ pub fn name(kind: u32, of: u32) -> &'static str {
         (fact_kind::UMASK, _) => "umask",
         (fact_kind::KERNEL_FILE, _) => "file of the kernel",
         (fact_kind::FOUND, _) => "what was looked for along a variable",
+        (fact_kind::SEARCHED, _) => "names that no directory of a variable may have",
         _ => "a fact that this version does not know",
     }
 }

@@ -15,7 +15,7 @@ use runtime::Language;
 use crate::environment::{is_under, Environment};
 use crate::findings::Finding;
 use crate::places::reader;
-use crate::reads::{FullEnvironmentRead, OtherValue, Reads};
+use crate::reads::{FullEnvironmentRead, OtherValue, Reads, Searched};
 use crate::secrets::Secret;
 use crate::variables::{always_compared, rule};
 
@@ -112,7 +112,8 @@ impl<'a> EnvironmentInputs<'a> {
                 if is_under(&self.environment.patterns_withheld, name) { presence::ANY } else { presence::UNSET };
             rows.insert(name.as_bytes(), (wanted, [0; 16]));
         }
-        for name in self.reads.renewals.variables().filter(|name| self.is_renewed(OsStr::new(name))) {
+        let searched = self.reads.searched.iter().map(|it| it.variable);
+        for name in self.reads.renewals.variables().chain(searched).filter(|name| self.is_renewed(OsStr::new(name))) {
             rows.insert(name.as_bytes(), (presence::ANY, [0; 16]));
         }
         let not_compared = self.environment.secrets.iter().map(|secret| &secret.name);
@@ -208,7 +209,10 @@ impl<'a> EnvironmentInputs<'a> {
 
     /// Whether each thaw takes what this variable says from its own environment.
     fn is_renewed(&self, name: &OsStr) -> bool {
-        self.reads.renewals.covers(name, |name| self.is_read(name)) && !is_under(&self.environment.named, name)
+        let is_searched = |it: &Searched| name == it.variable && !self.is_read(it.variable);
+        (self.reads.renewals.covers(name, |name| self.is_read(name))
+            || self.reads.searched.as_ref().is_some_and(is_searched))
+            && !is_under(&self.environment.named, name)
     }
 
     /// Whether the program has read a variable of this name, or all.

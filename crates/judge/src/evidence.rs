@@ -1,14 +1,16 @@
 //! What other starts of the program have shown: what was read and makes no difference is no input, what is only kept is renewed in each thaw,
 //! and what makes a difference is an input, with the object that shows it.
 
-use std::ffi::OsString;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 
 use image::fact_kind;
 use image_file::info::{Decision, Verdict};
 use inputs::facts::is_of_terminal;
+use runtime::Language;
 
 use crate::environment::Environment;
-use crate::reads::{Alternative, FullEnvironmentRead, OtherValue, Reads};
+use crate::reads::{Alternative, FullEnvironmentRead, OtherValue, Reads, Searched};
 
 /// What stands for the current directory among the names of variables.
 pub const CWD: &str = "cwd";
@@ -30,6 +32,14 @@ fn fact_named(name: &str) -> (u32, u32) {
         _ => fact_kind::KERNEL,
     };
     (kind, 0)
+}
+
+/// The variable that names directories for the runtime to search before its own.
+pub fn search_path(language: Language) -> &'static str {
+    match language {
+        Language::Python => "PYTHONPATH",
+        Language::Ruby => "RUBYLIB",
+    }
 }
 
 const FOLDER: &str = "the current directory";
@@ -69,6 +79,24 @@ impl Reads {
         self.decide(name, Verdict::Renewed, why.to_owned());
         self.renewed.insert(variable);
         self.found.extend(found);
+    }
+
+    /// Whether the program itself has read this variable: not only the runtime.
+    pub fn asks_for(&self, name: &str) -> bool {
+        let name = OsStr::new(name);
+        self.by_c.contains(name) || self.variables.get(name).is_some_and(Option::is_some)
+    }
+
+    /// Nothing but the runtime's search path follows from this variable, and nothing was found there: only the names count that were looked up.
+    pub fn search(&mut self, variable: &'static str, names: BTreeSet<OsString>) {
+        if self.asks_for(variable) {
+            return;
+        }
+        self.variables.remove(OsStr::new(variable));
+        let why = "nothing that the boot looked up is in its directories, and that is compared; nothing else follows from it, as a boot with \
+                   another value has shown";
+        self.decide(variable, Verdict::Renewed, why.to_owned());
+        self.searched = Some(Searched { variable, names });
     }
 
     /// The same of the current directory; what was looked up in it follows the start.

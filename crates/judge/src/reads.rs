@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use image_file::info::{Decision, Verdict};
+use inputs::facts::searched;
 use runtime::Language;
 
 use crate::entries::Entries;
@@ -31,6 +32,8 @@ pub struct Reads {
     pub renewed: BTreeSet<OsString>,
     /// What was looked for along the directories of variables, and found where: see [`image::fact_kind::FOUND`].
     pub found: BTreeSet<Vec<u8>>,
+    /// What the boot looked up along the search path of its runtime, where that is another one in each start.
+    pub searched: Option<Searched>,
     /// Other values of variables that make no difference.
     pub alternatives: Vec<Alternative>,
     /// Other locales that make no difference to a program that has read its own, as inputs/environment.rs names them; with their boots as in
@@ -52,6 +55,26 @@ pub struct Reads {
     pub guards: BTreeSet<&'static str>,
     /// Settings of the runtime that are left to starts.
     pub renewals: Renewals,
+}
+
+/// Names that were looked up along the directories of a variable and found in none of them: see [`image::fact_kind::SEARCHED`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Searched {
+    /// The variable.
+    pub variable: &'static str,
+    /// The names, each up to its first dot.
+    pub names: BTreeSet<OsString>,
+}
+
+impl Searched {
+    /// The text of the fact. `value`: of the variable while the program booted.
+    pub fn record(&self, value: Option<&OsStr>) -> Vec<u8> {
+        let digest =
+            |value: &OsStr| image::digest(value.as_bytes()).map(|byte| format!("{byte:02x}")).concat().into_bytes();
+        let value = value.filter(|value| !value.is_empty()).map_or(searched::UNSET.to_vec(), digest);
+        let names: Vec<&[u8]> = self.names.iter().map(|name| name.as_bytes()).collect();
+        [self.variable.as_bytes(), b" ", &value, b": ", &names.join(&searched::SEPARATOR)].concat()
+    }
 }
 
 /// Another value of a variable with which the program has booted to the same state: see [`image::Alternative`].

@@ -136,16 +136,22 @@ fn is_new_with_feature(directory: Fd, answer: &RecordedAnswer<'_>, name: &[u8]) 
 
 /// Calls `each` with every name in a directory.
 fn list(directory: Fd, mut each: impl FnMut(&[u8])) -> sys::Result<()> {
+    let open = sys::open_at(directory, b".\0", O_RDONLY | O_DIRECTORY | O_CLOEXEC)?;
+    let result = list_open(open, &mut each);
+    sys::close(open);
+    result
+}
+
+/// The same for one that is open for reading.
+pub fn list_open(directory: Fd, each: &mut dyn FnMut(&[u8])) -> sys::Result<()> {
     /// Offsets of d_reclen and d_name in `linux_dirent64`.
     const LENGTH: usize = 16;
     const NAME: usize = 19;
-    let open = sys::open_at(directory, b".\0", O_RDONLY | O_DIRECTORY | O_CLOEXEC)?;
     let mut entries = [0; 8192];
-    let result = loop {
-        let mut rest = match sys::list(open, &mut entries) {
-            Ok(0) => break Ok(()),
-            Ok(size) => &entries[..size],
-            Err(errno) => break Err(errno),
+    loop {
+        let mut rest = match sys::list(directory, &mut entries)? {
+            0 => return Ok(()),
+            size => &entries[..size],
         };
         while rest.len() > NAME {
             let length = usize::from(u16::from_le_bytes([rest[LENGTH], rest[LENGTH + 1]]));
@@ -153,9 +159,7 @@ fn list(directory: Fd, mut each: impl FnMut(&[u8])) -> sys::Result<()> {
             each(entry[NAME..].split(|&byte| byte == 0).next().unwrap_or(b""));
             rest = next;
         }
-    };
-    sys::close(open);
-    result
+    }
 }
 
 /// The reason for the fallback, with the whole path of the name, and what the kernel said if it did not answer.

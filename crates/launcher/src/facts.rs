@@ -7,6 +7,7 @@ use image::{HostFact, Tables};
 use inputs::facts::{self, Content, Kernel};
 use linux_raw_sys::{errno, general as raw};
 
+use crate::answers;
 use crate::block::Block;
 use crate::content;
 use crate::reason::Reason;
@@ -28,6 +29,10 @@ fn refuse(different: Result<Option<HostFact>, image::Error>, tables: &Tables<'st
     let recorded = tables.text(fact.value).map_err(Reason::image)?;
     if let Some(text) = facts::change_of_terminal(&fact, recorded) {
         return Err(Reason::new(text));
+    }
+    if fact.kind == image::fact_kind::SEARCHED {
+        let reason = Reason::new("stale: a directory of this variable may have a module that the boot looked up");
+        return Err(reason.subject(facts::searched::variable(recorded)));
     }
     let reason = Reason::new("stale: this is not what it was when the boot read it");
     Err(match facts::path(&fact, recorded) {
@@ -140,6 +145,21 @@ impl Kernel for Now<'_> {
         let value = inputs::environment::value_of(name, self.block.environment())?;
         buffer.get_mut(..value.len())?.copy_from_slice(value);
         Some(value.len())
+    }
+
+    fn with_variable(&self, name: &[u8], see: &mut dyn FnMut(&[u8])) {
+        inputs::environment::value_of(name, self.block.environment()).into_iter().for_each(see);
+    }
+
+    fn names(&self, path: &[u8], each: &mut dyn FnMut(&[u8])) -> Option<bool> {
+        let directory = match sys::open(path, raw::O_RDONLY | raw::O_DIRECTORY | raw::O_CLOEXEC) {
+            Ok(directory) => directory,
+            Err(sys::Errno(errno::ENOENT)) => return Some(false),
+            Err(_) => return None,
+        };
+        let listed = answers::list_open(directory, each);
+        sys::close(directory);
+        listed.ok().map(|()| true)
     }
 
     fn is_there(&self, path: &[u8]) -> Option<bool> {

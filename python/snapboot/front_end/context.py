@@ -11,6 +11,7 @@ from .environment import IGNORED, Environment
 from .explained import begin
 from .importers import folder_of, shadows
 from .main_part import Fallback, Prepared, as_file, new_main_module, script_name
+from .python_path import PythonPath
 from .randomness import Randomness
 from .request import decode, encode
 from .search_path import IS_SAFE, first_entry, importer_of
@@ -58,6 +59,7 @@ class Context:
                 as_file(sys.modules["__main__"].__dict__, self.prepared.filename, None)
         if self.path_entry is not None:
             sys.path.insert(0, self.path_entry)
+        self.python_path = PythonPath(self.path_entry)
         self._set_arguments(main, request.argv)
         return main
 
@@ -77,6 +79,7 @@ class Context:
         if self.path_entry is not None and self.prepared is None:
             self.looked_up_folder = folder_of(self.path_entry)
             self.looked_up = importers.looked_up_in(self.looked_up_folder)
+        self.python_path.settle(importers, self.request.folder)
         self.environment.settle()
         self.streams.settle()
         self.settings.settle(bound)
@@ -127,6 +130,8 @@ class Context:
             _signal.signal(number, _signal.SIG_IGN)
         if self.environment.explained is not None:
             self.spans = begin(self.environment.explained)
+        if self.environment.python_path != self.python_path.value:
+            self.python_path.renew(self.environment.python_path, self.evidence.folder_if_read())
         if self.user_site is not None:
             self._renew_user_site()
         if self.prepared is None:  # or else the script is the same

@@ -51,6 +51,7 @@ class Environment:
         self.coerced = text if text and LOCALE + b"=" + text not in process.started_with()[1] else None
         # Whether the program has read all of it while it booted.
         self.was_read = False
+        self.python_path = None  # of the start, before the program's own changes
         self.explained = None  # the file in which this start notes where its time goes: see explained.py
 
     def _forget_editor(self):
@@ -119,6 +120,7 @@ class Environment:
         if coerced is not None:
             names[LOCALE] = coerced
             posix.putenv(LOCALE, coerced)
+        self.python_path = names.get(b"PYTHONPATH") or None
         ignored = names.pop(IGNORED, None)
         # Nobody else is to take it for its own.
         self.explained = names.pop(EXPLAIN, None)

@@ -46,14 +46,18 @@ class Evidence:
         self.more = {}
         self._fingerprint = None  # a function that returns a number for a text or bytes
         self._kept = []
+        self._python_path = ()
         self._names = ()  # of facts that a thaw renews
         self._read = ()  # of facts that the program has read
 
     def settle(self, context, reads, report):
         """Looks at what this process holds. context: the Context, which renews the rest. reads: the Reads, which have seen what was
         read. To be called after a collection."""
-        if self.role not in ("other", "again") and not (self.role == "first" and (reads.knows_start() or context.settings.tried)):
+        context.python_path.tell(report)
+        knows_start = reads.knows_start() or context.settings.tried
+        if self.role not in ("other", "again") and not (self.role == "first" and (knows_start or context.python_path.is_known)):
             return
+        self._python_path = context.python_path
         # Python's own is much faster, and the same in all boots where they hash alike.
         self._fingerprint = hash if b"SNAPBOOT_HASHSEED" in context.environment.own else _fingerprint
         own, roots = context.environment.own_objects()
@@ -68,7 +72,7 @@ class Evidence:
             known = reads.names_read() if reads.was_read_whole() else None
             # A program at which it takes longer to look is not booted several times more.
             if fork.in_child(lambda: self._write_held(own, known), LONGEST):
-                report.add("evidence", "1")
+                report.add("evidence", "1" if knows_start else "search path")
         elif self.role == "other":
             # In a child, as the others: a fork leaves its traces.
             if fork.in_child(lambda: self._compare_otherwise(own)):
@@ -81,7 +85,7 @@ class Evidence:
                 self._take(own, kept_by_front_end, report)
             else:
                 report.add("differs", "what it holds cannot be looked at")
-        self.roots = ()  # no thaw needs them
+        self.roots = self._python_path = ()  # no thaw needs them
         self._fingerprint = None
 
     def renew(self, variables):
@@ -108,10 +112,18 @@ class Evidence:
             holders_of_texts.exchange(self._kept, real)
         self._kept = ()
 
+    def folder_if_read(self):
+        """The current directory (bytes), if the program has read it; else None. Raises Fallback where it is gone."""
+        try:
+            return posix.getcwdb() if CWD in self._read else None
+        except OSError:
+            raise Fallback("the current directory, which the program has read, is gone") from None
+
     def _walk(self, own, translation=None):
         """Returns pairs of a thing and its content by path, as Walk.run."""
         from .object_paths import Walk  # here, since only a process that is not frozen needs it
 
+        self._python_path.take_out()
         gc.collect()  # which leaves the same in all boots
         gc.disable()
         return Walk(own, self.roots, translation, self._fingerprint).run()

@@ -55,6 +55,15 @@ class Importers:
         names = {name: here for name, here in self._looked_up.get(folder, {}).items() if name in sys.modules or name not in anywhere}
         return {name.rpartition(".")[2]: here if name in anywhere else None for name, here in names.items()}
 
+    def looked_up_in_any(self, folders):
+        """The names of the modules, of those in no package, that were looked for in one of these folders."""
+        names = {name for folder in folders for name in self._looked_up.get(folder, ())}
+        return frozenset(name for name in names if "." not in name)
+
+    def are_all_in(self, folders):
+        """Whether nothing else imports from these entries of `sys.path`."""
+        return all(isinstance(sys.path_importer_cache.get(folder), (type(None), self._class)) for folder in folders)
+
     def _found(self):
         """The whole names of the modules that were found anywhere."""
         return {name for names in self._looked_up.values() for name, here in names.items() if here}

@@ -1,7 +1,8 @@
 """What `snapboot freeze` starts the interpreter on, with -S, to learn what `site` reads of the environment.
 
 Before any front end `site` runs code that is not the interpreter's: lines of .pth files, sitecustomize, usercustomize. It does so
-here once more, in a process that is thrown away; what it read is left in the file `site` of the control directory.
+here once more, in a process that is thrown away; what it read, and which modules it looked for, is left in the file
+`site` of the control directory.
 """
 
 import posix
@@ -18,6 +19,18 @@ _directory = posix.environ.pop(b"SNAPBOOT_FREEZE_DIR")
 posix.unsetenv(b"SNAPBOOT_FREEZE_DIR")
 _report = _load("report").Report()
 _reads = _load("reads").Reads(_directory, lambda name, value: None)
+
+
+class _Searched:
+    """Finds nothing, and keeps the names."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if "." not in name:
+            _report.add("searched", name)
+
+
+sys.meta_path.insert(0, _Searched)
 try:
     import site
 

@@ -16,6 +16,7 @@ end
 %w[channel request report object_header settings compilers command_line standard_input main_syntax main_script
    prism_script stdio environment seeding randomness explained context exit origins inputs wrappers kept_gems
    gem_lists bundle_lists reads early times preload recipes process_attributes locale lost_threads real_secrets
-   in_child renewed_texts start_form evidence chosen_constants choice freeze_run].each(&load_file)
+   in_child renewed_texts start_form evidence search_path chosen_constants choice
+   freeze_run].each(&load_file)
 Dir.children("#{__dir__}/recipes").sort.each { |recipe| load_file.call(recipe.delete_suffix(".rb"), "recipes") }
 front_end.module_eval { self::FreezeRun.new(__FILE__, load_file).start }

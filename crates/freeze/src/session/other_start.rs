@@ -19,12 +19,13 @@ use image::fact_kind;
 use inputs::attributes::Attribute;
 use inputs::environment::matches;
 use judge::environment::Environment;
-use judge::evidence::{ALL, CWD, HOST, KERNEL, KERNEL_VERSION};
+use judge::evidence::{search_path, ALL, CWD, HOST, KERNEL, KERNEL_VERSION};
 use judge::reads::Reads;
 use judge::variables::always_compared;
 use recorder::{Accesses, PathAccess, State};
 use runtime::{python, Language};
 
+use super::search_path::{count_names, may_be_another};
 use super::Session;
 use crate::boot::{leave_on_demand, Boot, Running, Watch};
 use crate::boot_inputs::Ignored;
@@ -32,7 +33,7 @@ use crate::control_dir::ControlDir;
 use crate::elsewhere::{self, Elsewhere, Otherwise};
 use crate::outcome::{Result, Stop};
 use crate::progress::Step;
-use crate::report::{Outcome, Report};
+use crate::report::{Outcome, Report, Searched};
 
 /// What stands for the object that differs where one start prints something while it boots, and the other does not: its thaws print nothing.
 const OUTPUT: &str = "whether it prints something while it boots";
@@ -126,7 +127,8 @@ impl Session<'_> {
         let is_small = first.loaded.len() <= MOST_FILES;
         let took = Duration::from_nanos(dir.now()?.saturating_sub(*begun).max(0) as u64);
         let boot = Boot { limit: Some(took * PATIENCE + MORE_PATIENCE), ..*boot };
-        let compared = if first.knows_start && is_small { self.compare_starts(&boot, dir, first)? } else { None };
+        let compared =
+            if first.knows_start && is_small { self.compare_starts(&boot, dir, first, notes)? } else { None };
         Ok(compared.map(|(shown, again)| {
             (*first, *notes, *begun) = again;
             shown
@@ -152,11 +154,13 @@ impl Session<'_> {
         boot: &Boot<'_>,
         dir: &ControlDir,
         first: &Report,
+        notes: &Accesses,
     ) -> Result<Option<(OtherStart, Booted)>> {
         if self.is_named_from_here() {
             return Ok(None);
         }
-        let elsewhere = Elsewhere::create(dir)?;
+        let search_path = search_path(self.runtime.language);
+        let elsewhere = Elsewhere::create(dir, search_path)?;
         let whole = first.reads.wholes.iter().any(|read| read.place().is_some());
         let whole = (whole && self.leave_more_variables(dir, &first.reads)?).then_some(ALL);
         let mut all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
@@ -164,6 +168,13 @@ impl Session<'_> {
         let is_of_ruby = self.runtime.language == Language::Ruby;
         all.retain(|name| *name != CWD || !is_of_ruby || first.reads.facts.contains(&(fact_kind::CWD, 0)));
         all.retain(|name| !is_of_system(name) || first.reads.asks_for_system(name));
+        if first.only_searches {
+            all.clear();
+        }
+        all.extend(may_be_another(search_path, boot.environment, &first.reads, notes).then_some(search_path));
+        if all.is_empty() {
+            return Ok(None);
+        }
         let Some((other, notes)) = self.boot_with_most(boot, dir, &elsewhere, &mut all)? else { return Ok(None) };
         let begun = dir.now()?;
         let again = Boot { knows_other_start: true, limit: None, ..*boot };
@@ -218,7 +229,8 @@ impl Session<'_> {
         }
         let used = shown.elsewhere.used_otherwise(&shown.notes);
         let used = used.into_iter().map(|(name, what)| (name.to_owned(), format!("{what}, which it uses,")));
-        for (name, holder) in outcome.held.iter().cloned().chain(used) {
+        let held = outcome.held.iter().chain(&shown.report.held).cloned().collect::<Vec<_>>();
+        for (name, holder) in held.into_iter().chain(used) {
             if shown.free.remove(&name) {
                 shown.bound.push((name, holder));
             }
@@ -321,7 +333,12 @@ impl Session<'_> {
             .into_iter()
             .filter_map(|(name, value)| Some((name.clone(), Some(elsewhere.value(name.to_str()?, value)))))
             .collect();
-        let environment = boot.environment.with_values(&values);
+        let mut environment = boot.environment.with_values(&values);
+        let search_path = search_path(self.runtime.language);
+        if names.contains(&search_path) {
+            let value = elsewhere.value(search_path, OsStr::new(""));
+            environment = environment.with_values(&[(search_path.into(), Some(value))]);
+        }
         let here = std::env::current_dir().unwrap_or_default();
         let folder = if names.contains(&CWD) { elsewhere.folder() } else { &here };
         let system =
@@ -409,6 +426,7 @@ impl OtherStart {
         environment: &Environment,
         start: &Path,
         ignored: &Ignored,
+        searched: &Searched,
     ) {
         for (name, what) in &self.bound {
             reads.bind(name, what);
@@ -423,6 +441,9 @@ impl OtherStart {
                 ALL => reads.pick(&self.report.picked, self.largest, environment),
                 "HOME" => self.found_at_home(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
                 "PATH" => self.along_path(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
+                "PYTHONPATH" | "RUBYLIB" => {
+                    count_names(&self.elsewhere, (&self.notes, &self.report), reads, notes, searched)
+                }
                 name => reads.renew(name, Vec::new()),
             }
         }

@@ -268,7 +268,7 @@ impl Session<'_> {
         report.reads.facts.extend(attributes::bound_to(&report.repeated, &notes.set));
         if let Some(shown) = &other_start {
             let first = report.reads.clone();
-            shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored);
+            shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored, &report.searched);
             let alike = self.try_everyday_values(&boot, dir, shown, &first, &mut report.reads, &mut notes)?;
             self.try_other_terminal(&boot, dir, shown, &first, &alike, &mut report.reads, &mut notes)?;
             shown.forget_places_at_home(&report.reads, &mut notes, environment);

@@ -102,6 +102,10 @@ mod tests {
             buffer[..value.len()].copy_from_slice(value);
             Some(value.len())
         }
+        fn with_variable(&self, _: &[u8], _: &mut dyn FnMut(&[u8])) {}
+        fn names(&self, _: &[u8], _: &mut dyn FnMut(&[u8])) -> Option<bool> {
+            None
+        }
         fn is_there(&self, path: &[u8]) -> Option<bool> {
             match path {
                 b"/none/secret\0" => None,

@@ -22,6 +22,10 @@ impl Kernel for Machine {
     fn variable(&self, _: &[u8], _: &mut [u8]) -> Option<usize> {
         None
     }
+    fn with_variable(&self, _: &[u8], _: &mut dyn FnMut(&[u8])) {}
+    fn names(&self, _: &[u8], _: &mut dyn FnMut(&[u8])) -> Option<bool> {
+        None
+    }
     fn is_there(&self, _: &[u8]) -> Option<bool> {
         None
     }

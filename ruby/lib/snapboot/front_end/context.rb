@@ -13,6 +13,9 @@ class Context
   # The Evidence.
   attr_writer :evidence
 
+  # The SearchPath.
+  attr_writer :search_path
+
   # The Locale, or nil.
   attr_writer :locale
 
@@ -67,6 +70,7 @@ class Context
     renew_locale
     @secrets&.renew { fall_back("a secret has another form than the one that the image was made with") } unless @warming
     @evidence.renew { |reason| fall_back(reason) } unless @warming
+    @search_path.renew(@evidence) { |reason| fall_back(reason) } unless @warming
     @environment.renew
     @spans = Explained.begin if ENV.key?("SNAPBOOT_EXPLAIN")
     @stdio.renew

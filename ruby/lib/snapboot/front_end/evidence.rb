@@ -97,6 +97,11 @@ class Evidence
     yield "the current directory, which the program has read, is gone"
   end
 
+  # The current directory, if the program has read it; else nil.
+  def folder_if_read
+    Dir.pwd if @read.include?(CWD)
+  end
+
   private
 
   def now(names)

@@ -51,6 +51,7 @@ class FreezeRun
     @locale = Locale.new unless @request.simulated?
     @seeding = Seeding.new
     @evidence = Evidence.new(@request)
+    @search_path = SearchPath.new(@request)
     @exit = Exit.new(@feature)
     prepare_telling
     Process.instance_variable_set(:@__snapboot__, self)
@@ -215,6 +216,8 @@ class FreezeRun
     @locale&.settle(@report)
     @context.locale = @locale
     @context.umask = @umask
+    @context.search_path = @search_path
+    @search_path.settle(@report)
     settle_secrets unless @evidence.other?
     settle_evidence
     @context.warnings.each { |warning| @report.add("repeats", warning) }
@@ -259,6 +262,7 @@ class FreezeRun
     unless @is_called
       @evidence.settle(@asked, @secrets, @report) do
         COMPARING.each(&@load_file)
+        @search_path.take_out
         StartComparison.new(@request.directory, @evidence, object_paths).run
       end
     end
