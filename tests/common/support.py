@@ -61,13 +61,14 @@ def run(argv, env=None, log=True, input=b"", **options):
     return Result(done)
 
 
-def freeze(image, command, *options, env=None, encodings=1, **more):
+def freeze(image, command, *options, env=None, serves_others=False, **more):
     """Run `snapboot freeze`. Returns its Result.
 
-    encodings: 2 for an image of Ruby that serves other locales, too, which takes twice as long.
+    serves_others: whether the image is to serve other locales (of Ruby) and search paths (of Python), too, which takes twice as long.
     """
-    of_one = ["--env", "LANG"] if encodings == 1 and command[0] == RUBY else []
-    return run([SNAPBOOT, "freeze", "-o", image, *of_one, *options, "--", *command], env=env, log=False, **more)
+    bound = {PYTHON: ["--env", "PYTHONPATH"], RUBY: ["--env", "LANG"]}.get(command[0], [])
+    options = [*([] if serves_others else bound), *options]
+    return run([SNAPBOOT, "freeze", "-o", image, *options, "--", *command], env=env, log=False, **more)
 
 
 def frozen(image, command, *options, **more):

@@ -26,7 +26,7 @@ def image(request, open_directory):
     if interpreter is None:
         pytest.skip("there is no ruby")
     image = open_directory / f"variants-{request.param}.img"
-    support.frozen(image, [interpreter], "--preload", "json", "--variants", "3", encodings=2)
+    support.frozen(image, [interpreter], "--preload", "json", "--variants", "3", serves_others=True)
     return image, [CODE[request.param], ASK[request.param]]
 
 

@@ -78,7 +78,7 @@ class Program:
     def freeze(self):
         """Writes the image. Returns the Result of `snapboot freeze`."""
         options = [*self.options, *(["--preload", ",".join(self.preload)] if self.preload else [])]
-        return support.freeze(self.image, self.command, *options, env=self.env, encodings=2, cwd=self.cwd)
+        return support.freeze(self.image, self.command, *options, env=self.env, serves_others=True, cwd=self.cwd)
 
     def starts(self):
         """Starts the program in both ways. Returns the ordinary Result, the other one, and whether that fell back."""

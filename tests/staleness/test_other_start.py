@@ -194,11 +194,11 @@ def cases():
 
 
 @pytest.mark.sample(32)
-@pytest.mark.parametrize("variable", ["HOME", "USER", "LOGNAME", "PATH"])
+@pytest.mark.parametrize("variable", ["HOME", "USER", "LOGNAME", "PATH", "SITE"])
 @pytest.mark.parametrize("language, way", list(cases()))
 def test_what_is_only_kept_is_renewed(language, way, variable, tmp_path, homes):
     path = ":".join(dict.fromkeys(os.environ["PATH"].split(":")))
-    values = {"HOME": homes, "PATH": [path, f"{path}:/nowhere"]}.get(variable, ["one", "the-other"])
+    values = {"HOME": homes, "SITE": homes, "PATH": [path, f"{path}:/nowhere"]}.get(variable, ["one", "the-other"])
     expression, is_renewed = dict(zip(LANGUAGES, WAYS[way], strict=True))[language]
     _, source, _ = LANGUAGES[language]
     source = source.replace("{way}", expression.replace("{value!r}", repr(values[0]))).replace("{name!r}", repr(variable))

@@ -103,7 +103,8 @@ class Program:
         self.env = support.environment(PYTHONDONTWRITEBYTECODE="1")
         preload = "boot" if language is PYTHON else folder / "app/boot"
         command = [language.program, self.script]
-        support.frozen(self.image, command, "--preload", preload, env=self.env_with(made_with), cwd=folder)
+        options = {"env": self.env_with(made_with), "cwd": folder, "serves_others": language is PYTHON}
+        support.frozen(self.image, command, "--preload", preload, **options)
 
     def env_with(self, value):
         return self.env if value is None else {**self.env, self.variable: str(value)}
@@ -248,7 +249,8 @@ def test_options_by_which_python_ignores_the_variable(tmp_path):
     program = Program(PYTHON, tmp_path, "VALUE = 1")
     program.write("one/late.py", LATE["python"])
     for option in ("-E", "-I", "-S"):
-        image = support.frozen(tmp_path / f"{option}.img", [support.PYTHON, option, program.script], env=program.env, cwd=tmp_path)
+        options = {"env": program.env, "cwd": tmp_path, "serves_others": True}
+        image = support.frozen(tmp_path / f"{option}.img", [support.PYTHON, option, program.script], **options)
         env = program.env_with(tmp_path / "one")
         results = [support.run(argv, env=env, cwd=tmp_path) for argv in ([image], [support.PYTHON, option, program.script])]
         assert results[0].out == results[1].out and results[0].status == results[1].status, results

@@ -138,7 +138,7 @@ def test_an_image_of_ruby_serves_locales_of_both_encodings(locale, tmp_path):
     program = tmp_path / "program.rb"
     program.write_text("require_relative 'boot'\n" + RUBY)
     command = [support.RUBY, program]
-    image = support.frozen(tmp_path / "app.img", command, "--preload", tmp_path / "boot.rb", env=env, encodings=2)
+    image = support.frozen(tmp_path / "app.img", command, "--preload", tmp_path / "boot.rb", env=env, serves_others=True)
     of_c = [{"LANG": None}, {"LANG": "C"}, {"LC_ALL": "POSIX"}]
     of_utf8 = [{"LANG": "C.UTF-8"}, {"LC_ALL": "C.utf8"}, {"LC_CTYPE": "C.UTF-8"}]
     for changed in (*of_c, *of_utf8, {"LANG": "xx_XX.UTF-8"}):
@@ -153,6 +153,6 @@ def test_an_image_of_ruby_serves_locales_of_both_encodings(locale, tmp_path):
 @needs_ruby
 def test_whoever_names_the_locale_has_one_process(tmp_path):
     env = support.environment()
-    image = support.frozen(tmp_path / "app.img", [support.RUBY], "--env", "LANG", env=env, encodings=2)
+    image = support.frozen(tmp_path / "app.img", [support.RUBY], "--env", "LANG", env=env, serves_others=True)
     assert in_other_locale(image) == 0
     assert support.thawed([image, "-e", "p Encoding.default_external"], env=env).out == "#<Encoding:UTF-8>\n"

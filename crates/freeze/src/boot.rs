@@ -243,9 +243,8 @@ impl<'a> Boot<'a> {
                 .for_each(|(name, value)| request.push("fact", [name.as_os_str(), value].join(OsStr::new("="))));
         }
         if let Watch::OtherStart(_, more) = watch {
-            if more.more_variables {
-                request.push("more_variables", "1");
-            }
+            let asked = [("more_variables", more.more_variables), ("watches_values", more.watches_values)];
+            asked.iter().filter(|(_, is_asked)| *is_asked).for_each(|(key, _)| request.push(key, "1"));
             more.system.iter().for_each(|(name, value)| request.push("system", [&**name, value].join(OsStr::new("="))));
         }
         if let Watch::Secrets = watch {

@@ -72,6 +72,8 @@ pub struct Report {
     pub held: Vec<(String, String)>,
     /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was loaded.
     pub left: Option<String>,
+    /// Facts with whose values the program has compared a text of its own, and where.
+    pub values_compared: Vec<(String, String)>,
     /// Things to tell the user.
     pub warnings: Vec<String>,
     /// Arguments that force the fallback, named by a framework's recipe.
@@ -156,6 +158,7 @@ pub fn outcome(
             differs: report.texts("differs").collect(),
             picked: report.texts("picked").collect(),
             held: report.pairs("held").map(texts).collect(),
+            values_compared: report.pairs("value_compared").map(texts).collect(),
             loaded: report.all("loaded").map(PathBuf::from).collect(),
             importers: Importer::merged(importers),
             repeated: attributes::reported(&report, true),

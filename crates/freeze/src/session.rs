@@ -33,8 +33,10 @@ mod derived;
 mod everyday;
 mod home;
 mod info;
+mod more_boots;
 mod other_start;
 mod search_path;
+mod start_facts;
 mod terminals;
 mod variants;
 

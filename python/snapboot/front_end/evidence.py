@@ -50,6 +50,11 @@ class Evidence:
         self._names = ()  # of facts that a thaw renews
         self._read = ()  # of facts that the program has read
 
+    def show(self, name, value):
+        """The program is shown a variable that it has looked up."""
+        if name in self.here:
+            self.here[name] = value
+
     def settle(self, context, reads, report):
         """Looks at what this process holds. context: the Context, which renews the rest. reads: the Reads, which have seen what was
         read. To be called after a collection."""
@@ -58,6 +63,10 @@ class Evidence:
         if self.role not in ("other", "again") and not (self.role == "first" and (knows_start or context.python_path.is_known)):
             return
         self._python_path = context.python_path
+        if reads.comparisons is not None:
+            for name, what in reads.comparisons.found.items():
+                report.add_record("value_compared", name, what)
+            return
         # Python's own is much faster, and the same in all boots where they hash alike.
         self._fingerprint = hash if b"SNAPBOOT_HASHSEED" in context.environment.own else _fingerprint
         own, roots = context.environment.own_objects()

@@ -55,12 +55,16 @@ class Freeze:
         self.reads = Reads(self.folder, self._show)
         self.reads.terminal = self.request.terminal
         self.reads.system = {name: decode(value) for name, value in self.request.system.items()}
+        if self.request.watches_values:
+            from .watched_values import Comparisons  # here, since what is loaded without need is a part of each thaw
+
+            self.reads.watch_values(Comparisons(self.context.evidence.here))
         if self.request.more_variables:
             self.reads.more = self.context.evidence.more_variables
         self.reads.attributes = self.attributes
         self.reading = True
         if self.request.profile is not None:
-            from .telling import Telling  # here, since what is loaded without need is a part of each thaw
+            from .telling import Telling  # the same
 
             self.exit.telling = Telling(self.request)
         archive = self.request.archive or self.context.environment.own.get(b"SNAPBOOT_ENABLED")
@@ -72,6 +76,7 @@ class Freeze:
     def _show(self, name, value):
         """The program is shown a variable that it has looked up."""
         self.context.environment.show(name, value)
+        self.context.evidence.show(name, value)
         self.secrets.show(name, value)
 
     def run(self):

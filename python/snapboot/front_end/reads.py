@@ -32,6 +32,7 @@ class Reads:
         self.terminal = None  # as in the request
         self.system = {}  # what another host and kernel are called, as in the request
         self.more = None  # called for more variables when all are read: see evidence.py
+        self.comparisons = None  # see watched_values.py
         self._written = set()
         self._functions = {}  # id of a function that notes: the original
         self._kept = []
@@ -48,6 +49,13 @@ class Reads:
             execute = _imp.__dict__[name]
             self.watch(_imp.__dict__, name, lambda frame, arguments: None, lambda module, execute=execute: self._executes(execute, module))
         self.tell_phase(OF_PROGRAM)
+
+    def watch_values(self, comparisons):
+        """Has the program find watched values (watched_values.py)."""
+        self.comparisons, plain = comparisons, self._variables.plain
+        plain.update([(name, comparisons.watched(name, value)) for name, value in plain.items()])
+        if HOST in self.system:
+            self.system[HOST] = comparisons.watched(HOST, self.system[HOST])
 
     def tell_phase(self, who):
         """Tells the freezer, which notes what is read through the C library, who reads from now on. Returns who read until now."""
@@ -111,7 +119,8 @@ class Reads:
 
     def knows_start(self):
         """Whether anybody but the interpreter has read what evidence.py has another start for."""
-        names = any(name in OF_A_START and reader != SITE for name, reader in self._names)
+        read = {name for name, reader in self._names if reader != SITE}
+        names = any(name in OF_A_START or self._variables.plain.get(name, b"")[:1] == b"/" for name in read)
         return names or bool(self._wholes) or any(fact in OTHERWISE for fact, _, _ in self._facts)
 
     def facts_read(self, names):
@@ -152,9 +161,9 @@ class Reads:
         place = self._hidden.pop(name, None)
         if place is not None:
             value = self._value(*place)
-            self._variables.plain[name] = value
             posix.putenv(name, value)
             self._show(name, value)
+            self._variables.plain[name] = value if self.comparisons is None else self.comparisons.watched(name, value)
 
     def _value(self, offset, size):
         """A value that is shown on demand."""
@@ -465,7 +474,7 @@ FACTS["window"] = "the size of its terminal"
 # Those of which other starts have others.
 OTHERWISE = ("cwd", "hostname", "kernel", "terminal", "window")
 SIZES = (b"COLUMNS", b"LINES")
-# Variables of which crates/freeze session/other_start.rs makes up others, or everyday.rs has others.
+# Variables of which crates/freeze session/start_facts.rs makes up others, or everyday.rs has others, besides those that are paths.
 OF_A_START = frozenset(
     (b"HOME", b"PATH", b"USER", b"LOGNAME", b"LANG", b"LC_ALL", b"LANGUAGE")
     + (b"XDG_CACHE_HOME", b"XDG_CONFIG_HOME", b"XDG_DATA_HOME", b"XDG_STATE_HOME")

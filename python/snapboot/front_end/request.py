@@ -20,8 +20,9 @@ class Request:
     the thaw, or None. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where
     it is for starts with and without. evidence: "first", "other" or "again", where what depends on the start is looked for, and
     facts: the values that an image holds, see evidence.py; system: names of another host, release and version of another kernel,
-    by the names of these facts; more_variables: whether whoever reads the whole environment finds more in it. secrets: names of
-    variables (bytes) of which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process
+    by the names of these facts; more_variables: whether whoever reads the whole environment finds more in it; watches_values:
+    whether only comparisons with these values are looked for, see watched_values.py. secrets: names of variables (bytes) of
+    which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process
     is compared with a boot with others.
     """
 
@@ -56,6 +57,7 @@ class Request:
         self.origins = fields.get("origins") == ["1"]
         self.evidence = fields.get("evidence", [""])[0]
         self.more_variables = fields.get("more_variables") == ["1"]
+        self.watches_values = fields.get("watches_values") == ["1"]
         self.system = dict(encode(fact).split(b"=", 1) for fact in fields.get("system", []))
         self.facts = dict(encode(fact).split(b"=", 1) for fact in fields.get("fact", []))
         self.secrets = [encode(name) for name in fields.get("secret", [])]

@@ -9,7 +9,6 @@ in another relation to each other than the image's, it goes the ordinary way.
 import posix
 
 CWD = b"cwd"
-HOME = b"HOME"
 PATH = b"PATH"
 HOST = b"hostname"
 # The names of what uname(2) tells of host and kernel, and where it stands in the answer.
@@ -27,8 +26,9 @@ def problem(image, here):
     for name in changed:
         if here[name] is not None and not _is_tried(name, here[name], image[name]):
             return "%s has a value of a form that was not tried" % name.decode()
-    if HOME in changed and here[HOME] is not None and _place(here[HOME]) != _place(image[HOME]) and _place(here[HOME]) != USUAL:
-        return "HOME leads elsewhere, or belongs to another user"
+    for name in changed:
+        if _is_directory(name, image) and here[name] is not None and _place(here[name]) not in (_place(image[name]), USUAL):
+            return "%s leads elsewhere, or belongs to another user" % name.decode()
     names = [name for name in image if name != PATH and here[name] is not None]
     for name in changed:
         for other in names:
@@ -44,9 +44,13 @@ def _is_tried(name, value, before):
         folders, known = value.split(b":"), before.split(b":")
         repeats = len(set(folders)) < len(folders) and len(set(known)) == len(known)
         return not repeats and all(folder in known or _is_plain_path(folder) for folder in folders)
-    if name in (HOME, CWD):
+    if before[:1] == b"/":
         return _is_plain_path(value)
     return _is_plain(value) and len(value) <= LONGEST_NAME
+
+
+def _is_directory(name, image):
+    return name not in (CWD, PATH) and image[name][:1] == b"/"
 
 
 def _is_plain_path(value):

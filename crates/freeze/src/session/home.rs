@@ -1,5 +1,5 @@
-//! What a boot looked up below HOME and did not find counts by where HOME is in each start, and not where it was in the boot: the user who
-//! starts an image may not be the one who made it.
+//! What a boot looked up below HOME, or another directory that a variable names, and did not find counts by where that is in each start, and not
+//! where it was in the boot: the user who starts an image may not be the one who made it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,20 +14,25 @@ use recorder::{Accesses, State};
 use super::other_start::{row, OtherStart};
 
 impl OtherStart {
-    /// Rows ([`image::fact_kind::FOUND`]) of what was looked for below HOME and was not there. None where something was, which the other start has
-    /// not found.
-    pub(super) fn found_at_home(&self, notes: &Accesses, environment: &Environment) -> Option<Vec<Vec<u8>>> {
-        let home = PathBuf::from(environment.value("HOME")?);
-        let names = self.elsewhere.looked_up_at_home(&self.notes)?;
+    /// Rows ([`image::fact_kind::FOUND`]) of what was looked for below the directory of a variable and was not there. None where something was,
+    /// which the other start has not found.
+    pub(super) fn found_below(
+        &self,
+        variable: &str,
+        notes: &Accesses,
+        environment: &Environment,
+    ) -> Option<Vec<Vec<u8>>> {
+        let directory = PathBuf::from(environment.value(variable)?);
+        let names = self.elsewhere.looked_up_below(variable, &self.notes)?;
         let mut found = Vec::new();
-        if self.elsewhere.looks_at_home(&self.notes) {
-            let is_there = home.join(".").exists();
-            found.push([&b"$HOME/.: "[..], if is_there { b"there" } else { b"absent" }].concat());
+        if self.elsewhere.looks_at(variable, &self.notes) {
+            let answer = if directory.join(".").exists() { "there" } else { "absent" };
+            found.push(format!("${variable}/.: {answer}").into_bytes());
         }
         for (path, note) in notes.places.iter().filter(|(_, note)| note.looked) {
-            let Some(name) = name_below(path, &home, &names) else { continue };
+            let Some(name) = name_below(path, &directory, &names) else { continue };
             match note.found() {
-                State::Absent => found.push(row("HOME", name, None)),
+                State::Absent => found.push(row(variable, name, None)),
                 State::Directory if note.listed.is_none() => {}
                 _ => return None,
             }
@@ -43,7 +48,7 @@ impl OtherStart {
         if !reads.renewed.contains(OsStr::new("HOME")) {
             return;
         }
-        let Some(names) = self.elsewhere.looked_up_at_home(&self.notes) else { return };
+        let Some(names) = self.elsewhere.looked_up_below("HOME", &self.notes) else { return };
         notes.places.retain(|path, note| {
             let is_named = name_below(path, home, &names).is_some() || path == home;
             let is_without_content = *note.found() == State::Absent || note.listed.is_none();

@@ -1,5 +1,5 @@
 //! The boot as another start, which shows what of a program depends on facts about its start: its directory, HOME, PATH, the names of the user
-//! and of the host, the kernel's release.
+//! and of the host, the kernel's release, and any other variable that it has read and whose value is a path or such a name.
 //!
 //! The front end compares what the boots hold (evidence.py). What a program only keeps of a fact, a thaw renews, and the fact is no input;
 //! what it looked for below HOME or along PATH counts by its answers. Where anything else differs, each fact is changed alone, to learn which
@@ -26,11 +26,12 @@ use recorder::{Accesses, PathAccess, State};
 use runtime::{python, Language};
 
 use super::search_path::{count_names, may_be_another};
+use super::start_facts::is_of_system;
 use super::Session;
 use crate::boot::{leave_on_demand, Boot, Running, Watch};
 use crate::boot_inputs::Ignored;
 use crate::control_dir::ControlDir;
-use crate::elsewhere::{self, Elsewhere, Otherwise};
+use crate::elsewhere::{self, Elsewhere, Otherwise, PathVariable};
 use crate::outcome::{Result, Stop};
 use crate::progress::Step;
 use crate::report::{Outcome, Report, Searched};
@@ -42,12 +43,7 @@ const OUTPUT: &str = "whether it prints something while it boots";
 const ATTRIBUTES: &str = "what it changes of its process";
 
 /// How the path of an order ends, in the front ends' words.
-const ORDER: &str = " (order)";
-/// So many more boots like the first one find out whether an order is noise: two things have it alike in half of them.
-const MOST_BOOTS_FOR_ORDER: u32 = 3;
-
-/// Variables of which there are other values: paths and names, of which one does as well as another. The front ends have them, too.
-const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
+pub(super) const ORDER: &str = " (order)";
 
 /// A program that loads more files while it boots would take too long to boot several times more: a Rails application loads some 2,000.
 const MOST_FILES: usize = 1500;
@@ -67,6 +63,8 @@ type Booted = (Report, Accesses, i64);
 
 /// What another start has shown.
 pub struct OtherStart {
+    /// What the boots since then compare, and what it is in the image.
+    pub facts: Vec<(OsString, OsString)>,
     pub(super) elsewhere: Elsewhere,
     /// What it has looked up.
     pub(super) notes: Accesses,
@@ -79,7 +77,7 @@ pub struct OtherStart {
     /// The size of an environment up to which all variables together are free (bytes), where a larger one makes a difference.
     largest: Option<u64>,
     /// Paths at which boots differ that are alike.
-    noise: RefCell<BTreeSet<String>>,
+    pub(super) noise: RefCell<BTreeSet<String>>,
     /// Whether a boot like the first one prints something.
     says: bool,
     /// What such a boot changes of its process.
@@ -96,19 +94,6 @@ pub(super) fn hash_seed() -> u32 {
 }
 
 impl Session<'_> {
-    /// Facts about a start, and what they are in the image.
-    pub(super) fn facts_of_start(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
-        let Ok(directory) = std::env::current_dir() else { return Vec::new() };
-        let set = VARIABLES.iter().filter_map(|name| Some((OsString::from(name), environment.value(name)?.to_owned())));
-        let set = set.filter(|(name, value)| !value.is_empty() && !environment.is_secret(name));
-        let names = (self.runtime.language == Language::Python).then(rustix::system::uname);
-        let system = names
-            .iter()
-            .flat_map(|names| [(HOST, names.nodename()), (KERNEL, names.release()), (KERNEL_VERSION, names.version())]);
-        let system = system.map(|(name, value)| (name.into(), OsStr::from_bytes(value.to_bytes()).to_owned()));
-        [(CWD.into(), directory.into_os_string())].into_iter().chain(set).chain(system).collect()
-    }
-
     /// Whether the runtime is named from here, so that it is not found from another folder.
     fn is_named_from_here(&self) -> bool {
         Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/')
@@ -159,8 +144,21 @@ impl Session<'_> {
         if self.is_named_from_here() {
             return Ok(None);
         }
+        let more = self.more_variables(boot, first);
+        let is_path = |(_, value): &&(OsString, OsString)| value.as_bytes().starts_with(b"/");
+        let paths: Vec<PathVariable> = more
+            .iter()
+            .filter(is_path)
+            .map(|(name, value)| PathVariable {
+                name: name.to_string_lossy().into_owned(),
+                is_directory: Path::new(value).is_dir(),
+            })
+            .collect();
         let search_path = search_path(self.runtime.language);
-        let elsewhere = Elsewhere::create(dir, search_path)?;
+        let elsewhere = Elsewhere::create(dir, search_path, &paths)?;
+        let facts: Vec<(OsString, OsString)> = boot.facts.iter().chain(&more).cloned().collect();
+        let more: Vec<&str> = more.iter().filter_map(|(name, _)| name.to_str()).collect();
+        let boot = &Boot { facts: &facts, ..*boot };
         let whole = first.reads.wholes.iter().any(|read| read.place().is_some());
         let whole = (whole && self.leave_more_variables(dir, &first.reads)?).then_some(ALL);
         let mut all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
@@ -175,7 +173,9 @@ impl Session<'_> {
         if all.is_empty() {
             return Ok(None);
         }
-        let Some((other, notes)) = self.boot_with_most(boot, dir, &elsewhere, &mut all)? else { return Ok(None) };
+        let Some((other, notes)) = self.boot_with_most(boot, dir, &elsewhere, &more, &mut all)? else {
+            return Ok(None);
+        };
         let begun = dir.now()?;
         let again = Boot { knows_other_start: true, limit: None, ..*boot };
         let (mut outcome, again) = match self.boot_once(&again, dir, &Watch::InputsAgain)? {
@@ -183,6 +183,7 @@ impl Session<'_> {
             (Outcome::Refused(findings), _) => return Err(Stop::Refused(findings)),
         };
         let mut shown = OtherStart {
+            facts: facts.clone(),
             elsewhere,
             notes,
             report: other,
@@ -211,26 +212,23 @@ impl Session<'_> {
             };
             let mut bound: Vec<(String, String)> = Vec::new();
             if let Some(path) = if differs.is_empty() { None } else { same(&all)? } {
-                for name in &all {
-                    bound.extend(same(&[name])?.map(|path| ((*name).to_owned(), path)));
-                }
+                bound = bound_among(&all, path, &same)?;
                 // So many variables can make a difference by their size alone.
                 let is_whole = |(name, _): &(String, String)| name == ALL;
                 if bound.iter().any(is_whole) && self.leave_few_variables(dir)? && same(&[ALL])?.is_none() {
                     bound.retain(|it| !is_whole(it));
                     shown.largest = Some(size_of(boot.environment) + FEW);
-                } else if bound.is_empty() {
-                    // What no fact alone does.
-                    bound = all.iter().map(|name| ((*name).to_owned(), path.clone())).collect();
                 }
             }
             shown.free.retain(|name| bound.iter().all(|(it, _)| it != name));
             shown.bound = bound;
         }
-        let used = shown.elsewhere.used_otherwise(&shown.notes);
+        let named = all.iter().copied().filter(|name| *name != ALL);
+        let used = shown.elsewhere.used_otherwise(named, &shown.notes);
         let used = used.into_iter().map(|(name, what)| (name.to_owned(), format!("{what}, which it uses,")));
-        let held = outcome.held.iter().chain(&shown.report.held).cloned().collect::<Vec<_>>();
-        for (name, holder) in held.into_iter().chain(used) {
+        let compared = self.find_compared(boot, dir, &shown.elsewhere, &all, &shown.free)?;
+        let held: Vec<(String, String)> = outcome.held.iter().chain(&shown.report.held).cloned().collect();
+        for (name, holder) in held.into_iter().chain(used).chain(compared) {
             if shown.free.remove(&name) {
                 shown.bound.push((name, holder));
             }
@@ -239,51 +237,32 @@ impl Session<'_> {
     }
 
     /// Boots with other values of all of these facts, or else of as many as work: what is named by a relative path is found from its own
-    /// directory only, and a host of another name has no address. Takes the rest out of `all`.
+    /// directory only, a host of another name has no address, and one of the variables (`more`) may lead to a file that has to be there. Takes
+    /// the rest out of `all`.
     fn boot_with_most(
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
         elsewhere: &Elsewhere,
+        more: &[&str],
         all: &mut Vec<&str>,
     ) -> Result<Option<(Report, Accesses)>> {
-        for without in [&[][..], &[HOST], &[CWD], &[HOST, CWD]] {
-            if without.iter().all(|name| all.contains(name)) {
-                let names: Vec<&str> = all.iter().copied().filter(|name| !without.contains(name)).collect();
-                if let Some(booted) = self.boot_with(boot, dir, elsewhere, &names)? {
-                    *all = names;
-                    return Ok(Some(booted));
-                }
+        let groups = [&[CWD][..], &[HOST], more];
+        let groups: Vec<&[&str]> =
+            groups.into_iter().filter(|group| group.iter().any(|name| all.contains(name))).collect();
+        // A set of groups is a number with a bit for each.
+        let mut sets: Vec<u32> = (0..1 << groups.len()).collect();
+        sets.sort_by_key(|set| set.count_ones());
+        for set in sets {
+            let is_left_out =
+                |name: &&str| groups.iter().enumerate().any(|(bit, group)| set & 1 << bit != 0 && group.contains(name));
+            let names: Vec<&str> = all.iter().copied().filter(|name| !is_left_out(name)).collect();
+            if let Some(booted) = self.boot_with(boot, dir, elsewhere, &names)? {
+                *all = names;
+                return Ok(Some(booted));
             }
         }
         Ok(None)
-    }
-
-    /// Boots as the first time: what differs then is noise.
-    fn find_noise(&self, boot: &Boot<'_>, dir: &ControlDir, shown: &OtherStart) -> Result<()> {
-        if let Some((report, _)) = self.boot_with(boot, dir, &shown.elsewhere, &[])? {
-            let found: Vec<String> = shown.differs(&report).map(str::to_owned).collect();
-            shown.noise.borrow_mut().extend(found);
-        }
-        Ok(())
-    }
-
-    /// Finds out whether an order that differs in one of `paths` is noise: classes that were in a set have the order of their addresses, which
-    /// two boots may have alike by chance.
-    pub(super) fn find_noise_of_order<'p>(
-        &self,
-        boot: &Boot<'_>,
-        dir: &ControlDir,
-        shown: &OtherStart,
-        paths: impl Iterator<Item = &'p str> + Clone,
-    ) -> Result<()> {
-        for _ in 0..MOST_BOOTS_FOR_ORDER {
-            if paths.clone().all(|path| !path.ends_with(ORDER) || shown.is_noise(path)) {
-                break;
-            }
-            self.find_noise(boot, dir, shown)?;
-        }
-        Ok(())
     }
 
     /// Takes names that count anyway out of the file `more`, in which the front end has written names of variables for a boot as another start.
@@ -317,34 +296,15 @@ impl Session<'_> {
     }
 
     /// Boots with other values of these facts. None where that does not work.
-    fn boot_with(
+    pub(super) fn boot_with(
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
         elsewhere: &Elsewhere,
         names: &[&str],
     ) -> Result<Option<(Report, Accesses)>> {
-        let (of_system, variables): (Vec<_>, Vec<_>) = boot
-            .facts
-            .iter()
-            .filter(|(name, _)| name != CWD && names.iter().any(|wanted| name == wanted))
-            .partition(|(name, _)| name.to_str().is_some_and(is_of_system));
-        let values: Vec<_> = variables
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.clone(), Some(elsewhere.value(name.to_str()?, value)))))
-            .collect();
-        let mut environment = boot.environment.with_values(&values);
-        let search_path = search_path(self.runtime.language);
-        if names.contains(&search_path) {
-            let value = elsewhere.value(search_path, OsStr::new(""));
-            environment = environment.with_values(&[(search_path.into(), Some(value))]);
-        }
-        let here = std::env::current_dir().unwrap_or_default();
-        let folder = if names.contains(&CWD) { elsewhere.folder() } else { &here };
-        let system =
-            of_system.iter().filter_map(|(name, value)| Some((name.clone(), elsewhere.value(name.to_str()?, value))));
-        let more = Otherwise { more_variables: names.contains(&ALL), system: system.collect() };
-        self.boot_otherwise(boot, dir, &environment, folder, more)
+        let (environment, folder, more) = values_of(boot, elsewhere, names);
+        self.boot_otherwise(boot, dir, &environment, &folder, more)
     }
 
     /// Boots in another environment or folder, and with what else is another, to compare what it comes to. None where that does not work.
@@ -391,7 +351,7 @@ impl OtherStart {
         self.differs(other).all(|path| self.is_noise(path))
     }
 
-    fn is_noise(&self, path: &str) -> bool {
+    pub(super) fn is_noise(&self, path: &str) -> bool {
         self.noise.borrow().contains(path)
     }
 
@@ -406,7 +366,7 @@ impl OtherStart {
     }
 
     /// Where another boot differs.
-    fn differs<'a>(&self, other: &'a Report) -> impl Iterator<Item = &'a str> {
+    pub(super) fn differs<'a>(&self, other: &'a Report) -> impl Iterator<Item = &'a str> {
         other.differs.iter().map(String::as_str).chain(self.besides(other))
     }
 
@@ -439,7 +399,9 @@ impl OtherStart {
                 KERNEL | KERNEL_VERSION => {}
                 HOST => reads.renew_system(HOST),
                 ALL => reads.pick(&self.report.picked, self.largest, environment),
-                "HOME" => self.found_at_home(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
+                name if self.elsewhere.is_folder(name) => {
+                    self.found_below(name, notes, environment).into_iter().for_each(|found| reads.renew(name, found));
+                }
                 "PATH" => self.along_path(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
                 "PYTHONPATH" | "RUBYLIB" => {
                     count_names(&self.elsewhere, (&self.notes, &self.report), reads, notes, searched)
@@ -463,7 +425,7 @@ impl OtherStart {
         let path = environment.value("PATH")?;
         let directories: Vec<PathBuf> = std::env::split_paths(path).collect();
         let mut rows = Vec::new();
-        for name in self.elsewhere.looked_up_along_path(&self.notes)? {
+        for name in self.elsewhere.looked_up_below("PATH", &self.notes)? {
             // The boot has looked at each of them up to the one that it took. Where it went on, what it found was not what it wanted.
             let places = directories.iter().map(|directory| directory.join(&name));
             let looked_at: Vec<_> = places.map_while(|place| Some((notes.places.get(&place)?, place))).collect();
@@ -480,9 +442,49 @@ impl OtherStart {
     }
 }
 
-/// Whether this is what uname(2) tells.
-fn is_of_system(name: &str) -> bool {
-    matches!(name, HOST | KERNEL | KERNEL_VERSION)
+/// Environment, folder and the rest of a boot with other values of these facts.
+pub(super) fn values_of(boot: &Boot<'_>, elsewhere: &Elsewhere, names: &[&str]) -> (Environment, PathBuf, Otherwise) {
+    let (of_system, variables): (Vec<_>, Vec<_>) = boot
+        .facts
+        .iter()
+        .filter(|(name, _)| name != CWD && names.iter().any(|wanted| name == wanted))
+        .partition(|(name, _)| name.to_str().is_some_and(is_of_system));
+    let mut values: Vec<_> = variables
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.clone(), Some(elsewhere.value(name.to_str()?, value)))))
+        .collect();
+    let search_path = elsewhere.search_path();
+    let searched = names.contains(&search_path);
+    values.extend(searched.then(|| (search_path.into(), Some(elsewhere.value(search_path, OsStr::new(""))))));
+    let here = std::env::current_dir().unwrap_or_default();
+    let folder = if names.contains(&CWD) { elsewhere.folder().to_owned() } else { here };
+    let system =
+        of_system.iter().filter_map(|(name, value)| Some((name.clone(), elsewhere.value(name.to_str()?, value))));
+    let more = Otherwise { more_variables: names.contains(&ALL), system: system.collect(), ..Otherwise::default() };
+    (boot.environment.with_values(&values), folder, more)
+}
+
+/// Those of these facts by which boots differ, with an object that shows it: `differs` tells which one differs where these alone are others. All of
+/// them, where no part does by itself. `path`: the object that differs with all.
+fn bound_among(
+    names: &[&str],
+    path: String,
+    differs: &impl Fn(&[&str]) -> Result<Option<String>>,
+) -> Result<Vec<(String, String)>> {
+    if let [name] = names {
+        return Ok(vec![((*name).to_owned(), path)]);
+    }
+    let (first, second) = names.split_at(names.len() / 2);
+    let mut bound = Vec::new();
+    for half in [first, second] {
+        if let Some(path) = differs(half)? {
+            bound.extend(bound_among(half, path, differs)?);
+        }
+    }
+    if bound.is_empty() {
+        bound = names.iter().map(|name| ((*name).to_owned(), path.clone())).collect();
+    }
+    Ok(bound)
 }
 
 /// The size of an environment (bytes), as inputs/environment.rs counts it.

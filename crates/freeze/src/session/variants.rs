@@ -259,6 +259,7 @@ impl Session<'_> {
             return Ok(Some("the program prints something while it boots".to_owned()));
         }
         let other_start = self.start_otherwise(&boot, dir, &mut report, &mut notes, &mut begun)?;
+        let boot = Boot { facts: other_start.as_ref().map_or(&facts, |shown| &shown.facts), ..boot };
         self.progress.step(&Step::Inputs);
         let known = report.reads.guards.iter().map(OsString::from);
         let guards: Vec<OsString> =

@@ -37,13 +37,14 @@ class Evidence
     @wrappers = Wrappers.new
   end
 
-  # Starts noting what cannot be found afterwards.
-  def watch
+  # Starts noting what cannot be found afterwards. +values+: WatchedValues, where only these count, or nil.
+  def watch(values)
     return if @role.nil?
 
     @wrappers.wrap(Module, :private_constant) do |owner, original, names|
       original.call(*names).tap { @private_constants[owner].concat(names.map(&:to_sym)) }
     end
+    @values = values&.tap(&:watch)
     [Kernel, Kernel.singleton_class].each do |owner|
       @wrappers.wrap(owner, :at_exit) { |_, original, _, block| original.call(&block).tap { @exit_handlers << block } }
     end
@@ -51,6 +52,7 @@ class Evidence
 
   # Stops noting, and leaves no trace.
   def stop
+    @values&.stop
     @wrappers.take_off
   end
 
@@ -63,6 +65,7 @@ class Evidence
   # terminal. +secrets+: the SecretValues, or nil. The block looks at what this process holds, in a child.
   def settle(asked, secrets, report, &look)
     return if @role.nil?
+    return @values.found.each { |name, what| report.add_record("value_compared", name, what) } if @values
 
     read = read_facts(asked[:folder])
     return if @role == "first" && read.empty? && !asked[:terminal]

@@ -73,6 +73,13 @@ class FreezeRun
 
   private
 
+  def watched_values
+    return if @request.value("watches_values").nil?
+
+    @load_file.call("watched_values")
+    WatchedValues.new(@evidence.here, @directory)
+  end
+
   # An image of the store has its starts tell what else they load.
   def prepare_telling
     return if @request.value("profile").nil?
@@ -145,13 +152,14 @@ class FreezeRun
     inputs.watch
     gem_lists = GemLists.new
     gem_lists.watch
+    values = watched_values
     @report.reads = @reads = Reads.new(@directory, @environment)
     @reads.attributes = @attributes
     @reads.terminal = @request.list("terminal").map(&:to_i) unless @request.list("binds_terminal").empty?
     @reads.watch(@request.main == :script ? nil : $0)
     origins = Origins.new(@directory, @request, @attributes) if @request.value("origins") == "1"
     origins&.watch
-    @evidence.watch
+    @evidence.watch(values)
     own = $LOADED_FEATURES.size
     Recipes.chosen = @request.value("recipe")
     Preload.new(@request.list("preload"), @report, @directory).run

@@ -201,6 +201,7 @@ class Reads
     watch_method(ENV, name) do |arguments|
       case name
       when *WRITING then write(arguments.first.dup)
+      when :fetch then read(arguments.first) if arguments.first.respond_to?(:to_str)
       when *NAMED then arguments.each { |variable| read(variable) if variable.respond_to?(:to_str) }
       else read_all
       end

@@ -11,17 +11,16 @@ class StartForm
   FILE = %r{\A(?:/(?!\.{1,2}(?:/|\z))[A-Za-z0-9._-]+)+\z}n
   LONGEST_PATH = 200
   USER = /\A[A-Za-z0-9._-]{1,40}\z/n
-  RELATED = %i[cwd HOME USER LOGNAME].freeze
-  FOLDERS = %i[cwd HOME].freeze
   # The program may have put others in their places.
   REAL, STAT, IS_THERE = %i[realpath stat directory?].map { |name| File.method(name) }
   USER_ID = Process.method(:euid)
-  private_constant :FILE, :LONGEST_PATH, :USER, :RELATED, :FOLDERS, :REAL, :STAT, :IS_THERE, :USER_ID
+  private_constant :FILE, :LONGEST_PATH, :USER, :REAL, :STAT, :IS_THERE, :USER_ID
 
   # +image+: the values in the image by name, as bytes. To be made before the program can change anything.
   def initialize(image)
     @image = image
-    @has_home = there?(image[:HOME])
+    @folders = image.keys.select { |name| name != :PATH && image[name].start_with?("/") }
+    @is_there = (@folders - [:cwd]).to_h { |name| [name, there?(image[name])] }
   end
 
   # Why a start with these +values+ is not served; nil where it is. None of the names needs to be there.
@@ -39,12 +38,10 @@ class StartForm
   private
 
   def plain?(name, value)
-    case name
-    when :cwd then path?(value)
-    when :HOME then path?(value) && there?(value) == @has_home && (!@has_home || ordinary?(value))
-    when :PATH then search_path?(value)
-    else USER.match?(value.to_s)
-    end
+    return search_path?(value) if name == :PATH
+    return USER.match?(value.to_s) unless @folders.include?(name)
+
+    path?(value) && (name == :cwd || (there?(value) == @is_there[name] && (!@is_there[name] || ordinary?(value))))
   end
 
   def path?(text)
@@ -62,24 +59,24 @@ class StartForm
     entries.uniq != entries
   end
 
-  # RubyGems looks for HOME.
-  def there?(home)
-    !home.nil? && IS_THERE.call(home)
+  # RubyGems looks for HOME, say.
+  def there?(folder)
+    !folder.nil? && IS_THERE.call(folder)
   rescue ArgumentError
     false
   end
 
-  # Whether HOME is no link and the user's own, as that of the other start was. That of the image is not looked at, as it
+  # Whether a folder is no link and the user's own, as that of the other start was. That of the image is not looked at, as it
   # would have to stay so.
-  def ordinary?(home)
-    REAL.call(home).b == home && STAT.call(home).uid == USER_ID.call
+  def ordinary?(folder)
+    REAL.call(folder).b == folder && STAT.call(folder).uid == USER_ID.call
   rescue SystemCallError
     false
   end
 
   # For each two of them: whether one is the other, lies below it, and has it somewhere in it.
   def relations(values)
-    known = values.slice(*RELATED).reject { |_, value| value.nil? || value.empty? }
+    known = values.except(:PATH).reject { |_, value| value.nil? || value.empty? }
     known.to_a.permutation(2).to_h do |(name, value), (other, within)|
       [[name, other], [value == within, within.start_with?("#{value.delete_suffix("/")}/"), within.include?(value)]]
     end
@@ -87,7 +84,7 @@ class StartForm
 
   # Whether a folder of the start is one of those of PATH, or above one, as it is not in the image.
   def newly_on_path?(values)
-    FOLDERS.any? { |name| on_path?(values[name], values[:PATH]) && !on_path?(@image[name], @image[:PATH]) }
+    @folders.any? { |name| on_path?(values[name], values[:PATH]) && !on_path?(@image[name], @image[:PATH]) }
   end
 
   def on_path?(folder, path)

@@ -2,6 +2,8 @@
 
 # Methods that go through a block for the time of the boot.
 class Wrappers
+  FILE = __FILE__
+
   def initialize
     @all = []
   end

@@ -1,0 +1,76 @@
+//! Facts about a start that have other values in the boot as another start.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use inputs::environment::matches;
+use judge::environment::Environment;
+use judge::evidence::{CWD, HOST, KERNEL, KERNEL_VERSION};
+use judge::variables::always_compared;
+use runtime::Language;
+
+use super::Session;
+use crate::boot::Boot;
+use crate::report::Report;
+
+/// Variables of which there are other values in any case: paths and names, of which one does as well as another.
+pub(super) const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
+
+/// Facts that are names.
+const NAMES: [&str; 3] = ["USER", "LOGNAME", HOST];
+
+/// Other variables are tried as long as their names and values have no more bytes than this.
+const LONGEST: usize = 200;
+
+impl Session<'_> {
+    /// Facts about a start, and what they are in the image.
+    pub(super) fn facts_of_start(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
+        let Ok(directory) = std::env::current_dir() else { return Vec::new() };
+        let set = VARIABLES.iter().filter_map(|name| Some((OsString::from(name), environment.value(name)?.to_owned())));
+        let set = set.filter(|(name, value)| !value.is_empty() && !environment.is_secret(name));
+        let names = (self.runtime.language == Language::Python).then(rustix::system::uname);
+        let system = names
+            .iter()
+            .flat_map(|names| [(HOST, names.nodename()), (KERNEL, names.release()), (KERNEL_VERSION, names.version())]);
+        let system = system.map(|(name, value)| (name.into(), OsStr::from_bytes(value.to_bytes()).to_owned()));
+        [(CWD.into(), directory.into_os_string())].into_iter().chain(set).chain(system).collect()
+    }
+
+    /// Other variables that the program has read, and of whose values one may do as well as another: paths of directories that are there or not, and
+    /// the names of the user and of the host. Not those by which its runtime finds libraries and itself.
+    pub(super) fn more_variables(&self, boot: &Boot<'_>, first: &Report) -> Vec<(OsString, OsString)> {
+        let known = |wanted: &OsStr| boot.facts.iter().any(|(name, _)| name == wanted);
+        let is_name = |name: &OsStr| NAMES.iter().any(|known| name == *known);
+        let names: Vec<&OsString> =
+            boot.facts.iter().filter(|(fact, _)| is_name(fact)).map(|(_, value)| value).collect();
+        let is_of_runtime = |name: &OsStr| {
+            always_compared(self.runtime.language).any(|pattern| matches(pattern.as_bytes(), name.as_bytes()))
+        };
+        let read = first.reads.variables.keys().filter(|name| {
+            name.to_str().is_some() && !known(name) && !first.reads.by_c.contains(*name) && !is_of_runtime(name)
+        });
+        let read = read.filter(|name| boot.environment.leaves(name));
+        let set = read.filter_map(|name| Some((name.clone(), boot.environment.value(name.to_str()?)?.to_owned())));
+        set.filter(|(name, value)| {
+            // The name of a program says more than where it is.
+            let is_directory = || is_plain_path(value) && !Path::new(value).is_file();
+            name.len() + value.len() <= LONGEST && (is_directory() || names.contains(&value))
+        })
+        .collect()
+    }
+}
+
+/// Whether this is an absolute path like most, without anything that a program may treat in another way. The front ends take no others.
+fn is_plain_path(value: &OsStr) -> bool {
+    let is_plain = |part: &[u8]| {
+        !matches!(part, b"" | b"." | b"..")
+            && part.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
+    };
+    value.as_bytes().strip_prefix(b"/").is_some_and(|rest| rest.split(|&byte| byte == b'/').all(is_plain))
+}
+
+/// Whether this is what uname(2) tells.
+pub(super) fn is_of_system(name: &str) -> bool {
+    matches!(name, HOST | KERNEL | KERNEL_VERSION)
+}
