@@ -12,7 +12,7 @@ import gaps
 import workloads
 from workloads import ROOT, Unavailable
 
-DIRECTORIES = [name for name in ("bench", "examples", "python", "ruby", "tests", "tools") if (ROOT / name).is_dir()]
+DIRECTORIES = [name for name in ("bench", "examples", "python", "recipes", "ruby", "tests", "tools") if (ROOT / name).is_dir()]
 
 
 def files(suffix: str) -> list[str]:

@@ -8,6 +8,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 FRONT_END = os.path.join(ROOT, "python", "snapboot", "front_end")
+RECIPES = os.path.join(ROOT, "recipes")
 SNAPBOOT = os.path.join(ROOT, "target", "release", "snapboot")
 # What a test machine may have set, and a test must not depend on.
 # Those of PYTHONS in crates/runtime probe.rs.
@@ -76,6 +77,12 @@ class Simulated:
             entries.append(("script", self.script))
         if self.origins:
             entries.append(("origins", "1"))
+        for name in sorted(os.listdir(RECIPES)):
+            code = os.path.join(RECIPES, name, "python.py")
+            if os.path.exists(code):
+                with open(code, encoding="utf-8") as file:
+                    fields = name, os.path.dirname(code), file.read()
+                entries.append(("recipe_code", "".join("%d:%s" % (len(os.fsencode(field)), field) for field in fields)))
         self._write("request", ["%s=%s" % entry for entry in entries])
         self._write("on_demand", [])
 

@@ -36,7 +36,7 @@ def simulate(folder, front_end):
         end_as(status)
 
     fork.freeze = freeze
-    freeze_run.run()
+    freeze_run.run(load)
 
 
 def strings(path):

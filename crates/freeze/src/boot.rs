@@ -31,6 +31,7 @@ use super::control_dir::ControlDir;
 use super::interrupt::Interrupt;
 use super::kernel_files;
 use super::watched::{not_watched, Start, SOCKET};
+use crate::application::Applied;
 use crate::elsewhere::Otherwise;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
@@ -57,8 +58,8 @@ pub struct Boot<'a> {
     pub runtime: &'a Runtime,
     pub main: &'a Main,
     pub preloads: &'a [String],
-    /// The name of the recipe that they are from; empty where there is none.
-    pub recipe: &'a str,
+    /// The recipe that they are from; one without a name where there is none.
+    pub recipe: &'a Applied,
     pub profile: &'a Profile,
     /// What makes its image one of a store.
     pub store: Option<&'a InStore>,
@@ -221,10 +222,8 @@ impl<'a> Boot<'a> {
     fn request(&self, watch: &Watch) -> Entries {
         let mut request = Entries::of_main(self.main);
         self.preloads.iter().for_each(|name| request.push("preload", name));
-        if !self.recipe.is_empty() {
-            request.push("recipe", self.recipe);
-        }
-        self.profile.add_to(&mut request);
+        self.profile.add_to(&mut request, self.runtime.language);
+        self.recipe.add_to(&mut request, self.runtime.language);
         self.environment.boot_only_names().for_each(|name| request.push("boot_only", name));
         if let Watch::Origins(folders) = watch {
             request.push("origins", "1");

@@ -29,52 +29,28 @@ use runtime::loader_of;
 
 use crate::request::Cpu;
 
-/// What is set for the boot, and who reads it.
-fn variables(level: Level) -> [(&'static str, &'static str); 4] {
-    // OpenSSL takes bits away from leaf 1 and leaf 7 (edx or ebx, with ecx in the upper half; OPENSSL_ia32cap(3)), and has nothing of the leaves that
-    // follow. Of leaf 1 always XOP and RDRAND; of leaf 7 all but what the level has.
-    match level {
-        Level::V2 => [
-            (TUNABLES, "glibc.cpu.hwcaps=-XSAVE,-XSAVEC"),
-            // Off in leaf 1 besides: FMA, MOVBE, XSAVE, OSXSAVE, AVX, F16C.
-            ("OPENSSL_ia32cap", "~0x7c40180000000000:0:0:0:0"),
-            ("OPENBLAS_CORETYPE", "Nehalem"),
-            // numpy passes over names that it does not know.
-            (
-                NUMPY,
-                "AVX F16C FMA3 FMA4 XOP AVX2 X86_V3 AVX512F AVX512CD AVX512_KNL AVX512_KNM AVX512_SKX AVX512_CLX \
-                 AVX512_CNL AVX512_ICL AVX512_SPR X86_V4",
-            ),
-        ],
-        Level::V3 => [
-            (
-                TUNABLES,
-                "glibc.cpu.hwcaps=-XSAVEC,-RTM,-AVX512F,-AVX512CD,-AVX512ER,-AVX512PF,-AVX512VL,-AVX512BW,-AVX512DQ",
-            ),
-            ("OPENSSL_ia32cap", "~0x4000080000000000:~0xfffffffffffffed7:0:0:0"),
-            ("OPENBLAS_CORETYPE", "Haswell"),
-            (
-                NUMPY,
-                "FMA4 XOP AVX512F AVX512CD AVX512_KNL AVX512_KNM AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR \
-                 X86_V4",
-            ),
-        ],
-        Level::V4 => [
-            (TUNABLES, "glibc.cpu.hwcaps=-XSAVEC,-RTM"),
-            ("OPENSSL_ia32cap", "~0x4000080000000000:~0xffffffff2ffcfed7:0:0:0"),
-            ("OPENBLAS_CORETYPE", "SkylakeX"),
-            (NUMPY, "FMA4 XOP AVX512_KNL AVX512_KNM AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"),
-        ],
-    }
+/// What is set for the boot: the C library's variable first, then those that recipes name.
+fn variables(level: Level) -> Vec<(&'static str, &'static str)> {
+    let tunables = match level {
+        Level::V2 => "glibc.cpu.hwcaps=-XSAVE,-XSAVEC",
+        Level::V3 => {
+            "glibc.cpu.hwcaps=-XSAVEC,-RTM,-AVX512F,-AVX512CD,-AVX512ER,-AVX512PF,-AVX512VL,-AVX512BW,-AVX512DQ"
+        }
+        Level::V4 => "glibc.cpu.hwcaps=-XSAVEC,-RTM",
+    };
+    let of_recipes = steered().map(|cpu| (cpu.variable.as_str(), cpu.value(level)));
+    [(TUNABLES, tunables)].into_iter().chain(of_recipes).collect()
+}
+
+/// Libraries that query the CPU and heed a variable.
+fn steered() -> impl Iterator<Item = &'static recipes::Cpu> {
+    recipes::all().flat_map(|recipe| &recipe.rules.cpu)
 }
 
 const TUNABLES: &str = "GLIBC_TUNABLES";
-const NUMPY: &str = "NPY_DISABLE_CPU_FEATURES";
 const HWCAPS: &[u8] = b"glibc.cpu.hwcaps=";
-
-/// Beginnings of the names of libraries that query the CPU and heed one of the variables.
-const STEERED: [&str; 5] =
-    ["ld-linux-x86-64.so", "libcrypto", "libopenblas", "libscipy_openblas", "_multiarray_umath."];
+/// The same of the C library, by the beginning of its name.
+const LOADER: &str = "ld-linux-x86-64.so";
 
 /// The instructions CPUID and XGETBV. Who wants to use AVX has to execute both, and does so in one place; either alone is
 /// mostly chance.
@@ -167,7 +143,8 @@ pub fn check_libraries(dumped: &Tables<'_>, level: Level) -> Result<()> {
         });
         let file = file.map_err(|error| Failure::io("read", &path, &error))?;
         let mut code = code.into_iter().filter_map(|part| file.get(part.start..part.end.min(file.len())));
-        if !STEERED.iter().any(|start| name.starts_with(start.as_bytes())) && code.any(asks_the_cpu) {
+        let mut heeding = steered().flat_map(|cpu| &cpu.libraries).map(String::as_str).chain([LOADER]);
+        if !heeding.any(|start| name.starts_with(start.as_bytes())) && code.any(asks_the_cpu) {
             asking.insert(path.display().to_string());
         }
         if level != Level::V2 && has_tls_descriptors(&file) {

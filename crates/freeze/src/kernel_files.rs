@@ -118,7 +118,7 @@ const MEASURED: &[&str] = &[
     "wakeup",
 ];
 
-/// What an allocator (CPython's mimalloc, from 3.14 on; jemalloc) asks at its start to choose how it takes memory: each choice works everywhere.
+/// What an allocator (CPython's own, from 3.14 on, and others) asks at its start to choose how it takes memory: each choice works everywhere.
 const ASKED_BY_ALLOCATORS: &[&str] = &["/proc/sys/vm/overcommit_memory"];
 
 /// Where control groups are mounted.

@@ -8,6 +8,7 @@
 //! [`first_start`].
 #![forbid(unsafe_code)]
 
+mod application;
 mod arch;
 mod assemble;
 mod attributes;
@@ -25,14 +26,13 @@ mod interrupt;
 mod kernel_files;
 mod lacks;
 mod last_look;
+mod late_plugins;
 mod leftovers;
 mod outcome;
 mod output;
 mod page_order;
 mod permissions;
-mod plugins;
 mod progress;
-mod recipes;
 mod rehearse;
 mod report;
 mod request;

@@ -14,6 +14,7 @@ use judge::variables;
 use recorder::{Accesses, State};
 use runtime::{probe, resolve, search_path, Language, Main, Runtime, Shim};
 
+use crate::application::{self, Applied};
 use crate::boot::{early_reads, Boot, Ended, Exited, Running, Watch};
 use crate::control_dir::ControlDir;
 use crate::cpu;
@@ -24,7 +25,7 @@ use crate::leftovers::{self, Temporary};
 use crate::outcome::{Result, Stop, Written};
 use crate::output;
 use crate::progress::{Progress, Step};
-use crate::recipes::{self, Applied};
+
 use crate::report::{self, outcome, Outcome, Report};
 use crate::request::{Cpu, FreezeRequest};
 use crate::training::Trainer;
@@ -49,6 +50,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         let message = "images can be made on Linux x86-64 only: not yet elsewhere. Programs run as before.";
         return Err(Failure::refusal(message).into());
     }
+    recipes::load_own()?;
     if let Some(mistake) = variables::mistake(&request.environment, &request.withheld) {
         return Err(Failure::refusal(mistake).into());
     }
@@ -85,7 +87,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     let interrupt =
         Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
     let recipe =
-        (request.recipes && request.preloads.is_empty()).then(|| recipes::of(runtime.language, &main)).flatten();
+        (request.recipes && request.preloads.is_empty()).then(|| application::of(runtime.language, &main)).flatten();
     let mut session = Session {
         request,
         begun,

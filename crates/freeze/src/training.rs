@@ -20,12 +20,13 @@ use runtime::deadline::{self, ProcessOutput};
 use runtime::terminal::Terminal;
 use runtime::{search_path, Language, Main, Runtime};
 
+use crate::application::Applied;
 use crate::installed::is_installed;
 use crate::interrupt::Interrupt;
 use crate::last_look;
 use crate::outcome;
 use crate::progress::{Progress, Step};
-use crate::recipes::Applied;
+
 use crate::rehearse::UsedPages;
 use crate::request::Training;
 use crate::told::{self, Told};
@@ -117,7 +118,8 @@ impl Trainer<'_> {
     }
 
     fn run_all(&self, training: &Training, recipe: &Applied) -> outcome::Result<Profile> {
-        let is_tool = matches!(training, Training::Default) && is_installed(self.main);
+        // What a recipe says of one is more than that it has these options.
+        let is_tool = matches!(training, Training::Default) && recipe.training.is_empty() && is_installed(self.main);
         let (runs, limit) = match training {
             Training::None => return Ok(Profile::default()),
             Training::Runs(runs) => (runs.clone(), LONG_LIMIT),
@@ -279,12 +281,12 @@ impl Profile {
     }
 
     /// What the front end of a boot is told of it, and which reads keep nothing of what belongs to a start.
-    pub fn add_to(&self, request: &mut Entries) {
+    pub fn add_to(&self, request: &mut Entries, language: Language) {
         self.known.iter().for_each(|name| request.push("known", name));
         if self.is_empty() {
             return;
         }
-        for (reader, what) in exceptions::harmless() {
+        for (reader, what) in exceptions::harmless(language) {
             request.push_record("harmless", &[reader, what].map(OsStr::new));
         }
         for (name, file) in &self.loaded {

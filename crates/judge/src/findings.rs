@@ -12,7 +12,6 @@ use std::io;
 use failure::reason;
 
 use crate::entries::Entries;
-use crate::library_remedies;
 
 /// One reason why a process cannot be frozen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = with_reason(self.text.trim_end_matches('.'));
         let (fact, remedy) = text.split_once("; ").unwrap_or((&text, ""));
-        let remedy = library_remedies::known(fact).unwrap_or(remedy);
+        let remedy = recipes::remedy(fact).unwrap_or(remedy);
         if let Some(number) = &self.descriptor {
             write!(f, "descriptor {number} ")?;
         }

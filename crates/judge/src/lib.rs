@@ -17,7 +17,6 @@ pub mod events;
 pub mod evidence;
 pub mod exceptions;
 pub mod findings;
-mod library_remedies;
 pub mod places;
 pub mod reads;
 pub mod renewals;

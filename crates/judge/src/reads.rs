@@ -7,12 +7,13 @@ use std::path::Path;
 
 use image_file::info::{Decision, Verdict};
 use inputs::facts::searched;
+use recipes::ReadOf;
 use runtime::Language;
 
 use crate::entries::Entries;
 use crate::environment::Environment;
 use crate::events::{Event, Kind, Phase};
-use crate::exceptions::{is_by, ENVIRONMENT_READERS, FACTS, PER_START_READS, PROGRAMS, RENEWED_VARIABLES, VARIABLES};
+use crate::exceptions::{is_one_of, of_reader, RENEWED_VARIABLES};
 use crate::findings::Finding;
 use crate::places::{self, shown};
 use crate::renewals::Renewals;
@@ -188,37 +189,34 @@ impl Reads {
         let reader = event.reader.as_deref();
         match event.kind {
             Kind::Variable => {
-                let excepted = |row: &&crate::exceptions::VariableRead| {
-                    row.language == language && event.subject == row.name && is_by(reader, row.reader)
-                };
+                let leaves = |read: &ReadOf| matches!(read, ReadOf::Variable(name) if event.subject == **name);
                 // Who goes through a copy in Python reads each of them by name.
-                let known =
-                    ENVIRONMENT_READERS.iter().find(|row| language == Language::Python && is_by(reader, row.reader));
-                let is_wanted = known.is_none_or(|row| row.wants(&event.subject));
-                if VARIABLES.iter().any(|row| excepted(&row)) {
+                let picks = of_reader(language, reader).filter(|_| language == Language::Python).find_map(patterns);
+                if of_reader(language, reader).any(leaves) {
                     self.leave(&event.subject.to_string_lossy(), reader);
-                } else if is_wanted {
+                } else if picks.is_none_or(|picks| is_one_of(picks, &event.subject)) {
                     self.add_variable(&event.subject, event.place.as_deref());
                 }
             }
-            Kind::AllVariables => match ENVIRONMENT_READERS.iter().find(|row| is_by(reader, row.reader)) {
-                Some(row) => self.add_matching(row.names, environment, event.place.as_deref()),
+            Kind::AllVariables => match of_reader(language, reader).find_map(patterns) {
+                Some(picks) => self.add_matching(picks, environment, event.place.as_deref()),
                 None => self.wholes.push(FullEnvironmentRead::Read(event.place.clone().unwrap_or_default())),
             },
             Kind::Executed => {
                 let name = Path::new(&event.subject).file_name().unwrap_or(&event.subject);
-                match PROGRAMS.iter().find(|row| name == row.reader) {
-                    Some(row) => self.add_matching(row.names, environment, None),
+                match recipes::programs().find(|row| name == OsStr::new(&row.program)) {
+                    Some(row) => self.add_matching(&row.environment, environment, None),
                     None => self.wholes.push(FullEnvironmentRead::Passed(name.to_string_lossy().into_owned())),
                 }
             }
             Kind::Early => {
                 let what = event.subject.to_string_lossy().into_owned();
-                let is_it = |row: &&crate::exceptions::EarlyRead| {
-                    row.language == language && row.what == what && is_by(reader, row.reader)
-                };
-                if let Some(row) = PER_START_READS.iter().find(is_it) {
-                    self.guards.extend(row.guards);
+                let guards = of_reader(language, reader).find_map(|read| match read {
+                    ReadOf::AtStart { what: known, guards } => (*known == what).then_some(guards),
+                    _ => None,
+                });
+                if let Some(guards) = guards {
+                    self.guards.extend(guards.iter().map(String::as_str));
                     return self.leave(&what, reader);
                 }
                 let early = Early { what, place: event.place.clone().unwrap_or_default() };
@@ -232,11 +230,11 @@ impl Reads {
                     let same = |other: &Event| other.is_of_variable(OsStr::new(name)) && other.reader == event.reader;
                     environment.value(name).is_none() && all.iter().any(same)
                 };
-                let excepted = FACTS.iter().any(|row| {
-                    row.language == language
-                        && row.kind == kind
-                        && is_by(reader, row.reader)
-                        && !row.unless_unset.is_some_and(is_unset)
+                let excepted = of_reader(language, reader).any(|read| match read {
+                    ReadOf::Fact { kind: known, unless_unset, .. } => {
+                        *known == kind && !unless_unset.as_deref().is_some_and(is_unset)
+                    }
+                    _ => false,
                 });
                 if !excepted {
                     self.facts.push((kind, of));
@@ -307,6 +305,14 @@ impl Reads {
                 self.add_variable(OsStr::new(pattern), place);
             }
         }
+    }
+}
+
+/// The patterns of what a reader of the whole environment picks.
+fn patterns(read: &'static ReadOf) -> Option<&'static [String]> {
+    match read {
+        ReadOf::Environment(patterns) => Some(patterns),
+        _ => None,
     }
 }
 

@@ -4,10 +4,10 @@
 //!
 //! | list | what it is for |
 //! | --- | --- |
-//! | `TABLE` here | which variables a boot sees from its start, and when they count |
+//! | `TABLE` here, `variables` of recipes | which variables a boot sees from its start, and when they count |
 //! | the lists in secret_names.rs | of which variables a boot sees made-up values |
 //! | `VOLATILE` in inputs/environment.rs | variables that do not count where a reader takes the whole environment |
-//! | `VARIABLES`, `ENVIRONMENT_READERS`, `PROGRAMS` in exceptions.rs | single readers that keep nothing of what they read, or only part of it |
+//! | `reads` and `programs` of recipes (exceptions.rs) | single readers that keep nothing of what they read, or only part of it |
 //! | `--env`, `--withhold` (environment.rs) | what the user says, before all of these |
 //!
 //! There is no list of variables that never count: who reads one by its name decides something by it. Only Snapboot's own do not
@@ -69,52 +69,43 @@ const TABLE: &[(&str, Rule)] = {
         ("GLIBC_TUNABLES", Always),
         ("LOCPATH", Always),
         ("GCONV_PATH", Always),
-        // Allocators: glibc's, jemalloc's, mimalloc's, tcmalloc's.
+        // The allocator of the C library, and others that take over its names.
         ("MALLOC_*", Always),
-        ("MIMALLOC_*", Always),
-        ("TCMALLOC_*", Always),
-        // OpenSSL.
-        ("OPENSSL_*", Always),
-        ("SSL_CERT_*", WhenRead),
         // Python. Each thaw may renew some of them (renewals.rs). Which virtual environment it is follows from the interpreter, not from what was activated.
         ("PYTHON*", Python),
         ("VIRTUAL_ENV", WhenRead),
         ("CONDA_PREFIX", WhenRead),
         ("CONDA_DEFAULT_ENV", WhenRead),
-        ("DJANGO_*", WhenRead),
-        ("FLASK_*", WhenRead),
-        ("MPLBACKEND", WhenRead),
-        ("MPLCONFIGDIR", WhenRead),
-        // Numerical libraries: those whose C code goes through the environment by itself, and those that look up a name.
-        ("GOMP_*", Always),
-        ("KMP_*", Always),
-        ("MKL_*", Always),
-        ("OMP_*", Always),
-        ("BLIS_*", WhenRead),
-        ("GOTO_NUM_THREADS", WhenRead),
-        ("NPY_*", WhenRead),
-        ("NUMEXPR_*", WhenRead),
-        ("OPENBLAS_*", WhenRead),
-        // Ruby. Bundler goes through the environment for its own.
+        // Ruby.
         ("RUBY*", Ruby),
-        ("BUNDLE_*", Ruby),
         ("GEM_*", WhenRead),
-        ("BUNDLER_*", WhenRead),
-        ("BOOTSNAP_*", WhenRead),
-        ("RACK_ENV", WhenRead),
-        ("RAILS_*", WhenRead),
     ]
 };
 
+/// The table, and what recipes add to it.
+fn rows() -> impl Iterator<Item = (&'static str, Rule)> {
+    let of_recipes = recipes::all().flat_map(|recipe| {
+        let always = match recipe.rules.language {
+            None => Rule::Always,
+            Some(Language::Python) => Rule::Python,
+            Some(Language::Ruby) => Rule::Ruby,
+        };
+        let variables = &recipe.rules.variables;
+        let always = variables.always.iter().map(move |pattern| (pattern.as_str(), always));
+        always.chain(variables.when_read.iter().map(|pattern| (pattern.as_str(), Rule::WhenRead)))
+    });
+    TABLE.iter().copied().chain(of_recipes)
+}
+
 /// Name patterns of what counts in every image of this language.
 pub fn always_compared(language: Language) -> impl Iterator<Item = &'static str> {
-    TABLE.iter().filter(move |(_, rule)| rule.compares(language)).map(|(pattern, _)| *pattern)
+    rows().filter(move |(_, rule)| rule.compares(language)).map(|(pattern, _)| pattern)
 }
 
 /// The table in words, for `snapboot freeze --help`.
 pub fn help() -> String {
     let names = |wanted| {
-        let rows = TABLE.iter().filter(|(_, rule)| *rule == wanted).map(|(pattern, _)| *pattern);
+        let rows = rows().filter(|(_, rule)| *rule == wanted).map(|(pattern, _)| pattern);
         rows.collect::<Vec<_>>().join(" ")
     };
     format!(
@@ -180,8 +171,7 @@ impl Rule {
 
 /// What the table says about a name: its first matching row.
 pub fn rule(name: &OsStr) -> Option<Rule> {
-    let row = TABLE.iter().find(|(pattern, _)| matches(pattern.as_bytes(), name.as_bytes()));
-    row.map(|(_, rule)| *rule)
+    rows().find(|(pattern, _)| matches(pattern.as_bytes(), name.as_bytes())).map(|(_, rule)| rule)
 }
 
 #[cfg(test)]

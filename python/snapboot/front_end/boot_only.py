@@ -4,7 +4,7 @@ import _warnings
 
 
 class Mute:
-    """Hides warnings that name one of the variables: numpy warns of words that its version does not know. The user has not set
+    """Hides warnings that name one of the variables, such as one of words that a library's version does not know. The user has not set
     them; and what writes something while it is imported is left to the start of each program.
 
     names: names of the variables.

@@ -38,7 +38,7 @@ class Context:
         self.settings = Settings(self.streams, self.environment, request)
         self.arguments = request.argv
         self.parts = []  # of sys.argv: see Early
-        self.consoles = None  # of rich: see Early
+        self.recipes = ()  # those that renew something
         self.spans = None  # see explained.py
         self.secrets = None  # see secret_values.py
         self.executable = request.argv[0] if request.argv[0].startswith("/") else sys.executable
@@ -70,10 +70,10 @@ class Context:
         folder = folder_of(self.path_entry)
         return None if any(folder_of(path) == folder for path in sys.path if path is not self.path_entry) else folder
 
-    def settle(self, seeding, importers, bound):
+    def settle(self, seeding, recipes, importers, bound):
         """Notes how the program has left things. To be called right before the freeze.
 
-        seeding: the Seeding that has seen it boot. importers: the Importers that have. bound: see Settings.settle.
+        seeding: the Seeding that has seen it boot. recipes: the Recipes. importers: the Importers that have. bound: see Settings.settle.
         """
         self.looked_up, self.looked_up_folder = {}, None
         if self.path_entry is not None and self.prepared is None:
@@ -84,7 +84,8 @@ class Context:
         self.streams.settle()
         self.settings.settle(bound)
         self.title.settle()
-        self.randomness = Randomness(seeding)
+        self.randomness = Randomness(seeding, recipes)
+        self.recipes = recipes.renewing
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
         # None where nothing has loaded it.
@@ -97,7 +98,6 @@ class Context:
         self.known_main = sys.modules["__main__"] if early.knows_main else None
         self.umask = None if early.read_umask() else umask()
         self.parts = early.parts
-        self.consoles = early.consoles
 
     def warm_up(self):
         """See freeze_run.Freeze. Does to this process what `renew` does that leaves it as it is."""
@@ -145,11 +145,11 @@ class Context:
             raise Fallback("a standard stream is a directory") from None
         except OSError:
             raise Fallback("a standard stream is closed") from None
-        if self.consoles is not None:
+        for recipe in self.recipes:
             try:
-                self.consoles.renew()
+                recipe.renew()
             except Exception as error:
-                raise Fallback("a console of rich cannot find out what its terminal is: %r" % error) from None
+                raise Fallback("what the recipe for %s renews cannot be renewed: %r" % (recipe.name, error)) from None
         if b"SNAPBOOT_REHEARSE" not in self.environment.data:  # a confined process cannot write it
             try:
                 self.title.renew()

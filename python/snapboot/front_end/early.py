@@ -8,7 +8,6 @@ import posix
 import sys
 
 from . import modules, passing, references
-from .consoles import Consoles
 
 ModuleType = type(sys)
 
@@ -16,10 +15,10 @@ ModuleType = type(sys)
 class Early:
     """Notes from its making on, until `stop`.
 
-    reads: the Reads that it tells. request: the Request.
+    reads: the Reads that it tells. request: the Request. recipes: the Recipes that are asked of looks at terminals.
     """
 
-    def __init__(self, reads, request):
+    def __init__(self, reads, request, recipes):
         self.reads = reads
         # Of these a thaw has the same first argument and the same main module, or falls back.
         self.is_fixed = request.main in ("script", "code")
@@ -28,7 +27,7 @@ class Early:
         # Whether it has looked into the main module, so that no other may take its place.
         self.knows_main = False
         self.umask = umask()
-        self.consoles = Consoles(reads)
+        self.recipes = recipes
         # Parts of the lists that the program has made: each with the name of the list and the slices that lead there.
         self.parts = []
         self._lists = {name: self._watch_list(name) for name in ("argv", "orig_argv") if hasattr(sys, name)}
@@ -51,7 +50,6 @@ class Early:
 
     def stop(self, report):
         """Leaves no trace, but for a list that somebody holds where it cannot be exchanged: that stays in use."""
-        self.consoles.stop(report)
         main = sys.modules.get("__main__")
         if isinstance(main, ModuleType):
             main.__class__ = ModuleType
@@ -94,7 +92,7 @@ class Early:
 
         def isatty():
             frame = sys._getframe(1)
-            if not self.consoles.keeps(frame, of):
+            if not self.recipes.renew_look(frame, of):
                 self.reads.fact("terminal", frame, of)
             return ordinary()
 

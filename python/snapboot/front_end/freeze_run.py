@@ -16,6 +16,7 @@ from .imports import leading_imports
 from .origins import Origins
 from .process_attributes import ProcessAttributes
 from .reads import Reads
+from .recipes import Broken, Recipes
 from .report import FREEZER_REFUSED, NOT_WRITTEN, PROGRAM_RAISED, USER_MISTAKE, Report, described
 from .request import decode, encode, read_request
 from .secret_values import Secrets
@@ -24,28 +25,37 @@ from .settings_reads import SettingsReads
 from .stdio import flush
 
 
-def run():
-    """Boots the program that the request names and freezes it. Returns in the thawed process, ready for its main part."""
+def run(load):
+    """Boots the program that the request names and freezes it. Returns in the thawed process, ready for its main part.
+
+    load: see loader.py.
+    """
     # Kept for good: to free what a freeze leaves behind would only cost the thawed process time.
-    KEPT.append(Freeze())
+    KEPT.append(Freeze(load))
     KEPT[-1].run()
 
 
 class Freeze:
     """One freeze, from the request to the report, and what comes after the thaw."""
 
-    def __init__(self):
-        self.seeding = Seeding()
+    def __init__(self, load):
         self.context = Context()
         self.exit = Exit()
         self.importers = Importers()
         self.report = Report()
         self.folder = self.context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
         self.request = read_request(self.folder)
+        threads.RESTARTED.update(self.request.restarted_threads)
+        self.broken = self.recipes = None
+        try:
+            self.recipes = Recipes(self.request, load)
+        except Broken as error:
+            self.broken = str(error)
+        self.seeding = Seeding(self.recipes)
         self.attributes = ProcessAttributes()
         self.origins = Origins(self.folder, self.attributes) if self.request.origins else None
         self.mute = Mute(self.request.boot_only)
-        self.front_end = hooks.FrontEnd(self._freeze_point)
+        self.front_end = hooks.FrontEnd(self._freeze_point, self.recipes)
         self.running = False
         self.watching = None, None  # the program's trace and profile functions
         self.early = None
@@ -81,10 +91,13 @@ class Freeze:
 
     def run(self):
         """See the function."""
+        if self.broken is not None:
+            self._end(USER_MISTAKE, self.broken)
         self.mute.begin()
         hooks.install(self.front_end)
         main = self.context.begin(self.request)
-        self.early = Early(self.reads, self.request)
+        self.recipes.begin(self.reads)
+        self.early = Early(self.reads, self.request, self.recipes)
         self.settings_reads = SettingsReads(self.reads, self.context.settings)
         self.early.watch_main()
         try:
@@ -107,7 +120,7 @@ class Freeze:
             self.running = True
             self._start(main, self._never_reached)
         else:
-            for hook in hooks.BEFORE:
+            for hook in ("before_freeze", *self.recipes.hooks_before()):
                 if source is not None and encode(hook) in encode(source):
                     self.report.add("warning", DEAD_HOOK % hook)
             self._freeze()
@@ -125,7 +138,7 @@ class Freeze:
         if self.request.learnt or self.request.warm_up:
             from .learnt import Learnt  # see above
 
-            learnt = Learnt(self.request, source)
+            learnt = Learnt(self.request, source, self.recipes)
             learnt.load(self.folder, self.importers, self.reads)
             learnt.tell(self.report)
         if self.request.patterns:
@@ -189,7 +202,7 @@ class Freeze:
             from .which import find_programs  # see above
 
             find_programs(self.request.script)
-        self.context.settle(self.seeding, self.importers, self.settings_reads.bound)
+        self.context.settle(self.seeding, self.recipes, self.importers, self.settings_reads.bound)
         self.settings_reads.tell(self.report)
         self.settings_reads = None
         self.seeding = None
@@ -362,6 +375,7 @@ class Freeze:
             self.reading = False
             if self.early is not None:
                 self.settings_reads.stop()
+                self.recipes.end(self.report)
                 self.early.stop(self.report)
                 self.context.learn(self.early)
                 if self.context.title.shows_arguments():

@@ -1,12 +1,6 @@
 """The hooks that the program registered, and the state that it sees. The module `snapboot` is the program's view of this."""
 
 import _codecs
-import sys
-
-# What AWS's package for the same purpose calls the lists of (function, args, kwargs) that it keeps.
-SNAPSHOT_MODULE = "snapshot_restore_py"
-# What registers hooks that come before the image is written.
-BEFORE = ("before_freeze", "register_before_snapshot")
 
 
 class HookError(Exception):
@@ -16,13 +10,15 @@ class HookError(Exception):
 class FrontEnd:
     """The object that `import snapboot` finds in a frozen program."""
 
-    def __init__(self, freeze_here):
-        """freeze_here: called without arguments to freeze at the caller; returns in the thawed process."""
+    def __init__(self, freeze_here, recipes):
+        """freeze_here: called without arguments to freeze at the caller; returns in the thawed process. recipes: the Recipes, for
+        hooks that programs have registered elsewhere."""
         self.state = "freezing"
         self._freeze_here = freeze_here
         self._before = []
         self._after = []
-        self._after_restore = []
+        self._recipes = recipes
+        self._after_of_recipes = []
 
     def __call__(self, error):
         """Present only because the registry of error handlers takes nothing but callables."""
@@ -44,16 +40,18 @@ class FrontEnd:
         """Runs the hooks that come before the image is written, last registered first. Raises HookError."""
         while self._before:
             _call(self._before.pop(), "before_freeze")
-        for function, args, kwargs in reversed(_snapshot_hooks("get_before_snapshot")):
-            _call(function, "register_before_snapshot", args, kwargs)
-        self._after_restore = _snapshot_hooks("get_after_restore")
+        for recipe in self._recipes.all:
+            for kind, function, args, kwargs in recipe.before_freeze():
+                _call(function, kind, args, kwargs)
+        self._after_of_recipes = [hook for recipe in self._recipes.all for hook in recipe.after_thaw()]
+        self._recipes = None
 
     def run_after(self, spans):
         """Runs the hooks that come after a thaw, first registered first. Raises HookError. spans: see explained.py; or None."""
-        for function, args, kwargs in self._after_restore:
+        for kind, function, args, kwargs in self._after_of_recipes:
             if spans is not None:
                 spans.step("hook", _describe(function))
-            _call(function, "register_after_restore", args, kwargs)
+            _call(function, kind, args, kwargs)
         for function in self._after:
             if spans is not None:
                 spans.step("hook", _describe(function))
@@ -63,11 +61,6 @@ class FrontEnd:
 def install(front_end):
     """Makes `front_end` what a later `import snapboot` finds (see there)."""
     _codecs.register_error("snapboot.front_end", front_end)
-
-
-def _snapshot_hooks(getter):
-    get = getattr(sys.modules.get(SNAPSHOT_MODULE), getter, None)
-    return [] if get is None else list(get())
 
 
 def _call(function, kind, args=(), kwargs=None):

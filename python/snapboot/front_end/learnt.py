@@ -17,7 +17,6 @@ from .rehearsal import Output, SeenOutside, in_child
 from .report import as_bytes, to_bytes, write_file
 from .request import decode, read_file
 from .stdio import flush
-from .warm_ups import WARM_UPS
 
 
 def as_importlib(method):
@@ -34,11 +33,13 @@ class Learnt:
 
     files: where each module was loaded from, by its name, in the order of their imports. always: those that every run has loaded.
     changed: names of variables (bytes) that the program has set in a run. harmless: pairs of the end of a path and what that file
-    may read of a start, since it keeps nothing of that. main: the source of the main part, or None where it may be any.
+    may read of a start, since it keeps nothing of that. main: the source of the main part, or None where it may be any. recipes: the
+    Recipes, which do what `warm_up` names.
     """
 
-    def __init__(self, request, main):
+    def __init__(self, request, main, recipes):
         self.main = main
+        self.recipes = recipes
         self.files = request.learnt
         self.always = request.always
         self.changed = frozenset(request.changed)
@@ -71,7 +72,7 @@ class Learnt:
                 for name in names:
                     __import__(name)
                 for name in work:
-                    WARM_UPS[name]()
+                    self.recipes.warm_up(name)
                 self.loaded = names
                 return
             self.left_out.update(found)
@@ -162,7 +163,7 @@ class Trial:
         self._look()
         begun = len(self.events)
         try:
-            WARM_UPS[name]()
+            self.learnt.recipes.warm_up(name)
         except BaseException as error:
             self.events.append("fails (%s)" % type(error).__name__)
         self._look()

@@ -26,7 +26,7 @@ def loader(folder):
         finally:
             posix.close(descriptor)
 
-    def code_of(name, path):
+    def code_of(name, path, text):
         known = folder_of_freeze + b"/front_end." + name.encode() if folder_of_freeze else None
         try:
             if known:
@@ -34,7 +34,7 @@ def loader(folder):
         except OSError:
             pass
         # Without docstrings: what lies in between is what a thaw has to touch.
-        code = compile(read(path), path, "exec", dont_inherit=True, optimize=2)
+        code = compile(read(path) if text is None else text, path, "exec", dont_inherit=True, optimize=2)
         if known:
             unfinished = b"%s.%d" % (known, posix.getpid())
             try:
@@ -46,7 +46,8 @@ def loader(folder):
                 pass  # the next boot compiles it again
         return code
 
-    def load(name):
+    def load(name, text=None):
+        """text: where it is no file, but a recipe's code."""
         if name not in modules:
             path = folder + "/" + name + ".py"
             module = modules[name] = type(sys)("snapboot.front_end." + name)
@@ -57,7 +58,7 @@ def loader(folder):
             if lazy == "all":
                 set_lazy_imports("normal")
             try:
-                exec(code_of(name, path), module.__dict__)
+                exec(code_of(name, path, text), module.__dict__)
             finally:
                 if lazy == "all":
                     set_lazy_imports(lazy)
@@ -81,13 +82,14 @@ def start(folder):
     import sys
 
     known = set(sys.modules)
-    freeze_run = loader(folder)("freeze_run")
+    load = loader(folder)
+    freeze_run = load("freeze_run")
     for name in set(sys.modules) - known:
         del sys.modules[name]
     # Not to be freed after the thaw: that would only cost the new process time.
     freeze_run.KEPT += [sys._getframe(1).f_code, sys._getframe(2).f_code, folder]
     del known
-    freeze_run.run()
+    freeze_run.run(load)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def id_free_name(kind):
 
 
 def is_address(thing, kind):
-    """Whether a number or bytes have addresses, which are others in each boot: C code keeps its objects by them (cffi its types)."""
+    """Whether a number or bytes have addresses, which are others in each boot: C code keeps its objects by them."""
     if kind is int:
         return not -LARGE < thing < LARGE
     if kind is not bytes or not thing or len(thing) % WORD:

@@ -46,8 +46,8 @@ def call(name, function):
 
 
 def _load_from_here(name, report):
-    """Imports a module of the current directory, as servers and task queues do that are told their application (gunicorn,
-    uvicorn, flask, celery): they put that directory first on sys.path. Returns False when there is none."""
+    """Imports a module of the current directory, as servers and task queues do that are told their application: they
+    put that directory first on sys.path. Returns False when there is none."""
     first = name.partition(".")[0]
     try:
         here = posix.getcwd()
@@ -83,7 +83,7 @@ LEAD_ELSEWHERE = ("--chdir*", "--app-dir*", "--pythonpath*", "--workdir*", "-c*"
 def _explain(name, missing):
     message = "--preload %s: there is no module %r" % (name, missing)
     if not all(part.isidentifier() for part in name.split(".")):
-        return message + ". Expected the name of a module, as `import` takes it, such as flask or django.core.management."
+        return message + ". Expected the name of a module, as `import` takes it, such as json or xml.etree."
     return "%s in %s (searched by %s). Check its spelling, install it there, or leave it out of --preload." % (
         message,
         _places(),

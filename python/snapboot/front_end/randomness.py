@@ -9,16 +9,12 @@ import sys
 
 from .holders import paths_to
 
-# How far a generator of numpy's old interface is followed from a seed that was drawn (steps of 624 numbers).
-MAX_STEPS = 2000
-WORDS = 624
-
 
 class Randomness:
     """What has to be made anew after a thaw. Made right before the freeze, when it is known what the program has loaded."""
 
-    def __init__(self, seeding):
-        """seeding: what was seen while the program booted."""
+    def __init__(self, seeding, recipes):
+        """seeding: what was seen while the program booted. recipes: the Recipes, for generators of libraries."""
         self._steps = steps = []
         self._stuck = []
         modules = sys.modules
@@ -26,7 +22,10 @@ class Randomness:
         tempfile = modules.get("tempfile")
         if tempfile is not None:
             tempfile._name_sequence = None  # made again when it is needed
-        self._found = _instances(modules.get("random"), modules.get("numpy.random"))
+        kinds = [kind for recipe in recipes.all for kind in recipe.random_kinds()]
+        if "random" in modules:
+            kinds.append(modules["random"].Random)
+        self._found = _instances(kinds)
         ssl = modules.get("_ssl")
         if ssl is not None:
             # OpenSSL notices a fork by the pid, which two thaws may share. It sets its generators up when they are used
@@ -35,12 +34,7 @@ class Randomness:
             ssl.RAND_add(posix.urandom(32), 32.0)
             ssl.RAND_bytes(1)
             steps.append(lambda: ssl.RAND_add(posix.urandom(32), 32.0))
-            self._forget_ticket_keys(ssl, modules)
-        binding = getattr(modules.get("cryptography.hazmat.bindings._rust"), "_openssl", None)
-        library = getattr(binding, "lib", None)
-        if hasattr(library, "RAND_add"):
-            # The package cryptography brings an OpenSSL of its own.
-            steps.append(lambda: library.RAND_add(posix.urandom(32), 32, 32.0))
+            self._forget_ticket_keys(ssl)
         process = modules.get("multiprocessing.process")
         if process is not None:
             config = process.current_process()._config
@@ -58,8 +52,8 @@ class Randomness:
         self._stuck += [(generator, "it does not tell whether its seed was chosen") for generator in _plain_generators(modules)]
         if "random" in modules:
             self._add_random(modules["random"], seeding)
-        if "numpy.random" in modules:
-            self._add_numpy(modules["numpy.random"], seeding)
+        for recipe in recipes.all:
+            recipe.renew_random(self, self._found)
         del self._found
 
     def warnings(self):
@@ -76,20 +70,16 @@ class Randomness:
         for step in self._steps:
             step()
 
-    def _forget_ticket_keys(self, ssl, modules):
+    def _forget_ticket_keys(self, ssl):
         """Has servers keep sessions by themselves, as their clients can resume them in this process alone anyway: a context draws the
         keys of session tickets when it is made, and no function of Python's draws them again."""
         option, kind = ssl.OP_NO_TICKET, ssl._SSLContext
         options, protocol = kind.__dict__["options"], kind.__dict__["protocol"]
-        others = getattr(modules.get("OpenSSL.SSL"), "Context", None)
-        kinds, others = _kinds(kind), {} if others is None else _kinds(others)
+        kinds = _kinds(kind)
         gc.unfreeze()
         for one in gc.get_objects():
-            if id(type(one)) in kinds:
-                if protocol.__get__(one) != ssl.PROTOCOL_TLS_CLIENT:
-                    options.__set__(one, options.__get__(one) | option)
-            elif id(type(one)) in others:
-                one.set_options(option)
+            if id(type(one)) in kinds and protocol.__get__(one) != ssl.PROTOCOL_TLS_CLIENT:
+                options.__set__(one, options.__get__(one) | option)
 
     def _add_random(self, random, seeding):
         main = getattr(random, "_inst", None)
@@ -104,94 +94,20 @@ class Randomness:
             if given is None and type(generator).seed is not random.Random.seed:
                 self._stuck.append((generator, "its class has a seed() of its own"))
             elif not given:
-                self._add(generator, generator.seed)
+                self.add(generator, generator.seed)
 
-    def _add_numpy(self, numpy_random, seeding):
-        sequences = []
-        for sequence in self._found:
-            if isinstance(sequence, numpy_random.SeedSequence) and type(sequence.entropy) is int and sequence.entropy in seeding.drawn:
-                sequences.append(sequence)
-        legacy = Legacy(numpy_random, seeding.drawn)
-        for sequence in sequences:
-            self._add(sequence, _new_sequence(sequence))
-        drawn = {id(sequence) for sequence in sequences}
-        for generator in self._found:
-            if not isinstance(generator, numpy_random.BitGenerator):
-                continue
-            sequence = generator._seed_seq
-            if id(sequence) in drawn or (sequence is None and legacy.has_drawn(generator)):
-                self._add(generator, _new_state(generator))
-        for generator in self._found:
-            if isinstance(generator, numpy_random.RandomState):
-                source = generator._bit_generator
-                if id(source._seed_seq) in drawn or legacy.has_drawn(source):
-                    # It keeps one of each two normal deviates for the next call.
-                    state = generator.get_state(legacy=False)
-                    if type(state) is dict and state.get("has_gauss"):
-                        state["has_gauss"], state["gauss"] = 0, 0.0
-                        generator.set_state(state)
+    def add_step(self, step):
+        """Has each thaw call that."""
+        self._steps.append(step)
 
-    def _add(self, generator, step):
+    def add(self, generator, step):
+        """Has each thaw call that to renew a generator; where it fails now, a warning names what holds the generator."""
         try:
             step()
         except Exception as error:
             self._stuck.append((generator, "%s: %s" % (type(error).__name__, error)))
         else:
             self._steps.append(step)
-
-
-class Legacy:
-    """Tells of generators that numpy's old interface has seeded whether their seed was drawn or given.
-
-    These keep no seed. So one is made from each seed that was drawn, and both are compared, however many numbers the program
-    has taken (up to a million).
-    """
-
-    def __init__(self, numpy_random, drawn):
-        self._numpy_random = numpy_random
-        self._drawn = drawn
-        self._known = {}
-
-    def has_drawn(self, generator):
-        """generator: a BitGenerator."""
-        if id(generator) not in self._known:
-            self._known[id(generator)] = type(generator) is self._numpy_random.MT19937 and self._find(generator)
-        return self._known[id(generator)]
-
-    def _find(self, generator):
-        if generator._seed_seq is not None:
-            return False
-        wanted = generator.state["state"]["key"].tobytes()
-        random = self._numpy_random
-        for seed in self._drawn:
-            sequence = random.SeedSequence(seed)
-            twins = random.MT19937(sequence), random.RandomState(sequence.generate_state(WORDS))._bit_generator
-            for twin in twins:
-                twin.random_raw(WORDS - twin.state["state"]["pos"], output=False)
-                for _ in range(MAX_STEPS):
-                    if twin.state["state"]["key"].tobytes() == wanted:
-                        return True
-                    twin.random_raw(WORDS, output=False)
-        return False
-
-
-def _new_sequence(sequence):
-    kind = type(sequence)
-
-    def renew():
-        sequence.__setstate__(kind().__reduce__()[2])
-
-    return renew
-
-
-def _new_state(generator):
-    kind = type(generator)
-
-    def renew():
-        sequence = generator._seed_seq
-        generator.state = (kind() if sequence is None else kind(sequence)).state
-
-    return renew
 
 
 def _kinds(*bases, without=None):
@@ -230,12 +146,8 @@ def _plain_generators(modules):
     return found
 
 
-def _instances(random, numpy_random):
-    """All generators, and seeds of numpy's, that there are: in modules, classes, instances, closures, wherever."""
-    bases = [] if random is None else [random.Random]
-    for name in ("SeedSequence", "BitGenerator", "RandomState"):
-        if hasattr(numpy_random, name):
-            bases.append(getattr(numpy_random, name))
+def _instances(bases):
+    """All instances of these classes that there are: in modules, classes, instances, closures, wherever."""
     kinds = _kinds(*bases)
     if not kinds:
         return []

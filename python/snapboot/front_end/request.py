@@ -13,7 +13,7 @@ class Request:
     it. main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of
     modules. boot_only: names of variables that are set for the boot alone. origins: whether to record where descriptors are
     opened. learnt: where each module is that training runs have loaded, by its name, in that order. always: those that all of
-    these runs have loaded. warm_up: what they do once, see warm_ups.py. patterns: regular expressions that they have compiled, see
+    these runs have loaded. warm_up: what they do once, see recipes.py. patterns: regular expressions that they have compiled, see
     patterns.py. changed: names of variables (bytes) that the program set in these runs. profile: the file in which
     thawed processes tell what else they load, or None; told_of: the script behind all links, with which they begin, if there is one;
     on_news: what they start then; known: names of modules that are not told; archive: the file that switches a boot archive on after
@@ -22,8 +22,9 @@ class Request:
     facts: the values that an image holds, see evidence.py; system: names of another host, release and version of another kernel,
     by the names of these facts; more_variables: whether whoever reads the whole environment finds more in it; watches_values:
     whether only comparisons with these values are looked for, see watched_values.py. secrets: names of variables (bytes) of
-    which the boot has made-up values. compares_secrets: whether nothing is frozen, and what is in the process
-    is compared with a boot with others.
+    which the boot has made-up values. recipe_code: for each recipe with code its name, its folder and the code.
+    restarted_threads: names of packages whose threads are started again when they are needed. compares_secrets: whether nothing is
+    frozen, and what is in the process is compared with a boot with others.
     """
 
     def __init__(self, folder, entries):
@@ -45,6 +46,8 @@ class Request:
         self.learnt = dict(records("learnt"))
         self.always = set(fields.get("always", []))
         self.warm_up = fields.get("warm_up", [])
+        self.recipe_code = records("recipe_code")
+        self.restarted_threads = fields.get("restarted_thread", [])
         self.patterns = fields.get("pattern", [])
         self.changed = [encode(name) for name in fields.get("changed", [])]
         self.harmless = list(records("harmless"))

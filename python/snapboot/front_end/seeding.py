@@ -1,7 +1,7 @@
 """Who seeded which generator: what the program seeded itself goes on as seeded, what drew its seed from the kernel must not.
 
-A generator's state does not tell where its seed came from. So a few functions of the standard library and of numpy are watched
-while the program boots, from the moment on that their module has been executed, and are what they were again before the image
+A generator's state does not tell where its seed came from. So a few functions of the standard library and of libraries with a recipe are
+watched while the program boots, from the moment on that their module has been executed, and are what they were again before the image
 is written. The program holds the same function objects all the time: only their code is exchanged.
 """
 
@@ -12,20 +12,21 @@ import sys
 class Seeding:
     """What was seen of seeding. To be made before the program can import anything."""
 
-    def __init__(self):
+    def __init__(self, recipes):
+        """recipes: the Recipes, or None."""
         # All by id, with a weak reference that tells whether it is still the same object.
         self._seeded = {}  # random.Random -> whether its seed was given
         self._states = {}  # hash of a state that was read -> the same
-        self.drawn = set()  # seeds that numpy drew from the kernel
         self.authkey = None  # the key that multiprocessing made
         self.made_time_uuid = False  # whether libuuid has chosen a clock sequence
         self._undo = []
         self._watches = {
             "random": self._watch_random,
-            "numpy.random.bit_generator": self._watch_numpy,
             "multiprocessing.process": self._watch_multiprocessing,
             "uuid": self._watch_uuid,
         }
+        for recipe in recipes.all if recipes is not None else ():
+            self._watches.update((name, self._with_replace(watch)) for name, watch in recipe.watches().items())
         self._finder = Finder(self._watches)
         sys.meta_path.insert(0, self._finder)
         for name in [name for name in self._watches if name in sys.modules]:
@@ -86,17 +87,8 @@ class Seeding:
         module.__dict__[name] = value
         self._undo.append(lambda: module.__dict__.__setitem__(name, original))
 
-    def _watch_numpy(self, module):
-        draw = module.__dict__.get("randbits")
-        if draw is None:
-            return
-
-        def randbits(count):
-            value = draw(count)
-            self.drawn.add(value)
-            return value
-
-        self._replace(module, "randbits", randbits)
+    def _with_replace(self, watch):
+        return lambda module: watch(module, self._replace)
 
     def _watch_multiprocessing(self, module):
         self.authkey = module.current_process()._config.get("authkey")

@@ -1,7 +1,7 @@
 """The standard streams: made anew for what descriptors 0, 1 and 2 are after the thaw, as CPython's start makes them.
 
 The text and the buffer of each stream keep their identity, since modules may have taken hold of them when they were imported
-(`logging.StreamHandler(sys.stderr)`, `click`): their `__init__` is called again, which the C implementation of `io` allows
+(`logging.StreamHandler(sys.stderr)`): their `__init__` is called again, which the C implementation of `io` allows
 and which replaces their whole state. Only the raw file is a new object: it remembers for good whether it can seek.
 """
 

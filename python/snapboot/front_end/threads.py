@@ -1,6 +1,6 @@
 """Threads of Python's that a fork drops, and that nothing starts again: a thaw would be without them.
 
-Threads that a library in C has started for itself (OpenBLAS) are none: they never run Python code, and such a library starts them again.
+Threads that a library in C has started for itself are none: they never run Python code, and such a library starts them again.
 """
 
 import posix
@@ -9,8 +9,8 @@ from time import monotonic, sleep  # those of the interpreter, whatever the prog
 
 from .fork import fork
 
-# These look whether their thread is alive when they need it, and start another one where it is not.
-STARTED_WHEN_NEEDED = {"pymongo", "sentry_sdk", "tqdm"}
+# Top-level packages that look whether their thread is alive when they need it, and start another one where it is not. From the request.
+RESTARTED = set()
 # So long threads get to end that have nothing left to do, and a child to say which it has (seconds).
 PATIENCE = 0.2
 ANSWER = 5.0
@@ -50,7 +50,7 @@ def _running():
             frames.append(frame)
             frame = frame.f_back
         names = {str(frame.f_globals.get("__name__")).partition(".")[0] for frame in frames}
-        if names & STARTED_WHEN_NEEDED:
+        if names & RESTARTED:
             continue
         # The first one that is none of the module's which starts threads.
         first = next((frame for frame in reversed(frames) if frame.f_globals.get("__name__") != "threading"), frames[-1])

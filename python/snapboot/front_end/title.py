@@ -1,7 +1,7 @@
 """The title and the name of the process, as `ps` shows them, which a program may change while it boots.
 
 A title lies where the kernel has put the arguments, and further on, in the place of the environment, where a library has moved that
-elsewhere (setproctitle does). A thaw puts the arguments of the new process there, which the front end reads before it writes the title
+elsewhere. A thaw puts the arguments of the new process there, which the front end reads before it writes the title
 again.
 """
 
@@ -25,7 +25,7 @@ class Title:
         self._title = self._name = None
 
     def shows_arguments(self):
-        """Whether setproctitle has been asked for the title, and has put all arguments of this start into one text for that."""
+        """Whether a library has been asked for the title, and has put all arguments of this start into one text for that."""
         words = self._began[0][:-1].split(b"\0")
         return len(words) > 1 and read_file(SHOWN[0]).startswith(b" ".join(words) + b"\0")
 

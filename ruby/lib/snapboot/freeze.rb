@@ -9,14 +9,13 @@
 # What is evaluated sees the local variables here. None has a name that is used there: Prism of Ruby 3.4 would compile code
 # that crashes.
 front_end = Module.new
-load_file = lambda do |front_end_name, front_end_folder = "front_end"|
-  front_end_file = "#{__dir__}/#{front_end_folder}/#{front_end_name}.rb"
-  front_end.module_eval(File.read(front_end_file, encoding: Encoding::UTF_8), front_end_file)
+load_file = lambda do |front_end_name, front_end_text = nil|
+  front_end_file = "#{__dir__}/front_end/#{front_end_name}.rb"
+  front_end.module_eval(front_end_text || File.read(front_end_file, encoding: Encoding::UTF_8), front_end_file)
 end
 %w[channel request report object_header settings compilers command_line standard_input main_syntax main_script
    prism_script stdio environment seeding randomness explained context exit origins inputs wrappers kept_gems
    gem_lists bundle_lists reads early times preload recipes process_attributes locale lost_threads real_secrets
-   in_child renewed_texts start_form evidence search_path chosen_constants choice
-   freeze_run].each(&load_file)
-Dir.children("#{__dir__}/recipes").sort.each { |recipe| load_file.call(recipe.delete_suffix(".rb"), "recipes") }
+   in_child renewed_texts start_form evidence search_path chosen_constants choice application_here
+   freeze_run].each { |front_end_part| load_file.call(front_end_part) }
 front_end.module_eval { self::FreezeRun.new(__FILE__, load_file).start }

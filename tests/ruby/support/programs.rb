@@ -100,10 +100,17 @@ class Programs
     end
   end
 
+  # An entry of the request with the code of a recipe.
+  def recipe(code)
+    fields = [File.basename(File.dirname(code)), File.dirname(code), File.read(code)]
+    "recipe_code=#{fields.map { |field| "#{field.bytesize}:#{field}" }.join}"
+  end
+
   def write_plan(place)
     words = [RUBY, *@options, *@command]
     entries = ["main=#{main}", "main_index=#{1 + @options.size}", "test_command_line=#{place}/cmdline"]
     entries += words.map { |word| "argv=#{word}" } + @preload.map { |name| "preload=#{name}" }
+    entries += Dir.glob("#{ROOT}/recipes/*/ruby.rb").map { |code| recipe(code) }
     entries << "script=#{File.expand_path(@command.first, @directory)}" if main == :script
     File.binwrite("#{place}/request", entries.map { |entry| "#{entry}\0" }.join)
     File.binwrite("#{place}/on_demand", "")

@@ -45,7 +45,7 @@ const ATTRIBUTES: &str = "what it changes of its process";
 /// How the path of an order ends, in the front ends' words.
 pub(super) const ORDER: &str = " (order)";
 
-/// A program that loads more files while it boots would take too long to boot several times more: a Rails application loads some 2,000.
+/// A program that loads more files while it boots would take too long to boot several times more: an application of a large web framework loads some 2,000.
 const MOST_FILES: usize = 1500;
 
 /// As much may the environment of a start be larger than that of the boot (bytes), where its size makes a difference at all.

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use failure::Failure;
 use image::{fact_kind, MAX_VARIANTS};
@@ -26,10 +26,10 @@ use crate::control_dir::ControlDir;
 use crate::fault::Point;
 use crate::first_start::StartKind;
 use crate::lacks::Lacks;
+use crate::late_plugins;
 use crate::leftovers::Temporary;
 use crate::outcome::{Result, Stop, Written};
 use crate::output;
-use crate::plugins;
 use crate::progress::Step;
 use crate::report::Report;
 use crate::training::{Profile, Trainer};
@@ -237,7 +237,7 @@ impl Session<'_> {
             runtime: self.runtime,
             main: self.main,
             preloads: self.preloads(),
-            recipe: &self.recipe.name,
+            recipe: &self.recipe,
             profile,
             store: self.request.store.as_ref(),
             environment,
@@ -292,9 +292,12 @@ impl Session<'_> {
             making.lacks.compare(report.learnt.len(), self.request.store.as_ref());
         }
         report.warnings.splice(0..0, making.lacks.all());
+        // Nobody has asked for an image of the store, so nobody would make it again.
+        let of_recipes = self.request.store.iter().flat_map(|_| recipes::own_files(self.runtime.language));
+        let loaded: Vec<PathBuf> = report.loaded.iter().cloned().chain(of_recipes).collect();
         let booted = Booted {
             notes: &notes,
-            loaded: &report.loaded,
+            loaded: &loaded,
             importers: &report.importers,
             ignored: &ignored,
             begun,
@@ -324,7 +327,7 @@ impl Session<'_> {
         if let Some(how) = disproved {
             return Ok(Some(how));
         }
-        report.warnings.extend(plugins::warning(&report.loaded));
+        report.warnings.extend(late_plugins::warnings(&report.loaded));
         let warnings = &mut making.warnings;
         warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());
         if notes.hidden && !warnings.iter().any(|warning| warning == HIDDEN) {

@@ -23,8 +23,8 @@ class BootArchive
     @loaded = 0
   end
 
-  # To be called right before the freeze. Does nothing where the program has a provider of code of its own: an archive, or
-  # Bootsnap.
+  # To be called right before the freeze. Does nothing where the program has a provider of code of its own, such as an
+  # archive.
   def settle
     return if CODE.respond_to?(:load_iseq)
 

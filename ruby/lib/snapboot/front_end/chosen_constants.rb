@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Constants that a program makes of what a library has chosen by its terminal, each in a line of its own, such as
-# MARK = Rainbow("x").red. They are made again after a thaw that chooses otherwise. That is right as long as nobody has used
+# MARK = Colour("x").red. They are made again after a thaw that chooses otherwise. That is right as long as nobody has used
 # them for anything, which training finds out: in its child they are not there until somebody asks for one.
 class ChosenConstants
   BODY = /\A<(?:class|module):/

@@ -6,7 +6,7 @@ class FreezeRun
   VERSIONS = %w[3.1 3.2 3.3 3.4].freeze
   EXPECTED = "CRuby #{VERSIONS.first} to #{VERSIONS.last}".freeze
   # An object is old, and left alone by the short garbage collections, after surviving this many. Compacting as well was
-  # measured (bare Ruby, a Rails application): no faster thaw, no faster first request, so it is not done.
+  # measured (bare Ruby, a large web application): no faster thaw, no faster first request, so it is not done.
   COLLECTIONS = 4
   MERGING_REQUEST = 1 << 16
   DEAD_HOOK = "the main part mentions before_freeze, but it runs after the freeze, and a hook that it registers is never " \
@@ -44,6 +44,7 @@ class FreezeRun
     RealSecrets.names = @request.list("secret")
     @report.attributes = @attributes = ProcessAttributes.new
     check_runtime
+    load_recipes
     @settings = Settings.new
     ARGV.pop(PAD_ARGUMENTS) unless @request.simulated?
     Environment.clean
@@ -98,6 +99,12 @@ class FreezeRun
       @report.user_mistake("#{RUBY_DESCRIPTION} cannot be frozen yet. Expected: #{EXPECTED}.")
     end
     refuse(Compilers.refusal || Compilers.warning(@request.options))
+  end
+
+  def load_recipes
+    Recipes.load(@request, @load_file)
+  rescue Recipes::Broken => e
+    @report.user_mistake(e.message)
   end
 
   # Ends the freeze where there is a reason.
@@ -161,7 +168,6 @@ class FreezeRun
     origins&.watch
     @evidence.watch(values)
     own = $LOADED_FEATURES.size
-    Recipes.chosen = @request.value("recipe")
     Preload.new(@request.list("preload"), @report, @directory).run
     @report.check_attributes
     Recipes.load_main(@request.value("script").to_s)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Which specifications RubyGems looks for in its folders while the program boots. It lists a folder and takes the names that
-# match a pattern (`rack-*.gemspec`), so only these count, and not every gem that is installed beside them. What it found by
+# match a pattern (`NAME-*.gemspec`), so only these count, and not every gem that is installed beside them. What it found by
 # one name it keeps; for every other name it lists the folders again, after a thaw, too. Once it has all specifications it
 # answers from these, so those of them count that were looked up: by name, for a feature, or all where somebody saw all.
 # What it keeps of all it forgets after a thaw where a folder has changed.

@@ -2,10 +2,8 @@
 
 # Threads that a fork drops and that nothing starts again: a thaw would be without them.
 module LostThreads
-  # Where a library says of a thread that forks may drop it (as Active Record does, for Puma): a thread variable.
+  # Where a library says of a thread that forks may drop it, as libraries do for servers that fork: a thread variable.
   FORK_SAFE = :fork_safe
-  # Started again when it is needed: that of the library `timeout`.
-  STARTED_WHEN_NEEDED = %r{/timeout\.rb\z}
   # How long threads get to end that have nothing left to do, and a child to say which it has (s).
   PATIENCE = 0.2
   ANSWER = 5
@@ -50,7 +48,7 @@ module LostThreads
       return [] if threads.size == 1
 
       (threads - [Thread.current] - Recipes.threads).reject do |thread|
-        thread.thread_variable_get(FORK_SAFE) || STARTED_WHEN_NEEDED.match?(place(thread))
+        thread.thread_variable_get(FORK_SAFE) || place(thread).end_with?(*Recipes.restarted_threads)
       end
     end
 

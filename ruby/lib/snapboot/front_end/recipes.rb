@@ -1,8 +1,14 @@
 # frozen_string_literal: true
 
-# What the front end knows about frameworks. A recipe answers applies?, and what else it has to say of Defaults.
+# What is done for single libraries: the code of recipes (recipes/NAME/ruby.rb, and the user's own), which comes with the
+# request and is evaluated as a part of the front end. A recipe registers an object that answers applies?, and what else it
+# has to say of Defaults.
 module Recipes
   @all = []
+  @restarted_threads = []
+
+  # The code of a recipe cannot be loaded.
+  class Broken < StandardError; end
 
   # What a recipe says that has nothing to say.
   module Defaults
@@ -49,10 +55,21 @@ module Recipes
   end
 
   class << self
-    # The name of the data file's recipe that the freeze follows, if there is one.
-    attr_accessor :chosen
+    # Ends of the paths of files whose threads are started again when they are needed.
+    attr_reader :restarted_threads
     # :trial in a child of training, :loading when what it has tried is loaded for good, or nil.
     attr_accessor :training
+
+    # Takes what the request says: rules and code. Raises what that code raises, with its place.
+    def load(request, load_file)
+      @restarted_threads = request.list("restarted_thread")
+      request.take_records("recipe_code").each do |name, place, text|
+        load_file.call("recipe_#{name}", text.force_encoding(Encoding::UTF_8))
+      rescue StandardError, ScriptError => e
+        raise Broken, "#{place}/ruby.rb cannot be loaded (#{e.class}: #{e.message}). Correct it, or take #{place} away."
+      end
+      register(ApplicationHere.new(request)) unless request.list("here").empty?
+    end
 
     # Adds a recipe.
     def register(recipe)

@@ -24,6 +24,11 @@ class Request
     list(key).map { |record| Channel.fields(record).map { |field| text(field) } }
   end
 
+  # As #records, for what is asked for once: the image is not to hold it.
+  def take_records(key)
+    records(key).tap { @entries.delete(key) }
+  end
+
   # The last value of +key+, or nil.
   def value(key)
     list(key).last

@@ -1,0 +1,97 @@
+//! What Snapboot knows of single libraries and frameworks: one folder each, with `recipe.toml` (the keys are the fields of [`Recipe`]) and,
+//! where rules do not suffice, `python.py` or `ruby.rb`, which the front end of that language runs.
+//!
+//! The folders of recipes/ are a part of the command. A user adds folders of the same form ([`load_own`]); one with the name of a folder of
+//! ours takes its place. Whoever needs rules asks here: who reads what (judge), what is preloaded (freeze), what the front ends are given.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod own;
+mod rules;
+
+use std::sync::OnceLock;
+
+use runtime::Language;
+
+pub use own::{files as own_files, load as load_own};
+pub use rules::{Application, Cpu, Here, LatePlugins, Program, Read, ReadOf, Recipe, Remedy, Rules, Variables};
+
+/// A folder's name and its files: `recipe.toml`, `python.py`, `ruby.rb`.
+type Files<'a> = (&'a str, Option<&'a str>, Option<&'a str>, Option<&'a str>);
+
+/// The folders of recipes/.
+const BUILT_IN: &[Files<'_>] = &include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
+
+/// The user's recipes.
+static OWN: OnceLock<Vec<Recipe>> = OnceLock::new();
+
+/// All recipes by the names of their folders, the user's in the place of ours.
+pub fn all() -> impl Iterator<Item = &'static Recipe> {
+    let own = OWN.get().map(Vec::as_slice).unwrap_or_default();
+    built_in().iter().filter(|ours| own.iter().all(|recipe| recipe.folder != ours.folder)).chain(own)
+}
+
+fn built_in() -> &'static [Recipe] {
+    static BUILT: OnceLock<Vec<Recipe>> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let read = |&(folder, rules, python, ruby): &Files<'_>| {
+            let rules = Rules::of_ours(rules.unwrap_or_default()).expect("a test reads each recipe");
+            let code = python.or(ruby).map(str::to_owned);
+            Recipe { folder: folder.to_owned(), place: format!("recipes/{folder}").into(), rules, code }
+        };
+        BUILT_IN.iter().map(read).collect()
+    })
+}
+
+/// The reads that do not count, or not all of them, of all recipes for a language.
+pub fn reads(language: Language) -> impl Iterator<Item = &'static Read> {
+    of(language).flat_map(|recipe| &recipe.rules.reads)
+}
+
+/// Programs of which it is known what they read of their environment.
+pub fn programs() -> impl Iterator<Item = &'static Program> {
+    all().flat_map(|recipe| &recipe.rules.programs)
+}
+
+/// The remedy for a finding that a library is known for.
+pub fn remedy(fact: &str) -> Option<&'static str> {
+    let mut remedies = all().flat_map(|recipe| &recipe.rules.remedies);
+    remedies.find(|row| fact.contains(&row.finding)).map(|row| row.remedy.as_str())
+}
+
+/// Recipes about programs of a language.
+pub fn of(language: Language) -> impl Iterator<Item = &'static Recipe> {
+    all().filter(move |recipe| recipe.rules.language == Some(language))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_folder_has_rules_that_can_be_read() {
+        for (folder, rules, python, ruby) in BUILT_IN {
+            let rules = rules.unwrap_or_else(|| panic!("{folder} has no recipe.toml"));
+            let rules =
+                Rules::read(rules).unwrap_or_else(|mistake| panic!("recipes/{folder}/recipe.toml: {mistake:?}"));
+            assert!(python.is_none() || rules.language == Some(Language::Python), "{folder}");
+            assert!(ruby.is_none() || rules.language == Some(Language::Ruby), "{folder}");
+        }
+        assert_eq!(all().count(), BUILT_IN.len());
+    }
+
+    #[test]
+    fn the_example_of_the_document_can_be_read() {
+        let document = include_str!("../../../docs/reference.md");
+        let section = document.split("\n## Recipes\n").nth(1).unwrap();
+        let example = section.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        assert!(Rules::read(example).unwrap().application.unwrap().pattern().is_match("from acme.cli import main"));
+    }
+
+    #[test]
+    fn a_library_that_is_known_has_a_remedy_of_its_own() {
+        let lock = "holds a POSIX file lock on /h/.cache/x/.onnxruntime/onnxruntime.db, and a thaw would not hold it";
+        assert!(remedy(lock).unwrap().starts_with("set ORT_DISABLE_TELEMETRY=1, for the freeze"));
+        assert_eq!(remedy("holds a POSIX file lock on /h/x.db"), None);
+    }
+}

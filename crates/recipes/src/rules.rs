@@ -1,0 +1,365 @@
+//! The keys of a recipe.toml, and what makes them wrong. docs/reference.md explains them to users.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use inputs::cpu::Level;
+use regex::Regex;
+use runtime::Language;
+use serde::Deserialize;
+use toml::Spanned;
+
+/// A recipe.
+pub struct Recipe {
+    /// The name of its folder.
+    pub folder: String,
+    /// Where that is, for messages.
+    pub place: PathBuf,
+    /// What its recipe.toml says.
+    pub rules: Rules,
+    /// Its code for the front end of its language.
+    pub code: Option<String>,
+}
+
+/// What a recipe.toml says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    /// What people call the library.
+    pub name: String,
+    /// The language of the programs that use it; none for a library in C that any of them may load.
+    #[serde(default, deserialize_with = "language")]
+    pub language: Option<Language>,
+    /// A program that a framework's own script starts.
+    pub application: Option<Application>,
+    /// Reads that do not count, or not all of them.
+    #[serde(default)]
+    pub reads: Vec<Read>,
+    /// Programs that read nothing of their environment but what is named.
+    #[serde(default)]
+    pub programs: Vec<Program>,
+    /// Variables that the boot sees from its start.
+    #[serde(default)]
+    pub variables: Variables,
+    /// Threads that are started again when they are needed: for Python the top-level package that runs in them, for Ruby the end of the path
+    /// of the file that starts them.
+    #[serde(default)]
+    pub restarted_threads: Vec<String>,
+    /// Remedies for what the library is known to hold.
+    #[serde(default)]
+    pub remedies: Vec<Remedy>,
+    /// Variables that keep the library to the instructions of a level of CPU.
+    #[serde(default)]
+    pub cpu: Vec<Cpu>,
+    /// Plugins that must not be loaded early.
+    pub late_plugins: Option<LatePlugins>,
+}
+
+/// What is loaded of an application by itself, where a framework's own script starts it. In `preload` and `environment` stand `{folder}` for
+/// the script's folder, and `{NAME}` for a group of `text`.
+///
+/// It is for a script of a certain name and text, so that nothing is set up early that the script decides by its arguments: an image is
+/// for all of them, and guards name those that need an ordinary start.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Application {
+    /// How the script's path ends.
+    pub script: String,
+    /// A file that must be there, from the script's folder.
+    pub beside: Option<String>,
+    /// A regular expression that the script's text matches.
+    text: Spanned<String>,
+    #[serde(skip)]
+    pattern: OnceLock<Regex>,
+    /// What to preload, as `--preload` takes it.
+    pub preload: Vec<String>,
+    /// Training runs that are made where nobody names any: arguments of each, with which the program changes nothing.
+    #[serde(default)]
+    pub train: Vec<String>,
+    /// What these runs do once, and find done when they do it again: names in `warm_ups` of the recipe's python.py.
+    #[serde(default)]
+    pub warm_up: Vec<String>,
+    /// Variables that are set while the program boots, where they are not set.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Arguments that need an ordinary start.
+    #[serde(default)]
+    pub guards: Vec<String>,
+    /// A file that the script looks for where it is started.
+    pub here: Option<Here>,
+}
+
+/// A file of the current directory that says what is loaded first of the application. Only a command without arguments surely leads to it.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Here {
+    /// Its name.
+    pub file: String,
+    /// Features that are loaded by then, so that the file may require them before what is the application's own.
+    #[serde(default)]
+    pub loaded: Vec<String>,
+    /// What must not be there, neither at the freeze nor at a start, since it may lead to another application.
+    #[serde(default)]
+    pub without: Vec<String>,
+    /// Variables with which a start may have another application, or another environment.
+    #[serde(default)]
+    pub unset: Vec<String>,
+    /// The only arguments of a start that leave the application as it is: `-q` and `--quiet` by themselves, `-p:` and `--port:` with a value
+    /// that is attached (`-p9292`, `--port=9292`) or follows.
+    #[serde(default)]
+    pub options: Vec<String>,
+}
+
+/// What a file reads while the program boots, of which an image need not depend, or not on all of it.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "ReadKeys")]
+pub struct Read {
+    /// The end of the reader's path; empty for C code, of which nobody knows who calls it.
+    pub reader: String,
+    /// What it reads.
+    pub of: ReadOf,
+    /// Whether this only says that the read is no reason to leave the reader out of training. What an image depends on, another start shows.
+    pub only_in_trials: bool,
+}
+
+/// What is read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ReadOf {
+    /// A variable, of whose value the reader leaves nothing that the front end does not renew.
+    Variable(String),
+    /// The whole environment. Only variables with these patterns count.
+    Environment(Vec<String>),
+    /// A fact about the machine, the user or the process.
+    Fact {
+        /// In the front ends' words, such as `cwd`.
+        word: String,
+        /// One of `image::fact_kind`.
+        kind: u32,
+        /// The rule holds unless the reader found this variable unset.
+        unless_unset: Option<String>,
+    },
+    /// What belongs to a start, in the front ends' words (`sys.argv`, `ARGV`), and no image can be bound to.
+    AtStart {
+        /// What it is.
+        what: String,
+        /// Patterns of arguments with which the reader would have kept something: starts with one of these are ordinary.
+        guards: Vec<String>,
+    },
+}
+
+/// A read as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadKeys {
+    reader: String,
+    variable: Option<String>,
+    environment: Option<Vec<String>>,
+    fact: Option<String>,
+    unless_unset: Option<String>,
+    at_start: Option<String>,
+    guards: Option<Vec<String>>,
+    #[serde(default)]
+    only_in_trials: bool,
+}
+
+/// A program that is executed while another one boots.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// The name of its file.
+    pub program: String,
+    /// Patterns of the variables that it reads.
+    pub environment: Vec<String>,
+}
+
+/// Variables that a boot sees from its start, as patterns (a final `*` stands for anything): all others it sees when it looks them up.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variables {
+    /// Those that C code reads, so that nobody sees it do so: inputs of every image (of programs of the recipe's language).
+    #[serde(default)]
+    pub always: Vec<String>,
+    /// Inputs when the boot has read them.
+    #[serde(default)]
+    pub when_read: Vec<String>,
+}
+
+/// A remedy in place of the general one of a finding. It changes the words of a refusal, and nothing of what is refused.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remedy {
+    /// Part of a finding that tells the library.
+    pub finding: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// A variable that speaks for the CPU. It is set for the boot alone.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cpu {
+    /// Its name.
+    pub variable: String,
+    /// Beginnings of the names of the libraries that query the CPU and heed it.
+    pub libraries: Vec<String>,
+    /// Its value for x86-64-v2.
+    pub v2: String,
+    /// For x86-64-v3.
+    pub v3: String,
+    /// For x86-64-v4.
+    pub v4: String,
+}
+
+/// Plugins that a program wants to load itself, and of which it complains at each start where they were loaded before.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatePlugins {
+    /// The end of the path of a file that is loaded where the program is.
+    pub loaded: String,
+    /// The group of entry points that names the plugins.
+    pub group: String,
+    /// What stands in a plugin that may be loaded early.
+    pub unless: String,
+    /// What is said of plugins, with `{plugins}` for their names.
+    pub warning: String,
+}
+
+/// A mistake in a recipe.toml.
+#[derive(Debug)]
+pub struct Mistake {
+    /// Its line, from 1 on.
+    pub line: usize,
+    /// What was expected, and what was there.
+    pub what: String,
+}
+
+impl Rules {
+    /// Reads a recipe.toml, of which somebody has made sure that it says what makes sense.
+    pub(crate) fn of_ours(text: &str) -> Result<Rules, Mistake> {
+        toml::from_str(text).map_err(|error| {
+            let what = error.message().trim().replace('\n', " ");
+            Mistake { line: line(text, error.span().unwrap_or_default().start), what }
+        })
+    }
+
+    /// Reads a recipe.toml, and makes sure of that.
+    pub fn read(text: &str) -> Result<Rules, Mistake> {
+        let rules = Rules::of_ours(text)?;
+        if let Some(what) = rules.contradiction() {
+            return Err(Mistake { line: 1, what });
+        }
+        if let Some(Application { text: pattern, .. }) = &rules.application {
+            Regex::new(pattern.get_ref()).map_err(|error| Mistake {
+                line: line(text, pattern.span().start),
+                what: format!("this is no regular expression: {error}"),
+            })?;
+        }
+        Ok(rules)
+    }
+
+    /// What contradicts itself.
+    fn contradiction(&self) -> Option<String> {
+        let needs_language = self.application.is_some() || !self.reads.is_empty() || !self.restarted_threads.is_empty();
+        if needs_language && self.language.is_none() {
+            return Some(
+                "missing field `language`: expected \"python\" or \"ruby\" beside application, reads or restarted_threads".to_owned(),
+            );
+        }
+        let has_here = self.application.as_ref().is_some_and(|application| application.here.is_some());
+        (has_here && self.language == Some(Language::Python)).then(|| {
+            "application.here is for Ruby: Python's front end does not look at the arguments of a start".to_owned()
+        })
+    }
+
+    /// The warm-ups of its application.
+    pub fn warm_ups(&self) -> &[String] {
+        self.application.as_ref().map(|application| application.warm_up.as_slice()).unwrap_or_default()
+    }
+}
+
+impl Application {
+    /// What the script's text matches.
+    pub fn pattern(&self) -> &Regex {
+        self.pattern.get_or_init(|| Regex::new(self.text.get_ref()).expect("it was tried when it was read"))
+    }
+}
+
+impl Cpu {
+    /// The value for a level.
+    pub fn value(&self, level: Level) -> &str {
+        match level {
+            Level::V2 => &self.v2,
+            Level::V3 => &self.v3,
+            Level::V4 => &self.v4,
+        }
+    }
+}
+
+impl TryFrom<ReadKeys> for Read {
+    type Error = String;
+
+    fn try_from(keys: ReadKeys) -> Result<Read, String> {
+        let of = match (keys.variable, keys.environment, keys.fact, keys.at_start) {
+            (Some(name), None, None, None) => ReadOf::Variable(name),
+            (None, Some(patterns), None, None) => ReadOf::Environment(patterns),
+            (None, None, Some(word), None) => {
+                let kind = inputs::facts::kind(word.as_bytes());
+                let kind = kind.ok_or_else(|| {
+                    format!("there is no fact {word:?}; expected one such as \"cwd\" or \"terminal\"")
+                })?;
+                ReadOf::Fact { word, kind, unless_unset: keys.unless_unset.clone() }
+            }
+            (None, None, None, Some(what)) => ReadOf::AtStart { what, guards: keys.guards.clone().unwrap_or_default() },
+            _ => return Err("expected one of `variable`, `environment`, `fact` and `at_start`".to_owned()),
+        };
+        if keys.unless_unset.is_some() && !matches!(of, ReadOf::Fact { .. }) {
+            return Err("`unless_unset` belongs to `fact`".to_owned());
+        }
+        if keys.guards.is_some() && !matches!(of, ReadOf::AtStart { .. }) {
+            return Err("`guards` belongs to `at_start`".to_owned());
+        }
+        Ok(Read { reader: keys.reader, of, only_in_trials: keys.only_in_trials })
+    }
+}
+
+fn language<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Language>, D::Error> {
+    match String::deserialize(deserializer)?.as_str() {
+        "python" => Ok(Some(Language::Python)),
+        "ruby" => Ok(Some(Language::Ruby)),
+        other => Err(serde::de::Error::custom(format!("unknown language `{other}`, expected `python` or `ruby`"))),
+    }
+}
+
+/// The number of the line that a byte of a text is in, from 1 on.
+fn line(text: &str, byte: usize) -> usize {
+    text.get(..byte).unwrap_or_default().matches('\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistake(text: &str) -> String {
+        let mistake = Rules::read(text).unwrap_err();
+        format!("{}: {}", mistake.line, mistake.what)
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line_and_what_was_expected() {
+        let unknown = mistake("name = 'a'\nlanguage = 'ruby'\nguard = []\n");
+        assert!(unknown.starts_with("3: unknown field `guard`, expected one of `name`, `language`"), "{unknown}");
+        assert_eq!(mistake("name = 'a'\nlanguage = 'perl'"), "2: unknown language `perl`, expected `python` or `ruby`");
+        assert!(mistake("name = 1").starts_with("1: invalid type: integer `1`, expected a string"));
+        assert!(mistake("language = 'ruby'").contains("missing field `name`"));
+        let read = |keys: &str| mistake(&format!("name = 'a'\nlanguage = 'ruby'\n[[reads]]\nreader = '/a.rb'\n{keys}"));
+        assert!(read("").contains("expected one of `variable`, `environment`, `fact` and `at_start`"));
+        assert!(read("fact = 'weather'").contains("no fact \"weather\""));
+        assert!(read("fact = 'cwd'\nguards = ['x']").contains("`guards` belongs to `at_start`"));
+        assert!(mistake("name = 'a'\n[[reads]]\nreader = '/a.rb'\nfact = 'cwd'").contains("missing field `language`"));
+        let application = "[application]\nscript = 'a'\npreload = []\ntext = '('";
+        assert!(mistake(&format!("name = 'a'\nlanguage = 'ruby'\n{application}")).starts_with("6: this is no regular"));
+        let here = "[application]\nscript = 'a'\npreload = []\ntext = ''\n[application.here]\nfile = 'a'";
+        assert!(mistake(&format!("name = 'a'\nlanguage = 'python'\n{here}")).contains("application.here is for Ruby"));
+    }
+}
